@@ -1,0 +1,84 @@
+//! What a policy decides, and what became of it.
+
+use alloc::vec::Vec;
+
+use crate::{NodeId, Ns, PageNo, PageRange};
+
+/// An order to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// Home for a page that has none yet: the answer to [`crate::Event::Fault`]. Costs nothing beyond the fault.
+    Place {
+        /// The page.
+        page: PageNo,
+        /// Its home.
+        node: NodeId,
+    },
+    /// Move a page. The driver answers with a [`MoveOutcome`].
+    Move {
+        /// The page.
+        page: PageNo,
+        /// Where to.
+        to: NodeId,
+    },
+    /// Tell [`crate::Event::Touched`] at the next touch of each of these pages that has a home.
+    Arm {
+        /// The pages.
+        pages: PageRange,
+    },
+}
+
+/// How a move ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveResult {
+    /// The page is at its new home.
+    Moved,
+    /// It was there already.
+    AlreadyThere,
+    /// In use by somebody (EBUSY), pinned: it stays where it is.
+    Busy,
+    /// The target has no free memory (ENOMEM).
+    NoMemory,
+    /// The page has no home yet or is gone (ENOENT).
+    NoPage,
+}
+
+/// The driver's answer to one [`Decision::Move`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveOutcome {
+    /// The page.
+    pub page: PageNo,
+    /// Where it was asked to go.
+    pub to: NodeId,
+    /// How it ended.
+    pub result: MoveResult,
+    /// What it cost the thread that did it.
+    pub cost: Ns,
+}
+
+/// Where a policy writes its decisions; reused from poll to poll so that deciding does not allocate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecisionBuf {
+    list: Vec<Decision>,
+}
+
+impl DecisionBuf {
+    /// Empty.
+    pub const fn new() -> Self {
+        Self { list: Vec::new() }
+    }
+    /// Adds one; order is kept.
+    #[inline]
+    pub fn push(&mut self, decision: Decision) {
+        self.list.push(decision);
+    }
+    /// The decisions, in order.
+    pub fn as_slice(&self) -> &[Decision] {
+        &self.list
+    }
+    /// Forgets them, keeps the memory.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+}

@@ -1,0 +1,115 @@
+//! What a policy is told.
+
+use crate::{NodeId, ObjectId, PageNo};
+
+/// Load or store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum AccessKind {
+    /// Load.
+    Read = 0,
+    /// Store, or atomic read-modify-write.
+    Write = 1,
+}
+
+/// Pages `first .. first + count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageRange {
+    /// First page.
+    pub first: PageNo,
+    /// How many.
+    pub count: u64,
+}
+
+impl PageRange {
+    /// The pages, ascending.
+    pub fn iter(self) -> impl Iterator<Item = PageNo> {
+        (self.first.0..self.first.0 + self.count).map(PageNo)
+    }
+    /// Whether `page` is one of them.
+    pub const fn contains(self, page: PageNo) -> bool {
+        page.0 >= self.first.0 && page.0 - self.first.0 < self.count
+    }
+}
+
+/// Something that happened to the program, in the driver's total order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Pages now belong to an object. Pages shared with another object's end are named by both.
+    Alloc {
+        /// The object.
+        object: ObjectId,
+        /// Its pages.
+        pages: PageRange,
+    },
+    /// The object's pages are gone.
+    Free {
+        /// The object.
+        object: ObjectId,
+        /// Its pages.
+        pages: PageRange,
+    },
+    /// A page without a home is touched by `node`. Unless the policy answers with
+    /// [`crate::Decision::Place`] at the next poll, the page goes to the toucher's nearest memory, as Linux does.
+    Fault {
+        /// The page.
+        page: PageNo,
+        /// Who touched it.
+        node: NodeId,
+    },
+    /// A page armed by [`crate::Decision::Arm`] is touched, for the first time since; it is no longer armed.
+    Touched {
+        /// The page.
+        page: PageNo,
+        /// Its home.
+        home: NodeId,
+        /// Who touched it.
+        node: NodeId,
+    },
+    /// `count` main-memory accesses of `node` to `page` since the last time the driver told of them. Delivered before
+    /// `RegionEnd` and `IterationEnd`, in ascending order of (page, node, kind).
+    Accesses {
+        /// The page.
+        page: PageNo,
+        /// Its home now.
+        home: NodeId,
+        /// Who accessed it.
+        node: NodeId,
+        /// Load or store.
+        kind: AccessKind,
+        /// How often.
+        count: u32,
+    },
+    /// A parallel region starts, before any of its threads runs.
+    RegionBegin {
+        /// Which region of the source (dense id), not which instance.
+        region: u32,
+    },
+    /// All threads of the region have joined.
+    RegionEnd {
+        /// As in `RegionBegin`.
+        region: u32,
+    },
+    /// The program says that one round of its outer loop ends and the next begins; the first comes before round 0.
+    Iteration {
+        /// The round that begins.
+        number: u32,
+    },
+    /// The program asks for these pages to go to whoever touches them next.
+    NextTouchRequest {
+        /// The pages that lie wholly inside the range asked for.
+        pages: PageRange,
+    },
+}
+
+/// Which events a policy wants; drivers need not gather the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// [`Event::Fault`].
+    pub faults: bool,
+    /// [`Event::Accesses`] at the end of regions.
+    pub counts_by_region: bool,
+    /// [`Event::Accesses`] at iteration marks.
+    pub counts_by_iteration: bool,
+}

@@ -1,0 +1,27 @@
+//! The vocabulary of homenode: ids, units, the machine, what happens to pages and what is decided about them.
+//!
+//! No I/O, no clock, no randomness; `no_std` with `alloc`. Every other crate speaks in these types, so that a
+//! page number is never taken for an address nor a node for a CPU.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod decision;
+mod event;
+mod histogram;
+mod ids;
+mod placement;
+mod topology;
+mod units;
+
+pub use decision::{Decision, DecisionBuf, MoveOutcome, MoveResult};
+pub use event::{AccessKind, Event, Interest, PageRange};
+pub use histogram::Histogram;
+pub use ids::{CpuId, LineNo, NodeId, ObjectId, PageNo, ThreadId};
+pub use placement::Placement;
+pub use topology::{
+    Cache, CacheScope, Core, Matrix, MigrationCost, Node, Topology, TopologyError, Writes,
+};
+pub use units::{Bytes, MbPerS, Ns, Ps, Ticks};
