@@ -1,0 +1,168 @@
+//! What flows between the stages of the simulator.
+//!
+//! ```text
+//! recording ──order──► steps ──caches (once a machine)──► memory stream ──memory (once a policy)──► times
+//! ```
+//!
+//! *Steps* are the program's passed accesses and marks in one canonical total order, (epoch, tick, thread, sequence),
+//! with canonical addresses. The *memory stream* keeps, per thread and in program order, only what leaves the caches,
+//! and the same synchronisation. Every synchronisation of the program (fork, join, barrier, lock) is one mechanism:
+//! [`Sync::Signal`] and [`Sync::Wait`] on one-shot counters, already matched by the ordering stage, so that no later
+//! stage can deadlock: the canonical order is itself a valid schedule.
+
+use homenode_model::{LineNo, ObjectId, ThreadId, Ticks};
+
+/// A one-shot counter: threads signal it, others wait until it has been signalled `n` times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SyncId(pub u32);
+
+/// Synchronisation between threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Add one to the counter; never blocks.
+    Signal(SyncId),
+    /// Continue when the counter has been signalled `n` times. In the canonical order this step comes after all `n`.
+    Wait {
+        /// The counter.
+        id: SyncId,
+        /// How many signals.
+        n: u32,
+    },
+    /// The thread's last step.
+    End,
+}
+
+/// Canonical byte addresses `first .. first + bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteRange {
+    /// First byte.
+    pub first: u64,
+    /// Length; a range never wraps.
+    pub bytes: u64,
+}
+
+/// What the program said or did that policies and reports care about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The bytes now belong to `object`.
+    Alloc {
+        /// The object.
+        object: ObjectId,
+        /// Where.
+        range: ByteRange,
+    },
+    /// They no longer do.
+    Free {
+        /// The object.
+        object: ObjectId,
+        /// Where.
+        range: ByteRange,
+    },
+    /// A parallel region starts (told by the thread that forks, before it signals its team).
+    RegionBegin {
+        /// Dense id of the region in the source.
+        region: u32,
+    },
+    /// It has ended (after the join).
+    RegionEnd {
+        /// As in `RegionBegin`.
+        region: u32,
+    },
+    /// Round `number` of the program's outer loop begins.
+    Iteration {
+        /// From 0.
+        number: u32,
+    },
+    /// The program asks for next touch.
+    NextTouch {
+        /// Where.
+        range: ByteRange,
+    },
+}
+
+/// One step of the canonical order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Who.
+    pub thread: ThreadId,
+    /// The thread's own clock: all accesses it has executed so far, filtered ones included. Never decreases.
+    pub tick: Ticks,
+    /// What.
+    pub what: What,
+}
+
+/// What a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An access that passed the recorder's filter.
+    Access {
+        /// Canonical line (64 B).
+        line: LineNo,
+        /// Store or atomic read-modify-write.
+        write: bool,
+    },
+    /// Synchronisation.
+    Sync(Sync),
+    /// A mark.
+    Mark(Mark),
+}
+
+/// Why an access left the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// Nobody had touched the line before.
+    Cold = 0,
+    /// This CPU's caches held it once and evicted it.
+    Capacity = 1,
+    /// Another CPU wrote it since, or holds it modified.
+    Coherence = 2,
+    /// A store to a line that is present but shared: needs the directory at the home, carries no data.
+    Upgrade = 3,
+    /// A dirty line goes back to memory: bandwidth, no waiting.
+    WriteBack = 4,
+    /// The machine does not cache it (remote memory where `remote_cacheable` is false): every access counts.
+    Uncached = 5,
+}
+
+/// An item of a thread's memory stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemItem {
+    /// The thread's clock at the item.
+    pub tick: Ticks,
+    /// What it is.
+    pub what: MemWhat,
+}
+
+/// What an item of the memory stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemWhat {
+    /// An access to main memory.
+    Access {
+        /// Canonical line number in units of the machine's last-level line size, expressed as the first 64-byte line.
+        line: LineNo,
+        /// Store.
+        write: bool,
+        /// Why.
+        cause: Cause,
+    },
+    /// Synchronisation, passed through.
+    Sync(Sync),
+    /// A mark, passed through.
+    Mark(Mark),
+    /// Extra time spent in cache levels behind the first since the last item (hits there), in picoseconds.
+    CacheTime(homenode_model::Ps),
+}
+
+/// A piece of the memory stream: what happened between two cuts of the canonical order, per thread in program order.
+///
+/// Cuts lie anywhere. Stage 3 may run a thread only as far as its items reach and keeps the rest for the next chunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemChunk {
+    /// Items by thread index; threads that appear later extend it.
+    pub threads: Vec<Vec<MemItem>>,
+    /// Items of all threads together, for statistics.
+    pub items: u64,
+    /// True for the last chunk.
+    pub last: bool,
+}
