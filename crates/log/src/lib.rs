@@ -1,0 +1,1 @@
+//! The raw log of a recording.

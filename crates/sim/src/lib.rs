@@ -1,0 +1,3 @@
+//! Deterministic simulator.
+
+pub mod stream;
