@@ -1,0 +1,240 @@
+//! A chunk's payload to records. See [`crate::encode`] for the layout.
+
+use homenode_model::{LineNo, Ticks};
+
+use crate::encode::{CLOCK_LONG, HEAD_MARK, Place, SUCC_NONE};
+use crate::error::Wrong;
+use crate::mark::MAX_WORDS;
+use crate::varint::{self, unzigzag};
+use crate::{Mark, Record, What};
+
+/// Most records in a chunk.
+pub const MAX_RECORDS: usize = crate::encode::MAX_CHUNK_WORDS / 2;
+
+/// Walks through the records of one chunk.
+#[derive(Clone, Debug, Default)]
+pub struct ChunkDecoder {
+    raw: Vec<u8>,
+    head: usize,
+    heads_end: usize,
+    delta: usize,
+    extra: usize,
+    tick: u64,
+    cur: u16,
+    last_new: u64,
+    places: Vec<Place>,
+}
+
+fn expected<T>(expected: &str, found: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong::Expected { expected: expected.into(), found: found.into() })
+}
+
+impl ChunkDecoder {
+    /// Starts on another payload, whose first clock delta counts from `tick`; `fill` puts the payload into the buffer.
+    ///
+    /// # Errors
+    /// What `fill` says; [`Wrong::Expected`] if the columns do not add up to the payload.
+    pub fn start(
+        &mut self,
+        tick: u64,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), Wrong>,
+    ) -> Result<(), Wrong> {
+        (self.head, self.heads_end) = (0, 0);
+        fill(&mut self.raw)?;
+        let len = |i: usize| match self.raw.get(i * 4..i * 4 + 4) {
+            Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d]) as usize),
+            _ => expected("the lengths of three columns", format!("{} bytes", self.raw.len())),
+        };
+        let (heads, deltas, extra) = (len(0)?, len(1)?, len(2)?);
+        if heads > MAX_RECORDS || 12 + heads + deltas + extra != self.raw.len() {
+            return expected(
+                &format!("columns that fill the payload of {} bytes", self.raw.len()),
+                format!("columns of {heads}, {deltas} and {extra} bytes"),
+            );
+        }
+        self.head = 12;
+        self.heads_end = 12 + heads;
+        self.delta = self.heads_end;
+        self.extra = self.heads_end + deltas;
+        self.tick = tick;
+        self.cur = 0;
+        self.last_new = 0;
+        self.places.clear();
+        self.places.push(Place::default());
+        Ok(())
+    }
+
+    /// The next record; `None` after the last.
+    ///
+    /// # Errors
+    /// [`Wrong::Expected`] where the payload does not follow the format; decoding must not go on then.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // not an iterator: callers hold the decoder and refill it
+    pub fn next(&mut self) -> Result<Option<Record>, Wrong> {
+        if self.head == self.heads_end {
+            return Ok(None);
+        }
+        let head = self.raw[self.head];
+        self.head += 1;
+        if head & 31 == HEAD_MARK {
+            return self.mark().map(Some);
+        }
+        let slot = head >> 5 & 3;
+        let id = if slot == SUCC_NONE {
+            self.new_successor()?
+        } else {
+            let place = &mut self.places[usize::from(self.cur)];
+            let id = place.succ[usize::from(slot)];
+            place.follow(slot, id);
+            id
+        };
+        let mut ticks = u64::from(head & 31);
+        if head & 31 == CLOCK_LONG {
+            ticks = ticks.saturating_add(self.extra()?);
+        }
+        self.tick = self.tick.saturating_add(ticks);
+        self.cur = id;
+        let Some(delta) = varint::get(&self.raw, &mut self.delta) else {
+            return expected("a line delta", "the end of the chunk");
+        };
+        let place = &mut self.places[usize::from(id)];
+        place.last = place.last.wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
+        let what = What::Access { line: LineNo(place.last), write: head & 0x80 != 0, pc: place.pc };
+        Ok(Some(Record { tick: Ticks(self.tick), what }))
+    }
+
+    fn extra(&mut self) -> Result<u64, Wrong> {
+        match varint::get(&self.raw, &mut self.extra) {
+            Some(v) => Ok(v),
+            None => expected("a number", "the end of the chunk"),
+        }
+    }
+
+    #[cold]
+    fn new_successor(&mut self) -> Result<u16, Wrong> {
+        let id = self.extra()?;
+        let known = self.places.len() as u64;
+        if id > known || id >= MAX_RECORDS as u64 + 1 {
+            return expected(&format!("a place below {known}"), format!("place {id}"));
+        }
+        if id == known {
+            let pc = self.last_new.wrapping_add(unzigzag(self.extra()?) as u64);
+            self.last_new = pc;
+            self.places.push(Place { pc, ..Place::default() });
+        }
+        self.places[usize::from(self.cur)].follow(SUCC_NONE, id as u16);
+        Ok(id as u16)
+    }
+
+    #[cold]
+    fn mark(&mut self) -> Result<Record, Wrong> {
+        let (code, delta, n) = (self.extra()?, self.extra()?, self.extra()? as usize);
+        if n > MAX_WORDS {
+            return expected(&format!("at most {MAX_WORDS} words of a mark"), n.to_string());
+        }
+        let mut words = [0; MAX_WORDS];
+        for w in &mut words[..n] {
+            *w = self.extra()?;
+        }
+        self.tick = self.tick.saturating_add(delta);
+        match u8::try_from(code).ok().and_then(|c| Mark::from_words(c, &words[..n])) {
+            Some(mark) => Ok(Record { tick: Ticks(self.tick), what: What::Mark(mark) }),
+            None => expected("a mark", format!("code {code} with {n} words")),
+        }
+    }
+}
+
+/// Lines of 64-bit addresses.
+const LINE_MASK: u64 = u64::MAX >> LineNo::SHIFT;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::{Encoder, MARK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
+    use proptest::prelude::*;
+
+    fn words_of(records: &[Record]) -> Vec<u64> {
+        let (mut out, mut tick) = (Vec::new(), 0);
+        for r in records {
+            let mut delta = r.tick.0 - tick;
+            tick = r.tick.0;
+            match r.what {
+                What::Access { line, write, pc } => {
+                    if delta > MAX_DELTA {
+                        out.extend([SKIP, delta]);
+                        delta = 0;
+                    }
+                    out.extend(access_words(line.0, write, pc, delta));
+                }
+                What::Mark(m) => {
+                    let mut w = [0; MARK_WORDS];
+                    let n = mark_words(&m, delta, &mut w);
+                    out.extend(&w[..n]);
+                }
+            }
+        }
+        out
+    }
+
+    fn decoded(raw: &[u8]) -> Result<Vec<Record>, Wrong> {
+        let mut d = ChunkDecoder::default();
+        d.start(0, |b| {
+            b.clear();
+            b.extend_from_slice(raw);
+            Ok(())
+        })?;
+        let mut out = Vec::new();
+        while let Some(r) = d.next()? {
+            out.push(r);
+        }
+        Ok(out)
+    }
+
+    fn record() -> impl Strategy<Value = (u64, What)> {
+        let clock = prop_oneof![4 => 0..40u64, 1 => 0..1_000_000u64];
+        let access = (0..1u64 << 50, any::<bool>(), prop_oneof![0..6u64, 0..1u64 << 47])
+            .prop_map(|(line, write, pc)| What::Access { line: LineNo(line), write, pc });
+        let mark = (any::<u64>(), any::<u64>(), any::<u64>())
+            .prop_map(|(address, bytes, order)| What::Mark(Mark::NextTouch { address, bytes, order }));
+        (clock, prop_oneof![9 => access, 1 => mark])
+    }
+
+    proptest! {
+        #[test]
+        fn records_survive(list in prop::collection::vec(record(), 0..400)) {
+            let mut tick = 0;
+            let records: Vec<Record> = list.into_iter().map(|(d, what)| {
+                tick += d;
+                Record { tick: Ticks(tick), what }
+            }).collect();
+            let mut encoder = Encoder::new();
+            encoder.encode(&words_of(&[])); // the state of an earlier chunk must not show
+            let encoded = encoder.encode(&words_of(&records));
+            prop_assert_eq!(encoded.records as usize, records.len());
+            prop_assert_eq!(encoded.ticks, tick);
+            prop_assert_eq!(decoded(encoded.raw).unwrap(), records);
+        }
+
+        #[test]
+        fn damage_never_panics(list in prop::collection::vec(record(), 1..50), at: usize, byte: u8, cut: usize) {
+            let records: Vec<Record> =
+                list.into_iter().map(|(d, what)| Record { tick: Ticks(d), what }).collect();
+            let mut sorted = records;
+            sorted.sort_by_key(|r| r.tick);
+            let mut encoder = Encoder::new();
+            let mut raw = encoder.encode(&words_of(&sorted)).raw.to_vec();
+            let n = raw.len();
+            raw[at % n] = byte;
+            raw.truncate(n - cut % n);
+            let _ = decoded(&raw);
+        }
+    }
+
+    #[test]
+    fn words_of_a_half_written_record_are_ignored() {
+        let mut words = access_words(7, true, 9, 1).to_vec();
+        words.push(access_words(8, true, 9, 1)[0]);
+        let mut encoder = Encoder::new();
+        assert_eq!(encoder.encode(&words).records, 1);
+    }
+}

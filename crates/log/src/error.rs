@@ -1,0 +1,66 @@
+//! What can be wrong with a log.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A log that cannot be read, or not further.
+#[derive(Debug)]
+pub struct LogError {
+    /// The file.
+    pub path: PathBuf,
+    /// Byte offset in it.
+    pub offset: u64,
+    /// What is wrong there.
+    pub wrong: Wrong,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum Wrong {
+    /// The system refused.
+    Io(std::io::Error),
+    /// Something else than what belongs there.
+    Expected {
+        /// What belongs there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// The file ends inside of something.
+    Truncated {
+        /// Of what.
+        what: &'static str,
+        /// Bytes missing.
+        missing: u64,
+    },
+    /// The records contradict each other.
+    Inconsistent(String),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: at byte {}: {}", self.path.display(), self.offset, self.wrong)
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(e) => write!(f, "{e}"),
+            Self::Expected { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::Truncated { what, missing } => {
+                write!(f, "the file ends inside of {what}, {missing} bytes are missing")
+            }
+            Self::Inconsistent(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for LogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.wrong {
+            Wrong::Io(e) => Some(e),
+            _ => None,
+        }
+    }
+}

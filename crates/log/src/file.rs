@@ -1,0 +1,362 @@
+//! A thread's log file: header, then frames of one chunk each.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | header | `HNLOG\r\n\0`, version u32, filter lines u32 (0: no filter), line shift u32, 0 u32 |
+//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, CRC-32 u32, 0 u32, the LZ4 block |
+//!
+//! All little-endian; the CRC covers the frame's first 24 bytes and the block. A payload has at most
+//! [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::decode::ChunkDecoder;
+use crate::encode::{Encoder, MAX_CHUNK_WORDS};
+use crate::error::{LogError, Wrong};
+use crate::{Record, VERSION};
+
+/// First bytes of a log.
+pub const MAGIC: [u8; 8] = *b"HNLOG\r\n\0";
+/// First bytes of a frame.
+pub const FRAME: [u8; 4] = *b"HNCK";
+/// Bytes of the header.
+pub const HEADER: usize = 24;
+/// Bytes of a frame before its block.
+pub const FRAME_HEAD: usize = 32;
+/// Most bytes of a payload.
+pub const MAX_PAYLOAD: usize = MAX_CHUNK_WORDS * 18 + 128;
+
+/// What the header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Format version.
+    pub version: u32,
+    /// Lines of the recorder's filter; 0: every access was kept.
+    pub filter_lines: u32,
+    /// log2 of the line size.
+    pub line_shift: u32,
+}
+
+impl Header {
+    /// The header's bytes.
+    pub fn bytes(&self) -> [u8; HEADER] {
+        let mut b = [0; HEADER];
+        b[..8].copy_from_slice(&MAGIC);
+        b[8..12].copy_from_slice(&self.version.to_le_bytes());
+        b[12..16].copy_from_slice(&self.filter_lines.to_le_bytes());
+        b[16..20].copy_from_slice(&self.line_shift.to_le_bytes());
+        b
+    }
+
+    fn parse(b: &[u8; HEADER]) -> Result<Self, Wrong> {
+        if b[..8] != MAGIC {
+            return Err(Wrong::Expected {
+                expected: "a homenode log (HNLOG)".into(),
+                found: format!("{:02x?}", &b[..8]),
+            });
+        }
+        let h = Self { version: u32_at(b, 8), filter_lines: u32_at(b, 12), line_shift: u32_at(b, 16) };
+        if h.version == 0 || h.version > VERSION {
+            return Err(Wrong::Expected {
+                expected: format!("a log of version 1 to {VERSION}"),
+                found: format!("version {}: made by a newer homenode, which can read it", h.version),
+            });
+        }
+        if h.line_shift != homenode_model::LineNo::SHIFT {
+            return Err(Wrong::Expected {
+                expected: "lines of 64 bytes (shift 6)".into(),
+                found: format!("shift {}", h.line_shift),
+            });
+        }
+        Ok(h)
+    }
+}
+
+fn u32_at(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+/// Turns in-memory records into frames ready to be appended to the file.
+pub struct Framer {
+    encoder: Encoder,
+    frame: Vec<u8>,
+    tick: u64,
+}
+
+impl Default for Framer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Framer {
+    /// All its memory is taken here.
+    pub fn new() -> Self {
+        let most = FRAME_HEAD + lz4_flex::block::get_maximum_output_size(MAX_PAYLOAD);
+        Self { encoder: Encoder::new(), frame: vec![0; most], tick: 0 }
+    }
+
+    /// The next frame. `words` holds whole records, at most [`MAX_CHUNK_WORDS`] words.
+    pub fn frame(&mut self, words: &[u64]) -> &[u8] {
+        let encoded = self.encoder.encode(words);
+        let block = lz4_flex::block::compress_into(encoded.raw, &mut self.frame[FRAME_HEAD..]).unwrap_or(0);
+        let head = &mut self.frame[..FRAME_HEAD];
+        head[..4].copy_from_slice(&FRAME);
+        head[4..8].copy_from_slice(&(encoded.raw.len() as u32).to_le_bytes());
+        head[8..12].copy_from_slice(&(block as u32).to_le_bytes());
+        head[12..16].copy_from_slice(&encoded.records.to_le_bytes());
+        head[16..24].copy_from_slice(&self.tick.to_le_bytes());
+        self.tick = self.tick.saturating_add(encoded.ticks);
+        let crc = crc(&self.frame[..24], &self.frame[FRAME_HEAD..FRAME_HEAD + block]);
+        self.frame[24..28].copy_from_slice(&crc.to_le_bytes());
+        self.frame[28..32].fill(0);
+        &self.frame[..FRAME_HEAD + block]
+    }
+}
+
+fn crc(head: &[u8], block: &[u8]) -> u32 {
+    let mut h = crc32fast::Hasher::new();
+    h.update(head);
+    h.update(block);
+    h.finalize()
+}
+
+/// Reads a thread's log record by record.
+#[derive(Debug)]
+pub struct LogReader<R = File> {
+    path: PathBuf,
+    from: R,
+    header: Header,
+    offset: u64,
+    chunk_at: u64,
+    block: Vec<u8>,
+    decoder: ChunkDecoder,
+    chunks: u64,
+}
+
+impl LogReader<File> {
+    /// Opens a log.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or is not a log of a known version.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        match File::open(path) {
+            Ok(file) => Self::new(path, file),
+            Err(e) => Err(LogError { path: path.into(), offset: 0, wrong: Wrong::Io(e) }),
+        }
+    }
+}
+
+impl<R: Read> LogReader<R> {
+    /// Reads a log from `from`; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`LogReader::open`].
+    pub fn new(path: &Path, mut from: R) -> Result<Self, LogError> {
+        let fail = |wrong| LogError { path: path.into(), offset: 0, wrong };
+        let mut b = [0; HEADER];
+        let got = read_full(&mut from, &mut b).map_err(|e| fail(Wrong::Io(e)))?;
+        if got < HEADER && b[..got.min(8)] == MAGIC[..got.min(8)] {
+            let missing = (HEADER - got) as u64;
+            return Err(fail(Wrong::Truncated { what: "the header", missing }));
+        }
+        let header = Header::parse(&b).map_err(fail)?;
+        Ok(Self {
+            path: path.into(),
+            from,
+            header,
+            offset: HEADER as u64,
+            chunk_at: HEADER as u64,
+            block: Vec::new(),
+            decoder: ChunkDecoder::default(),
+            chunks: 0,
+        })
+    }
+
+    /// What the header says.
+    pub const fn header(&self) -> Header {
+        self.header
+    }
+    /// Chunks read so far.
+    pub const fn chunks(&self) -> u64 {
+        self.chunks
+    }
+    /// Offset of the chunk being read.
+    pub const fn chunk_offset(&self) -> u64 {
+        self.chunk_at
+    }
+
+    /// The next record; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// With the offset of the damaged chunk. What came before is good; reading must stop.
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<Record>, LogError> {
+        loop {
+            match self.decoder.next() {
+                Ok(Some(r)) => return Ok(Some(r)),
+                Ok(None) => {
+                    if !self.next_chunk()? {
+                        return Ok(None);
+                    }
+                }
+                Err(wrong) => return Err(self.fail(wrong)),
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&self, wrong: Wrong) -> LogError {
+        LogError { path: self.path.clone(), offset: self.chunk_at, wrong }
+    }
+
+    #[cold]
+    fn next_chunk(&mut self) -> Result<bool, LogError> {
+        self.chunk_at = self.offset;
+        let mut head = [0; FRAME_HEAD];
+        let got = read_full(&mut self.from, &mut head).map_err(|e| self.fail(Wrong::Io(e)))?;
+        if got == 0 {
+            return Ok(false);
+        }
+        if got < FRAME_HEAD {
+            let missing = (FRAME_HEAD - got) as u64;
+            return Err(self.fail(Wrong::Truncated { what: "a chunk's frame", missing }));
+        }
+        if head[..4] != FRAME {
+            let found = format!("{:02x?}", &head[..4]);
+            return Err(self.fail(Wrong::Expected { expected: "a chunk (HNCK)".into(), found }));
+        }
+        let (payload, block) = (u32_at(&head, 4) as usize, u32_at(&head, 8) as usize);
+        if payload > MAX_PAYLOAD || block > lz4_flex::block::get_maximum_output_size(MAX_PAYLOAD) {
+            return Err(self.fail(Wrong::Expected {
+                expected: format!("a chunk of at most {MAX_PAYLOAD} bytes"),
+                found: format!("{payload} bytes in {block}"),
+            }));
+        }
+        self.block.resize(block, 0);
+        let got = read_full(&mut self.from, &mut self.block).map_err(|e| self.fail(Wrong::Io(e)))?;
+        if got < block {
+            let missing = (block - got) as u64;
+            return Err(self.fail(Wrong::Truncated { what: "a chunk", missing }));
+        }
+        let (want, have) = (u32_at(&head, 24), crc(&head[..24], &self.block));
+        if want != have {
+            return Err(self.fail(Wrong::Expected {
+                expected: format!("a chunk with CRC {want:08x}"),
+                found: format!("{have:08x}: the bytes have changed since they were written"),
+            }));
+        }
+        self.offset += (FRAME_HEAD + block) as u64;
+        self.chunks += 1;
+        let mut tick = [0; 8];
+        tick.copy_from_slice(&head[16..24]);
+        let Self { decoder, block, .. } = self;
+        let started = decoder.start(u64::from_le_bytes(tick), |raw| {
+            raw.resize(payload, 0);
+            match lz4_flex::block::decompress_into(block, raw) {
+                Ok(n) if n == payload => Ok(()),
+                Ok(n) => Err(Wrong::Expected {
+                    expected: format!("{payload} bytes after decompression"),
+                    found: n.to_string(),
+                }),
+                Err(e) => {
+                    Err(Wrong::Expected { expected: "an LZ4 block".into(), found: e.to_string() })
+                }
+            }
+        });
+        started.map_err(|wrong| self.fail(wrong))?;
+        Ok(true)
+    }
+}
+
+fn read_full(from: &mut impl Read, to: &mut [u8]) -> std::io::Result<usize> {
+    let mut got = 0;
+    while got < to.len() {
+        match from.read(&mut to[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::What;
+    use crate::encode::access_words;
+
+    fn log(chunks: u64) -> Vec<u8> {
+        let mut bytes = Header { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
+        let mut framer = Framer::new();
+        for c in 0..chunks {
+            let words: Vec<u64> = (0..100).flat_map(|i| access_words(c * 100 + i, i % 3 == 0, 77, 2)).collect();
+            bytes.extend_from_slice(framer.frame(&words));
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<Record>, Option<LogError>) {
+        let mut out = Vec::new();
+        let mut r = match LogReader::new(Path::new("x"), bytes) {
+            Ok(r) => r,
+            Err(e) => return (out, Some(e)),
+        };
+        loop {
+            match r.next_record() {
+                Ok(Some(x)) => out.push(x),
+                Ok(None) => return (out, None),
+                Err(e) => return (out, Some(e)),
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_and_lines_go_on_over_chunks() {
+        let (records, error) = read(&log(3));
+        assert!(error.is_none());
+        assert_eq!(records.len(), 300);
+        for (i, r) in records.iter().enumerate() {
+            assert_eq!(r.tick.0, 2 * (i as u64 + 1));
+            assert!(matches!(r.what, What::Access { line, pc: 77, .. } if line.0 == i as u64));
+        }
+    }
+
+    #[test]
+    fn every_cut_leaves_what_was_whole() {
+        let bytes = log(3);
+        for cut in 0..bytes.len() {
+            let (records, error) = read(&bytes[..cut]);
+            assert_eq!(records.len() % 100, 0, "cut at {cut}");
+            let whole = read(&bytes[..cut]).1.is_none();
+            assert_eq!(whole, error.is_none());
+        }
+        assert_eq!(read(&bytes[..bytes.len() - 1]).0.len(), 200);
+    }
+
+    #[test]
+    fn every_changed_byte_is_found_or_harmless() {
+        let bytes = log(2);
+        let good = read(&bytes).0;
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x41;
+            let (records, error) = read(&bad);
+            assert!(error.is_some() || records == good, "byte {at} changed unnoticed");
+        }
+    }
+
+    #[test]
+    fn foreign_files_are_named() {
+        let e = read(b"PAR1 this is not a log of homenode").1.unwrap();
+        assert!(e.to_string().contains("expected a homenode log"), "{e}");
+        let mut newer = log(1);
+        newer[8] = 99;
+        let e = read(&newer).1.unwrap();
+        assert!(e.to_string().contains("newer homenode"), "{e}");
+    }
+}

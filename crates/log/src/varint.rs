@@ -1,0 +1,79 @@
+//! LEB128 and zigzag, into and out of byte slices, without panics.
+
+/// Bytes a 64-bit number takes at most.
+pub const MAX: usize = 10;
+
+/// Writes `v` at `out[at..]`; the caller keeps [`MAX`] bytes free. Returns the new position.
+#[inline]
+pub fn put(out: &mut [u8], mut at: usize, mut v: u64) -> usize {
+    loop {
+        let Some(b) = out.get_mut(at) else { return at };
+        at += 1;
+        if v < 0x80 {
+            *b = v as u8;
+            return at;
+        }
+        *b = v as u8 | 0x80;
+        v >>= 7;
+    }
+}
+
+/// Reads a number at `bytes[*at..]`; `None` if it ends early or is longer than 64 bits.
+#[inline]
+pub fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let first = *bytes.get(*at)?;
+    *at += 1;
+    if first < 0x80 {
+        return Some(u64::from(first));
+    }
+    get_long(bytes, at, first)
+}
+
+fn get_long(bytes: &[u8], at: &mut usize, first: u8) -> Option<u64> {
+    let mut v = u64::from(first & 0x7f);
+    for shift in (7..64).step_by(7) {
+        let b = *bytes.get(*at)?;
+        *at += 1;
+        v |= u64::from(b & 0x7f) << shift;
+        if b < 0x80 {
+            return Some(v);
+        }
+    }
+    None
+}
+
+/// Small magnitudes, either sign, to small numbers.
+#[inline]
+pub const fn zigzag(v: i64) -> u64 {
+    ((v << 1) ^ (v >> 63)) as u64
+}
+
+/// Inverse of [`zigzag`].
+#[inline]
+pub const fn unzigzag(v: u64) -> i64 {
+    (v >> 1) as i64 ^ -((v & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_survive(v: u64, s: i64) {
+            let mut b = [0; MAX];
+            let n = put(&mut b, 0, v);
+            let mut at = 0;
+            prop_assert_eq!(get(&b[..n], &mut at), Some(v));
+            prop_assert_eq!(at, n);
+            prop_assert_eq!(unzigzag(zigzag(s)), s);
+        }
+    }
+
+    #[test]
+    fn endless_and_cut_numbers_are_refused() {
+        assert_eq!(get(&[0xff; 20], &mut 0), None);
+        assert_eq!(get(&[0x80], &mut 0), None);
+    }
+}
