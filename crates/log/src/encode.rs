@@ -54,6 +54,11 @@ pub fn mark_words(mark: &Mark, delta: u64, out: &mut [u64; MARK_WORDS]) -> usize
     2 + n
 }
 
+const fn is_ordered(code: u8) -> bool {
+    code == Mark::Acquire { lock: 0, order: 0 }.code()
+        || code == Mark::Atomic { address: 0, write: 0, order: 0 }.code()
+}
+
 /// What is known of one program counter within a chunk. The decoder keeps the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
@@ -96,6 +101,8 @@ pub struct Encoded<'a> {
     pub records: u32,
     /// Sum of all clock deltas.
     pub ticks: u64,
+    /// Whether it has marks whose order among threads matters (`Acquire`, `Atomic`).
+    pub ordered: bool,
 }
 
 impl Default for Encoder {
@@ -124,7 +131,7 @@ impl Encoder {
         self.reset();
         let (mut heads, mut deltas, mut extra) = (0, 0, 0);
         let (mut cur, mut last_new, mut skipped, mut ticks) = (0u16, 0u64, 0u64, 0u64);
-        let mut at = 0;
+        let (mut at, mut ordered) = (0, false);
         while at + 2 <= words.len() {
             let (w0, w1) = (words[at], words[at + 1]);
             at += 2;
@@ -148,6 +155,7 @@ impl Encoder {
                 let n = (w0 >> 16) as usize;
                 let Some(body) = words.get(at..at + n).filter(|_| n <= MAX_WORDS) else { break };
                 at += n;
+                ordered |= is_ordered((w0 >> 8) as u8);
                 let delta = w1.saturating_add(skipped);
                 ticks = ticks.saturating_add(delta);
                 skipped = 0;
@@ -161,7 +169,7 @@ impl Encoder {
             }
         }
         self.join(heads, deltas, extra);
-        Encoded { raw: &self.raw, records: heads as u32, ticks }
+        Encoded { raw: &self.raw, records: heads as u32, ticks, ordered }
     }
 
     fn reset(&mut self) {

@@ -3,9 +3,9 @@
 //! | part | bytes |
 //! |---|---|
 //! | header | `HNLOG\r\n\0`, version u32, filter lines u32 (0: no filter), line shift u32, 0 u32 |
-//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, CRC-32 u32, 0 u32, the LZ4 block |
+//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, flags u32 (1: has marks that are ordered among threads), CRC-32 u32, the LZ4 block |
 //!
-//! All little-endian; the CRC covers the frame's first 24 bytes and the block. A payload has at most
+//! All little-endian; the CRC covers the frame's first 28 bytes and the block. A payload has at most
 //! [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
 
 use std::fs::File;
@@ -21,6 +21,8 @@ use crate::{Record, VERSION};
 pub const MAGIC: [u8; 8] = *b"HNLOG\r\n\0";
 /// First bytes of a frame.
 pub const FRAME: [u8; 4] = *b"HNCK";
+/// Flag of a chunk that has marks whose order among threads matters.
+pub const ORDERED: u32 = 1;
 /// Bytes of the header.
 pub const HEADER: usize = 24;
 /// Bytes of a frame before its block.
@@ -98,6 +100,11 @@ impl Framer {
         Self { encoder: Encoder::new(), frame: vec![0; most], tick: 0 }
     }
 
+    /// Clock at the end of the last frame.
+    pub const fn tick(&self) -> u64 {
+        self.tick
+    }
+
     /// The next frame. `words` holds whole records, at most [`MAX_CHUNK_WORDS`] words.
     pub fn frame(&mut self, words: &[u64]) -> &[u8] {
         let encoded = self.encoder.encode(words);
@@ -109,9 +116,10 @@ impl Framer {
         head[12..16].copy_from_slice(&encoded.records.to_le_bytes());
         head[16..24].copy_from_slice(&self.tick.to_le_bytes());
         self.tick = self.tick.saturating_add(encoded.ticks);
-        let crc = crc(&self.frame[..24], &self.frame[FRAME_HEAD..FRAME_HEAD + block]);
-        self.frame[24..28].copy_from_slice(&crc.to_le_bytes());
-        self.frame[28..32].fill(0);
+        let flags = if encoded.ordered { ORDERED } else { 0 };
+        self.frame[24..28].copy_from_slice(&flags.to_le_bytes());
+        let crc = crc(&self.frame[..28], &self.frame[FRAME_HEAD..FRAME_HEAD + block]);
+        self.frame[28..32].copy_from_slice(&crc.to_le_bytes());
         &self.frame[..FRAME_HEAD + block]
     }
 }
@@ -134,6 +142,7 @@ pub struct LogReader<R = File> {
     block: Vec<u8>,
     decoder: ChunkDecoder,
     chunks: u64,
+    only_ordered: bool,
 }
 
 impl LogReader<File> {
@@ -172,12 +181,18 @@ impl<R: Read> LogReader<R> {
             block: Vec::new(),
             decoder: ChunkDecoder::default(),
             chunks: 0,
+            only_ordered: false,
         })
     }
 
     /// What the header says.
     pub const fn header(&self) -> Header {
         self.header
+    }
+    /// From here on, skip every chunk without marks whose order among threads matters.
+    pub const fn only_ordered(mut self) -> Self {
+        self.only_ordered = true;
+        self
     }
     /// Chunks read so far.
     pub const fn chunks(&self) -> u64 {
@@ -241,7 +256,7 @@ impl<R: Read> LogReader<R> {
             let missing = (block - got) as u64;
             return Err(self.fail(Wrong::Truncated { what: "a chunk", missing }));
         }
-        let (want, have) = (u32_at(&head, 24), crc(&head[..24], &self.block));
+        let (want, have) = (u32_at(&head, 28), crc(&head[..28], &self.block));
         if want != have {
             return Err(self.fail(Wrong::Expected {
                 expected: format!("a chunk with CRC {want:08x}"),
@@ -250,6 +265,9 @@ impl<R: Read> LogReader<R> {
         }
         self.offset += (FRAME_HEAD + block) as u64;
         self.chunks += 1;
+        if self.only_ordered && u32_at(&head, 24) & ORDERED == 0 {
+            return Ok(true); // the decoder is still at its last chunk's end
+        }
         let mut tick = [0; 8];
         tick.copy_from_slice(&head[16..24]);
         let Self { decoder, block, .. } = self;

@@ -129,9 +129,7 @@ marks! {
         /// 0 load, 1 store or read-modify-write.
         write,
         /// Global order.
-        order,
-        /// Return address of the call.
-        pc
+        order
     }
     /// Memory was allocated: an object, or a part of one.
     13 Alloc {

@@ -1,0 +1,226 @@
+//! Allocations of instrumented code of at least 64 KiB: they are the objects of the recording. Smaller ones share the
+//! heap's pages and are not told apart.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homenode_log::Mark;
+
+use crate::next::next;
+use crate::ranges::with_pc;
+use crate::{process, state, thread};
+
+/// Smallest allocation that is an object.
+const OBJECT: usize = 64 << 10;
+
+/// Live objects by address, so that `free` of anything else costs one look. Open addressing; when it is full, further
+/// objects are still recorded and only their end is missed.
+static OBJECTS: [AtomicUsize; 1 << 14] = [const { AtomicUsize::new(0) }; 1 << 14];
+const GONE: usize = 1;
+const PROBES: usize = 64;
+
+fn slots(address: usize) -> impl Iterator<Item = &'static AtomicUsize> {
+    let first = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 50;
+    (0..PROBES).map(move |i| &OBJECTS[(first + i) % OBJECTS.len()])
+}
+
+fn born(p: *mut c_void, bytes: usize, site: usize) {
+    if p.is_null() || bytes < OBJECT || !state::recording() {
+        return;
+    }
+    let errno = process::errno();
+    let free = slots(p as usize).find(|s| s.load(Ordering::Relaxed) <= GONE);
+    if let Some(slot) = free {
+        slot.store(p as usize, Ordering::Relaxed);
+    }
+    thread::mark(|| Mark::Alloc { address: p as u64, bytes: bytes as u64, site: site as u64, order: state::order() });
+    process::set_errno(errno);
+}
+
+/// Called before the memory goes back, so that nobody else can get it first.
+fn dies(p: *mut c_void) {
+    if p.is_null() || !state::recording() {
+        return;
+    }
+    for slot in slots(p as usize) {
+        match slot.load(Ordering::Relaxed) {
+            0 => return,
+            a if a == p as usize => {
+                slot.store(GONE, Ordering::Relaxed);
+                let errno = process::errno();
+                thread::mark(|| Mark::Free { address: p as u64, order: state::order() });
+                process::set_errno(errno);
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+with_pc! {
+    __wrap_malloc, "rsi", malloc;
+    __wrap_calloc, "rdx", calloc;
+    __wrap_realloc, "rdx", realloc;
+    __wrap_posix_memalign, "rcx", posix_memalign;
+    __wrap_aligned_alloc, "rdx", aligned_alloc;
+    __wrap_memalign, "rdx", memalign;
+    __wrap_mremap, "r9", mremap;
+    __wrap__Znwm, "rsi", new;
+    __wrap__Znam, "rsi", new_array;
+    __wrap__ZnwmSt11align_val_t, "rdx", new_aligned;
+    __wrap__ZnamSt11align_val_t, "rdx", new_array_aligned;
+    __wrap__ZnwmRKSt9nothrow_t, "rdx", new_nothrow;
+    __wrap__ZnamRKSt9nothrow_t, "rdx", new_array_nothrow;
+}
+
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+
+extern "C" fn malloc(bytes: usize, site: usize) -> *mut c_void {
+    let p = unsafe { libc::malloc(bytes) };
+    born(p, bytes, site);
+    p
+}
+
+extern "C" fn calloc(n: usize, size: usize, site: usize) -> *mut c_void {
+    let p = unsafe { libc::calloc(n, size) };
+    born(p, n.saturating_mul(size), site);
+    p
+}
+
+extern "C" fn realloc(p: *mut c_void, bytes: usize, site: usize) -> *mut c_void {
+    dies(p);
+    let new = unsafe { libc::realloc(p, bytes) };
+    born(new, bytes, site);
+    new
+}
+
+extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, bytes: usize, site: usize) -> i32 {
+    let code = unsafe { libc::posix_memalign(out, align, bytes) };
+    if code == 0 {
+        born(unsafe { *out }, bytes, site);
+    }
+    code
+}
+
+extern "C" fn aligned_alloc(align: usize, bytes: usize, site: usize) -> *mut c_void {
+    let p = unsafe { libc::aligned_alloc(align, bytes) };
+    born(p, bytes, site);
+    p
+}
+
+extern "C" fn memalign(align: usize, bytes: usize, site: usize) -> *mut c_void {
+    let p = unsafe { libc::memalign(align, bytes) };
+    born(p, bytes, site);
+    p
+}
+
+/// `free`.
+///
+/// # Safety
+/// As `free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_free(p: *mut c_void) {
+    dies(p);
+    unsafe { libc::free(p) }
+}
+
+/// `mmap`. Its objects have no call site: six arguments leave no register for it.
+///
+/// # Safety
+/// As `mmap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_mmap(
+    at: *mut c_void,
+    bytes: usize,
+    prot: i32,
+    flags: i32,
+    fd: i32,
+    offset: i64,
+) -> *mut c_void {
+    let p = unsafe { libc::mmap(at, bytes, prot, flags, fd, offset) };
+    if p != libc::MAP_FAILED {
+        born(p, bytes, 0);
+    }
+    p
+}
+
+/// `munmap`. Ends the object that starts there; a part of one goes on counting as the object.
+///
+/// # Safety
+/// As `munmap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_munmap(at: *mut c_void, bytes: usize) -> i32 {
+    dies(at);
+    unsafe { libc::munmap(at, bytes) }
+}
+
+extern "C" fn mremap(
+    old: *mut c_void,
+    old_bytes: usize,
+    bytes: usize,
+    flags: i32,
+    at: *mut c_void,
+    site: usize,
+) -> *mut c_void {
+    dies(old);
+    let p = unsafe { libc::mremap(old, old_bytes, bytes, flags, at) };
+    if p == libc::MAP_FAILED {
+        born(old, old_bytes, site);
+    } else {
+        born(p, bytes, site);
+    }
+    p
+}
+
+macro_rules! operator_new {
+    ($($name:ident $symbol:ident($($arg:ident: $ty:ty),*);)*) => { $(
+        extern "C-unwind" fn $name(bytes: usize $(, $arg: $ty)*, site: usize) -> *mut c_void {
+            let real = next!($symbol: unsafe extern "C-unwind" fn(usize $(, $ty)*) -> *mut c_void);
+            let p = match real {
+                Some(f) => unsafe { f(bytes $(, $arg)*) }, // may throw std::bad_alloc through this frame
+                None => unsafe { libc::malloc(bytes) },
+            };
+            born(p, bytes, site);
+            p
+        }
+    )* };
+}
+
+operator_new! {
+    new _Znwm();
+    new_array _Znam();
+    new_aligned _ZnwmSt11align_val_t(align: usize);
+    new_array_aligned _ZnamSt11align_val_t(align: usize);
+    new_nothrow _ZnwmRKSt9nothrow_t(tag: *const c_void);
+    new_array_nothrow _ZnamRKSt9nothrow_t(tag: *const c_void);
+}
+
+macro_rules! operator_delete {
+    ($($wrap:ident $symbol:ident($($arg:ident: $ty:ty),*);)*) => { $(
+        /// `operator delete`.
+        ///
+        /// # Safety
+        /// As the operator.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $wrap(p: *mut c_void $(, $arg: $ty)*) {
+            dies(p);
+            match next!($symbol: unsafe extern "C" fn(*mut c_void $(, $ty)*)) {
+                Some(f) => unsafe { f(p $(, $arg)*) },
+                None => unsafe { libc::free(p) },
+            }
+        }
+    )* };
+}
+
+operator_delete! {
+    __wrap__ZdlPv _ZdlPv();
+    __wrap__ZdaPv _ZdaPv();
+    __wrap__ZdlPvm _ZdlPvm(bytes: usize);
+    __wrap__ZdaPvm _ZdaPvm(bytes: usize);
+    __wrap__ZdlPvSt11align_val_t _ZdlPvSt11align_val_t(align: usize);
+    __wrap__ZdaPvSt11align_val_t _ZdaPvSt11align_val_t(align: usize);
+    __wrap__ZdlPvmSt11align_val_t _ZdlPvmSt11align_val_t(bytes: usize, align: usize);
+    __wrap__ZdaPvmSt11align_val_t _ZdaPvmSt11align_val_t(bytes: usize, align: usize);
+    __wrap__ZdlPvRKSt9nothrow_t _ZdlPvRKSt9nothrow_t(tag: *const c_void);
+    __wrap__ZdaPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t(tag: *const c_void);
+}

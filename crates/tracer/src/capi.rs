@@ -1,0 +1,64 @@
+//! The program's own words: the functions of `homenode.h`, and what the sanitiser's instrumentation calls besides
+//! accesses.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use homenode_log::Mark;
+
+use crate::{state, thread};
+
+const OK: i32 = 0;
+const IDLE: i32 = 1;
+const EINVAL: i32 = 2;
+
+/// Round `number` of the outer loop begins.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_iteration(number: u32) -> i32 {
+    told(Mark::Iteration { number: number.into(), order: 0 })
+}
+
+/// The range goes to whoever touches it next.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
+    if address.is_null() || (address as usize).checked_add(length).is_none() {
+        return EINVAL;
+    }
+    told(Mark::NextTouch { address: address as u64, bytes: length as u64, order: 0 })
+}
+
+fn told(mark: Mark) -> i32 {
+    let mark = || match mark {
+        Mark::Iteration { number, .. } => Mark::Iteration { number, order: state::order() },
+        Mark::NextTouch { address, bytes, .. } => Mark::NextTouch { address, bytes, order: state::order() },
+        other => other,
+    };
+    if thread::with(|t| t.mark(&mark())).is_some() { OK } else { IDLE }
+}
+
+/// Text of a return code.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_message(code: i32) -> *const c_char {
+    let text: &CStr = match code {
+        OK => c"done",
+        IDLE => c"homenode is not watching this program",
+        EINVAL => c"an argument makes no sense: null, or a range beyond the address space",
+        _ => c"not a homenode code",
+    };
+    text.as_ptr()
+}
+
+/// Called by each instrumented object's constructor.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_init() {}
+/// Not asked for by the wrappers; there for objects compiled otherwise.
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_func_entry(_pc: *const c_void) {}
+/// As [`__tsan_func_entry`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_func_exit() {}
+/// As [`__tsan_func_entry`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_ignore_thread_begin() {}
+/// As [`__tsan_func_entry`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __tsan_ignore_thread_end() {}

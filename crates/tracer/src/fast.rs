@@ -1,0 +1,77 @@
+//! `__tsan_read*` and `__tsan_write*`: fourteen instructions when the filter has seen the line.
+//!
+//! Written in assembly for two reasons: the return address, which names the place in the source, is free only here;
+//! and thread-local storage of a shared library has to be initial-exec (see [`crate::tls`]).
+
+use std::arch::naked_asm;
+use std::ffi::c_void;
+
+use crate::thread;
+
+extern "C" fn slow_read(address: usize, pc: usize) {
+    thread::access(address, false, pc);
+}
+extern "C" fn slow_write(address: usize, pc: usize) {
+    thread::access(address, true, pc);
+}
+extern "C" fn first_read(address: usize, pc: usize) {
+    thread::first_access(address, false, pc);
+}
+extern "C" fn first_write(address: usize, pc: usize) {
+    thread::first_access(address, true, pc);
+}
+
+macro_rules! access {
+    ($name:ident, $seen:literal, $slow:ident, $first:ident) => {
+        /// Called by instrumented code before the access.
+        ///
+        /// # Safety
+        /// Any address may be passed; it is not dereferenced.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name(_address: *const c_void) {
+            naked_asm!(
+                "mov rax, qword ptr [rip + homenode_tls@GOTTPOFF]",
+                "mov rdx, qword ptr fs:[rax]", // filter
+                "mov rcx, rdi",
+                "shr rcx, 6",
+                "test rdx, rdx",
+                "jz 3f",
+                "inc qword ptr fs:[rax + 16]", // clock
+                "mov esi, ecx",
+                "and esi, dword ptr fs:[rax + 24]", // mask
+                "shl rcx, 22",
+                "or rcx, qword ptr fs:[rax + 8]", // key
+                "mov rsi, qword ptr [rdx + rsi * 8]",
+                $seen,
+                "cmp rsi, rcx",
+                "jne 2f",
+                "ret",
+                "2:",
+                "mov rsi, qword ptr [rsp]",
+                "jmp {slow}",
+                "3:",
+                "mov rsi, qword ptr [rsp]",
+                "jmp {first}",
+                slow = sym $slow,
+                first = sym $first,
+            )
+        }
+    };
+}
+
+macro_rules! reads {
+    ($($name:ident)*) => { $( access!($name, "or rsi, 2", slow_read, first_read); )* };
+}
+macro_rules! writes {
+    ($($name:ident)*) => { $( access!($name, "", slow_write, first_write); )* };
+}
+
+// An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and writes to us.
+reads!(__tsan_read1 __tsan_read2 __tsan_read4 __tsan_read8 __tsan_read16 __tsan_vptr_read
+       __tsan_volatile_read1 __tsan_volatile_read2 __tsan_volatile_read4 __tsan_volatile_read8
+       __tsan_volatile_read16);
+writes!(__tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 __tsan_vptr_update
+        __tsan_volatile_write1 __tsan_volatile_write2 __tsan_volatile_write4 __tsan_volatile_write8
+        __tsan_volatile_write16
+        __tsan_read_write1 __tsan_read_write2 __tsan_read_write4 __tsan_read_write8 __tsan_read_write16);

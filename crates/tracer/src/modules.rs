@@ -1,0 +1,83 @@
+//! Which file's code and data lie where: `modules.txt` (index, load bias, lowest and highest address relative to it,
+//! path) and a mark for each. Written at start and, for what was loaded later, at exit.
+
+use std::ffi::{CStr, c_void};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use homenode_log::Mark;
+
+use crate::{state, thread};
+
+const MAX_MODULES: usize = 512;
+
+struct Module {
+    base: u64,
+    low: u64,
+    high: u64,
+    path: Vec<u8>,
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
+    // SAFETY: the loader passes valid headers; `data` is the vector of `loaded`.
+    unsafe {
+        let (info, list) = (&*info, &mut *data.cast::<Vec<Module>>());
+        let (mut low, mut high) = (u64::MAX, 0);
+        for i in 0..usize::from(info.dlpi_phnum) {
+            let h = &*info.dlpi_phdr.add(i);
+            if h.p_type == libc::PT_LOAD {
+                low = low.min(h.p_vaddr);
+                high = high.max(h.p_vaddr + h.p_memsz);
+            }
+        }
+        let mut path = if info.dlpi_name.is_null() { vec![] } else { CStr::from_ptr(info.dlpi_name).to_bytes().to_vec() };
+        if path.is_empty() && list.is_empty() {
+            path = std::fs::read_link("/proc/self/exe").map_or(vec![], |p| p.into_os_string().into_encoded_bytes());
+        }
+        if low < high && list.len() < MAX_MODULES {
+            list.push(Module { base: info.dlpi_addr, low, high, path });
+        }
+    }
+    0
+}
+
+fn loaded() -> Vec<Module> {
+    let mut list = Vec::new();
+    // SAFETY: `visit` gets the vector and keeps nothing of it.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
+    list
+}
+
+/// Writes down the modules that were not written down before.
+pub fn write_new() {
+    static BASES: [AtomicU64; MAX_MODULES] = [const { AtomicU64::new(u64::MAX) }; MAX_MODULES];
+    let known = |m: &Module| BASES.iter().any(|b| b.load(Ordering::Relaxed) == m.base + m.low);
+    let mut text = String::new();
+    for m in loaded() {
+        if known(&m) {
+            continue;
+        }
+        let Some(index) = BASES.iter().position(|b| b.load(Ordering::Relaxed) == u64::MAX) else { break };
+        BASES[index].store(m.base + m.low, Ordering::Relaxed);
+        let path = String::from_utf8_lossy(&m.path).replace('\n', "\u{fffd}");
+        let _ = writeln!(text, "{index} {:#x} {:#x} {:#x} {path}", m.base, m.low, m.high);
+        thread::mark(|| Mark::Module { index: index as u64, base: m.base, low: m.low, high: m.high });
+    }
+    // SAFETY: a C string, the directory opened at start, a buffer valid for its length. sbrk(0) only asks.
+    unsafe {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+        let fd = libc::openat(state::dir(), c"modules.txt".as_ptr(), flags, 0o600);
+        if fd >= 0 {
+            libc::write(fd, text.as_ptr().cast(), text.len());
+            libc::close(fd);
+        }
+    }
+}
+
+/// Where the program break's segment starts, told once at start.
+pub fn heap_start() -> u64 {
+    // The kernel gives the first byte as field 47 of stat, `start_brk`.
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_ascii_whitespace().nth(44).and_then(|f| f.parse().ok()).unwrap_or(0)
+}

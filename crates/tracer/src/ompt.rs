@@ -1,0 +1,168 @@
+//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): teams, members, barriers, locks.
+//!
+//! libomp calls a worker's end-of-task call-back late, when the worker is woken for the next team; the clock has not
+//! moved meanwhile, so the mark still stands at the right place.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use homenode_log::Mark;
+
+use crate::{gomp, locks, state, thread};
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether libomp tells of its teams, so that nobody else must.
+#[inline]
+pub fn active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+type Lookup = unsafe extern "C" fn(*const c_char) -> Option<unsafe extern "C" fn()>;
+type SetCallback = unsafe extern "C" fn(c_int, unsafe extern "C" fn()) -> c_int;
+
+/// `ompt_start_tool_result_t`.
+#[repr(C)]
+pub struct StartToolResult {
+    initialize: extern "C" fn(Lookup, c_int, *mut u64) -> c_int,
+    finalize: extern "C" fn(*mut u64),
+    tool_data: u64,
+}
+
+static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
+
+/// Called by libomp when it is loaded.
+#[unsafe(no_mangle)]
+pub extern "C" fn ompt_start_tool(_omp_version: c_uint, _runtime: *const c_char) -> *mut StartToolResult {
+    state::start();
+    if state::recording() { &raw mut RESULT } else { std::ptr::null_mut() }
+}
+
+// ompt_callbacks_t
+const PARALLEL_BEGIN: c_int = 3;
+const PARALLEL_END: c_int = 4;
+const IMPLICIT_TASK: c_int = 7;
+const MUTEX_RELEASED: c_int = 17;
+const SYNC_REGION: c_int = 23;
+const MUTEX_ACQUIRED: c_int = 27;
+// ompt_scope_endpoint_t
+const BEGIN: c_int = 1;
+// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers, 5 taskwait, 6 taskgroup, 7 reduction
+const TASKWAIT: c_int = 5;
+const REDUCTION: c_int = 7;
+
+extern "C" fn initialize(lookup: Lookup, _device: c_int, _data: *mut u64) -> c_int {
+    // SAFETY: the interface promises this type for this name.
+    unsafe {
+        let Some(set) = lookup(name(c"ompt_set_callback")) else { return 0 };
+        let set: SetCallback = std::mem::transmute(set);
+        let callbacks: [(c_int, *const ()); 6] = [
+            (PARALLEL_BEGIN, parallel_begin as *const ()),
+            (PARALLEL_END, parallel_end as *const ()),
+            (IMPLICIT_TASK, implicit_task as *const ()),
+            (SYNC_REGION, sync_region as *const ()),
+            (MUTEX_ACQUIRED, mutex_acquired as *const ()),
+            (MUTEX_RELEASED, mutex_released as *const ()),
+        ];
+        for (which, f) in callbacks {
+            set(which, std::mem::transmute::<*const (), unsafe extern "C" fn()>(f));
+        }
+    }
+    ACTIVE.store(true, Ordering::Relaxed);
+    1
+}
+
+fn name(s: &CStr) -> *const c_char {
+    s.as_ptr()
+}
+
+extern "C" fn finalize(_data: *mut u64) {}
+
+unsafe extern "C" fn parallel_begin(
+    _task: *mut u64,
+    _frame: *const c_void,
+    parallel: *mut u64,
+    _threads: c_uint,
+    _flags: c_int,
+    caller: *const c_void,
+) {
+    let instance = gomp::new_instance();
+    // SAFETY: the interface gives every team a word of our own.
+    unsafe { *parallel = instance };
+    thread::mark(|| Mark::RegionFork { instance, pc: caller as u64 });
+}
+
+unsafe extern "C" fn parallel_end(parallel: *mut u64, _task: *mut u64, _flags: c_int, _caller: *const c_void) {
+    // SAFETY: as above.
+    let instance = unsafe { *parallel };
+    thread::with(|t| {
+        if t.instance() == Some(instance) {
+            t.task_end();
+        }
+        t.mark(&Mark::RegionJoin { instance });
+        t.synchronise();
+    });
+}
+
+unsafe extern "C" fn implicit_task(
+    endpoint: c_int,
+    parallel: *mut u64,
+    task: *mut u64,
+    team: c_uint,
+    number: c_uint,
+    _flags: c_int,
+) {
+    if endpoint == BEGIN {
+        // SAFETY: the words of the team and of the task; the initial task has a team of its own that never began.
+        let instance = unsafe { parallel.as_ref().map_or(0, |p| *p) };
+        if !task.is_null() {
+            unsafe { *task = instance };
+        }
+        if instance != 0 {
+            thread::with(|t| t.task_begin(instance, number.into(), team.into()));
+        }
+    } else {
+        // SAFETY: as above.
+        let instance = unsafe { task.as_ref().map_or(0, |t| *t) };
+        thread::with(|t| {
+            if instance != 0 && t.instance() == Some(instance) {
+                t.task_end();
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn sync_region(
+    kind: c_int,
+    endpoint: c_int,
+    _parallel: *mut u64,
+    _task: *mut u64,
+    _caller: *const c_void,
+) {
+    if kind == REDUCTION {
+        return;
+    }
+    let waits_for_tasks = kind == TASKWAIT || kind == TASKWAIT + 1;
+    thread::with(|t| {
+        if endpoint == BEGIN {
+            if !waits_for_tasks {
+                t.barrier();
+            }
+        } else {
+            if waits_for_tasks {
+                t.mark(&Mark::Flush {});
+            }
+            t.synchronise();
+        }
+    });
+}
+
+unsafe extern "C" fn mutex_acquired(_kind: c_int, lock: u64, _caller: *const c_void) {
+    locks::acquired(lock);
+}
+
+unsafe extern "C" fn mutex_released(_kind: c_int, lock: u64, _caller: *const c_void) {
+    // libomp calls this after the release. The number may then be larger than the next holder's; the reader of the log
+    // counts a lock's changes of hands and copes.
+    locks::releases(lock);
+}

@@ -1,0 +1,75 @@
+//! Small things of the process: errno, clocks, stacks, thread ends.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::thread;
+
+/// The calling thread's `errno`.
+pub fn errno() -> i32 {
+    // SAFETY: glibc's errno of this thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the calling thread's `errno`.
+pub fn set_errno(value: i32) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// Coarse seconds since boot, from the vDSO.
+pub fn seconds() -> i64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut t) };
+    t.tv_sec
+}
+
+/// Lowest address of the calling thread's stack and one past its highest; zeros if the system does not say.
+pub fn stack() -> (u64, u64) {
+    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and destroyed after.
+    unsafe {
+        let mut attr = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attr) != 0 {
+            return (0, 0);
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        let got = libc::pthread_attr_getstack(&raw const attr, &raw mut low, &raw mut size);
+        libc::pthread_attr_destroy(&raw mut attr);
+        if got != 0 { (0, 0) } else { (low as u64, low as u64 + size as u64) }
+    }
+}
+
+extern "C" fn at_end(_: *mut c_void) {
+    thread::end();
+}
+
+/// Has [`thread::end`] called when the calling thread returns.
+pub fn at_thread_exit() {
+    static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+    let mut key = KEY.load(Ordering::Acquire);
+    // SAFETY: the key is created once (a second one made in a race is deleted) and kept for ever.
+    unsafe {
+        if key == u32::MAX {
+            if libc::pthread_key_create(&raw mut key, Some(at_end)) != 0 {
+                return;
+            }
+            if let Err(first) = KEY.compare_exchange(u32::MAX, key, Ordering::AcqRel, Ordering::Acquire) {
+                libc::pthread_key_delete(key);
+                key = first;
+            }
+        }
+        libc::pthread_setspecific(key, std::ptr::without_provenance::<c_void>(1));
+    }
+}
+
+/// `_exit` of instrumented code: no destructor runs after it.
+///
+/// # Safety
+/// As `_exit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap__exit(status: i32) -> ! {
+    crate::state::stop();
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}

@@ -1,0 +1,554 @@
+//! A recorded thread: its filter, its buffer, its log.
+
+use std::ffi::CString;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
+use homenode_log::file::{Framer, Header};
+use homenode_log::{Mark, VERSION};
+
+use crate::bypass::{self, Bypass};
+use crate::tls::{EPOCHS, LINE_BITS, Tls, tls};
+use crate::{process, state};
+
+/// The team membership that barriers belong to.
+#[derive(Clone, Copy, Default)]
+struct Task {
+    instance: u64,
+    generation: u64,
+}
+
+/// Nested teams that are told apart; deeper ones share the last place.
+const MAX_DEPTH: usize = 16;
+
+/// Events that lines of the bypass table may cost a thread; then they go through the filter again.
+const BYPASS_CAP: u64 = 1 << 24;
+
+/// A thread's recorder. Made at the thread's first event, never freed.
+pub struct Thread {
+    tls: *mut Tls,
+    filter: *mut u64,
+    lines: usize,
+    index: u32,
+    buffer: *mut u64,
+    /// Words in the buffer; published after they are written, so that the exiting thread can write them out.
+    used: AtomicUsize,
+    /// The recorder is at work; what a signal handler does meanwhile is not recorded.
+    busy: AtomicBool,
+    /// Held while the buffer is encoded; taken for good when the log is closed.
+    flushing: AtomicBool,
+    framer: Framer,
+    fd: i32,
+    last_tick: u64,
+    last_flush: i64,
+    epoch: u64,
+    /// Which barrier interval this is; equal in all threads of a team between two barriers.
+    pub interval: u64,
+    shared: bool,
+    tasks: [Task; MAX_DEPTH],
+    depth: usize,
+    serial: u64,
+    passed: u64,
+    bypassed: u64,
+    dropped: u64,
+    told_lines: u64,
+    /// The last atomic load: address, value, clock after it.
+    spin: (u64, u64, u64),
+}
+
+/// Prints one line to the program's standard error.
+#[cold]
+pub fn complain(text: &str) {
+    let line = format!("homenode: recorder: {text}\n");
+    // SAFETY: the buffer is valid for its length.
+    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// The slow path of an access; the clock has been advanced.
+#[inline]
+pub fn access(address: usize, write: bool, pc: usize) {
+    // SAFETY: the fast path saw a filter, so the thread has a recorder; it is used by this thread alone.
+    unsafe {
+        let thread = (*tls()).thread;
+        if !thread.is_null() {
+            (*thread).access(address as u64 >> LINE_SHIFT, write, pc as u64);
+        }
+    }
+}
+
+const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
+
+/// An access of a thread without a filter: not recorded, or not yet.
+#[cold]
+pub fn first_access(address: usize, write: bool, pc: usize) {
+    // SAFETY: as in `access`; `start` sets the filter or leaves it null.
+    unsafe {
+        let tls = tls();
+        if !state::recording() || (*tls).closed || (*tls).starting {
+            return;
+        }
+        start();
+        if !(*tls).filter.is_null() {
+            (*tls).clock += 1;
+            access(address, write, pc);
+        }
+    }
+}
+
+/// All the bytes `address .. address + bytes`, one access a line.
+pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: as in `access`.
+    unsafe {
+        let tls = tls();
+        if (*tls).filter.is_null() {
+            first_access(address, write, pc);
+            if (*tls).filter.is_null() {
+                return;
+            }
+        }
+        let (first, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
+        for line in first..=last {
+            (*tls).clock += 1;
+            if !(*tls).seen(line as u64, write) {
+                access(line << LINE_SHIFT, write, pc);
+            }
+        }
+    }
+}
+
+/// Writes a mark, if the thread is recorded. `make` is called only then.
+pub fn mark(make: impl FnOnce() -> Mark) {
+    with(|t| t.mark(&make()));
+}
+
+/// The thread's recorder, started if need be.
+pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+    if !state::recording() {
+        return None;
+    }
+    // SAFETY: the recorder belongs to this thread; nested use is kept out by `busy`.
+    unsafe {
+        let tls = tls();
+        if (*tls).thread.is_null() {
+            if (*tls).closed || (*tls).starting {
+                return None;
+            }
+            start();
+        }
+        (*tls).thread.as_mut().map(f)
+    }
+}
+
+/// Empties the filter: what follows is seen anew.
+pub fn synchronise() {
+    with(Thread::synchronise);
+}
+
+/// Makes the calling thread's recorder.
+pub fn start() {
+    let errno = process::errno();
+    // SAFETY: this thread's block.
+    let id = unsafe {
+        (*tls()).starting = true;
+        (*tls()).id
+    };
+    let made = std::panic::catch_unwind(|| Thread::start(id)).unwrap_or(None);
+    // SAFETY: as above; the recorder lives for ever.
+    unsafe {
+        let tls = tls();
+        (*tls).starting = false;
+        match made {
+            Some(thread) => {
+                (*tls).key = (*thread).epoch << 2 | 3;
+                (*tls).mask = (*thread).lines as u64 - 1;
+                (*tls).thread = thread;
+                (*tls).filter = (*thread).filter;
+                process::at_thread_exit();
+                let (low, high) = process::stack();
+                (*thread).mark(&Mark::ThreadStart { id, stack_low: low, stack_high: high });
+            }
+            None => (*tls).closed = true,
+        }
+    }
+    process::set_errno(errno);
+}
+
+/// Ends the calling thread's recording.
+pub fn end() {
+    // SAFETY: this thread's block and recorder.
+    unsafe {
+        let tls = tls();
+        let thread = (*tls).thread;
+        (*tls).closed = true;
+        if !thread.is_null() {
+            Thread::close(thread, 0);
+            state::unregister((*thread).index);
+        }
+    }
+}
+
+impl Tls {
+    /// Whether the filter has seen this access.
+    #[inline]
+    fn seen(&self, line: u64, write: bool) -> bool {
+        // SAFETY: `mask` is below the filter's length.
+        let entry = unsafe { *self.filter.add((line & self.mask) as usize) };
+        let want = line << LINE_BITS | self.key;
+        if write { entry == want } else { entry | 2 == want }
+    }
+}
+
+fn pages(bytes: usize) -> *mut u64 {
+    // SAFETY: a fresh private mapping.
+    let p = unsafe {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(null_mut(), bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+    };
+    if p == libc::MAP_FAILED { null_mut() } else { p.cast() }
+}
+
+impl Thread {
+    fn start(id: u64) -> Option<*mut Self> {
+        let lines = state::filter_lines().max(1) as usize;
+        let (filter, buffer) = (pages(lines * 8), pages(MAX_CHUNK_WORDS * 8));
+        if filter.is_null() || buffer.is_null() {
+            state::switch_off("stopped: no memory for another thread's buffer");
+            return None;
+        }
+        let thread = Box::into_raw(Box::new(Self {
+            tls: tls(),
+            filter,
+            lines,
+            index: 0,
+            buffer,
+            used: AtomicUsize::new(0),
+            busy: AtomicBool::new(false),
+            flushing: AtomicBool::new(false),
+            framer: Framer::new(),
+            fd: -1,
+            last_tick: 0,
+            last_flush: process::seconds(),
+            epoch: 1,
+            interval: 0,
+            shared: false,
+            tasks: [Task::default(); MAX_DEPTH],
+            depth: 0,
+            serial: id << 32,
+            passed: 0,
+            bypassed: 0,
+            dropped: 0,
+            told_lines: 0,
+            spin: (0, 0, 0),
+        }));
+        // SAFETY: just made; nobody else knows it before it is registered, and then only its atomics and its filter.
+        unsafe {
+            (*thread).index = state::register(thread)?;
+            (*thread).fd = open_log((*thread).index);
+            if (*thread).fd < 0 {
+                state::switch_off("stopped: cannot create a thread's log");
+                return None;
+            }
+            (*thread).shared = state::several();
+        }
+        Some(thread)
+    }
+
+    #[inline]
+    fn clock(&self) -> u64 {
+        // SAFETY: the block lives as long as its thread; a closing thread may read a clock that still advances.
+        unsafe { (*self.tls).clock }
+    }
+
+    /// A passed access.
+    #[inline]
+    fn access(&mut self, line: u64, write: bool, pc: u64) {
+        if self.busy.load(Ordering::Relaxed) {
+            self.dropped += 1;
+            return;
+        }
+        self.busy.store(true, Ordering::Relaxed);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        if state::filter_lines() > 0 {
+            self.install(line, write);
+        }
+        let tick = self.clock();
+        let mut delta = tick - self.last_tick;
+        self.last_tick = tick;
+        if delta > MAX_DELTA {
+            self.push(&[SKIP, delta]);
+            delta = 0;
+        }
+        self.push(&access_words(line, write, pc, delta));
+        self.passed += 1;
+        if self.used.load(Ordering::Relaxed) > MAX_CHUNK_WORDS - ROOM {
+            self.flush();
+        }
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// Lets the filter remember the line, unless it bypasses the filter.
+    #[inline]
+    fn install(&mut self, line: u64, write: bool) {
+        let at = line as usize & (self.lines - 1);
+        let mut entry = line << LINE_BITS | self.epoch << 2 | if write { 3 } else { 1 };
+        if self.shared {
+            match bypass::look(line, write, self.index, self.interval) {
+                Bypass::No => {}
+                Bypass::Yes if self.bypassed < BYPASS_CAP => {
+                    self.bypassed += 1;
+                    entry = 0;
+                }
+                Bypass::Yes => {}
+                Bypass::New => {
+                    self.bypassed += 1;
+                    entry = 0;
+                    forget_everywhere(line);
+                }
+            }
+        }
+        // SAFETY: `at` is below the filter's length.
+        unsafe { self.filter.add(at).write(entry) };
+    }
+
+    #[inline]
+    fn push(&mut self, words: &[u64]) {
+        let used = self.used.load(Ordering::Relaxed);
+        if used + words.len() > MAX_CHUNK_WORDS {
+            self.dropped += 1; // the log was closed by another thread that exits
+            return;
+        }
+        // SAFETY: within the buffer, which only this thread writes.
+        unsafe { self.buffer.add(used).copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        self.used.store(used + words.len(), Ordering::Release);
+    }
+
+    /// Writes a mark.
+    pub fn mark(&mut self, mark: &Mark) {
+        if self.busy.swap(true, Ordering::Relaxed) {
+            self.dropped += 1;
+            return;
+        }
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        let tick = self.clock();
+        let mut words = [0; MARK_WORDS];
+        let n = mark_words(mark, tick - self.last_tick, &mut words);
+        self.last_tick = tick;
+        self.push(&words[..n]);
+        let now = process::seconds();
+        if self.used.load(Ordering::Relaxed) > MAX_CHUNK_WORDS - ROOM || now != self.last_flush {
+            self.flush();
+        }
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// Empties the filter by starting another epoch.
+    pub fn synchronise(&mut self) {
+        self.epoch += 1;
+        if self.epoch == EPOCHS {
+            self.epoch = 1;
+            // SAFETY: the whole filter.
+            unsafe { self.filter.write_bytes(0, self.lines) };
+        }
+        self.shared = state::several();
+        let task = &self.tasks[self.depth.min(MAX_DEPTH - 1)];
+        self.interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
+        // SAFETY: this thread's own block.
+        unsafe { (*self.tls).key = self.epoch << 2 | 3 };
+        let lines = bypass::lines();
+        if lines != self.told_lines {
+            self.told_lines = lines;
+            self.mark(&Mark::Bypass { lines });
+        }
+    }
+
+    /// Advances the clock by one access that does not come through the fast path.
+    pub fn count_one(&mut self) {
+        // SAFETY: this thread's own block.
+        unsafe { (*self.tls).clock += 1 };
+    }
+
+    /// Whether this load repeats the last one with nothing done in between.
+    pub fn spinning(&mut self, address: u64, value: u64) -> bool {
+        let now = (address, value, self.clock());
+        let again = self.spin == now;
+        self.spin = (address, value, now.2 + 1);
+        if again {
+            self.spin.2 = now.2;
+        }
+        again
+    }
+
+    /// Becomes a member of a team.
+    pub fn task_begin(&mut self, instance: u64, number: u64, team: u64) {
+        self.mark(&Mark::TaskBegin { instance, number, team });
+        self.depth += 1;
+        self.tasks[self.depth.min(MAX_DEPTH - 1)] = Task { instance, generation: 0 };
+        self.synchronise();
+    }
+
+    /// Has done its part of the innermost team's work.
+    pub fn task_end(&mut self) {
+        if let Some(instance) = self.instance() {
+            self.mark(&Mark::TaskEnd { instance });
+            self.depth -= 1;
+            self.serial += 1;
+            self.synchronise();
+        }
+    }
+
+    /// The innermost team, if there is one.
+    pub fn instance(&self) -> Option<u64> {
+        (self.depth > 0).then(|| self.tasks[self.depth.min(MAX_DEPTH - 1)].instance)
+    }
+
+    /// Arrives at a barrier of the innermost team.
+    pub fn barrier(&mut self) {
+        if self.depth == 0 {
+            return;
+        }
+        let task = &mut self.tasks[self.depth.min(MAX_DEPTH - 1)];
+        let Task { instance, generation } = *task;
+        task.generation += 1;
+        self.mark(&Mark::Barrier { instance, generation });
+    }
+
+    /// Encodes and writes the buffer. `busy` is set.
+    #[cold]
+    fn flush(&mut self) {
+        if self.flushing.swap(true, Ordering::Acquire) {
+            return; // closed: `push` drops what no longer fits
+        }
+        let errno = process::errno();
+        let n = self.used.load(Ordering::Acquire);
+        self.write_out(n);
+        self.used.store(0, Ordering::Release);
+        self.last_flush = process::seconds();
+        self.flushing.store(false, Ordering::Release);
+        process::set_errno(errno);
+    }
+
+    fn write_out(&mut self, n: usize) {
+        // SAFETY: `n` words were written before `used` was published.
+        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+        self.write_words(words);
+    }
+
+    fn write_words(&mut self, words: &[u64]) {
+        if words.is_empty() || state::count_only() {
+            return;
+        }
+        let (fd, framer) = (self.fd, &mut self.framer);
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| write_all(fd, framer.frame(words))));
+        match wrote {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => {
+                state::switch_off(&format!(
+                    "stopped: cannot append to the log of thread {}: {e}; the program goes on unrecorded",
+                    self.index
+                ));
+            }
+            Err(_) => state::switch_off("stopped: internal error while encoding; the program goes on unrecorded"),
+        }
+        if !state::recording() {
+            // SAFETY: this thread's block, or a parked or ending one's: a null filter stops its fast path.
+            unsafe { (*self.tls).filter = null_mut() };
+        }
+    }
+
+    /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
+    /// this one may still run; whoever comes first does it.
+    ///
+    /// # Safety
+    /// `thread` is registered.
+    pub unsafe fn close(thread: *mut Self, reason: u64) {
+        // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
+        // append to the buffer behind `n`, which is not read.
+        unsafe {
+            let flushing = &(*thread).flushing;
+            let mut spins = 0u32;
+            while flushing.swap(true, Ordering::Acquire) {
+                spins += 1;
+                if spins > 100_000 {
+                    return;
+                }
+                libc::sched_yield();
+            }
+            let errno = process::errno();
+            let n = (*thread).used.load(Ordering::Acquire);
+            (*thread).write_out(n);
+            let tick = (*thread).framer.tick();
+            let clock = (*thread).clock().max(tick);
+            let mut words = [0; 3 * MARK_WORDS];
+            let mut end = [0; MARK_WORDS];
+            let totals = Mark::Totals {
+                accesses: clock,
+                passed: (*thread).passed,
+                bypassed: (*thread).bypassed,
+                dropped: (*thread).dropped,
+            };
+            let n = mark_words(&totals, clock - tick, &mut end);
+            words[..n].copy_from_slice(&end[..n]);
+            let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
+            words[n..n + m].copy_from_slice(&end[..m]);
+            (*thread).write_words(&words[..n + m]);
+            process::set_errno(errno);
+        }
+    }
+}
+
+/// Words kept free so that a record always fits.
+const ROOM: usize = 2 * MARK_WORDS + 4;
+
+/// Makes every thread's filter forget a line that has just started to bypass it.
+#[cold]
+fn forget_everywhere(line: u64) {
+    for thread in state::threads() {
+        // SAFETY: recorders and filters are never freed. The owner may write the same word at the same time; then one
+        // more access is missed, which the next synchronisation ends.
+        unsafe {
+            let entry = (*thread).filter.add(line as usize & ((*thread).lines - 1));
+            if entry.read_volatile() >> LINE_BITS == line {
+                entry.write_volatile(0);
+            }
+        }
+    }
+}
+
+fn open_log(index: u32) -> i32 {
+    if state::count_only() {
+        return i32::MAX;
+    }
+    let Ok(name) = CString::new(format!("threads/{index:05}.hnlog")) else { return -1 };
+    // SAFETY: a C string, and the directory opened at start.
+    let fd = unsafe {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+        state::high(libc::openat(state::dir(), name.as_ptr(), flags, 0o600))
+    };
+    let header = Header { version: VERSION, filter_lines: state::filter_lines(), line_shift: LINE_SHIFT };
+    if fd < 0 || write_all(fd, &header.bytes()).is_err() {
+        return -1;
+    }
+    fd
+}
+
+fn write_all(fd: i32, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        // SAFETY: the buffer is valid for its length.
+        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        if n < 0 {
+            let e = std::io::Error::last_os_error();
+            if e.kind() == std::io::ErrorKind::Interrupted {
+                continue;
+            }
+            return Err(e);
+        }
+        bytes = &bytes[n as usize..];
+    }
+    Ok(())
+}
