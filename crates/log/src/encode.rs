@@ -103,6 +103,8 @@ pub struct Encoded<'a> {
     pub ticks: u64,
     /// Whether it has marks whose order among threads matters (`Acquire`, `Atomic`).
     pub ordered: bool,
+    /// Whether it has any mark.
+    pub marks: bool,
 }
 
 impl Default for Encoder {
@@ -131,7 +133,7 @@ impl Encoder {
         self.reset();
         let (mut heads, mut deltas, mut extra) = (0, 0, 0);
         let (mut cur, mut last_new, mut skipped, mut ticks) = (0u16, 0u64, 0u64, 0u64);
-        let (mut at, mut ordered) = (0, false);
+        let (mut at, mut ordered, mut marks) = (0, false, false);
         while at + 2 <= words.len() {
             let (w0, w1) = (words[at], words[at + 1]);
             at += 2;
@@ -155,6 +157,7 @@ impl Encoder {
                 let n = (w0 >> 16) as usize;
                 let Some(body) = words.get(at..at + n).filter(|_| n <= MAX_WORDS) else { break };
                 at += n;
+                marks = true;
                 ordered |= is_ordered((w0 >> 8) as u8);
                 let delta = w1.saturating_add(skipped);
                 ticks = ticks.saturating_add(delta);
@@ -169,7 +172,7 @@ impl Encoder {
             }
         }
         self.join(heads, deltas, extra);
-        Encoded { raw: &self.raw, records: heads as u32, ticks, ordered }
+        Encoded { raw: &self.raw, records: heads as u32, ticks, ordered, marks }
     }
 
     fn reset(&mut self) {

@@ -3,7 +3,7 @@
 //! | part | bytes |
 //! |---|---|
 //! | header | `HNLOG\r\n\0`, version u32, filter lines u32 (0: no filter), line shift u32, 0 u32 |
-//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, flags u32 (1: has marks that are ordered among threads), CRC-32 u32, the LZ4 block |
+//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, flags u32 (1: has marks that are ordered among threads, 2: has marks), CRC-32 u32, the LZ4 block |
 //!
 //! All little-endian; the CRC covers the frame's first 28 bytes and the block. A payload has at most
 //! [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
@@ -23,6 +23,8 @@ pub const MAGIC: [u8; 8] = *b"HNLOG\r\n\0";
 pub const FRAME: [u8; 4] = *b"HNCK";
 /// Flag of a chunk that has marks whose order among threads matters.
 pub const ORDERED: u32 = 1;
+/// Flag of a chunk that has any mark.
+pub const MARKS: u32 = 2;
 /// Bytes of the header.
 pub const HEADER: usize = 24;
 /// Bytes of a frame before its block.
@@ -116,7 +118,7 @@ impl Framer {
         head[12..16].copy_from_slice(&encoded.records.to_le_bytes());
         head[16..24].copy_from_slice(&self.tick.to_le_bytes());
         self.tick = self.tick.saturating_add(encoded.ticks);
-        let flags = if encoded.ordered { ORDERED } else { 0 };
+        let flags = if encoded.ordered { ORDERED } else { 0 } | if encoded.marks { MARKS } else { 0 };
         self.frame[24..28].copy_from_slice(&flags.to_le_bytes());
         let crc = crc(&self.frame[..28], &self.frame[FRAME_HEAD..FRAME_HEAD + block]);
         self.frame[28..32].copy_from_slice(&crc.to_le_bytes());
@@ -142,7 +144,7 @@ pub struct LogReader<R = File> {
     block: Vec<u8>,
     decoder: ChunkDecoder,
     chunks: u64,
-    only_ordered: bool,
+    only: Option<u32>,
 }
 
 impl LogReader<File> {
@@ -181,7 +183,7 @@ impl<R: Read> LogReader<R> {
             block: Vec::new(),
             decoder: ChunkDecoder::default(),
             chunks: 0,
-            only_ordered: false,
+            only: None,
         })
     }
 
@@ -189,9 +191,9 @@ impl<R: Read> LogReader<R> {
     pub const fn header(&self) -> Header {
         self.header
     }
-    /// From here on, skip every chunk without marks whose order among threads matters.
-    pub const fn only_ordered(mut self) -> Self {
-        self.only_ordered = true;
+    /// From here on, skip every chunk that has none of these flags.
+    pub const fn only(mut self, flags: u32) -> Self {
+        self.only = Some(flags);
         self
     }
     /// Chunks read so far.
@@ -265,7 +267,7 @@ impl<R: Read> LogReader<R> {
         }
         self.offset += (FRAME_HEAD + block) as u64;
         self.chunks += 1;
-        if self.only_ordered && u32_at(&head, 24) & ORDERED == 0 {
+        if self.only.is_some_and(|flags| u32_at(&head, 24) & flags == 0) {
             return Ok(true); // the decoder is still at its last chunk's end
         }
         let mut tick = [0; 8];

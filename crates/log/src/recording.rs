@@ -1,1 +1,344 @@
 //! The recording's directory.
+//!
+//! | file | what |
+//! |---|---|
+//! | `meta.json` | [`Meta`]: what was recorded, how, and how it ended |
+//! | `threads/NNNNN.hnlog` | a log a thread |
+//! | `modules.txt` | which file's code and data lay where, written by the recorder |
+//! | `symbols.json` | [`Symbols`]: names for addresses, resolved right after the run |
+//! | `status` | why the recorder stopped early, if it did (room for it is taken before the run) |
+//!
+//! Paths in these files are text to be shown; none is ever opened.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::LogError;
+use crate::file::{LogReader, MARKS};
+use crate::{Mark, VERSION, What};
+
+/// Bytes reserved for `status`.
+const STATUS: usize = 4096;
+/// Most bytes of `meta.json` and `symbols.json` that are read.
+const MAX_JSON: u64 = 256 << 20;
+
+/// `meta.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Format version of the directory and its logs.
+    pub format: u32,
+    /// Version of homenode.
+    pub homenode: String,
+    /// `exact`: every access that passed the filter.
+    pub kind: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Environment variables from the allow-list (OpenMP's).
+    pub environment: BTreeMap<String, String>,
+    /// Lines of the recorder's filter; 0: none.
+    pub filter_lines: u32,
+    /// How it ended; absent while it runs, and for ever if the machine went down.
+    pub ended: Option<Ended>,
+}
+
+/// How a recorded program ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Exit status, if it exited.
+    pub status: Option<i32>,
+    /// Signal, if one killed it.
+    pub signal: Option<i32>,
+    /// Elapsed time in nanoseconds, recording included.
+    pub elapsed_ns: u64,
+}
+
+/// `symbols.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbols {
+    /// Static objects.
+    pub statics: Vec<Static>,
+    /// Places in the source by process address.
+    pub places: BTreeMap<u64, SourcePlace>,
+}
+
+/// A static object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Static {
+    /// Index of its module in `modules.txt`.
+    pub module: u64,
+    /// Address relative to the module's base.
+    pub address: u64,
+    /// Length.
+    pub bytes: u64,
+    /// Name.
+    pub name: String,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePlace {
+    /// Function.
+    pub function: Option<String>,
+    /// File, as the compiler was given it.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for SourcePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.as_deref().and_then(|f| f.rsplit('/').next());
+        match (file, self.line, self.function.as_deref()) {
+            (Some(file), Some(line), _) => write!(f, "{file}:{line}"),
+            (Some(file), None, _) => f.write_str(file),
+            (None, _, Some(function)) => f.write_str(function),
+            (None, _, None) => f.write_str("?"),
+        }
+    }
+}
+
+/// A line of `modules.txt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Number in the marks.
+    pub index: u64,
+    /// Address in the process minus address in the file.
+    pub base: u64,
+    /// Lowest address, relative to `base`.
+    pub low: u64,
+    /// One past the highest.
+    pub high: u64,
+    /// The file, as the loader knew it.
+    pub path: String,
+}
+
+/// What can go wrong with the directory.
+#[derive(Debug)]
+pub enum RecordingError {
+    /// A file or directory cannot be read or written.
+    Io {
+        /// What was tried.
+        tried: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The directory is not a recording.
+    NotARecording {
+        /// The path.
+        path: PathBuf,
+        /// What is missing or wrong.
+        why: String,
+    },
+    /// A log is damaged.
+    Log(LogError),
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { tried, path, error } => write!(f, "cannot {tried} {}: {error}", path.display()),
+            Self::NotARecording { path, why } => {
+                write!(f, "{} is not a recording of homenode: {why}", path.display())
+            }
+            Self::Log(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
+impl From<LogError> for RecordingError {
+    fn from(e: LogError) -> Self {
+        Self::Log(e)
+    }
+}
+
+/// A recording on disk.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it says of itself.
+    pub meta: Meta,
+}
+
+fn io<'a>(tried: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> RecordingError + 'a {
+    move |error| RecordingError::Io { tried, path: path.into(), error }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordingError> {
+    // Written beside and renamed, so that a reader never sees half of it.
+    let new = path.with_extension("new");
+    let text = serde_json::to_string_pretty(value).map_err(|e| RecordingError::Io {
+        tried: "write",
+        path: path.into(),
+        error: e.into(),
+    })?;
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(io("create", &new))?;
+    file.write_all(text.as_bytes()).map_err(io("write", &new))?;
+    fs::rename(&new, path).map_err(io("rename to", path))
+}
+
+fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, RecordingError> {
+    let size = fs::metadata(path).map_err(io("read", path))?.len();
+    if size > MAX_JSON {
+        let why = format!("{} has {size} bytes, more than the {MAX_JSON} that are read", path.display());
+        return Err(RecordingError::NotARecording { path: path.into(), why });
+    }
+    let text = fs::read_to_string(path).map_err(io("read", path))?;
+    serde_json::from_str(&text)
+        .map_err(|e| RecordingError::NotARecording { path: path.into(), why: format!("line {}: {e}", e.line()) })
+}
+
+impl Recording {
+    /// Makes the directory for a new recording, mode 0700.
+    ///
+    /// # Errors
+    /// It exists already or cannot be made.
+    pub fn create(path: &Path, meta: Meta) -> Result<Self, RecordingError> {
+        fs::DirBuilder::new().mode(0o700).create(path).map_err(io("create the directory", path))?;
+        let threads = path.join("threads");
+        fs::DirBuilder::new().mode(0o700).create(&threads).map_err(io("create the directory", &threads))?;
+        let status = path.join("status");
+        fs::write(&status, [b'\n'; STATUS]).map_err(io("create", &status))?;
+        let recording = Self { path: path.into(), meta };
+        recording.save_meta()?;
+        Ok(recording)
+    }
+
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// It is not one, or of a version that this homenode does not know.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        let not = |why: String| RecordingError::NotARecording { path: path.into(), why };
+        fs::metadata(path).map_err(io("open", path))?;
+        let meta_path = path.join("meta.json");
+        if !meta_path.exists() {
+            return Err(not("it has no meta.json".into()));
+        }
+        let meta: Meta = read_json(&meta_path)?;
+        if meta.format == 0 || meta.format > VERSION {
+            return Err(not(format!("format {}, but this homenode knows 1 to {VERSION}", meta.format)));
+        }
+        Ok(Self { path: path.into(), meta })
+    }
+
+    /// Writes `meta.json` again.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save_meta(&self) -> Result<(), RecordingError> {
+        write_json(&self.path.join("meta.json"), &self.meta)
+    }
+
+    /// Writes `symbols.json`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save_symbols(&self, symbols: &Symbols) -> Result<(), RecordingError> {
+        write_json(&self.path.join("symbols.json"), symbols)
+    }
+
+    /// Names for addresses; none if the recording was never finished.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn symbols(&self) -> Result<Symbols, RecordingError> {
+        let path = self.path.join("symbols.json");
+        if path.exists() { read_json(&path) } else { Ok(Symbols::default()) }
+    }
+
+    /// Why the recorder stopped early; `None` if it did not.
+    pub fn stopped(&self) -> Option<String> {
+        let text = fs::read_to_string(self.path.join("status")).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.chars().filter(|c| !c.is_control()).take(1000).collect())
+    }
+
+    /// The threads' logs, by name.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn logs(&self) -> Result<Vec<PathBuf>, RecordingError> {
+        let dir = self.path.join("threads");
+        let mut list = Vec::new();
+        for entry in fs::read_dir(&dir).map_err(io("read", &dir))? {
+            let path = entry.map_err(io("read", &dir))?.path();
+            if path.extension().is_some_and(|e| e == "hnlog") {
+                list.push(path);
+            }
+        }
+        list.sort();
+        Ok(list)
+    }
+
+    /// Bytes of all logs.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn log_bytes(&self) -> Result<u64, RecordingError> {
+        Ok(self.logs()?.iter().filter_map(|p| fs::metadata(p).ok()).map(|m| m.len()).sum())
+    }
+
+    /// The modules that the recorder wrote down; lines that make no sense are left out.
+    pub fn modules(&self) -> Vec<Module> {
+        let text = fs::read_to_string(self.path.join("modules.txt")).unwrap_or_default();
+        text.lines().filter_map(parse_module).collect()
+    }
+
+    /// All marks of all threads, in the order of the files; a damaged log ends early.
+    ///
+    /// # Errors
+    /// A log cannot be opened.
+    pub fn for_marks(&self, mut f: impl FnMut(Mark)) -> Result<(), RecordingError> {
+        for path in self.logs()? {
+            let mut log = LogReader::open(&path)?.only(MARKS);
+            while let Ok(Some(record)) = log.next_record() {
+                if let What::Mark(mark) = record.what {
+                    f(mark);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_module(line: &str) -> Option<Module> {
+    let mut it = line.splitn(5, ' ');
+    let index = it.next()?.parse().ok()?;
+    let mut hex = || u64::from_str_radix(it.next()?.strip_prefix("0x")?, 16).ok();
+    let (base, low, high) = (hex()?, hex()?, hex()?);
+    Some(Module { index, base, low, high, path: it.next()?.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn module_lines_are_parsed_or_left_out() {
+        let m = parse_module("3 0x1000 0x0 0x80 /a path/with spaces").unwrap();
+        assert_eq!((m.index, m.base, m.high, m.path.as_str()), (3, 0x1000, 0x80, "/a path/with spaces"));
+        for bad in ["", "x 0x1 0x2 0x3 /p", "1 0x1 0x2", "1 5 0x2 0x3 /p"] {
+            assert_eq!(parse_module(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_directory_without_meta_is_named() {
+        let e = Recording::open(Path::new("/")).unwrap_err().to_string();
+        assert!(e.contains("not a recording") && e.contains("meta.json"), "{e}");
+        let e = Recording::open(Path::new("/nowhere/at/all")).unwrap_err().to_string();
+        assert!(e.contains("cannot open /nowhere/at/all"), "{e}");
+    }
+}

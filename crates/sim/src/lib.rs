@@ -1,3 +1,4 @@
 //! Deterministic simulator.
 
+pub mod order;
 pub mod stream;

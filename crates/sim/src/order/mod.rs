@@ -1,0 +1,307 @@
+//! From logs to one canonical order of steps.
+//!
+//! Every thread's records are in program order; this stage merges the threads. The order is total and depends on the
+//! recording alone: (epoch, tick, thread, sequence). A thread's *time* here is its tick plus what it has waited; waits
+//! end when the awaited has happened in this same order, never when it happened natively:
+//!
+//! * a team's member starts when its fork has been processed, the fork's thread goes on when all members have ended;
+//! * a barrier is left when all members of the team have arrived;
+//! * locks and atomics on one address change hands in the recorded order ([`turns`]);
+//! * a thread starts when it has been created, a join waits for its end.
+//!
+//! Runnable threads proceed by (time, thread). The recorded execution satisfies all these constraints, so they cannot
+//! deadlock; only a recording that was cut off can leave threads waiting for something that never comes. Those are let
+//! go in order, and counted ([`Order::cut_off`]).
+//!
+//! Addresses become canonical on the way ([`space`]): two runs of one program give the same steps whatever the loader
+//! and the kernel did with addresses.
+
+mod marks;
+pub mod space;
+pub mod turns;
+
+use std::collections::HashMap;
+
+use homenode_log::{LogError, Mark as LogMark, Record, What};
+use homenode_model::{LineNo, ThreadId, Ticks};
+
+use crate::stream::{Mark, Sync, SyncId};
+use space::{Place, Space};
+use turns::Turns;
+
+/// Where a thread's records come from.
+pub trait Source {
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// The log is damaged from here on.
+    fn next(&mut self) -> Result<Option<Record>, LogError>;
+}
+
+impl<R: std::io::Read> Source for homenode_log::file::LogReader<R> {
+    #[inline]
+    fn next(&mut self) -> Result<Option<Record>, LogError> {
+        self.next_record()
+    }
+}
+
+/// Where the steps go.
+pub trait Sink {
+    /// An access.
+    fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool);
+    /// Synchronisation.
+    fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync);
+    /// A mark.
+    fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark);
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Fork(u64),
+    Join(u64),
+    Barrier(u64, u64),
+    Turn(u64),
+    Create(u64),
+    End(u64),
+}
+
+struct Thread<S> {
+    source: S,
+    /// Records read ahead to number the threads.
+    head: std::vec::IntoIter<Record>,
+    /// The record to be processed next.
+    next: Option<Record>,
+    /// Time minus tick.
+    shift: u64,
+    waits: Option<Wait>,
+    /// Number its creator gave it.
+    id: u64,
+    place: Place,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Team {
+    forker: usize,
+    fork: Option<(SyncId, u64)>,
+    join: Option<SyncId>,
+    joined: u32,
+    join_time: u64,
+    members: u64,
+    region: u32,
+}
+
+#[derive(Default)]
+struct Barrier {
+    id: Option<SyncId>,
+    arrivals: Vec<u32>,
+    left: u32,
+    time: u64,
+}
+
+#[derive(Default)]
+struct Lock {
+    holder: Option<usize>,
+    depth: u32,
+    released: Option<(SyncId, u64, usize)>,
+}
+
+#[derive(Default)]
+struct Event {
+    id: Option<SyncId>,
+    done: bool,
+    time: u64,
+}
+
+/// The merger.
+pub struct Order<S> {
+    threads: Vec<Thread<S>>,
+    /// Time of each thread's next record; `MAX` if it waits or has ended.
+    keys: Vec<u64>,
+    space: Space,
+    turns: Turns,
+    teams: HashMap<u64, Team>,
+    barriers: HashMap<(u64, u64), Barrier>,
+    locks: HashMap<u64, Lock>,
+    creates: HashMap<u64, Event>,
+    ends: HashMap<u64, Event>,
+    regions: HashMap<u64, u32>,
+    region_pcs: Vec<u64>,
+    syncs: u32,
+    cut_off: u64,
+    accesses: u64,
+}
+
+const WAITS: u64 = u64::MAX;
+
+impl<S: Source> Order<S> {
+    /// Over the logs of a recording. `turns` comes from the same logs. Threads are numbered by the number of their
+    /// first team and their number in it (then by creation), so that thread `n` is OpenMP's thread `n`.
+    ///
+    /// # Errors
+    /// A log's first records cannot be read.
+    pub fn new(sources: Vec<S>, turns: Turns, space: Space) -> Result<Self, LogError> {
+        let mut heads = Vec::new();
+        for mut source in sources {
+            let mut first = Vec::new();
+            while first.len() < 4 {
+                match source.next()? {
+                    Some(r) => first.push(r),
+                    None => break,
+                }
+            }
+            heads.push((rank(&first), first, source));
+        }
+        heads.sort_by_key(|(rank, _, _)| *rank);
+        let threads: Vec<_> = heads
+            .into_iter()
+            .map(|((_, _, _, id), first, source)| Thread {
+                source,
+                head: first.into_iter(),
+                next: None,
+                shift: 0,
+                waits: None,
+                id,
+                place: Place::default(),
+                ended: false,
+            })
+            .collect();
+        let mut order = Self {
+            keys: vec![WAITS; threads.len()],
+            threads,
+            space,
+            turns,
+            teams: HashMap::new(),
+            barriers: HashMap::new(),
+            locks: HashMap::new(),
+            creates: HashMap::new(),
+            ends: HashMap::new(),
+            regions: HashMap::new(),
+            region_pcs: Vec::new(),
+            syncs: 0,
+            cut_off: 0,
+            accesses: 0,
+        };
+        for t in 0..order.threads.len() {
+            order.fetch(t)?;
+        }
+        Ok(order)
+    }
+
+    /// Threads in the recording.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+    /// Times a thread was let go although what it waited for never came: the recording was cut off.
+    pub const fn cut_off(&self) -> u64 {
+        self.cut_off
+    }
+    /// Accesses passed on so far.
+    pub const fn accesses(&self) -> u64 {
+        self.accesses
+    }
+    /// Program counter of each region, by the dense number that marks carry.
+    pub fn region_pcs(&self) -> &[u64] {
+        &self.region_pcs
+    }
+    /// The canonical address space as it is now.
+    pub const fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// Passes on about `budget` steps; false when there are no more.
+    ///
+    /// # Errors
+    /// A log is damaged. What came before has been passed on; the caller may stop there and say so.
+    pub fn advance<K: Sink>(&mut self, sink: &mut K, budget: u64) -> Result<bool, LogError> {
+        let mut left = budget;
+        while left > 0 {
+            let Some((t, limit)) = self.first() else {
+                if self.threads.iter().all(|t| t.ended) {
+                    return Ok(false);
+                }
+                self.let_go(sink);
+                continue;
+            };
+            left = left.saturating_sub(self.run(t, limit, left, sink)?.max(1));
+        }
+        Ok(true)
+    }
+
+    /// The thread that goes first, and the key that another one has next: it may run as long as it is before that.
+    fn first(&self) -> Option<(usize, (u64, usize))> {
+        let (mut best, mut second) = ((WAITS, usize::MAX), (WAITS, usize::MAX));
+        for (t, &key) in self.keys.iter().enumerate() {
+            if (key, t) < best {
+                second = best;
+                best = (key, t);
+            } else if (key, t) < second {
+                second = (key, t);
+            }
+        }
+        (best.0 != WAITS).then_some((best.1, second))
+    }
+
+    /// Runs thread `t` until it waits, ends, is no longer first, or has made `most` steps.
+    fn run<K: Sink>(&mut self, t: usize, limit: (u64, usize), most: u64, sink: &mut K) -> Result<u64, LogError> {
+        let mut done = 0;
+        while done < most && (self.keys[t], t) < limit {
+            let Some(record) = self.threads[t].next else { break };
+            done += 1;
+            match record.what {
+                What::Access { line, write, .. } => {
+                    let line = self.space.line(line, &mut self.threads[t].place);
+                    self.accesses += 1;
+                    sink.access(ThreadId(t as u32), record.tick, line, write);
+                    self.fetch(t)?;
+                }
+                What::Mark(mark) => {
+                    // A mark may wake others, which then may go first.
+                    if self.mark(t, record.tick, mark, sink) {
+                        self.fetch(t)?;
+                    } else {
+                        self.keys[t] = WAITS;
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    #[inline]
+    fn fetch(&mut self, t: usize) -> Result<(), LogError> {
+        let thread = &mut self.threads[t];
+        thread.next = match thread.head.next() {
+            Some(r) => Some(r),
+            None => thread.source.next()?,
+        };
+        match thread.next {
+            Some(r) => self.keys[t] = r.tick.0.saturating_add(thread.shift),
+            None => {
+                self.keys[t] = WAITS;
+                thread.ended = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What numbers threads: the initial thread, then by first team and number in it, then by creation.
+fn rank(first: &[Record]) -> (bool, u64, u64, u64) {
+    let (mut id, mut team) = (0, (u64::MAX, 0));
+    for r in first {
+        match r.what {
+            What::Mark(LogMark::ThreadStart { id: i, .. }) => id = i,
+            What::Mark(LogMark::TaskBegin { instance, number, .. }) if team.0 == u64::MAX => {
+                team = (instance, number);
+            }
+            _ => {}
+        }
+    }
+    (id != 0, team.0, team.1, id)
+}
+
+#[cfg(test)]
+mod tests;
