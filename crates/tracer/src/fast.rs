@@ -14,15 +14,8 @@ extern "C" fn slow_read(address: usize, pc: usize) {
 extern "C" fn slow_write(address: usize, pc: usize) {
     thread::access(address, true, pc);
 }
-extern "C" fn first_read(address: usize, pc: usize) {
-    thread::first_access(address, false, pc);
-}
-extern "C" fn first_write(address: usize, pc: usize) {
-    thread::first_access(address, true, pc);
-}
-
 macro_rules! access {
-    ($name:ident, $seen:literal, $slow:ident, $first:ident) => {
+    ($name:ident, $seen:literal, $slow:ident) => {
         /// Called by instrumented code before the access.
         ///
         /// # Safety
@@ -35,8 +28,6 @@ macro_rules! access {
                 "mov rdx, qword ptr fs:[rax]", // filter
                 "mov rcx, rdi",
                 "shr rcx, 6",
-                "test rdx, rdx",
-                "jz 3f",
                 "inc qword ptr fs:[rax + 16]", // clock
                 "mov esi, ecx",
                 "and esi, dword ptr fs:[rax + 24]", // mask
@@ -50,21 +41,17 @@ macro_rules! access {
                 "2:",
                 "mov rsi, qword ptr [rsp]",
                 "jmp {slow}",
-                "3:",
-                "mov rsi, qword ptr [rsp]",
-                "jmp {first}",
                 slow = sym $slow,
-                first = sym $first,
             )
         }
     };
 }
 
 macro_rules! reads {
-    ($($name:ident)*) => { $( access!($name, "or rsi, 2", slow_read, first_read); )* };
+    ($($name:ident)*) => { $( access!($name, "or rsi, 2", slow_read); )* };
 }
 macro_rules! writes {
-    ($($name:ident)*) => { $( access!($name, "", slow_write, first_write); )* };
+    ($($name:ident)*) => { $( access!($name, "", slow_write); )* };
 }
 
 // An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and writes to us.
@@ -75,3 +62,8 @@ writes!(__tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 _
         __tsan_volatile_write1 __tsan_volatile_write2 __tsan_volatile_write4 __tsan_volatile_write8
         __tsan_volatile_write16
         __tsan_read_write1 __tsan_read_write2 __tsan_read_write4 __tsan_read_write8 __tsan_read_write16);
+
+crate::ranges::with_pc! {
+    homenode_read_passed, "rsi", slow_read;
+    homenode_write_passed, "rsi", slow_write;
+}

@@ -75,6 +75,7 @@ pub extern "C" fn start() {
     if STATE.load(Ordering::Acquire) != UNKNOWN {
         return;
     }
+    tls::publish_offset();
     let on = std::panic::catch_unwind(open).unwrap_or(false);
     STATE.store(if on { RECORDING } else { OFF }, Ordering::Release);
     if on {
@@ -154,8 +155,7 @@ extern "C" fn in_child() {
     // SAFETY: the child's only thread, its own block.
     unsafe {
         let tls = tls::tls();
-        (*tls).filter = std::ptr::null_mut();
-        (*tls).closed = true;
+        (*tls).forget();
     }
 }
 

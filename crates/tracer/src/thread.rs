@@ -9,7 +9,7 @@ use homenode_log::file::{Framer, Header};
 use homenode_log::{Mark, VERSION};
 
 use crate::bypass::{self, Bypass};
-use crate::tls::{EPOCHS, LINE_BITS, Tls, tls};
+use crate::tls::{EMPTY_FILTER, EPOCHS, LINE_BITS, Tls, tls};
 use crate::{process, state};
 
 /// The team membership that barriers belong to.
@@ -68,31 +68,29 @@ pub fn complain(text: &str) {
 /// The slow path of an access; the clock has been advanced.
 #[inline]
 pub fn access(address: usize, write: bool, pc: usize) {
-    // SAFETY: the fast path saw a filter, so the thread has a recorder; it is used by this thread alone.
+    // SAFETY: the recorder is used by this thread alone.
     unsafe {
-        let thread = (*tls()).thread;
-        if !thread.is_null() {
-            (*thread).access(address as u64 >> LINE_SHIFT, write, pc as u64);
+        let tls = tls();
+        if (*tls).thread.is_null() && !first_access(tls) {
+            return;
         }
+        (*(*tls).thread).access(address as u64 >> LINE_SHIFT, write, pc as u64);
     }
 }
 
 const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
 
-/// An access of a thread without a filter: not recorded, or not yet.
+/// A thread without a recorder gets one, if it is to be recorded.
 #[cold]
-pub fn first_access(address: usize, write: bool, pc: usize) {
-    // SAFETY: as in `access`; `start` sets the filter or leaves it null.
+fn first_access(tls: *mut Tls) -> bool {
+    // SAFETY: this thread's block.
     unsafe {
-        let tls = tls();
         if !state::recording() || (*tls).closed || (*tls).starting {
-            return;
+            return false;
         }
         start();
-        if !(*tls).filter.is_null() {
-            (*tls).clock += 1;
-            access(address, write, pc);
-        }
+        (*tls).clock = 1;
+        !(*tls).thread.is_null()
     }
 }
 
@@ -104,11 +102,8 @@ pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
     // SAFETY: as in `access`.
     unsafe {
         let tls = tls();
-        if (*tls).filter.is_null() {
-            first_access(address, write, pc);
-            if (*tls).filter.is_null() {
-                return;
-            }
+        if (*tls).thread.is_null() && !first_access(tls) {
+            return;
         }
         let (first, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
         for line in first..=last {
@@ -163,6 +158,7 @@ pub fn start() {
         (*tls).starting = false;
         match made {
             Some(thread) => {
+                (*tls).clock = 0; // what came before was not recorded
                 (*tls).key = (*thread).epoch << 2 | 3;
                 (*tls).mask = (*thread).lines as u64 - 1;
                 (*tls).thread = thread;
@@ -183,15 +179,23 @@ pub fn end() {
     unsafe {
         let tls = tls();
         let thread = (*tls).thread;
-        (*tls).closed = true;
         if !thread.is_null() {
             Thread::close(thread, 0);
             state::unregister((*thread).index);
         }
+        (*tls).forget();
     }
 }
 
 impl Tls {
+    /// Nothing is recorded for this thread any more.
+    pub fn forget(&mut self) {
+        self.closed = true;
+        self.thread = null_mut();
+        self.mask = 0;
+        self.filter = EMPTY_FILTER.as_ptr();
+    }
+
     /// Whether the filter has seen this access.
     #[inline]
     fn seen(&self, line: u64, write: bool) -> bool {
@@ -456,8 +460,8 @@ impl Thread {
             Err(_) => state::switch_off("stopped: internal error while encoding; the program goes on unrecorded"),
         }
         if !state::recording() {
-            // SAFETY: this thread's block, or a parked or ending one's: a null filter stops its fast path.
-            unsafe { (*self.tls).filter = null_mut() };
+            // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.
+            unsafe { (*self.tls).forget() };
         }
     }
 

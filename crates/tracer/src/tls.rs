@@ -3,12 +3,14 @@
 
 use std::arch::{asm, global_asm};
 
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
 use crate::thread::Thread;
 
 /// What the fast path needs, at fixed offsets.
 #[repr(C, align(64))]
 pub struct Tls {
-    /// The filter's lines, or null: the thread is not recorded (yet, any more, at all).
+    /// The filter's lines; [`EMPTY_FILTER`] where the thread is not recorded (yet, any more, at all).
     pub filter: *mut u64,
     /// `epoch << 2 | 3`; a filter entry is `line << 22 | epoch << 2 | 1 (read) or 3 (written)`.
     pub key: u64,
@@ -26,22 +28,33 @@ pub struct Tls {
     pub id: u64,
 }
 
+/// Where the calling thread's block lies relative to its thread pointer: the same in all threads. Code that the
+/// wrappers have rewritten reads it instead of calling [`crate::fast`]; zero until the library is initialised would be
+/// wrong, so it is set by the loader's first constructor.
+#[unsafe(no_mangle)]
+pub static homenode_tls_offset: AtomicI64 = AtomicI64::new(0);
+
 /// Bits of an entry below the line.
 pub const LINE_BITS: u32 = 22;
 /// Epochs before the filter has to be cleared for real.
 pub const EPOCHS: u64 = 1 << (LINE_BITS - 2);
 const _: () = assert!(size_of::<Tls>() == 64);
 
+/// The filter of threads that are not recorded: it has seen nothing, so every access takes the slow path.
+pub static EMPTY_FILTER: AtomicU64 = AtomicU64::new(0);
+
 global_asm!(
-    ".pushsection .tbss,\"awT\",@nobits",
+    ".pushsection .tdata,\"awT\",@progbits",
     ".globl homenode_tls",
     ".hidden homenode_tls",
     ".type homenode_tls, @object",
     ".size homenode_tls, 64",
     ".p2align 6",
     "homenode_tls:",
-    ".zero 64",
+    ".quad {empty}",
+    ".zero 56",
     ".popsection",
+    empty = sym EMPTY_FILTER,
 );
 
 /// The calling thread's block. It lives as long as the thread; only the thread itself uses it.
@@ -58,4 +71,12 @@ pub fn tls() -> *mut Tls {
         );
     }
     p
+}
+
+/// Makes rewritten code find the block. Runs before any instrumented code.
+pub fn publish_offset() {
+    let thread_pointer: i64;
+    // SAFETY: reads the thread pointer.
+    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) thread_pointer, options(pure, readonly, nostack)) };
+    homenode_tls_offset.store(tls() as i64 - thread_pointer, Ordering::Relaxed);
 }
