@@ -21,9 +21,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # What a compiler finds matters, not which package brought it: it may be a distribution that names them differently.
 # A header of clang's OpenMP lies outside of the usual folders, so clang itself is asked.
-has_clang_openmp() { have clang && printf '#include <omp.h>\n' | clang -fopenmp -fsyntax-only -x c - 2>/dev/null; }
+has_clang_openmp() { have clang && clang -fopenmp -fsyntax-only -x c - <<<'#include <omp.h>' 2>/dev/null; }
 has_hwloc() { have pkg-config && pkg-config --exists hwloc 2>/dev/null; }
-has_libc_headers() { have gcc && printf '#include <stdio.h>\n' | gcc -fsyntax-only -x c - 2>/dev/null; }
+has_libc_headers() { have gcc && gcc -fsyntax-only -x c - <<<'#include <stdio.h>' 2>/dev/null; }
 
 missing_packages() {
     local tool
