@@ -28,7 +28,7 @@ const STEPS: &[Step] = &[
     ("test", || process::run(cargo().args(["test", "--workspace", "--locked"]))),
     ("documentation", || {
         let mut doc = cargo();
-        doc.args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"])
+        doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"])
             .env("RUSTDOCFLAGS", "-D warnings");
         process::run(&mut doc)
     }),

@@ -1,7 +1,7 @@
 //! What goes where: results to stdout, everything else to stderr.
 //!
 //! While a program runs under homenode, stdout is the program's; then homenode's own report goes to stderr or to
-//! `--summary FILE` ([`Output::report`]).
+//! `--summary FILE` ([`OutputArgs::report`]).
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -24,7 +24,7 @@ pub struct OutputArgs {
     /// Print comma-separated values: column names, then rows
     #[arg(long)]
     pub csv: bool,
-    /// End with status 1 when the condition holds: [ROW:]COLUMN OP NUMBER, as in 'remote>10'
+    /// End with status 1 when the condition holds: COLUMN or ROW:COLUMN, <, <=, =, !=, >= or >, and a number
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<FailIf>,
 }
