@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     ("documentation", || {
         let mut doc = cargo();
         doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"])
-            .env("RUSTDOCFLAGS", "-D warnings");
+            .env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links");
         process::run(&mut doc)
     }),
 ];
