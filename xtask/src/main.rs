@@ -1,2 +1,83 @@
-//! Developer commands.
-fn main() {}
+//! Developer commands: what CI runs, a contributor runs.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod ci;
+mod metadata;
+mod new_policy;
+mod process;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What a command returns: nothing, or why it failed.
+type Outcome = Result<(), String>;
+
+/// A command: its name, its arguments, what it does.
+struct Command {
+    name: &'static str,
+    args: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Outcome,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "ci",
+        args: "[--long]",
+        about: "every check that must pass, as 'make test' runs them",
+        run: ci::run,
+    },
+    Command {
+        name: "tidy",
+        args: "",
+        about: "the rules of ARCHITECTURE.md that no compiler checks",
+        run: tidy::run,
+    },
+    Command {
+        name: "new-policy",
+        args: "NAME",
+        about: "a new placement policy: file, tests and registration",
+        run: new_policy::run,
+    },
+    Command {
+        name: "bench",
+        args: "[NAME]...",
+        about: "the benchmarks, each beside its last result",
+        run: bench::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) =
+        args.split_first().and_then(|(name, rest)| Some((COMMANDS.iter().find(|c| c.name == *name)?, rest)))
+    else {
+        eprintln!("Usage: cargo xtask COMMAND\n");
+        for c in COMMANDS {
+            eprintln!("  {:<18} {}", format!("{} {}", c.name, c.args), c.about);
+        }
+        return ExitCode::from(2);
+    };
+    match (command.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask {}: {why}", command.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}
+
+/// Refuses arguments.
+fn none(args: &[String]) -> Outcome {
+    if args.is_empty() { Ok(()) } else { Err(format!("takes no arguments, got '{}'", args.join(" "))) }
+}

@@ -21,7 +21,5 @@ pub use event::{AccessKind, Event, Interest, PageRange};
 pub use histogram::Histogram;
 pub use ids::{CpuId, LineNo, NodeId, ObjectId, PageNo, ThreadId};
 pub use placement::Placement;
-pub use topology::{
-    Cache, CacheScope, Core, Matrix, MigrationCost, Node, Topology, TopologyError, Writes,
-};
+pub use topology::{Cache, CacheScope, Core, Matrix, MigrationCost, Node, Topology, TopologyError, Writes};
 pub use units::{Bytes, MbPerS, Ns, Ps, Ticks};

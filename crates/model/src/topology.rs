@@ -269,7 +269,10 @@ impl Topology {
             if !fits {
                 return Err(TopologyError::Value(alloc::format!(
                     "L{}: size must be line × ways × a power of two of sets ({} / ({} × {}))",
-                    c.level, c.size, c.line, c.ways
+                    c.level,
+                    c.size,
+                    c.line,
+                    c.ways
                 )));
             }
         }

@@ -1,0 +1,19 @@
+//! What commands take on their command lines.
+//!
+//! A struct here is not a command yet: [`crate::cmd`] registers a command once it works.
+
+pub mod compare;
+pub mod kernel;
+pub mod machine;
+pub mod rec;
+pub mod record;
+pub mod show;
+pub mod subject;
+
+/// Parses `line` as the arguments of a command, the way a test asks.
+#[cfg(test)]
+pub(crate) fn parse<A: clap::Args>(line: &str) -> Result<A, clap::Error> {
+    let command = A::augment_args(clap::Command::new("test"));
+    command.clone().debug_assert();
+    A::from_arg_matches(&command.try_get_matches_from(line.split_whitespace())?)
+}

@@ -1,0 +1,108 @@
+//! `homenode compare`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use homenode_model::Bytes;
+
+use super::subject::{RunArgs, Subject};
+use crate::error::{CliError, Result};
+use crate::output::OutputArgs;
+use crate::size;
+
+/// Examples for the end of `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  homenode compare kernel:nas-cg --class W --machine sf15k   record once, simulate every placement
+  homenode compare mine.hnrec -m sf15k -m this               two machines from one recording
+  homenode compare mine.hnrec -p first-touch -p next-touch --csv
+  homenode compare mine.hnrec --fail-if 'next-touch:remote>10'";
+
+/// All placement schemes in one table
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "homenode compare [OPTIONS] <REC | kernel:NAME | -- APP [ARG]...>"
+)]
+pub struct CompareArgs {
+    /// A recording, or a kernel (kernel:nas-cg) that is recorded first
+    #[arg(value_name = "REC | kernel:NAME")]
+    pub what: Option<OsString>,
+    /// Machine: a name ('homenode machine list' shows all) or a file; may be repeated
+    #[arg(short, long = "machine", value_name = "M", default_value = "sf15k")]
+    pub machines: Vec<String>,
+    /// Placement scheme; may be repeated [default: all]
+    #[arg(short, long = "policy", value_name = "P")]
+    pub policies: Vec<String>,
+    /// Page size, one that the machine offers [default: the machine's smallest]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub page: Option<Bytes>,
+    /// Host threads that simulate; the result does not depend on it [default: one a CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Only speak when something is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// What to run.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// The form of the table.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+impl CompareArgs {
+    /// What to compare on.
+    ///
+    /// # Errors
+    /// A usage error when there is nothing or more than one thing, and for a recording that is a program.
+    pub fn subject(&self) -> Result<Subject> {
+        let subject = self.run.subject_or_recording(self.what.as_deref())?;
+        match &subject {
+            Subject::Recording(path) if path.is_file() => {
+                let path = path.display();
+                Err(CliError::usage(format!("{path} is a file; a recording is a directory"))
+                    .hint(format!("to record that program: homenode compare -- {path}")))
+            }
+            _ => Ok(subject),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parse;
+
+    #[test]
+    fn the_examples_parse() {
+        let a: CompareArgs = parse("compare kernel:nas-cg --class W --machine sf15k").unwrap();
+        assert_eq!(a.subject().unwrap(), Subject::Kernel { name: "nas-cg".into(), args: vec![] });
+        let a: CompareArgs = parse("compare mine.hnrec -m sf15k -m this").unwrap();
+        assert_eq!(a.machines, ["sf15k", "this"]);
+        let a: CompareArgs = parse("compare mine.hnrec -p first-touch -p next-touch --csv").unwrap();
+        assert_eq!((a.policies.len(), a.output.csv), (2, true));
+        let a: CompareArgs = parse("compare mine.hnrec --fail-if next-touch:remote>10").unwrap();
+        assert_eq!(a.output.fail_if.len(), 1);
+        assert_eq!(a.machines, ["sf15k"]);
+    }
+
+    #[test]
+    fn one_form_at_a_time() {
+        assert!(parse::<CompareArgs>("compare r --csv --json").is_err());
+    }
+
+    #[test]
+    fn a_page_is_a_size() {
+        assert_eq!(parse::<CompareArgs>("compare r --page 8KiB").unwrap().page, Some(Bytes(8192)));
+        assert!(parse::<CompareArgs>("compare r --page big").is_err());
+    }
+
+    #[test]
+    fn a_program_without_dashes_is_explained() {
+        let this = std::env::current_exe().unwrap();
+        let mut a: CompareArgs = parse("compare x").unwrap();
+        a.what = Some(this.into());
+        assert!(a.subject().unwrap_err().hint.unwrap().starts_with("to record that program"));
+    }
+}

@@ -1,0 +1,62 @@
+//! The commands. One that stands here works.
+
+mod completions;
+mod man;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::help;
+
+/// Put every page on the NUMA node that uses it, and see why
+#[derive(Debug, Parser)]
+#[command(name = "homenode", version, arg_required_else_help = true, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do. To add one: a variant, an arm in [`Command::run`], and its group in [`crate::help`].
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write all pages to a directory
+    Man(man::ManArgs),
+}
+
+impl Command {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What went wrong; its `code` says how homenode ends.
+    pub fn run(self) -> Result<Exit> {
+        match self {
+            Self::Completions(args) => args.run(),
+            Self::Man(args) => args.run(),
+        }
+    }
+}
+
+/// The command line that homenode understands, with grouped help.
+pub fn command_line() -> clap::Command {
+    help::grouped(<Cli as clap::CommandFactory>::command())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_the_nearest_command() {
+        let error = command_line().try_get_matches_from(["homenode", "completion"]).unwrap_err();
+        assert!(error.to_string().contains("'completions'"), "{error}");
+    }
+}

@@ -1,0 +1,168 @@
+//! What goes where: results to stdout, everything else to stderr.
+//!
+//! While a program runs under homenode, stdout is the program's; then homenode's own report goes to stderr or to
+//! `--summary FILE` ([`OutputArgs::report`]).
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use clap::Args;
+
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::fail_if::FailIf;
+use crate::table::Table;
+
+/// Options of every command that prints a table.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Print a JSON object that carries its schema and version
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print comma-separated values: column names, then rows
+    #[arg(long)]
+    pub csv: bool,
+    /// End with status 1 when the condition holds: COLUMN or ROW:COLUMN, <, <=, =, !=, >= or >, and a number
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<FailIf>,
+}
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+    /// For spreadsheets.
+    Csv,
+}
+
+impl OutputArgs {
+    /// The form asked for.
+    pub const fn format(&self) -> Format {
+        match (self.json, self.csv) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Csv,
+            _ => Format::Table,
+        }
+    }
+
+    /// Prints `table` to stdout and judges the conditions of `--fail-if`.
+    ///
+    /// # Errors
+    /// When stdout cannot be written, or a condition names what the table lacks.
+    pub fn print(&self, table: &Table) -> Result<Exit> {
+        let held = self.judge(table)?;
+        to_stdout(&self.render(table, io::stdout().is_terminal()))?;
+        Ok(held)
+    }
+
+    /// Writes `table` where a command that runs a program reports: to `summary`, else to stderr.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn report(&self, table: &Table, summary: Option<&Path>) -> Result<()> {
+        match summary {
+            Some(path) => fs::write(path, self.render(table, false))
+                .context(|| format!("cannot write the summary {}", path.display())),
+            None => {
+                // Nobody can be told that stderr is gone.
+                let _ = io::stderr().write_all(self.render(table, io::stderr().is_terminal()).as_bytes());
+                Ok(())
+            }
+        }
+    }
+
+    fn render(&self, table: &Table, terminal: bool) -> String {
+        match self.format() {
+            Format::Json => table.to_json(),
+            Format::Csv => table.to_csv(),
+            Format::Table => {
+                table.to_terminal(terminal && colours(), terminal.then(terminal_width).flatten())
+            }
+        }
+    }
+
+    fn judge(&self, table: &Table) -> Result<Exit> {
+        let mut exit = Exit::Done;
+        for condition in &self.fail_if {
+            if condition.holds(table)? {
+                say(format_args!("condition held: {}", condition.text()));
+                exit = Exit::ConditionHeld;
+            }
+        }
+        Ok(exit)
+    }
+}
+
+/// Writes a result to stdout. A reader that has had enough (`| head`) is not an error.
+///
+/// # Errors
+/// What the system said.
+pub fn to_stdout(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::failed("cannot write the result").tried(format_args!("write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One line to stderr, with homenode's name in front.
+pub fn say(message: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "homenode: {message}");
+}
+
+/// Whether colours are welcome on a terminal (<https://no-color.org>).
+pub fn colours() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn terminal_width() -> Option<u16> {
+    comfy_table::Table::new().width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::example;
+
+    fn with(conditions: &[&str]) -> OutputArgs {
+        OutputArgs { fail_if: conditions.iter().map(|c| c.parse().unwrap()).collect(), ..Default::default() }
+    }
+
+    #[test]
+    fn the_form_follows_the_options() {
+        assert_eq!(OutputArgs::default().format(), Format::Table);
+        assert_eq!(OutputArgs { json: true, ..Default::default() }.format(), Format::Json);
+        assert_eq!(OutputArgs { csv: true, ..Default::default() }.format(), Format::Csv);
+    }
+
+    #[test]
+    fn what_is_no_terminal_gets_no_escape_sequences() {
+        assert!(!OutputArgs::default().render(&example(), false).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn one_condition_that_holds_is_enough() {
+        assert_eq!(with(&["moves<0"]).judge(&example()).unwrap(), Exit::Done);
+        assert_eq!(with(&["moves<0", "remote>10"]).judge(&example()).unwrap(), Exit::ConditionHeld);
+        assert!(with(&["remote>10", "nothing>1"]).judge(&example()).is_err());
+    }
+
+    #[test]
+    fn a_summary_goes_to_its_file() {
+        let path = std::env::temp_dir().join(format!("homenode-summary-{}", std::process::id()));
+        let json = OutputArgs { json: true, ..Default::default() };
+        json.report(&example(), Some(&path)).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), example().to_json());
+        fs::remove_file(&path).unwrap();
+        let error = json.report(&example(), Some(Path::new("/nowhere/at/all"))).unwrap_err();
+        assert_eq!(error.message, "cannot write the summary /nowhere/at/all");
+    }
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Makes sure that everything needed to build and test homenode is there, and installs what is missing:
+# Debian packages with apt-get, Rust with rustup. Says nothing and takes well under a second when nothing is missing.
+#
+# As root it installs; otherwise it asks and uses sudo. With CI set it does not ask. Run it as often as you like.
+set -euo pipefail
+
+# The oldest Rust that builds homenode; rust-version in Cargo.toml says the same.
+readonly RUST_MINOR=89
+
+say() { printf 'bootstrap: %s\n' "$*" >&2; }
+die() {
+    say "$1"
+    shift
+    for line in "$@"; do printf '  %s\n' "$line" >&2; done
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# --- Debian packages --------------------------------------------------------------------------------------------------
+
+# What a compiler finds matters, not which package brought it: it may be a distribution that names them differently.
+# A header of clang's OpenMP lies outside of the usual folders, so clang itself is asked.
+has_clang_openmp() { have clang && clang -fopenmp -fsyntax-only -x c - <<<'#include <omp.h>' 2>/dev/null; }
+has_hwloc() { have pkg-config && pkg-config --exists hwloc 2>/dev/null; }
+has_libc_headers() { have gcc && gcc -fsyntax-only -x c - <<<'#include <stdio.h>' 2>/dev/null; }
+
+missing_packages() {
+    local tool
+    for tool in gcc g++ gfortran clang cmake make pkg-config git curl; do
+        have "$tool" || printf '%s\n' "$tool"
+    done
+    has_libc_headers || printf 'libc6-dev\n'
+    has_clang_openmp || printf 'libomp-dev\n'
+    has_hwloc || printf 'libhwloc-dev\n'
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ] ||
+        printf 'ca-certificates\n'
+}
+
+# Prints the command that gives root's rights, or nothing for root itself; fails when there is none.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        return 0
+    fi
+    local install="$1" answer
+    have sudo || die "these are missing and neither root's rights nor sudo are there:" "$install"
+    if [ -n "${CI:-}" ]; then
+        printf 'sudo -n'
+        return 0
+    fi
+    if ! { : >/dev/tty; } 2>/dev/null; then
+        die "these are missing, and there is no terminal to ask on whether sudo may be used:" "$install" \
+            "run that, or set CI=1 to allow it"
+    fi
+    printf 'bootstrap: missing; run "sudo %s"? [Y/n] ' "$install" >/dev/tty
+    read -r answer </dev/tty
+    case "$answer" in
+    '' | y | Y | yes | Yes) printf 'sudo' ;;
+    *) die "not installed; homenode needs it:" "sudo $install" ;;
+    esac
+}
+
+install_packages() {
+    local root install="apt-get install $*"
+    have apt-get || die "these are missing, and this is not Debian or Ubuntu, so install them by hand:" "$*"
+    root=$(as_root "$install")
+    say "installing $*"
+    # shellcheck disable=SC2086 # $root is empty or a command with its option
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -qq update >&2 ||
+        say "the package lists could not be renewed; trying with those that are there"
+    # shellcheck disable=SC2086
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "$@" >&2 ||
+        die "apt-get could not install:" "$*"
+}
+
+# --- Rust -------------------------------------------------------------------------------------------------------------
+
+rust_is_recent() {
+    local version
+    version=$(cargo --version 2>/dev/null) || return 1
+    [[ $version =~ ^cargo\ 1\.([0-9]+)\. ]] && [ "${BASH_REMATCH[1]}" -ge "$RUST_MINOR" ]
+}
+
+# rustfmt and clippy, which the tests use.
+rust_is_complete() { rust_is_recent && cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; }
+
+install_rust() {
+    if have rustup; then
+        if ! rust_is_recent; then
+            say "installing Rust's stable toolchain with rustup"
+            rustup toolchain install stable --profile minimal --component rustfmt --component clippy >&2 ||
+                die "rustup could not install the stable toolchain"
+            # A default that is too old stays what it is for other projects.
+            rust_is_recent || rustup override set stable >&2 || die "rustup could not select the stable toolchain"
+        fi
+        rust_is_complete || rustup component add rustfmt clippy >&2 || die "rustup could not add rustfmt and clippy"
+    else
+        say "installing Rust with rustup into ${CARGO_HOME:-$HOME/.cargo}"
+        local script
+        script=$(mktemp)
+        curl --proto '=https' --tlsv1.2 -sSf --retry 3 -o "$script" https://sh.rustup.rs ||
+            die "rustup's installer could not be fetched; install Rust 1.$RUST_MINOR or later by hand (https://rustup.rs)"
+        sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain stable \
+            --component rustfmt --component clippy >&2 || die "rustup's installer failed"
+        rm -f "$script"
+    fi
+    hash -r
+    rust_is_complete || die "there is still no cargo of Rust 1.$RUST_MINOR or later with rustfmt and clippy" \
+        "found: $(cargo --version 2>&1 || true) at $(command -v cargo || echo nowhere)"
+}
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+# Where rustup puts cargo; the Makefile does the same.
+PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+cd "$(dirname "$0")/.."
+
+mapfile -t missing < <(missing_packages)
+if [ "${#missing[@]}" -gt 0 ]; then
+    install_packages "${missing[@]}"
+    mapfile -t missing < <(missing_packages)
+    [ "${#missing[@]}" = 0 ] || die "still missing after installation:" "${missing[*]}"
+fi
+rust_is_complete || install_rust

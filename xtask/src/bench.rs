@@ -1,0 +1,90 @@
+//! The benchmarks, each beside its last result.
+//!
+//! A benchmark is a `[[bench]]` target without a harness that prints lines `bench: NAME VALUE UNIT`, lower being better;
+//! all other lines are for people. The last results are kept in `target/`, so they compare one machine with itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::process::{cargo, read};
+use crate::{Outcome, root};
+
+/// A benchmark: its package, its target, what it measures.
+const BENCHES: &[(&str, &str, &str)] = &[("homenode-cli", "table", "rendering a result")];
+
+const KEPT: &str = "target/bench-results.json";
+
+/// Results by name: value and unit.
+type Results = BTreeMap<String, (f64, String)>;
+
+pub fn run(args: &[String]) -> Outcome {
+    if let Some(unknown) = args.iter().find(|a| !BENCHES.iter().any(|(_, target, _)| target == a)) {
+        let names: Vec<_> = BENCHES.iter().map(|(_, target, _)| *target).collect();
+        return Err(format!("there is no benchmark '{unknown}'; there are {}", names.join(", ")));
+    }
+    let kept = root().join(KEPT);
+    let before: Results =
+        fs::read_to_string(&kept).ok().and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
+    let mut now = Results::new();
+    for (package, target, what) in BENCHES {
+        if args.is_empty() || args.iter().any(|a| a == target) {
+            eprintln!("── {target}: {what}");
+            let out = read(cargo().args(["bench", "--quiet", "--package", package, "--bench", target]))?;
+            now.extend(parse(&out)?);
+        }
+    }
+    print!("{}", show(&now, &before));
+    let all: Results = before.into_iter().chain(now).collect();
+    let json = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
+    fs::write(&kept, json).map_err(|e| format!("{}: {e}", kept.display()))
+}
+
+fn parse(output: &str) -> Result<Results, String> {
+    let mut results = Results::new();
+    for line in output.lines().filter_map(|l| l.strip_prefix("bench: ")) {
+        let [name, value, unit] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            return Err(format!("'bench: {line}' is not of the form 'bench: NAME VALUE UNIT'"));
+        };
+        let value: f64 = value.parse().map_err(|_| format!("'{value}' of {name} is not a number"))?;
+        results.insert(name.to_owned(), (value, unit.to_owned()));
+    }
+    Ok(results)
+}
+
+fn show(now: &Results, before: &Results) -> String {
+    let width = now.keys().map(String::len).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, (value, unit)) in now {
+        let ratio = match before.get(name) {
+            Some((old, old_unit)) if old_unit == unit && *old > 0.0 => {
+                format!("{:.2} × the last", value / old)
+            }
+            _ => "first result".to_owned(),
+        };
+        out += &format!("{name:width$}  {value:>12.3} {unit:<6}  {ratio}\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_stand_beside_the_last_ones() {
+        let now = parse("hello\nbench: a/b 3.0 ms\nbench: c 1 s\n").unwrap();
+        let before = parse("bench: a/b 2.0 ms\nbench: c 1000 ms\n").unwrap();
+        let shown = show(&now, &before);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(
+            lines,
+            ["a/b         3.000 ms      1.50 × the last", "c           1.000 s       first result"]
+        );
+    }
+
+    #[test]
+    fn a_malformed_line_is_an_error() {
+        assert!(parse("bench: a 3").is_err());
+        assert!(parse("bench: a x ms").is_err());
+    }
+}
