@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use homenode_model::{
-    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
+    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
+    Writes,
 };
+use hwlocality::memory::attribute::{Initiator, MemoryAttribute};
+use hwlocality::object::TopologyObject;
 use hwlocality::object::attributes::{CacheAssociativity, ObjectAttributes};
 use hwlocality::object::distance::DistancesKind;
 use hwlocality::object::types::ObjectType;
@@ -36,14 +39,16 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 /// [`Error::Hwloc`] when hwloc cannot tell, [`Error::Topology`] when what it tells is no machine.
 pub fn this() -> Result<Machine, Error> {
     let tried = "asking hwloc about this machine";
-    let topology = build(tried, Ok)?;
+    let topology = build(tried, Ok::<_, std::convert::Infallible>)?;
     let mut machine = read(&topology, "this machine", Origin::Host)?;
     let found = page_sizes(Path::new(HUGE_PAGES), Path::new(THP));
     let sizes = &mut machine.topology.page_sizes;
     sizes.extend(found);
     sizes.sort();
     sizes.dedup();
-    machine.sources.insert("page_sizes".into(), format!("hwloc, {HUGE_PAGES}, {THP}"));
+    machine
+        .sources
+        .insert("page_sizes".into(), format!("hwloc, {HUGE_PAGES}, {THP}"));
     machine.check()?;
     Ok(machine)
 }
@@ -54,14 +59,27 @@ pub fn this() -> Result<Machine, Error> {
 /// [`Error::Read`], [`Error::TooLarge`], and those of [`this`].
 pub fn from_xml_file(path: &Path) -> Result<Machine, Error> {
     // Read here and not by hwloc, which says no more than "invalid" of a file that is not there.
-    let meta = std::fs::metadata(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    let meta = std::fs::metadata(path).map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })?;
     if meta.len() > MAX_FILE {
-        return Err(Error::TooLarge { path: path.into(), limit: MAX_FILE });
+        return Err(Error::TooLarge {
+            path: path.into(),
+            limit: MAX_FILE,
+        });
     }
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })?;
     let shown = path.display().to_string();
-    let topology = build(&format!("reading {shown} as an hwloc topology"), |b| b.from_xml(&text))?;
-    let name = path.file_stem().map_or_else(|| shown.clone(), |s| s.to_string_lossy().into_owned());
+    let topology = build(&format!("reading {shown} as an hwloc topology"), |b| {
+        b.from_xml(&text)
+    })?;
+    let name = path
+        .file_stem()
+        .map_or_else(|| shown.clone(), |s| s.to_string_lossy().into_owned());
     read(&topology, &name, Origin::Hwloc(shown))
 }
 
@@ -70,26 +88,40 @@ pub fn from_xml_file(path: &Path) -> Result<Machine, Error> {
 /// # Errors
 /// Those of [`this`].
 pub fn from_synthetic(description: &str) -> Result<Machine, Error> {
-    let tried = format!("reading {:?} as hwloc's synthetic notation", crate::quantity::shorten(description));
+    let tried = format!(
+        "reading {:?} as hwloc's synthetic notation",
+        crate::quantity::shorten(description)
+    );
     let topology = build(&tried, |b| b.from_synthetic(description))?;
-    read(&topology, "synthetic", Origin::Hwloc(crate::quantity::shorten(description)))
+    read(
+        &topology,
+        "synthetic",
+        Origin::Hwloc(crate::quantity::shorten(description)),
+    )
 }
 
 fn build<E: std::fmt::Display>(
     tried: &str,
     with: impl FnOnce(TopologyBuilder) -> Result<TopologyBuilder, E>,
 ) -> Result<hwlocality::Topology, Error> {
-    let error = |said: String| Error::Hwloc { tried: tried.into(), said };
+    let error = |said: String| Error::Hwloc {
+        tried: tried.into(),
+        said,
+    };
     // Disallowed objects are kept: a CPU whose node's memory is outside the cpuset still needs its node. `read` leaves out
     // the disallowed CPUs and memory itself.
     let builder = hwlocality::Topology::builder()
         .with_flags(BuildFlags::INCLUDE_DISALLOWED)
         .map_err(|e| error(e.to_string()))?;
-    with(builder).map_err(|e| error(e.to_string()))?.build().map_err(|e| error(e.to_string()))
+    with(builder)
+        .map_err(|e| error(e.to_string()))?
+        .build()
+        .map_err(|e| error(e.to_string()))
 }
 
 /// A NUMA node of hwloc that has something to offer.
-struct Found {
+struct Found<'h> {
+    object: &'h TopologyObject,
     os: u32,
     memory: u64,
     /// The kernel's numbers of its CPUs, in hwloc's order, which keeps neighbours in caches together.
@@ -115,33 +147,64 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
             sources.insert(format!("nodes.{i}.{key}"), "hwloc".into());
         }
         for key in ["bandwidth", "port"] {
-            sources.insert(format!("nodes.{i}.{key}"), format!("{ASSUMED}: not known to hwloc, so not limited; see `measure`"));
+            sources.insert(
+                format!("nodes.{i}.{key}"),
+                format!("{ASSUMED}: not known to hwloc, so not limited; see `measure`"),
+            );
         }
     }
     let topology = Topology {
         name: name.into(),
         nodes: nodes
             .iter()
-            .map(|n| Node { memory: Bytes(n.memory), bandwidth: MbPerS(0), port: MbPerS(0) })
+            .map(|n| Node {
+                memory: Bytes(n.memory),
+                bandwidth: MbPerS(0),
+                port: MbPerS(0),
+            })
             .collect(),
-        cpus: nodes.iter().enumerate().flat_map(|(i, n)| n.cpus.iter().map(move |_| NodeId(i as u16))).collect(),
+        cpus: nodes
+            .iter()
+            .enumerate()
+            .flat_map(|(i, n)| n.cpus.iter().map(move |_| NodeId(i as u16)))
+            .collect(),
         latency: latency(hw, &nodes, &mut sources),
         link: Matrix::from_fn(nodes.len(), |_, _| MbPerS(0)),
         caches: caches(hw, &nodes, &mut sources),
         page_sizes: hwloc_page_sizes(hw, &mut sources),
-        core: Core { access: Ps(500), outstanding: 12 },
+        core: Core {
+            access: Ps(500),
+            outstanding: 12,
+        },
         // From reported rates: FACTS, Migration. 93 ns a KiB is 11 GB/s; 800 ns more a page make 3.4 GB/s with 4 KiB pages.
-        migration: MigrationCost { fixed: Ns(800), per_kib: Ns(93), shootdown: Ns(100), serialised: false },
+        migration: MigrationCost {
+            fixed: Ns(800),
+            per_kib: Ns(93),
+            shootdown: Ns(100),
+            serialised: false,
+        },
         remote_cacheable: true,
     };
     for (path, why) in [
         ("link", "not known to hwloc, so not limited; see `measure`"),
-        ("remote_cacheable", "cache-coherent, as every machine that boots one Linux"),
+        (
+            "remote_cacheable",
+            "cache-coherent, as every machine that boots one Linux",
+        ),
         ("core.access", "one to two cycles at 3 GHz with overlap"),
         ("core.outstanding", "line-fill buffers of a core of today"),
-        ("migration.fixed", "reported move_pages rates on a 2-socket Zen 3"),
-        ("migration.per_kib", "reported move_pages rates on a 2-socket Zen 3"),
-        ("migration.shootdown", "an interrupt of microseconds, shared by a batch of pages"),
+        (
+            "migration.fixed",
+            "reported move_pages rates on a 2-socket Zen 3",
+        ),
+        (
+            "migration.per_kib",
+            "reported move_pages rates on a 2-socket Zen 3",
+        ),
+        (
+            "migration.shootdown",
+            "an interrupt of microseconds, shared by a batch of pages",
+        ),
         ("migration.serialised", "disjoint ranges move in parallel"),
     ] {
         sources.insert(path.into(), format!("{ASSUMED}: {why}"));
@@ -150,16 +213,22 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
         cpus: nodes.iter().flat_map(|n| n.cpus.iter().copied()).collect(),
         nodes: nodes.iter().map(|n| n.os).collect(),
     };
-    let machine = Machine { topology, about: String::new(), sources, os: Some(os), origin };
+    let machine = Machine {
+        topology,
+        about: String::new(),
+        sources,
+        os: Some(os),
+        origin,
+    };
     machine.check()?;
     Ok(machine)
 }
 
 /// Nodes with memory or CPUs that may be used, by the kernel's number, each CPU on one of them.
-fn nodes(hw: &hwlocality::Topology) -> Vec<Found> {
+fn nodes(hw: &hwlocality::Topology) -> Vec<Found<'_>> {
     let (allowed_cpus, allowed_nodes) = (hw.allowed_cpuset(), hw.allowed_nodeset());
     let number = |os: Option<usize>| os.and_then(|n| u32::try_from(n).ok());
-    let mut found: Vec<(Found, Option<hwlocality::cpu::cpuset::CpuSet>, usize)> = hw
+    let mut found: Vec<(Found<'_>, Option<hwlocality::cpu::cpuset::CpuSet>, usize)> = hw
         .objects_with_type(ObjectType::NUMANode)
         .filter_map(|node| {
             let os = number(node.os_index())?;
@@ -170,13 +239,27 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found> {
                 _ => 0,
             };
             let cpuset = node.cpuset().map(|c| c.clone_target());
-            let weight = cpuset.as_ref().and_then(|c| c.weight()).unwrap_or(usize::MAX);
-            Some((Found { os, memory, cpus: Vec::new() }, cpuset, weight))
+            let weight = cpuset
+                .as_ref()
+                .and_then(|c| c.weight())
+                .unwrap_or(usize::MAX);
+            Some((
+                Found {
+                    object: node,
+                    os,
+                    memory,
+                    cpus: Vec::new(),
+                },
+                cpuset,
+                weight,
+            ))
         })
         .collect();
     found.sort_by_key(|(f, ..)| f.os);
     for pu in hw.objects_with_type(ObjectType::PU) {
-        let Some(os) = number(pu.os_index()).filter(|os| allowed_cpus.is_set(*os as usize)) else { continue };
+        let Some(os) = number(pu.os_index()).filter(|os| allowed_cpus.is_set(*os as usize)) else {
+            continue;
+        };
         // hwloc says which CPUs are *near* a memory: DRAM, HBM and CXL nodes may all name this CPU. It belongs to the one that
         // names the fewest CPUs, and of equals to the first, because kernels number the nodes that own CPUs first.
         let near = found
@@ -190,97 +273,147 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found> {
             first.cpus.push(os);
         }
     }
-    found.into_iter().map(|(f, ..)| f).filter(|f| f.memory > 0 || !f.cpus.is_empty()).collect()
+    found
+        .into_iter()
+        .map(|(f, ..)| f)
+        .filter(|f| f.memory > 0 || !f.cpus.is_empty())
+        .collect()
 }
 
 /// The kernel's relative distances times the assumed local latency.
-fn latency(hw: &hwlocality::Topology, nodes: &[Found], sources: &mut BTreeMap<String, String>) -> Matrix<Ns> {
+fn latency(
+    hw: &hwlocality::Topology,
+    nodes: &[Found<'_>],
+    sources: &mut BTreeMap<String, String>,
+) -> Matrix<Ns> {
     let n = nodes.len();
     let fallback = |a: usize, b: usize| if a == b { SLIT_LOCAL } else { SLIT_REMOTE };
     let slit = slit(hw, nodes);
     let source = match (&slit, n) {
         (_, 1) => format!("{ASSUMED}: {LOCAL} ns; see `measure`"),
-        (Some(_), _) => format!("distances from hwloc (SLIT), 10 = {LOCAL} ns {ASSUMED}; see `measure`"),
-        (None, _) => format!("{ASSUMED}: no distances known; local {LOCAL} ns, remote twice that; see `measure`"),
+        (Some(_), _) => {
+            format!("distances from hwloc (SLIT), 10 = {LOCAL} ns {ASSUMED}; see `measure`")
+        }
+        (None, _) => format!(
+            "{ASSUMED}: no distances known; local {LOCAL} ns, remote twice that; see `measure`"
+        ),
     };
     sources.insert("latency".into(), source);
     Matrix::from_fn(n, |a, b| {
-        let d = slit.as_ref().map_or_else(|| fallback(a, b), |s| s[a * n + b]);
+        let d = slit
+            .as_ref()
+            .map_or_else(|| fallback(a, b), |s| s[a * n + b]);
         Ns(LOCAL.saturating_mul(d) / SLIT_LOCAL)
     })
 }
 
 /// Distances between `nodes`, row-major, when hwloc has them for all.
-fn slit(hw: &hwlocality::Topology, nodes: &[Found]) -> Option<Vec<u64>> {
+fn slit(hw: &hwlocality::Topology, nodes: &[Found<'_>]) -> Option<Vec<u64>> {
     let all = hw.distances(Some(DistancesKind::MEANS_LATENCY)).ok()?;
     all.iter().find_map(|distances| {
         let objects: Vec<_> = distances.objects().collect();
-        if objects.iter().any(|o| o.is_none_or(|o| o.object_type() != ObjectType::NUMANode)) {
+        if objects
+            .iter()
+            .any(|o| o.is_none_or(|o| o.object_type() != ObjectType::NUMANode))
+        {
             return None;
         }
-        let place = |os: u32| objects.iter().position(|o| o.and_then(|o| o.os_index()) == Some(os as usize));
+        let place = |os: u32| {
+            objects
+                .iter()
+                .position(|o| o.and_then(|o| o.os_index()) == Some(os as usize))
+        };
         let places: Vec<usize> = nodes.iter().map(|n| place(n.os)).collect::<Option<_>>()?;
         let values = distances.distances();
         let cell = |a: &usize, b: &usize| values.get(a * objects.len() + b).copied();
-        let cells: Option<Vec<u64>> = places.iter().flat_map(|a| places.iter().map(move |b| cell(a, b))).collect();
+        let cells: Option<Vec<u64>> = places
+            .iter()
+            .flat_map(|a| places.iter().map(move |b| cell(a, b)))
+            .collect();
         // A local distance of 0 or a remote one below local is firmware's nonsense.
         cells.filter(|c| c.iter().all(|d| (SLIT_LOCAL..=254).contains(d)))
     })
 }
 
+/// A cache as hwloc describes it.
+struct FoundCache {
+    /// The node of each CPU that uses it, ascending.
+    users: Vec<usize>,
+    size: u64,
+    line: Option<u64>,
+    ways: Option<u32>,
+}
+
 /// Caches of level 2 and up, as the simulator wants them: one description a level, sets a power of two.
-fn caches(hw: &hwlocality::Topology, nodes: &[Found], sources: &mut BTreeMap<String, String>) -> Vec<Cache> {
-    // Node index of each CPU.
-    let node_of: BTreeMap<u32, usize> =
-        nodes.iter().enumerate().flat_map(|(i, n)| n.cpus.iter().map(move |c| (*c, i))).collect();
+fn caches(
+    hw: &hwlocality::Topology,
+    nodes: &[Found<'_>],
+    sources: &mut BTreeMap<String, String>,
+) -> Vec<Cache> {
+    let node_of: BTreeMap<usize, usize> = nodes
+        .iter()
+        .enumerate()
+        .flat_map(|(i, n)| n.cpus.iter().map(move |c| (*c as usize, i)))
+        .collect();
     let kinds = [
-        (2, ObjectType::L2Cache, "4"),
-        (3, ObjectType::L3Cache, "20"),
-        (4, ObjectType::L4Cache, "20"),
-        (5, ObjectType::L5Cache, "20"),
+        (2, ObjectType::L2Cache, Ns(4)),
+        (3, ObjectType::L3Cache, Ns(20)),
+        (4, ObjectType::L4Cache, Ns(20)),
+        (5, ObjectType::L5Cache, Ns(20)),
     ];
     let mut out = Vec::new();
     for (level, kind, hit) in kinds {
-        let shares: Vec<(Vec<usize>, &hwlocality::object::attributes::CacheAttributes)> = hw
-            .objects_with_type(kind)
-            .filter_map(|object| {
-                let Some(ObjectAttributes::Cache(attributes)) = object.attributes() else { return None };
-                let set = object.cpuset()?;
-                let users: Vec<usize> =
-                    node_of.iter().filter(|(cpu, _)| set.is_set(**cpu as usize)).map(|(_, node)| *node).collect();
-                (!users.is_empty()).then_some((users, attributes))
-            })
-            .collect();
-        let Some((users, attributes)) = most_common(&shares) else { continue };
-        let Some(whole) = attributes.size() else { continue };
-        let spanned = 1 + users.windows(2).filter(|w| w[0] != w[1]).count() as u64;
-        let scope = match users.len() {
+        let all = found_caches(hw, kind, &node_of);
+        let Some(cache) = most_common(&all) else {
+            continue;
+        };
+        let spanned = 1 + cache.users.windows(2).filter(|w| w[0] != w[1]).count() as u64;
+        let scope = match cache.users.len() {
             1 => CacheScope::Cpu,
-            n if spanned > 1 || n == nodes[users[0]].cpus.len() => CacheScope::Node,
+            n if spanned > 1 || n == nodes[cache.users[0]].cpus.len() => CacheScope::Node,
             n => CacheScope::Group(n as u32),
         };
-        let line = attributes.line_size().map_or(64, |l| l.get() as u64);
-        let share = Bytes(whole.get() / spanned);
-        let (ways, ways_source) = match attributes.associativity() {
-            CacheAssociativity::Ways(w) => (u32::try_from(w.get()).unwrap_or(16), "hwloc"),
-            CacheAssociativity::Full | CacheAssociativity::Unknown => (16, "assumed: hwloc does not say"),
+        let (line, share, ways) = (
+            cache.line.unwrap_or(64),
+            Bytes(cache.size / spanned),
+            cache.ways.unwrap_or(16),
+        );
+        let Some((size, fitted)) = fit_cache(share, Bytes(line), ways) else {
+            continue;
         };
-        let Some((size, fitted)) = fit_cache(share, Bytes(line), ways) else { continue };
-        let i = out.len();
-        let mut say = |key: &str, text: String| sources.insert(format!("caches.{i}.{key}"), text);
-        let mut size_source = String::from("hwloc");
+
+        let path = format!("caches.{}", out.len());
+        let mut say = |key: &str, text: String| sources.insert(format!("{path}.{key}"), text);
+        let known = |known: bool| {
+            if known {
+                "hwloc".into()
+            } else {
+                format!("{ASSUMED}: hwloc does not say")
+            }
+        };
+        let mut size_source = known(true);
         if spanned > 1 {
-            size_source += &format!(", one of {spanned} equal shares: the cache spans that many nodes");
+            size_source +=
+                &format!(", one of {spanned} equal shares: the cache spans that many nodes");
         }
         if size != share {
             size_source += &format!(", {share} rounded so that sets are a power of two");
         }
+        let mut ways_source = known(cache.ways.is_some());
+        if fitted != ways {
+            ways_source += &format!(", {ways} changed so that sets are a power of two");
+        }
+        let mut scope_source = known(true);
+        if all
+            .iter()
+            .any(|c| c.users.len() != cache.users.len() || c.size != cache.size)
+        {
+            scope_source += ", the most common: caches of this level differ";
+        }
         say("size", size_source);
-        say("line", if attributes.line_size().is_some() { "hwloc" } else { "assumed: hwloc does not say" }.into());
-        let rounded = format!("{ways_source}: {ways}, changed so that sets are a power of two");
-        say("ways", if fitted == ways { ways_source.into() } else { rounded });
-        let mixed = shares.iter().any(|(u, a)| u.len() != users.len() || a.size() != attributes.size());
-        say("shared_by", if mixed { "hwloc; caches of this level differ, the most common" } else { "hwloc" }.into());
+        say("line", known(cache.line.is_some()));
+        say("ways", ways_source);
+        say("shared_by", scope_source);
         say("hit", format!("{ASSUMED}: typical of level {level}"));
         out.push(Cache {
             level,
@@ -289,34 +422,67 @@ fn caches(hw: &hwlocality::Topology, nodes: &[Found], sources: &mut BTreeMap<Str
             ways: fitted,
             scope,
             writes: Writes::Back,
-            hit: Ns(hit.parse().unwrap_or(20)),
+            hit,
         });
     }
     out
 }
 
-/// The cache that occurs most often by number of users and size (hybrid CPUs have several kinds; off-line CPUs leave some
-/// caches with fewer users); of equals the first.
-fn most_common<'a, A>(
-    shares: &'a [(Vec<usize>, &'a hwlocality::object::attributes::CacheAttributes)],
-) -> Option<(&'a Vec<usize>, &'a A)>
-where
-    &'a hwlocality::object::attributes::CacheAttributes: Into<&'a A>,
-{
-    let key = |i: usize| (shares[i].0.len(), shares[i].1.size());
-    let mut counts: BTreeMap<_, (usize, usize)> = BTreeMap::new();
-    for i in 0..shares.len() {
-        counts.entry(key(i)).or_insert((0, i)).0 += 1;
-    }
-    let best = counts.values().max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)))?.1;
-    Some((&shares[best].0, shares[best].1.into()))
+/// The caches of one kind that CPUs in `node_of` use.
+fn found_caches(
+    hw: &hwlocality::Topology,
+    kind: ObjectType,
+    node_of: &BTreeMap<usize, usize>,
+) -> Vec<FoundCache> {
+    hw.objects_with_type(kind)
+        .filter_map(|object| {
+            let Some(ObjectAttributes::Cache(a)) = object.attributes() else {
+                return None;
+            };
+            let set = object.cpuset()?;
+            // A set may be infinite on paper.
+            let cpus = set.iter_set().take(MAX_CPUS).map(usize::from);
+            let mut users: Vec<usize> = cpus.filter_map(|cpu| node_of.get(&cpu).copied()).collect();
+            users.sort_unstable();
+            let ways = match a.associativity() {
+                CacheAssociativity::Ways(w) => u32::try_from(w.get()).ok(),
+                CacheAssociativity::Full | CacheAssociativity::Unknown => None,
+            };
+            let line = a.line_size().map(|l| l.get() as u64);
+            let size = a.size()?.get();
+            (!users.is_empty()).then_some(FoundCache {
+                users,
+                size,
+                line,
+                ways,
+            })
+        })
+        .collect()
 }
 
-fn hwloc_page_sizes(hw: &hwlocality::Topology, sources: &mut BTreeMap<String, String>) -> Vec<Bytes> {
+/// The cache that occurs most often by number of users and size (hybrid CPUs have several kinds; off-line CPUs leave some
+/// caches with fewer users); of equals the first.
+fn most_common(all: &[FoundCache]) -> Option<&FoundCache> {
+    let mut counts: BTreeMap<(usize, u64), (usize, usize)> = BTreeMap::new();
+    for (i, c) in all.iter().enumerate() {
+        counts.entry((c.users.len(), c.size)).or_insert((0, i)).0 += 1;
+    }
+    let (_, first) = counts
+        .values()
+        .max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)))?;
+    all.get(*first)
+}
+
+fn hwloc_page_sizes(
+    hw: &hwlocality::Topology,
+    sources: &mut BTreeMap<String, String>,
+) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = hw
         .objects_with_type(ObjectType::NUMANode)
         .filter_map(|n| match n.attributes() {
-            Some(ObjectAttributes::NUMANode(a)) => Some(a.page_types().iter().map(|p| Bytes(p.size().get()))),
+            Some(ObjectAttributes::NUMANode(a)) => {
+                Some(a.page_types().iter().map(|p| Bytes(p.size().get())))
+            }
             _ => None,
         })
         .flatten()
@@ -325,7 +491,10 @@ fn hwloc_page_sizes(hw: &hwlocality::Topology, sources: &mut BTreeMap<String, St
     sizes.sort();
     sizes.dedup();
     if sizes.is_empty() {
-        sources.insert("page_sizes".into(), format!("{ASSUMED}: hwloc does not say"));
+        sources.insert(
+            "page_sizes".into(),
+            format!("{ASSUMED}: hwloc does not say"),
+        );
         return vec![Bytes::kib(4)];
     }
     sources.insert("page_sizes".into(), "hwloc".into());
@@ -334,10 +503,19 @@ fn hwloc_page_sizes(hw: &hwlocality::Topology, sources: &mut BTreeMap<String, St
 
 /// Huge page sizes: names such as `hugepages-2048kB` in `huge_pages`, and the number in `thp`. Empty where there are none.
 fn page_sizes(huge_pages: &Path, thp: &Path) -> Vec<Bytes> {
-    let names = std::fs::read_dir(huge_pages).into_iter().flatten().flatten().map(|e| e.file_name());
+    let names = std::fs::read_dir(huge_pages)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.file_name());
     let mut sizes: Vec<Bytes> = names
         .filter_map(|name| {
-            let kib: u64 = name.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let kib: u64 = name
+                .to_str()?
+                .strip_prefix("hugepages-")?
+                .strip_suffix("kB")?
+                .parse()
+                .ok()?;
             kib.checked_mul(1024).map(Bytes)
         })
         .collect();

@@ -38,7 +38,12 @@ pub fn list() -> &'static [PresetInfo] {
             .iter()
             .filter_map(|(name, _)| {
                 let m = preset(name)?;
-                Some(PresetInfo { name, about: m.about, nodes: m.topology.nodes.len(), cpus: m.topology.cpus.len() })
+                Some(PresetInfo {
+                    name,
+                    about: m.about,
+                    nodes: m.topology.nodes.len(),
+                    cpus: m.topology.cpus.len(),
+                })
             })
             .collect()
     })
@@ -50,4 +55,3 @@ pub fn preset(name: &str) -> Option<Machine> {
     // A test reads every one, so a preset that ships is readable.
     Machine::from_toml(text, Origin::Preset(name)).ok()
 }
-

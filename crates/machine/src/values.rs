@@ -2,7 +2,10 @@
 
 use homenode_model::{CacheScope, Matrix, NodeId};
 
-use crate::{Error, MAX_CPUS, MAX_NODES, MAX_TEXT, Machine, OsNumbers, show_bandwidth, show_bytes, show_ns, show_ps};
+use crate::{
+    Error, MAX_CPUS, MAX_NODES, MAX_TEXT, Machine, OsNumbers, show_bandwidth, show_bytes, show_ns,
+    show_ps,
+};
 
 /// The source of a number that nobody gave a source for.
 pub const ASSUMED: &str = "assumed";
@@ -32,7 +35,11 @@ impl Machine {
         let t = &self.topology;
         let mut out = Vec::new();
         for (first, last) in self.node_groups() {
-            let span = if first == last { format!("{first}") } else { format!("{first}-{last}") };
+            let span = if first == last {
+                format!("{first}")
+            } else {
+                format!("{first}-{last}")
+            };
             let node = &t.nodes[first];
             let texts = [
                 (last - first + 1).to_string(),
@@ -43,19 +50,42 @@ impl Machine {
             ];
             for (key, text) in NODE_KEYS.iter().zip(texts) {
                 let source = self.source(&format!("nodes.{first}.{key}")).into();
-                out.push(Value { path: format!("nodes.{span}.{key}"), text, source });
+                out.push(Value {
+                    path: format!("nodes.{span}.{key}"),
+                    text,
+                    source,
+                });
             }
         }
         let mut push = |path: String, text: String| {
             let source = self.source(&path).into();
             out.push(Value { path, text, source });
         };
-        push("latency".into(), matrix_text(&t.latency, show_ns));
-        push("link".into(), matrix_text(&t.link, show_bandwidth));
-        push("page_sizes".into(), t.page_sizes.iter().map(|p| show_bytes(*p)).collect::<Vec<_>>().join(", "));
+        let local = local_range(&t.latency, show_ns).unwrap_or_else(|| "none".into());
+        let text = match remote_range(&t.latency, show_ns) {
+            Some(remote) => format!("{local} local, {remote} remote"),
+            None => format!("{local} local"),
+        };
+        push("latency".into(), text);
+        // The diagonal of `link` is unused.
+        push(
+            "link".into(),
+            remote_range(&t.link, show_bandwidth).unwrap_or_else(|| "none".into()),
+        );
+        push(
+            "page_sizes".into(),
+            t.page_sizes
+                .iter()
+                .map(|p| show_bytes(*p))
+                .collect::<Vec<_>>()
+                .join(", "),
+        );
         push("remote_cacheable".into(), t.remote_cacheable.to_string());
         for (i, c) in t.caches.iter().enumerate() {
-            push(format!("caches.{i}.size"), format!("L{} {}", c.level, show_bytes(c.size)));
+            push(
+                format!("caches.{i}.size"),
+                format!("L{} {}", c.level, show_bytes(c.size)),
+            );
             push(format!("caches.{i}.line"), show_bytes(c.line));
             push(format!("caches.{i}.ways"), c.ways.to_string());
             let scope = match c.scope {
@@ -71,7 +101,10 @@ impl Machine {
         push("migration.fixed".into(), show_ns(t.migration.fixed));
         push("migration.per_kib".into(), show_ns(t.migration.per_kib));
         push("migration.shootdown".into(), show_ns(t.migration.shootdown));
-        push("migration.serialised".into(), t.migration.serialised.to_string());
+        push(
+            "migration.serialised".into(),
+            t.migration.serialised.to_string(),
+        );
         out
     }
 
@@ -84,7 +117,8 @@ impl Machine {
             t.nodes[a] == t.nodes[b]
                 && cpus[a] == cpus[b]
                 && NODE_KEYS.iter().all(|key| {
-                    self.sources.get(&format!("nodes.{a}.{key}")) == self.sources.get(&format!("nodes.{b}.{key}"))
+                    self.sources.get(&format!("nodes.{a}.{key}"))
+                        == self.sources.get(&format!("nodes.{b}.{key}"))
                 })
         };
         let mut groups: Vec<(usize, usize)> = Vec::new();
@@ -103,7 +137,12 @@ impl Machine {
     /// # Errors
     /// [`Error::Topology`], [`Error::Bound`].
     pub fn check(&self) -> Result<(), Error> {
-        let bound = |problem: String| Err(Error::Bound { origin: self.origin.to_string(), problem });
+        let bound = |problem: String| {
+            Err(Error::Bound {
+                origin: self.origin.to_string(),
+                problem,
+            })
+        };
         let t = &self.topology;
         if t.nodes.len() > MAX_NODES {
             return bound(format!("{} nodes, at most {MAX_NODES}", t.nodes.len()));
@@ -111,7 +150,10 @@ impl Machine {
         if t.cpus.len() > MAX_CPUS {
             return bound(format!("{} CPUs, at most {MAX_CPUS}", t.cpus.len()));
         }
-        t.check().map_err(|error| Error::Topology { origin: self.origin.to_string(), error })?;
+        t.check().map_err(|error| Error::Topology {
+            origin: self.origin.to_string(),
+            error,
+        })?;
         if let Some(OsNumbers { cpus, nodes }) = &self.os
             && (cpus.len() != t.cpus.len() || nodes.len() != t.nodes.len())
         {
@@ -123,31 +165,50 @@ impl Machine {
                 t.nodes.len()
             ));
         }
-        for text in [&t.name, &self.about].into_iter().chain(self.sources.values()) {
+        for text in [&t.name, &self.about]
+            .into_iter()
+            .chain(self.sources.values())
+        {
             if text.len() > MAX_TEXT {
-                return bound(format!("a text of {} bytes, at most {MAX_TEXT}", text.len()));
+                return bound(format!(
+                    "a text of {} bytes, at most {MAX_TEXT}",
+                    text.len()
+                ));
+            }
+            // These are printed on terminals, and a file with them does not read back.
+            if text.chars().any(char::is_control) {
+                return bound(format!("control characters in the text {text:?}"));
             }
         }
         Ok(())
     }
 }
 
-/// `216 ns local, 432 ns remote`, with ranges where cells differ.
-fn matrix_text<T: Copy + Ord>(m: &Matrix<T>, show: fn(T) -> String) -> String {
-    let range = |cells: &mut dyn Iterator<Item = T>| {
-        let (mut low, mut high) = (None, None);
-        for c in cells {
-            low = Some(low.map_or(c, |l: T| l.min(c)));
-            high = Some(high.map_or(c, |h: T| h.max(c)));
-        }
-        low.zip(high).map(|(l, h)| if l == h { show(l) } else { format!("{} to {}", show(l), show(h)) })
-    };
+fn local_range<T: Copy + Ord>(m: &Matrix<T>, show: fn(T) -> String) -> Option<String> {
+    range(
+        (0..m.len() as u16).map(|n| m.at(NodeId(n), NodeId(n))),
+        show,
+    )
+}
+
+fn remote_range<T: Copy + Ord>(m: &Matrix<T>, show: fn(T) -> String) -> Option<String> {
     let ids = || (0..m.len() as u16).map(NodeId);
-    let local = range(&mut ids().map(|n| m.at(n, n)));
-    let remote = range(&mut ids().flat_map(|a| ids().filter(move |b| *b != a).map(move |b| m.at(a, b))));
-    match (local, remote) {
-        (Some(l), Some(r)) => format!("{l} local, {r} remote"),
-        (Some(l), None) => format!("{l} local"),
-        _ => "none".into(),
-    }
+    range(
+        ids().flat_map(|a| ids().filter(move |b| *b != a).map(move |b| m.at(a, b))),
+        show,
+    )
+}
+
+/// `432 ns`, or `415 ns to 915 ns`; `None` of nothing.
+fn range<T: Copy + Ord>(cells: impl Iterator<Item = T>, show: fn(T) -> String) -> Option<String> {
+    let ends = cells.fold(None, |ends: Option<(T, T)>, c| {
+        Some(ends.map_or((c, c), |(low, high)| (low.min(c), high.max(c))))
+    });
+    ends.map(|(low, high)| {
+        if low == high {
+            show(low)
+        } else {
+            format!("{} to {}", show(low), show(high))
+        }
+    })
 }
