@@ -1,10 +1,11 @@
 //! Machines out of hwloc: this one, or one that hwloc recorded somewhere else.
 //!
-//! hwloc knows what there is (nodes, CPUs, caches, sizes, relative distances), reads it from every kind of system and says the
-//! same of a recorded topology, so tests run on machines that nobody here has. It does not know how long anything takes: what
-//! the kernel's SLIT and these caches do not say is marked *assumed* in [`Machine::sources`], and `homenode measure` replaces it.
+//! hwloc knows what there is (nodes, CPUs, caches, sizes, distances, and what firmware says of memory), reads it from every kind
+//! of system, and says the same of a recorded topology, so tests run on machines that nobody here has. It does not know how long
+//! most things take: what no firmware states is marked *assumed* in [`Machine::sources`], and a measurement replaces it.
 //!
-//! The crate `hwlocality` binds it; nothing of it shows outside this module.
+//! The crate `hwlocality` binds it; nothing of it shows outside this module. XML is parsed by hwloc, in C: read recorded
+//! topologies of people you trust. What travels inside recordings of strangers is a machine file ([`Machine::from_toml`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -142,27 +143,33 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
     if cpus > MAX_CPUS {
         return Err(bound("CPUs", cpus, MAX_CPUS));
     }
-    for i in 0..nodes.len() {
+    let mut described = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.iter().enumerate() {
+        let mut say = |key: &str, text: String| sources.insert(format!("nodes.{i}.{key}"), text);
         for key in ["count", "cpus", "memory"] {
-            sources.insert(format!("nodes.{i}.{key}"), "hwloc".into());
+            say(key, "hwloc".into());
         }
-        for key in ["bandwidth", "port"] {
-            sources.insert(
-                format!("nodes.{i}.{key}"),
-                format!("{ASSUMED}: not known to hwloc, so not limited; see `measure`"),
-            );
-        }
+        let unknown = format!("{ASSUMED}: not known to hwloc, so not limited; see `measure`");
+        let bandwidth = bandwidth(hw, &nodes, node);
+        let peak = "firmware (HMAT) through hwloc, a peak";
+        say(
+            "bandwidth",
+            if bandwidth.is_some() {
+                peak.into()
+            } else {
+                unknown.clone()
+            },
+        );
+        say("port", unknown);
+        described.push(Node {
+            memory: Bytes(node.memory),
+            bandwidth: bandwidth.unwrap_or(MbPerS(0)),
+            port: MbPerS(0),
+        });
     }
     let topology = Topology {
         name: name.into(),
-        nodes: nodes
-            .iter()
-            .map(|n| Node {
-                memory: Bytes(n.memory),
-                bandwidth: MbPerS(0),
-                port: MbPerS(0),
-            })
-            .collect(),
+        nodes: described,
         cpus: nodes
             .iter()
             .enumerate()
@@ -280,7 +287,7 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found<'_>> {
         .collect()
 }
 
-/// The kernel's relative distances times the assumed local latency.
+/// The firmware's latencies (HMAT) where hwloc has them, elsewhere the kernel's relative distances times the local latency.
 fn latency(
     hw: &hwlocality::Topology,
     nodes: &[Found<'_>],
@@ -289,22 +296,76 @@ fn latency(
     let n = nodes.len();
     let fallback = |a: usize, b: usize| if a == b { SLIT_LOCAL } else { SLIT_REMOTE };
     let slit = slit(hw, nodes);
-    let source = match (&slit, n) {
-        (_, 1) => format!("{ASSUMED}: {LOCAL} ns; see `measure`"),
-        (Some(_), _) => {
-            format!("distances from hwloc (SLIT), 10 = {LOCAL} ns {ASSUMED}; see `measure`")
-        }
-        (None, _) => format!(
-            "{ASSUMED}: no distances known; local {LOCAL} ns, remote twice that; see `measure`"
-        ),
+    let known = |a: usize, b: usize| {
+        let attributes = [
+            MemoryAttribute::latency(hw),
+            MemoryAttribute::read_latency(hw),
+        ];
+        attributes
+            .iter()
+            .find_map(|l| attribute(l, &nodes[a], &nodes[b]))
     };
-    sources.insert("latency".into(), source);
-    Matrix::from_fn(n, |a, b| {
+    let local: Vec<Option<u64>> = (0..n).map(|a| known(a, a)).collect();
+    let mut from_firmware = 0;
+    let matrix = Matrix::from_fn(n, |a, b| {
+        let given = if a == b { local[a] } else { known(a, b) };
+        from_firmware += usize::from(given.is_some());
         let d = slit
             .as_ref()
             .map_or_else(|| fallback(a, b), |s| s[a * n + b]);
-        Ns(LOCAL.saturating_mul(d) / SLIT_LOCAL)
-    })
+        let scaled = local[a].unwrap_or(LOCAL).saturating_mul(d) / SLIT_LOCAL;
+        Ns(given.unwrap_or(scaled))
+    });
+    let scale = if local.iter().any(Option::is_some) {
+        "the firmware's local latency".into()
+    } else {
+        format!("{LOCAL} ns {ASSUMED}")
+    };
+    let source = match (&slit, n) {
+        _ if from_firmware == n * n => "firmware (HMAT) through hwloc".into(),
+        (_, 1) => format!("{ASSUMED}: {LOCAL} ns; see `measure`"),
+        (Some(_), _) => format!("distances from hwloc (SLIT), 10 = {scale}"),
+        (None, _) => format!("{ASSUMED}: no distances known, remote twice local; local = {scale}"),
+    };
+    let source = match from_firmware {
+        0 => format!(
+            "{}; see `measure`",
+            source.trim_end_matches("; see `measure`")
+        ),
+        k if k == n * n => source,
+        k => format!("{source}; {k} of {} cells from firmware (HMAT)", n * n),
+    };
+    sources.insert("latency".into(), source);
+    matrix
+}
+
+/// What firmware says of memory on `to` as CPUs on `from` see it. Linux passes on only the pairs where `from` is nearest.
+fn attribute(what: &MemoryAttribute<'_>, from: &Found<'_>, to: &Found<'_>) -> Option<u64> {
+    let mut cpu = hwlocality::cpu::cpuset::CpuSet::new();
+    cpu.set(*from.cpus.first()? as usize);
+    let value = what.value(Some(Initiator::from(&cpu)), to.object).ok()??;
+    // Zero is firmware that does not know.
+    (value > 0).then_some(value)
+}
+
+/// The best bandwidth that firmware says any node's CPUs get out of `node`, and where it is from.
+fn bandwidth(hw: &hwlocality::Topology, nodes: &[Found<'_>], node: &Found<'_>) -> Option<MbPerS> {
+    let attributes = [
+        MemoryAttribute::bandwidth(hw),
+        MemoryAttribute::read_bandwidth(hw),
+    ];
+    let mib = attributes.iter().find_map(|b| {
+        nodes
+            .iter()
+            .filter_map(|from| attribute(b, from, node))
+            .max()
+    })?;
+    // hwloc counts MiB/s.
+    Some(MbPerS(
+        (u128::from(mib) * (1 << 20) / 1_000_000)
+            .try_into()
+            .unwrap_or(u64::MAX),
+    ))
 }
 
 /// Distances between `nodes`, row-major, when hwloc has them for all.
@@ -526,4 +587,28 @@ fn page_sizes(huge_pages: &Path, thp: &Path) -> Vec<Bytes> {
     sizes.sort();
     sizes.dedup();
     sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_sizes_come_from_folder_names_and_nonsense_is_skipped() {
+        let root = std::env::temp_dir().join(format!("homenode-pages-{}", std::process::id()));
+        for name in [
+            "hugepages-2048kB",
+            "hugepages-1048576kB",
+            "hugepages-3kB",
+            "hugepages-xkB",
+            "other",
+        ] {
+            std::fs::create_dir_all(root.join("huge").join(name)).unwrap();
+        }
+        std::fs::write(root.join("thp"), "2097152\n").unwrap();
+        let sizes = page_sizes(&root.join("huge"), &root.join("thp"));
+        assert_eq!(sizes, [Bytes::mib(2), Bytes::gib(1)]);
+        assert!(page_sizes(&root.join("absent"), &root.join("absent")).is_empty());
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 }
