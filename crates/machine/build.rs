@@ -11,10 +11,7 @@ use std::process::{Command, Stdio};
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
-    let known = Command::new("pkg-config")
-        .args(["--exists", "libudev"])
-        .stderr(Stdio::null())
-        .status();
+    let known = Command::new("pkg-config").args(["--exists", "libudev"]).stderr(Stdio::null()).status();
     if known.is_ok_and(|s| s.success()) {
         return;
     }
@@ -23,10 +20,7 @@ fn main() {
     };
     // The magic number of an archive without members.
     if let Err(e) = std::fs::write(out.join("libudev.a"), "!<arch>\n") {
-        println!(
-            "cargo:warning=cannot write {}: {e}; install libudev's development files",
-            out.display()
-        );
+        println!("cargo:warning=cannot write {}: {e}; install libudev's development files", out.display());
         return;
     }
     println!("cargo:rustc-link-search=native={}", out.display());

@@ -281,9 +281,7 @@ impl<R: Read> LogReader<R> {
                     expected: format!("{payload} bytes after decompression"),
                     found: n.to_string(),
                 }),
-                Err(e) => {
-                    Err(Wrong::Expected { expected: "an LZ4 block".into(), found: e.to_string() })
-                }
+                Err(e) => Err(Wrong::Expected { expected: "an LZ4 block".into(), found: e.to_string() }),
             }
         });
         started.map_err(|wrong| self.fail(wrong))?;
@@ -314,7 +312,8 @@ mod tests {
         let mut bytes = Header { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
         let mut framer = Framer::new();
         for c in 0..chunks {
-            let words: Vec<u64> = (0..100).flat_map(|i| access_words(c * 100 + i, i % 3 == 0, 77, 2)).collect();
+            let words: Vec<u64> =
+                (0..100).flat_map(|i| access_words(c * 100 + i, i % 3 == 0, 77, 2)).collect();
             bytes.extend_from_slice(framer.frame(&words));
         }
         bytes

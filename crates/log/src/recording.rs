@@ -182,8 +182,13 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordingError>
         path: path.into(),
         error: e.into(),
     })?;
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(io("create", &new))?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(io("create", &new))?;
     file.write_all(text.as_bytes()).map_err(io("write", &new))?;
     fs::rename(&new, path).map_err(io("rename to", path))
 }
@@ -195,8 +200,10 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, RecordingErro
         return Err(RecordingError::NotARecording { path: path.into(), why });
     }
     let text = fs::read_to_string(path).map_err(io("read", path))?;
-    serde_json::from_str(&text)
-        .map_err(|e| RecordingError::NotARecording { path: path.into(), why: format!("line {}: {e}", e.line()) })
+    serde_json::from_str(&text).map_err(|e| RecordingError::NotARecording {
+        path: path.into(),
+        why: format!("line {}: {e}", e.line()),
+    })
 }
 
 impl Recording {

@@ -32,23 +32,10 @@ pub fn spread(topology: &Topology, threads: usize) -> Result<Vec<CpuId>, Error> 
     let n = nodes.len().min(threads);
     // Thread t belongs to node t·n/threads, so node k's share is the number of such t.
     let mut share: Vec<usize> = (0..nodes.len())
-        .map(|k| {
-            if k < n {
-                ((k + 1) * threads).div_ceil(n) - (k * threads).div_ceil(n)
-            } else {
-                0
-            }
-        })
+        .map(|k| if k < n { ((k + 1) * threads).div_ceil(n) - (k * threads).div_ceil(n) } else { 0 })
         .collect();
-    even_out(
-        &mut share,
-        &nodes.iter().map(|c| c.len()).collect::<Vec<_>>(),
-    );
-    Ok(nodes
-        .iter()
-        .zip(&share)
-        .flat_map(|(cpus, &take)| cpus[..take].iter().copied())
-        .collect())
+    even_out(&mut share, &nodes.iter().map(|c| c.len()).collect::<Vec<_>>());
+    Ok(nodes.iter().zip(&share).flat_map(|(cpus, &take)| cpus[..take].iter().copied()).collect())
 }
 
 /// Moves what a node cannot hold to the next nodes with room, going round.
@@ -73,11 +60,7 @@ pub fn packed(topology: &Topology, node: NodeId, threads: usize) -> Result<Vec<C
         return Err(Error::NoThreads);
     }
     if node.index() >= topology.nodes.len() {
-        return Err(Error::NoSuchNode {
-            node,
-            nodes: topology.nodes.len(),
-            machine: topology.name.clone(),
-        });
+        return Err(Error::NoSuchNode { node, nodes: topology.nodes.len(), machine: topology.name.clone() });
     }
     let cpus: Vec<CpuId> = topology.cpus_of(node).collect();
     if threads > cpus.len() {
@@ -113,10 +96,7 @@ mod tests {
     fn lofs_four_threads_are_one_a_node_and_twelve_are_three() {
         let t = preset("sf15k").unwrap().topology;
         assert_eq!(nodes_of(&t, &spread(&t, 4).unwrap()), [0, 1, 2, 3]);
-        assert_eq!(
-            nodes_of(&t, &spread(&t, 12).unwrap()),
-            [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-        );
+        assert_eq!(nodes_of(&t, &spread(&t, 12).unwrap()), [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
         assert_eq!(nodes_of(&t, &spread(&t, 5).unwrap()), [0, 0, 1, 2, 3]);
         assert_eq!(nodes_of(&t, &spread(&t, 2).unwrap()), [0, 1]);
     }
@@ -126,20 +106,14 @@ mod tests {
         let t = preset("cxl").unwrap().topology;
         assert_eq!(nodes_of(&t, &spread(&t, 2).unwrap()), [0, 1]);
         let e = packed(&t, NodeId(2), 1).unwrap_err().to_string();
-        assert!(
-            e.contains("node 2 of the machine cxl, which has 0 CPUs"),
-            "{e}"
-        );
+        assert!(e.contains("node 2 of the machine cxl, which has 0 CPUs"), "{e}");
     }
 
     #[test]
     fn a_small_node_passes_threads_on() {
         let mut t = preset("sf15k").unwrap().topology;
         t.cpus = [0, 1, 1, 1, 1, 2, 2, 3].map(NodeId).to_vec();
-        assert_eq!(
-            nodes_of(&t, &spread(&t, 8).unwrap()),
-            [0, 1, 1, 1, 1, 2, 2, 3]
-        );
+        assert_eq!(nodes_of(&t, &spread(&t, 8).unwrap()), [0, 1, 1, 1, 1, 2, 2, 3]);
         t.cpus = [0, 0, 0, 1, 2, 3].map(NodeId).to_vec();
         assert_eq!(nodes_of(&t, &spread(&t, 6).unwrap()), [0, 0, 0, 1, 2, 3]);
     }
@@ -147,26 +121,9 @@ mod tests {
     #[test]
     fn one_cpu_is_never_shared() {
         let t = preset("sf15k").unwrap().topology;
-        assert!(matches!(
-            spread(&t, 17),
-            Err(Error::TooManyThreads {
-                threads: 17,
-                cpus: 16,
-                ..
-            })
-        ));
-        assert!(matches!(
-            packed(&t, NodeId(0), 5),
-            Err(Error::TooManyThreads {
-                threads: 5,
-                cpus: 4,
-                ..
-            })
-        ));
-        assert!(matches!(
-            packed(&t, NodeId(4), 1),
-            Err(Error::NoSuchNode { .. })
-        ));
+        assert!(matches!(spread(&t, 17), Err(Error::TooManyThreads { threads: 17, cpus: 16, .. })));
+        assert!(matches!(packed(&t, NodeId(0), 5), Err(Error::TooManyThreads { threads: 5, cpus: 4, .. })));
+        assert!(matches!(packed(&t, NodeId(4), 1), Err(Error::NoSuchNode { .. })));
         assert!(matches!(spread(&t, 0), Err(Error::NoThreads)));
         assert_eq!(packed(&t, NodeId(2), 3).unwrap(), [8, 9, 10].map(CpuId));
     }

@@ -89,15 +89,8 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown {
-                spec,
-                nearest,
-                known,
-            } => {
-                write!(
-                    f,
-                    "no machine {spec:?}: it is neither `this`, nor a preset, nor a file that exists"
-                )?;
+            Self::Unknown { spec, nearest, known } => {
+                write!(f, "no machine {spec:?}: it is neither `this`, nor a preset, nor a file that exists")?;
                 if let Some(n) = nearest {
                     write!(f, "; did you mean `{n}`?")?;
                 }
@@ -116,17 +109,9 @@ impl fmt::Display for Error {
                 path.display(),
                 limit >> 20
             ),
-            Self::File {
-                file,
-                line,
-                column,
-                problem,
-            } => write!(f, "{file}:{line}:{column}: {problem}"),
+            Self::File { file, line, column, problem } => write!(f, "{file}:{line}:{column}: {problem}"),
             Self::Topology { origin, error } => {
-                write!(
-                    f,
-                    "the machine of {origin} does not fit together: {error}; correct that value"
-                )
+                write!(f, "the machine of {origin} does not fit together: {error}; correct that value")
             }
             Self::Bound { origin, problem } => {
                 write!(f, "the machine of {origin} is out of bounds: {problem}")
@@ -137,25 +122,13 @@ impl fmt::Display for Error {
                     "{tried}: {said}; `lstopo` shows what hwloc sees, and a machine file can replace it"
                 )
             }
-            Self::TooManyThreads {
-                threads,
-                cpus,
-                place,
-            } => write!(
+            Self::TooManyThreads { threads, cpus, place } => write!(
                 f,
                 "{threads} threads do not fit on {place}, which has {cpus} CPUs (two threads never share one); ask for at \
                  most {cpus} threads or take a larger machine"
             ),
-            Self::NoSuchNode {
-                node,
-                nodes,
-                machine,
-            } => {
-                write!(
-                    f,
-                    "{machine} has no {node}; its nodes are 0 to {}",
-                    nodes.saturating_sub(1)
-                )
+            Self::NoSuchNode { node, nodes, machine } => {
+                write!(f, "{machine} has no {node}; its nodes are 0 to {}", nodes.saturating_sub(1))
             }
             Self::NoThreads => f.write_str("no threads to place: ask for at least one"),
         }

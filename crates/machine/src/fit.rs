@@ -35,38 +35,22 @@ mod tests {
     #[test]
     fn caches_that_fit_stay_as_they_are() {
         for (kib, ways) in [(1280, 20), (48 << 10, 12), (512, 8), (8192, 2), (4096, 1)] {
-            assert_eq!(
-                fit_cache(Bytes::kib(kib), Bytes(64), ways),
-                Some((Bytes::kib(kib), ways))
-            );
+            assert_eq!(fit_cache(Bytes::kib(kib), Bytes(64), ways), Some((Bytes::kib(kib), ways)));
         }
     }
 
     #[test]
     fn odd_slices_keep_the_size_where_possible() {
-        assert_eq!(
-            fit_cache(Bytes::mib(30), Bytes(64), 20),
-            Some((Bytes::mib(30), 15))
-        );
-        assert_eq!(
-            fit_cache(Bytes::mib(96), Bytes(64), 16),
-            Some((Bytes::mib(96), 12))
-        );
-        assert_eq!(
-            fit_cache(Bytes::mib(105), Bytes(64), 15),
-            Some((Bytes::mib(104), 13))
-        );
+        assert_eq!(fit_cache(Bytes::mib(30), Bytes(64), 20), Some((Bytes::mib(30), 15)));
+        assert_eq!(fit_cache(Bytes::mib(96), Bytes(64), 16), Some((Bytes::mib(96), 12)));
+        assert_eq!(fit_cache(Bytes::mib(105), Bytes(64), 15), Some((Bytes::mib(104), 13)));
     }
 
     #[test]
     fn nonsense_is_no_cache() {
-        for (size, line, ways) in [
-            (0, 64, 8),
-            (1 << 20, 48, 8),
-            (1 << 20, 64, 0),
-            (1 << 20, 0, 8),
-            (u64::MAX, 64, 0),
-        ] {
+        for (size, line, ways) in
+            [(0, 64, 8), (1 << 20, 48, 8), (1 << 20, 64, 0), (1 << 20, 0, 8), (u64::MAX, 64, 0)]
+        {
             assert_eq!(fit_cache(Bytes(size), Bytes(line), ways), None);
         }
     }

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use homenode_model::{
-    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
-    Writes,
+    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
 };
 use hwlocality::memory::attribute::{Initiator, MemoryAttribute};
 use hwlocality::object::TopologyObject;
@@ -47,9 +46,7 @@ pub fn this() -> Result<Machine, Error> {
     sizes.extend(found);
     sizes.sort();
     sizes.dedup();
-    machine
-        .sources
-        .insert("page_sizes".into(), format!("hwloc, {HUGE_PAGES}, {THP}"));
+    machine.sources.insert("page_sizes".into(), format!("hwloc, {HUGE_PAGES}, {THP}"));
     machine.check()?;
     Ok(machine)
 }
@@ -60,27 +57,14 @@ pub fn this() -> Result<Machine, Error> {
 /// [`Error::Read`], [`Error::TooLarge`], and those of [`this`].
 pub fn from_xml_file(path: &Path) -> Result<Machine, Error> {
     // Read here and not by hwloc, which says no more than "invalid" of a file that is not there.
-    let meta = std::fs::metadata(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let meta = std::fs::metadata(path).map_err(|source| Error::Read { path: path.into(), source })?;
     if meta.len() > MAX_FILE {
-        return Err(Error::TooLarge {
-            path: path.into(),
-            limit: MAX_FILE,
-        });
+        return Err(Error::TooLarge { path: path.into(), limit: MAX_FILE });
     }
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
     let shown = path.display().to_string();
-    let topology = build(&format!("reading {shown} as an hwloc topology"), |b| {
-        b.from_xml(&text)
-    })?;
-    let name = path
-        .file_stem()
-        .map_or_else(|| shown.clone(), |s| s.to_string_lossy().into_owned());
+    let topology = build(&format!("reading {shown} as an hwloc topology"), |b| b.from_xml(&text))?;
+    let name = path.file_stem().map_or_else(|| shown.clone(), |s| s.to_string_lossy().into_owned());
     read(&topology, &name, Origin::Hwloc(shown))
 }
 
@@ -89,35 +73,22 @@ pub fn from_xml_file(path: &Path) -> Result<Machine, Error> {
 /// # Errors
 /// Those of [`this`].
 pub fn from_synthetic(description: &str) -> Result<Machine, Error> {
-    let tried = format!(
-        "reading {:?} as hwloc's synthetic notation",
-        crate::quantity::shorten(description)
-    );
+    let tried = format!("reading {:?} as hwloc's synthetic notation", crate::quantity::shorten(description));
     let topology = build(&tried, |b| b.from_synthetic(description))?;
-    read(
-        &topology,
-        "synthetic",
-        Origin::Hwloc(crate::quantity::shorten(description)),
-    )
+    read(&topology, "synthetic", Origin::Hwloc(crate::quantity::shorten(description)))
 }
 
 fn build<E: std::fmt::Display>(
     tried: &str,
     with: impl FnOnce(TopologyBuilder) -> Result<TopologyBuilder, E>,
 ) -> Result<hwlocality::Topology, Error> {
-    let error = |said: String| Error::Hwloc {
-        tried: tried.into(),
-        said,
-    };
+    let error = |said: String| Error::Hwloc { tried: tried.into(), said };
     // Disallowed objects are kept: a CPU whose node's memory is outside the cpuset still needs its node. `read` leaves out
     // the disallowed CPUs and memory itself.
     let builder = hwlocality::Topology::builder()
         .with_flags(BuildFlags::INCLUDE_DISALLOWED)
         .map_err(|e| error(e.to_string()))?;
-    with(builder)
-        .map_err(|e| error(e.to_string()))?
-        .build()
-        .map_err(|e| error(e.to_string()))
+    with(builder).map_err(|e| error(e.to_string()))?.build().map_err(|e| error(e.to_string()))
 }
 
 /// A NUMA node of hwloc that has something to offer.
@@ -152,14 +123,7 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
         let unknown = format!("{ASSUMED}: not known to hwloc, so not limited; see `measure`");
         let bandwidth = bandwidth(hw, &nodes, node);
         let peak = "firmware (HMAT) through hwloc, a peak";
-        say(
-            "bandwidth",
-            if bandwidth.is_some() {
-                peak.into()
-            } else {
-                unknown.clone()
-            },
-        );
+        say("bandwidth", if bandwidth.is_some() { peak.into() } else { unknown.clone() });
         say("port", unknown);
         described.push(Node {
             memory: Bytes(node.memory),
@@ -179,39 +143,19 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
         link: Matrix::from_fn(nodes.len(), |_, _| MbPerS(0)),
         caches: caches(hw, &nodes, &mut sources),
         page_sizes: hwloc_page_sizes(hw, &mut sources),
-        core: Core {
-            access: Ps(500),
-            outstanding: 12,
-        },
+        core: Core { access: Ps(500), outstanding: 12 },
         // From reported rates: FACTS, Migration. 93 ns a KiB is 11 GB/s; 800 ns more a page make 3.4 GB/s with 4 KiB pages.
-        migration: MigrationCost {
-            fixed: Ns(800),
-            per_kib: Ns(93),
-            shootdown: Ns(100),
-            serialised: false,
-        },
+        migration: MigrationCost { fixed: Ns(800), per_kib: Ns(93), shootdown: Ns(100), serialised: false },
         remote_cacheable: true,
     };
     for (path, why) in [
         ("link", "not known to hwloc, so not limited; see `measure`"),
-        (
-            "remote_cacheable",
-            "cache-coherent, as every machine that boots one Linux",
-        ),
+        ("remote_cacheable", "cache-coherent, as every machine that boots one Linux"),
         ("core.access", "one to two cycles at 3 GHz with overlap"),
         ("core.outstanding", "line-fill buffers of a core of today"),
-        (
-            "migration.fixed",
-            "reported move_pages rates on a 2-socket Zen 3",
-        ),
-        (
-            "migration.per_kib",
-            "reported move_pages rates on a 2-socket Zen 3",
-        ),
-        (
-            "migration.shootdown",
-            "an interrupt of microseconds, shared by a batch of pages",
-        ),
+        ("migration.fixed", "reported move_pages rates on a 2-socket Zen 3"),
+        ("migration.per_kib", "reported move_pages rates on a 2-socket Zen 3"),
+        ("migration.shootdown", "an interrupt of microseconds, shared by a batch of pages"),
         ("migration.serialised", "disjoint ranges move in parallel"),
     ] {
         sources.insert(path.into(), format!("{ASSUMED}: {why}"));
@@ -220,13 +164,7 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
         cpus: nodes.iter().flat_map(|n| n.cpus.iter().copied()).collect(),
         nodes: nodes.iter().map(|n| n.os).collect(),
     };
-    let machine = Machine {
-        topology,
-        about: String::new(),
-        sources,
-        os: Some(os),
-        origin,
-    };
+    let machine = Machine { topology, about: String::new(), sources, os: Some(os), origin };
     machine.check()?;
     Ok(machine)
 }
@@ -246,20 +184,8 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found<'_>> {
                 _ => 0,
             };
             let cpuset = node.cpuset().map(|c| c.clone_target());
-            let weight = cpuset
-                .as_ref()
-                .and_then(|c| c.weight())
-                .unwrap_or(usize::MAX);
-            Some((
-                Found {
-                    object: node,
-                    os,
-                    memory,
-                    cpus: Vec::new(),
-                },
-                cpuset,
-                weight,
-            ))
+            let weight = cpuset.as_ref().and_then(|c| c.weight()).unwrap_or(usize::MAX);
+            Some((Found { object: node, os, memory, cpus: Vec::new() }, cpuset, weight))
         })
         .collect();
     found.sort_by_key(|(f, ..)| f.os);
@@ -280,11 +206,7 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found<'_>> {
             first.cpus.push(os);
         }
     }
-    found
-        .into_iter()
-        .map(|(f, ..)| f)
-        .filter(|f| f.memory > 0 || !f.cpus.is_empty())
-        .collect()
+    found.into_iter().map(|(f, ..)| f).filter(|f| f.memory > 0 || !f.cpus.is_empty()).collect()
 }
 
 /// The firmware's latencies (HMAT) where hwloc has them, elsewhere the kernel's relative distances times the local latency.
@@ -297,22 +219,15 @@ fn latency(
     let fallback = |a: usize, b: usize| if a == b { SLIT_LOCAL } else { SLIT_REMOTE };
     let slit = slit(hw, nodes);
     let known = |a: usize, b: usize| {
-        let attributes = [
-            MemoryAttribute::latency(hw),
-            MemoryAttribute::read_latency(hw),
-        ];
-        attributes
-            .iter()
-            .find_map(|l| attribute(l, &nodes[a], &nodes[b]))
+        let attributes = [MemoryAttribute::latency(hw), MemoryAttribute::read_latency(hw)];
+        attributes.iter().find_map(|l| attribute(l, &nodes[a], &nodes[b]))
     };
     let local: Vec<Option<u64>> = (0..n).map(|a| known(a, a)).collect();
     let mut from_firmware = 0;
     let matrix = Matrix::from_fn(n, |a, b| {
         let given = if a == b { local[a] } else { known(a, b) };
         from_firmware += usize::from(given.is_some());
-        let d = slit
-            .as_ref()
-            .map_or_else(|| fallback(a, b), |s| s[a * n + b]);
+        let d = slit.as_ref().map_or_else(|| fallback(a, b), |s| s[a * n + b]);
         let scaled = local[a].unwrap_or(LOCAL).saturating_mul(d) / SLIT_LOCAL;
         Ns(given.unwrap_or(scaled))
     });
@@ -328,10 +243,7 @@ fn latency(
         (None, _) => format!("{ASSUMED}: no distances known, remote twice local; local = {scale}"),
     };
     let source = match from_firmware {
-        0 => format!(
-            "{}; see `measure`",
-            source.trim_end_matches("; see `measure`")
-        ),
+        0 => format!("{}; see `measure`", source.trim_end_matches("; see `measure`")),
         k if k == n * n => source,
         k => format!("{source}; {k} of {} cells from firmware (HMAT)", n * n),
     };
@@ -350,22 +262,11 @@ fn attribute(what: &MemoryAttribute<'_>, from: &Found<'_>, to: &Found<'_>) -> Op
 
 /// The best bandwidth that firmware says any node's CPUs get out of `node`, and where it is from.
 fn bandwidth(hw: &hwlocality::Topology, nodes: &[Found<'_>], node: &Found<'_>) -> Option<MbPerS> {
-    let attributes = [
-        MemoryAttribute::bandwidth(hw),
-        MemoryAttribute::read_bandwidth(hw),
-    ];
-    let mib = attributes.iter().find_map(|b| {
-        nodes
-            .iter()
-            .filter_map(|from| attribute(b, from, node))
-            .max()
-    })?;
+    let attributes = [MemoryAttribute::bandwidth(hw), MemoryAttribute::read_bandwidth(hw)];
+    let mib =
+        attributes.iter().find_map(|b| nodes.iter().filter_map(|from| attribute(b, from, node)).max())?;
     // hwloc counts MiB/s.
-    Some(MbPerS(
-        (u128::from(mib) * (1 << 20) / 1_000_000)
-            .try_into()
-            .unwrap_or(u64::MAX),
-    ))
+    Some(MbPerS((u128::from(mib) * (1 << 20) / 1_000_000).try_into().unwrap_or(u64::MAX)))
 }
 
 /// Distances between `nodes`, row-major, when hwloc has them for all.
@@ -373,24 +274,15 @@ fn slit(hw: &hwlocality::Topology, nodes: &[Found<'_>]) -> Option<Vec<u64>> {
     let all = hw.distances(Some(DistancesKind::MEANS_LATENCY)).ok()?;
     all.iter().find_map(|distances| {
         let objects: Vec<_> = distances.objects().collect();
-        if objects
-            .iter()
-            .any(|o| o.is_none_or(|o| o.object_type() != ObjectType::NUMANode))
-        {
+        if objects.iter().any(|o| o.is_none_or(|o| o.object_type() != ObjectType::NUMANode)) {
             return None;
         }
-        let place = |os: u32| {
-            objects
-                .iter()
-                .position(|o| o.and_then(|o| o.os_index()) == Some(os as usize))
-        };
+        let place = |os: u32| objects.iter().position(|o| o.and_then(|o| o.os_index()) == Some(os as usize));
         let places: Vec<usize> = nodes.iter().map(|n| place(n.os)).collect::<Option<_>>()?;
         let values = distances.distances();
         let cell = |a: &usize, b: &usize| values.get(a * objects.len() + b).copied();
-        let cells: Option<Vec<u64>> = places
-            .iter()
-            .flat_map(|a| places.iter().map(move |b| cell(a, b)))
-            .collect();
+        let cells: Option<Vec<u64>> =
+            places.iter().flat_map(|a| places.iter().map(move |b| cell(a, b))).collect();
         // A local distance of 0 or a remote one below local is firmware's nonsense.
         cells.filter(|c| c.iter().all(|d| (SLIT_LOCAL..=254).contains(d)))
     })
@@ -411,11 +303,8 @@ fn caches(
     nodes: &[Found<'_>],
     sources: &mut BTreeMap<String, String>,
 ) -> Vec<Cache> {
-    let node_of: BTreeMap<usize, usize> = nodes
-        .iter()
-        .enumerate()
-        .flat_map(|(i, n)| n.cpus.iter().map(move |c| (*c as usize, i)))
-        .collect();
+    let node_of: BTreeMap<usize, usize> =
+        nodes.iter().enumerate().flat_map(|(i, n)| n.cpus.iter().map(move |c| (*c as usize, i))).collect();
     let kinds = [
         (2, ObjectType::L2Cache, Ns(4)),
         (3, ObjectType::L3Cache, Ns(20)),
@@ -434,11 +323,8 @@ fn caches(
             n if spanned > 1 || n == nodes[cache.users[0]].cpus.len() => CacheScope::Node,
             n => CacheScope::Group(n as u32),
         };
-        let (line, share, ways) = (
-            cache.line.unwrap_or(64),
-            Bytes(cache.size / spanned),
-            cache.ways.unwrap_or(16),
-        );
+        let (line, share, ways) =
+            (cache.line.unwrap_or(64), Bytes(cache.size / spanned), cache.ways.unwrap_or(16));
         let Some((size, fitted)) = fit_cache(share, Bytes(line), ways) else {
             continue;
         };
@@ -446,16 +332,11 @@ fn caches(
         let path = format!("caches.{}", out.len());
         let mut say = |key: &str, text: String| sources.insert(format!("{path}.{key}"), text);
         let known = |known: bool| {
-            if known {
-                "hwloc".into()
-            } else {
-                format!("{ASSUMED}: hwloc does not say")
-            }
+            if known { "hwloc".into() } else { format!("{ASSUMED}: hwloc does not say") }
         };
         let mut size_source = known(true);
         if spanned > 1 {
-            size_source +=
-                &format!(", one of {spanned} equal shares: the cache spans that many nodes");
+            size_source += &format!(", one of {spanned} equal shares: the cache spans that many nodes");
         }
         if size != share {
             size_source += &format!(", {share} rounded so that sets are a power of two");
@@ -465,10 +346,7 @@ fn caches(
             ways_source += &format!(", {ways} changed so that sets are a power of two");
         }
         let mut scope_source = known(true);
-        if all
-            .iter()
-            .any(|c| c.users.len() != cache.users.len() || c.size != cache.size)
-        {
+        if all.iter().any(|c| c.users.len() != cache.users.len() || c.size != cache.size) {
             scope_source += ", the most common: caches of this level differ";
         }
         say("size", size_source);
@@ -476,15 +354,7 @@ fn caches(
         say("ways", ways_source);
         say("shared_by", scope_source);
         say("hit", format!("{ASSUMED}: typical of level {level}"));
-        out.push(Cache {
-            level,
-            size,
-            line: Bytes(line),
-            ways: fitted,
-            scope,
-            writes: Writes::Back,
-            hit,
-        });
+        out.push(Cache { level, size, line: Bytes(line), ways: fitted, scope, writes: Writes::Back, hit });
     }
     out
 }
@@ -511,12 +381,7 @@ fn found_caches(
             };
             let line = a.line_size().map(|l| l.get() as u64);
             let size = a.size()?.get();
-            (!users.is_empty()).then_some(FoundCache {
-                users,
-                size,
-                line,
-                ways,
-            })
+            (!users.is_empty()).then_some(FoundCache { users, size, line, ways })
         })
         .collect()
 }
@@ -528,22 +393,15 @@ fn most_common(all: &[FoundCache]) -> Option<&FoundCache> {
     for (i, c) in all.iter().enumerate() {
         counts.entry((c.users.len(), c.size)).or_insert((0, i)).0 += 1;
     }
-    let (_, first) = counts
-        .values()
-        .max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)))?;
+    let (_, first) = counts.values().max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)))?;
     all.get(*first)
 }
 
-fn hwloc_page_sizes(
-    hw: &hwlocality::Topology,
-    sources: &mut BTreeMap<String, String>,
-) -> Vec<Bytes> {
+fn hwloc_page_sizes(hw: &hwlocality::Topology, sources: &mut BTreeMap<String, String>) -> Vec<Bytes> {
     let mut sizes: Vec<Bytes> = hw
         .objects_with_type(ObjectType::NUMANode)
         .filter_map(|n| match n.attributes() {
-            Some(ObjectAttributes::NUMANode(a)) => {
-                Some(a.page_types().iter().map(|p| Bytes(p.size().get())))
-            }
+            Some(ObjectAttributes::NUMANode(a)) => Some(a.page_types().iter().map(|p| Bytes(p.size().get()))),
             _ => None,
         })
         .flatten()
@@ -552,10 +410,7 @@ fn hwloc_page_sizes(
     sizes.sort();
     sizes.dedup();
     if sizes.is_empty() {
-        sources.insert(
-            "page_sizes".into(),
-            format!("{ASSUMED}: hwloc does not say"),
-        );
+        sources.insert("page_sizes".into(), format!("{ASSUMED}: hwloc does not say"));
         return vec![Bytes::kib(4)];
     }
     sources.insert("page_sizes".into(), "hwloc".into());
@@ -564,19 +419,10 @@ fn hwloc_page_sizes(
 
 /// Huge page sizes: names such as `hugepages-2048kB` in `huge_pages`, and the number in `thp`. Empty where there are none.
 fn page_sizes(huge_pages: &Path, thp: &Path) -> Vec<Bytes> {
-    let names = std::fs::read_dir(huge_pages)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|e| e.file_name());
+    let names = std::fs::read_dir(huge_pages).into_iter().flatten().flatten().map(|e| e.file_name());
     let mut sizes: Vec<Bytes> = names
         .filter_map(|name| {
-            let kib: u64 = name
-                .to_str()?
-                .strip_prefix("hugepages-")?
-                .strip_suffix("kB")?
-                .parse()
-                .ok()?;
+            let kib: u64 = name.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
             kib.checked_mul(1024).map(Bytes)
         })
         .collect();
@@ -596,13 +442,7 @@ mod tests {
     #[test]
     fn page_sizes_come_from_folder_names_and_nonsense_is_skipped() {
         let root = std::env::temp_dir().join(format!("homenode-pages-{}", std::process::id()));
-        for name in [
-            "hugepages-2048kB",
-            "hugepages-1048576kB",
-            "hugepages-3kB",
-            "hugepages-xkB",
-            "other",
-        ] {
+        for name in ["hugepages-2048kB", "hugepages-1048576kB", "hugepages-3kB", "hugepages-xkB", "other"] {
             std::fs::create_dir_all(root.join("huge").join(name)).unwrap();
         }
         std::fs::write(root.join("thp"), "2097152\n").unwrap();

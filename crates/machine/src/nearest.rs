@@ -22,10 +22,7 @@ mod tests {
 
     #[test]
     fn a_swapped_pair_of_letters_is_recognised() {
-        assert_eq!(
-            nearest("latnecy", &["level", "latency", "link"]),
-            Some("latency")
-        );
+        assert_eq!(nearest("latnecy", &["level", "latency", "link"]), Some("latency"));
     }
 
     #[test]

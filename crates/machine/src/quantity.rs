@@ -34,28 +34,14 @@ const TIME_UNITS_PS: &[(&str, u128, u128)] = &[
     ("s", 1_000_000_000_000, 1),
 ];
 
-const NS: Kind = Kind {
-    what: "a time in whole nanoseconds",
-    example: "\"216 ns\"",
-    units: TIME_UNITS_NS,
-    bare: 1,
-};
-const PS: Kind = Kind {
-    what: "a time in whole picoseconds",
-    example: "\"2.2 ns\"",
-    units: TIME_UNITS_PS,
-    bare: 1,
-};
+const NS: Kind =
+    Kind { what: "a time in whole nanoseconds", example: "\"216 ns\"", units: TIME_UNITS_NS, bare: 1 };
+const PS: Kind =
+    Kind { what: "a time in whole picoseconds", example: "\"2.2 ns\"", units: TIME_UNITS_PS, bare: 1 };
 const BYTES: Kind = Kind {
     what: "a size",
     example: "\"8 MiB\"",
-    units: &[
-        ("B", 1, 1),
-        ("KiB", 1 << 10, 1),
-        ("MiB", 1 << 20, 1),
-        ("GiB", 1 << 30, 1),
-        ("TiB", 1 << 40, 1),
-    ],
+    units: &[("B", 1, 1), ("KiB", 1 << 10, 1), ("MiB", 1 << 20, 1), ("GiB", 1 << 30, 1), ("TiB", 1 << 40, 1)],
     bare: 0,
 };
 const BANDWIDTH: Kind = Kind {
@@ -96,25 +82,12 @@ pub(crate) fn bandwidth(text: &str) -> Result<MbPerS, String> {
 impl Kind {
     fn parse(&self, text: &str) -> Result<u64, String> {
         let units = || {
-            self.units
-                .iter()
-                .map(|(name, ..)| *name)
-                .filter(|n| *n != "µs")
-                .collect::<Vec<_>>()
-                .join(", ")
+            self.units.iter().map(|(name, ..)| *name).filter(|n| *n != "µs").collect::<Vec<_>>().join(", ")
         };
-        let expected = || {
-            format!(
-                "expected {} such as {} (units: {})",
-                self.what,
-                self.example,
-                units()
-            )
-        };
+        let expected = || format!("expected {} such as {} (units: {})", self.what, self.example, units());
         let trimmed = text.trim();
-        let number_ends = trimmed
-            .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
-            .unwrap_or(trimmed.len());
+        let number_ends =
+            trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
         let (number, unit) = (&trimmed[..number_ends], trimmed[number_ends..].trim());
         let factor = if unit.is_empty() {
             Some(&self.units[self.bare])
@@ -127,12 +100,7 @@ impl Kind {
                 Some(n) if !number.is_empty() => format!("; did you mean `{n}`?"),
                 _ => String::new(),
             };
-            return Err(format!(
-                "{:?} is not {}: {}{hint}",
-                shorten(text),
-                self.what,
-                expected()
-            ));
+            return Err(format!("{:?} is not {}: {}{hint}", shorten(text), self.what, expected()));
         };
         let (digits, decimals) = decimal(number)
             .ok_or_else(|| format!("{:?} is not {}: {}", shorten(text), self.what, expected()))?;
@@ -141,8 +109,7 @@ impl Kind {
         if !top.is_multiple_of(bottom) {
             return Err(format!("{:?} is too fine: {}", shorten(text), expected()));
         }
-        u64::try_from(top / bottom)
-            .map_err(|_| format!("{:?} is too large: {}", shorten(text), expected()))
+        u64::try_from(top / bottom).map_err(|_| format!("{:?} is too large: {}", shorten(text), expected()))
     }
 }
 
@@ -153,11 +120,7 @@ fn decimal(number: &str) -> Option<(u128, u32)> {
     if whole.is_empty() || (part_given && part.is_empty()) || number.len() > 40 {
         return None;
     }
-    let digits: String = whole
-        .chars()
-        .chain(part.chars())
-        .filter(|c| *c != '_')
-        .collect();
+    let digits: String = whole.chars().chain(part.chars()).filter(|c| *c != '_').collect();
     if digits.is_empty() || digits.len() > 22 || digits.contains('.') {
         return None;
     }
@@ -192,10 +155,7 @@ pub fn show_ps(t: Ps) -> String {
 /// A size: `8 MiB`.
 pub fn show_bytes(b: Bytes) -> String {
     let unit = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    match unit
-        .iter()
-        .find(|(shift, _)| b.0 != 0 && b.0.trailing_zeros() >= *shift)
-    {
+    match unit.iter().find(|(shift, _)| b.0 != 0 && b.0.trailing_zeros() >= *shift) {
         Some((shift, name)) => format!("{} {name}", b.0 >> shift),
         None => format!("{} B", b.0),
     }
@@ -213,13 +173,7 @@ pub fn show_bandwidth(b: MbPerS) -> String {
 /// `thousandths / 1000` without trailing zeros.
 fn decimals(thousandths: u64) -> String {
     let (whole, part) = (thousandths / 1000, thousandths % 1000);
-    if part == 0 {
-        whole.to_string()
-    } else {
-        format!("{whole}.{part:03}")
-            .trim_end_matches('0')
-            .to_string()
-    }
+    if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}").trim_end_matches('0').to_string() }
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use homenode_model::{
-    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
-    Writes,
+    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -71,22 +70,12 @@ impl Machine {
     /// # Errors
     /// [`Error::Read`], [`Error::TooLarge`] and those of [`Machine::from_toml`].
     pub fn load(path: &Path) -> Result<Self, Error> {
-        let read = |source| Error::Read {
-            path: path.into(),
-            source,
-        };
+        let read = |source| Error::Read { path: path.into(), source };
         let mut bytes = Vec::new();
         // Bounded while reading: a size asked for before is wrong for pipes and growing files.
-        File::open(path)
-            .map_err(read)?
-            .take(MAX_FILE + 1)
-            .read_to_end(&mut bytes)
-            .map_err(read)?;
+        File::open(path).map_err(read)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(read)?;
         if bytes.len() as u64 > MAX_FILE {
-            return Err(Error::TooLarge {
-                path: path.into(),
-                limit: MAX_FILE,
-            });
+            return Err(Error::TooLarge { path: path.into(), limit: MAX_FILE });
         }
         let file = path.display().to_string();
         match String::from_utf8(bytes) {
@@ -110,22 +99,10 @@ impl Machine {
             other => other.to_string(),
         };
         let doc = Doc { text, file };
-        let root = DeTable::parse(text).map_err(|e| {
-            doc.error(
-                e.span().unwrap_or(0..0),
-                format!("not TOML: {}", e.message()),
-            )
-        })?;
-        let top = Tab {
-            doc: &doc,
-            table: root.get_ref(),
-            span: 0..0,
-            name: "machine file".into(),
-        };
-        let machine = Reader {
-            sources: BTreeMap::new(),
-        }
-        .machine(&top, origin)?;
+        let root = DeTable::parse(text)
+            .map_err(|e| doc.error(e.span().unwrap_or(0..0), format!("not TOML: {}", e.message())))?;
+        let top = Tab { doc: &doc, table: root.get_ref(), span: 0..0, name: "machine file".into() };
+        let machine = Reader { sources: BTreeMap::new() }.machine(&top, origin)?;
         machine.check()?;
         Ok(machine)
     }
@@ -174,8 +151,7 @@ impl<'d> Tab<'d> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !allowed.contains(&name) {
-                let hint = nearest(name, allowed)
-                    .map_or(String::new(), |n| format!("did you mean `{n}`? "));
+                let hint = nearest(name, allowed).map_or(String::new(), |n| format!("did you mean `{n}`? "));
                 let problem = format!(
                     "{} has no key {:?}; {hint}keys: {}",
                     self.name,
@@ -189,35 +165,20 @@ impl<'d> Tab<'d> {
     }
 
     fn raw(&self, key: &str) -> Option<&'d Spanned<DeValue<'d>>> {
-        self.table
-            .iter()
-            .find(|(k, _)| *k.get_ref() == key)
-            .map(|(_, v)| v)
+        self.table.iter().find(|(k, _)| *k.get_ref() == key).map(|(_, v)| v)
     }
 
     fn item(&self, key: &str) -> Result<Option<Item<'d>>, Error> {
         let Some(raw) = self.raw(key) else {
             return Ok(None);
         };
-        let mut item = Item {
-            doc: self.doc,
-            value: raw.get_ref(),
-            span: raw.span(),
-            key: key.into(),
-            source: None,
-        };
+        let mut item =
+            Item { doc: self.doc, value: raw.get_ref(), span: raw.span(), key: key.into(), source: None };
         if let DeValue::Table(table) = raw.get_ref() {
-            let wrapped = Tab {
-                doc: self.doc,
-                table,
-                span: raw.span(),
-                name: format!("`{key}`"),
-            };
+            let wrapped = Tab { doc: self.doc, table, span: raw.span(), name: format!("`{key}`") };
             wrapped.only(&["value", "source"])?;
             item.source = wrapped.text("source")?;
-            let inner = wrapped
-                .raw("value")
-                .ok_or_else(|| wrapped.missing("value", "the number itself"))?;
+            let inner = wrapped.raw("value").ok_or_else(|| wrapped.missing("value", "the number itself"))?;
             (item.value, item.span) = (inner.get_ref(), inner.span());
         }
         Ok(Some(item))
@@ -228,10 +189,7 @@ impl<'d> Tab<'d> {
     }
 
     fn missing(&self, key: &str, example: &str) -> Error {
-        self.doc.error(
-            self.span.clone(),
-            format!("{} lacks `{key}`: expected {example}", self.name),
-        )
+        self.doc.error(self.span.clone(), format!("{} lacks `{key}`: expected {example}", self.name))
     }
 
     /// A text that will be printed on terminals and in reports: bounded, without control characters.
@@ -257,28 +215,19 @@ impl<'d> Tab<'d> {
             return Ok(Vec::new());
         };
         let expected = |span, what: &DeValue<'_>| {
-            let problem = format!(
-                "`{key}`: expected tables headed [[{key}]], found {}",
-                found(what)
-            );
+            let problem = format!("`{key}`: expected tables headed [[{key}]], found {}", found(what));
             self.doc.error(span, problem)
         };
         let DeValue::Array(array) = raw.get_ref() else {
             return Err(expected(raw.span(), raw.get_ref()));
         };
         if array.len() > most {
-            return Err(self.doc.error(
-                raw.span(),
-                format!("{} [[{key}]], at most {most}", array.len()),
-            ));
+            return Err(self.doc.error(raw.span(), format!("{} [[{key}]], at most {most}", array.len())));
         }
         let table = |v: &'d Spanned<DeValue<'d>>| match v.get_ref() {
-            DeValue::Table(table) => Ok(Tab {
-                doc: self.doc,
-                table,
-                span: v.span(),
-                name: format!("[[{key}]]"),
-            }),
+            DeValue::Table(table) => {
+                Ok(Tab { doc: self.doc, table, span: v.span(), name: format!("[[{key}]]") })
+            }
             other => Err(expected(v.span(), other)),
         };
         array.iter().map(table).collect()
@@ -289,34 +238,25 @@ impl<'d> Tab<'d> {
             return Ok(None);
         };
         match raw.get_ref() {
-            DeValue::Table(table) => Ok(Some(Tab {
-                doc: self.doc,
-                table,
-                span: raw.span(),
-                name: format!("[{key}]"),
-            })),
-            other => Err(self.doc.error(
-                raw.span(),
-                format!("`{key}`: expected a table [{key}], found {}", found(other)),
-            )),
+            DeValue::Table(table) => {
+                Ok(Some(Tab { doc: self.doc, table, span: raw.span(), name: format!("[{key}]") }))
+            }
+            other => Err(self
+                .doc
+                .error(raw.span(), format!("`{key}`: expected a table [{key}], found {}", found(other)))),
         }
     }
 }
 
 impl<'d> Item<'d> {
     fn error(&self, problem: &str) -> Error {
-        self.doc
-            .error(self.span.clone(), format!("`{}`: {problem}", self.key))
+        self.doc.error(self.span.clone(), format!("`{}`: {problem}", self.key))
     }
 
     fn quantity<T>(&self, parse: fn(&str) -> Result<T, String>) -> Result<T, Error> {
         let text = scalar(self.value).ok_or_else(|| {
             let why = parse("").err().unwrap_or_default();
-            self.error(&format!(
-                "{}, found {}",
-                why.trim_start_matches(|c| c != 'e'),
-                found(self.value)
-            ))
+            self.error(&format!("{}, found {}", why.trim_start_matches(|c| c != 'e'), found(self.value)))
         })?;
         parse(&text).map_err(|why| self.error(&why))
     }
@@ -327,18 +267,13 @@ impl<'d> Item<'d> {
             _ => None,
         };
         number.filter(|n| *n <= most).ok_or_else(|| {
-            self.error(&format!(
-                "expected a whole number from 0 to {most}, found {}",
-                found(self.value)
-            ))
+            self.error(&format!("expected a whole number from 0 to {most}, found {}", found(self.value)))
         })
     }
 
     fn positive(&self, most: u64) -> Result<u64, Error> {
         match self.count(most)? {
-            0 => Err(self.error(&format!(
-                "expected a whole number from 1 to {most}, found 0"
-            ))),
+            0 => Err(self.error(&format!("expected a whole number from 1 to {most}, found 0"))),
             n => Ok(n),
         }
     }
@@ -352,10 +287,7 @@ impl<'d> Item<'d> {
 
     fn list(&self, most: usize, what: &str) -> Result<Vec<Item<'d>>, Error> {
         let DeValue::Array(array) = self.value else {
-            return Err(self.error(&format!(
-                "expected a list of {what}, found {}",
-                found(self.value)
-            )));
+            return Err(self.error(&format!("expected a list of {what}, found {}", found(self.value))));
         };
         if array.len() > most {
             return Err(self.error(&format!("{} {what}, at most {most}", array.len())));
@@ -371,22 +303,13 @@ impl<'d> Item<'d> {
     }
 
     fn counts(&self, most: usize, each: u64) -> Result<Vec<u64>, Error> {
-        self.list(most, "whole numbers")?
-            .iter()
-            .map(|i| i.count(each))
-            .collect()
+        self.list(most, "whole numbers")?.iter().map(|i| i.count(each)).collect()
     }
 
     /// A square matrix of `n` rows.
-    fn matrix<T: Copy>(
-        &self,
-        n: usize,
-        parse: fn(&str) -> Result<T, String>,
-    ) -> Result<Matrix<T>, Error> {
+    fn matrix<T: Copy>(&self, n: usize, parse: fn(&str) -> Result<T, String>) -> Result<Matrix<T>, Error> {
         let wrong = |found: usize, what: &str, at: &Item<'_>| {
-            at.error(&format!(
-                "{found} {what} for {n} nodes: expected one row a node and one column a node"
-            ))
+            at.error(&format!("{found} {what} for {n} nodes: expected one row a node and one column a node"))
         };
         let rows = self.list(MAX_NODES, "rows")?;
         if rows.len() != n {
@@ -411,9 +334,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(s) => Some(s.to_string()),
         DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str().into()),
-        DeValue::Integer(i) => u64::from_str_radix(i.as_str(), i.radix())
-            .ok()
-            .map(|n| n.to_string()),
+        DeValue::Integer(i) => u64::from_str_radix(i.as_str(), i.radix()).ok().map(|n| n.to_string()),
         DeValue::Float(f) => Some(f.as_str().into()),
         _ => None,
     }
@@ -441,15 +362,12 @@ impl Reader {
         if let Some(format) = top.item("format")? {
             let version = format.count(u64::MAX)?;
             if version != FORMAT {
-                let why = format!(
-                    "version {version}; this homenode reads version {FORMAT}: use a newer homenode"
-                );
+                let why =
+                    format!("version {version}; this homenode reads version {FORMAT}: use a newer homenode");
                 return Err(format.error(&why));
             }
         }
-        let name = top
-            .text("name")?
-            .ok_or_else(|| top.missing("name", "a short text in quotes"))?;
+        let name = top.text("name")?.ok_or_else(|| top.missing("name", "a short text in quotes"))?;
         let about = top.text("about")?.unwrap_or_default();
         let (nodes, per_node) = self.nodes(top)?;
         let cpus = cpu_nodes(top, &per_node)?;
@@ -473,13 +391,7 @@ impl Reader {
             cpus,
         };
         let os = os(top, topology.cpus.len(), n)?;
-        let mut machine = Machine {
-            topology,
-            about,
-            sources: self.sources,
-            os,
-            origin,
-        };
+        let mut machine = Machine { topology, about, sources: self.sources, os, origin };
         if let Some(default) = top.text("source")? {
             machine.default_source(&default);
         }
@@ -525,25 +437,17 @@ impl Reader {
             let room = (MAX_NODES - nodes.len()) as u64;
             let count = count.as_ref().map_or(Ok(1), |c| c.positive(room))?;
             if count > room {
-                return Err(top
-                    .doc
-                    .error(tab.span.clone(), format!("more than {MAX_NODES} nodes")));
+                return Err(top.doc.error(tab.span.clone(), format!("more than {MAX_NODES} nodes")));
             }
             let cpus_each = cpus.as_ref().map_or(Ok(0), |c| c.count(MAX_CPUS as u64))?;
             total += cpus_each * count;
             if total > MAX_CPUS as u64 {
-                return Err(top
-                    .doc
-                    .error(tab.span.clone(), format!("more than {MAX_CPUS} CPUs")));
+                return Err(top.doc.error(tab.span.clone(), format!("more than {MAX_CPUS} CPUs")));
             }
-            let rate = |i: &Option<Item<'_>>| {
-                i.as_ref()
-                    .map_or(Ok(MbPerS(0)), |i| i.quantity(quantity::bandwidth))
-            };
+            let rate =
+                |i: &Option<Item<'_>>| i.as_ref().map_or(Ok(MbPerS(0)), |i| i.quantity(quantity::bandwidth));
             let node = Node {
-                memory: memory
-                    .as_ref()
-                    .map_or(Ok(Bytes(0)), |m| m.quantity(quantity::bytes))?,
+                memory: memory.as_ref().map_or(Ok(Bytes(0)), |m| m.quantity(quantity::bytes))?,
                 bandwidth: rate(bandwidth)?,
                 port: rate(port)?,
             };
@@ -564,8 +468,7 @@ impl Reader {
     }
 
     fn latency(&mut self, top: &Tab<'_>, n: usize) -> Result<Matrix<Ns>, Error> {
-        let example =
-            "a matrix `latency = [[90, 140], [140, 90]]` or a table [latency] with `levels`";
+        let example = "a matrix `latency = [[90, 140], [140, 90]]` or a table [latency] with `levels`";
         let Some(tab) = top.raw("latency") else {
             return Err(top.missing("latency", example));
         };
@@ -582,10 +485,7 @@ impl Reader {
         match (tab.item("value")?, tab.item("levels")?) {
             (Some(matrix), None) => matrix.matrix(n, quantity::ns),
             (None, Some(levels)) => levelled(&tab, &levels, n),
-            _ => Err(top.doc.error(
-                tab.span,
-                "[latency] needs either `value` (a matrix) or `levels`".into(),
-            )),
+            _ => Err(top.doc.error(tab.span, "[latency] needs either `value` (a matrix) or `levels`".into())),
         }
     }
 
@@ -599,10 +499,7 @@ impl Reader {
             return item.matrix(n, quantity::bandwidth);
         }
         let all = item.quantity(quantity::bandwidth)?;
-        Ok(Matrix::from_fn(
-            n,
-            |a, b| if a == b { MbPerS(0) } else { all },
-        ))
+        Ok(Matrix::from_fn(n, |a, b| if a == b { MbPerS(0) } else { all }))
     }
 
     fn page_sizes(&mut self, top: &Tab<'_>) -> Result<Vec<Bytes>, Error> {
@@ -616,9 +513,7 @@ impl Reader {
             .map(|i| i.quantity(quantity::bytes))
             .collect::<Result<_, _>>()?;
         if !sizes.is_sorted_by(|a, b| a < b) {
-            return Err(
-                item.error("expected page sizes from the smallest to the largest, each once")
-            );
+            return Err(item.error("expected page sizes from the smallest to the largest, each once"));
         }
         Ok(sizes)
     }
@@ -626,22 +521,11 @@ impl Reader {
     fn caches(&mut self, top: &Tab<'_>) -> Result<Vec<Cache>, Error> {
         let mut out: Vec<Cache> = Vec::new();
         for (i, tab) in top.tables("caches", MAX_CACHES)?.iter().enumerate() {
-            tab.only(&[
-                "level",
-                "size",
-                "line",
-                "ways",
-                "shared_by",
-                "writes",
-                "hit",
-            ])?;
+            tab.only(&["level", "size", "line", "ways", "shared_by", "writes", "hit"])?;
             let path = format!("caches.{i}");
             let level = tab.need("level", "1, 2, 3 …")?.positive(9)? as u8;
             if out.last().is_some_and(|before| before.level >= level) {
-                return Err(top.doc.error(
-                    tab.span.clone(),
-                    "[[caches]]: expected ascending levels".into(),
-                ));
+                return Err(top.doc.error(tab.span.clone(), "[[caches]]: expected ascending levels".into()));
             }
             let size = tab.need("size", "a size such as \"8 MiB\"")?;
             self.keep(&format!("{path}.size"), &size);
@@ -662,7 +546,9 @@ impl Reader {
                 writes: match tab.text("writes")?.as_deref() {
                     None | Some("back") => Writes::Back,
                     Some(other) => {
-                        let why = format!("`writes`: expected \"back\", the only policy that is modelled, found {other:?}");
+                        let why = format!(
+                            "`writes`: expected \"back\", the only policy that is modelled, found {other:?}"
+                        );
                         return Err(top.doc.error(tab.span.clone(), why));
                     }
                 },
@@ -682,17 +568,12 @@ impl Reader {
         self.keep("core.access", &access);
         self.keep("core.outstanding", &outstanding);
         let access: Ps = access.quantity(quantity::ps)?;
-        Ok(Core {
-            access,
-            outstanding: outstanding.positive(u64::from(u32::MAX))? as u32,
-        })
+        Ok(Core { access, outstanding: outstanding.positive(u64::from(u32::MAX))? as u32 })
     }
 
     fn migration(&mut self, top: &Tab<'_>) -> Result<MigrationCost, Error> {
         let example = "a table with `fixed` and `per_kib`, what moving a page costs";
-        let tab = top
-            .table("migration")?
-            .ok_or_else(|| top.missing("[migration]", example))?;
+        let tab = top.table("migration")?.ok_or_else(|| top.missing("[migration]", example))?;
         tab.only(&["fixed", "per_kib", "shootdown", "serialised"])?;
         for key in ["fixed", "per_kib"] {
             tab.need(key, "a time such as \"2 us\"")?;
@@ -733,11 +614,8 @@ fn cpu_nodes(top: &Tab<'_>, per_node: &[usize]) -> Result<Vec<NodeId>, Error> {
             .flat_map(|(n, c)| std::iter::repeat_n(NodeId(n as u16), *c))
             .collect());
     };
-    let cpus: Vec<NodeId> = item
-        .counts(MAX_CPUS, per_node.len() as u64 - 1)?
-        .into_iter()
-        .map(|n| NodeId(n as u16))
-        .collect();
+    let cpus: Vec<NodeId> =
+        item.counts(MAX_CPUS, per_node.len() as u64 - 1)?.into_iter().map(|n| NodeId(n as u16)).collect();
     let mut counted = vec![0; per_node.len()];
     cpus.iter().for_each(|n| counted[n.index()] += 1);
     match counted.iter().zip(per_node).position(|(a, b)| a != b) {
@@ -758,17 +636,13 @@ fn os(top: &Tab<'_>, cpus: usize, nodes: usize) -> Result<Option<OsNumbers>, Err
         let item = tab.need(key, "a list of the kernel's numbers")?;
         let list = item.counts(most, u64::from(u32::MAX))?;
         if list.len() != n {
-            return Err(item.error(&format!(
-                "{} numbers, expected {n}, one for each of the machine",
-                list.len()
-            )));
+            return Err(
+                item.error(&format!("{} numbers, expected {n}, one for each of the machine", list.len()))
+            );
         }
         Ok(list.into_iter().map(|n| n as u32).collect())
     };
-    Ok(Some(OsNumbers {
-        cpus: numbers("cpus", cpus, MAX_CPUS)?,
-        nodes: numbers("nodes", nodes, MAX_NODES)?,
-    }))
+    Ok(Some(OsNumbers { cpus: numbers("cpus", cpus, MAX_CPUS)?, nodes: numbers("nodes", nodes, MAX_NODES)? }))
 }
 
 /// A latency matrix from a list of levels and the shape of the interconnect:
@@ -777,11 +651,8 @@ fn os(top: &Tab<'_>, cpus: usize, nodes: usize) -> Result<Option<OsNumbers>, Err
 /// - `groups`: own node, own group of `groups[0]` consecutive nodes, own group of `groups[1]`, …, the rest;
 /// - `hypercube`: own node, own router (`per_router` consecutive nodes), one hop, two hops, ….
 fn levelled(tab: &Tab<'_>, levels: &Item<'_>, n: usize) -> Result<Matrix<Ns>, Error> {
-    let times: Vec<Ns> = levels
-        .list(64, "levels")?
-        .iter()
-        .map(|i| i.quantity(quantity::ns))
-        .collect::<Result<_, _>>()?;
+    let times: Vec<Ns> =
+        levels.list(64, "levels")?.iter().map(|i| i.quantity(quantity::ns)).collect::<Result<_, _>>()?;
     let shape = tab.text("shape")?.unwrap_or_else(|| "flat".into());
     let (mut per_router, mut groups) = (1, Vec::new());
     match (shape.as_str(), tab.item("per_router")?, tab.item("groups")?) {
@@ -792,9 +663,9 @@ fn levelled(tab: &Tab<'_>, levels: &Item<'_>, n: usize) -> Result<Matrix<Ns>, Er
         ("groups", None, Some(item)) => {
             groups = item.counts(16, MAX_NODES as u64)?;
             if groups.contains(&0) || groups.windows(2).any(|w| w[0] >= w[1] || w[1] % w[0] != 0) {
-                return Err(item.error(
-                    "expected ascending sizes in nodes, each a multiple of the one before",
-                ));
+                return Err(
+                    item.error("expected ascending sizes in nodes, each a multiple of the one before")
+                );
             }
         }
         _ => {
@@ -807,19 +678,12 @@ fn levelled(tab: &Tab<'_>, levels: &Item<'_>, n: usize) -> Result<Matrix<Ns>, Er
         _ if a == b => 0,
         "hypercube" => 1 + ((a / per_router) ^ (b / per_router)).count_ones() as usize,
         "groups" => {
-            1 + groups
-                .iter()
-                .position(|g| a / *g as usize == b / *g as usize)
-                .unwrap_or(groups.len())
+            1 + groups.iter().position(|g| a / *g as usize == b / *g as usize).unwrap_or(groups.len())
         }
         _ => 1,
     };
-    let needed = 1
-        + (0..n)
-            .flat_map(|a| (0..n).map(move |b| (a, b)))
-            .map(|(a, b)| level(a, b))
-            .max()
-            .unwrap_or(0);
+    let needed =
+        1 + (0..n).flat_map(|a| (0..n).map(move |b| (a, b))).map(|(a, b)| level(a, b)).max().unwrap_or(0);
     // One more is allowed where a group is never left, so that one node more does not change the list's meaning.
     if times.len() < needed {
         return Err(levels.error(&format!(
@@ -842,9 +706,7 @@ impl Machine {
                 let (first, last) = span.split_once('-').unwrap_or((span, span));
                 if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
                     for node in first..=last {
-                        self.sources
-                            .entry(format!("nodes.{node}.{key}"))
-                            .or_insert_with(|| source.into());
+                        self.sources.entry(format!("nodes.{node}.{key}")).or_insert_with(|| source.into());
                     }
                 }
             } else {

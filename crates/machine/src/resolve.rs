@@ -20,10 +20,7 @@ pub fn resolve(spec: &str) -> Result<Machine, Error> {
     }
     let path = Path::new(spec);
     // Something that looks like a path gets the system's reason, not a list of presets.
-    if path.exists()
-        || spec.contains('/')
-        || path.extension().is_some_and(|e| e == "toml" || e == "xml")
-    {
+    if path.exists() || spec.contains('/') || path.extension().is_some_and(|e| e == "toml" || e == "xml") {
         return if path.extension().is_some_and(|e| e == "xml") {
             host::from_xml_file(path)
         } else {
@@ -31,11 +28,7 @@ pub fn resolve(spec: &str) -> Result<Machine, Error> {
         };
     }
     let known: Vec<&'static str> = list().iter().map(|p| p.name).collect();
-    Err(Error::Unknown {
-        spec: crate::quantity::shorten(spec),
-        nearest: nearest(spec, &known),
-        known,
-    })
+    Err(Error::Unknown { spec: crate::quantity::shorten(spec), nearest: nearest(spec, &known), known })
 }
 
 #[cfg(test)]
@@ -45,10 +38,7 @@ mod tests {
     #[test]
     fn a_mistyped_preset_gets_the_nearest_and_the_list() {
         let e = resolve("sf51k").unwrap_err().to_string();
-        assert!(
-            e.contains("did you mean `sf15k`?") && e.contains("epyc-nps4"),
-            "{e}"
-        );
+        assert!(e.contains("did you mean `sf15k`?") && e.contains("epyc-nps4"), "{e}");
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use homenode_model::{CacheScope, Matrix, NodeId};
 
 use crate::{
-    Error, MAX_CPUS, MAX_NODES, MAX_TEXT, Machine, OsNumbers, show_bandwidth, show_bytes, show_ns,
-    show_ps,
+    Error, MAX_CPUS, MAX_NODES, MAX_TEXT, Machine, OsNumbers, show_bandwidth, show_bytes, show_ns, show_ps,
 };
 
 /// The source of a number that nobody gave a source for.
@@ -35,11 +34,7 @@ impl Machine {
         let t = &self.topology;
         let mut out = Vec::new();
         for (first, last) in self.node_groups() {
-            let span = if first == last {
-                format!("{first}")
-            } else {
-                format!("{first}-{last}")
-            };
+            let span = if first == last { format!("{first}") } else { format!("{first}-{last}") };
             let node = &t.nodes[first];
             let texts = [
                 (last - first + 1).to_string(),
@@ -50,11 +45,7 @@ impl Machine {
             ];
             for (key, text) in NODE_KEYS.iter().zip(texts) {
                 let source = self.source(&format!("nodes.{first}.{key}")).into();
-                out.push(Value {
-                    path: format!("nodes.{span}.{key}"),
-                    text,
-                    source,
-                });
+                out.push(Value { path: format!("nodes.{span}.{key}"), text, source });
             }
         }
         let mut push = |path: String, text: String| {
@@ -68,24 +59,11 @@ impl Machine {
         };
         push("latency".into(), text);
         // The diagonal of `link` is unused.
-        push(
-            "link".into(),
-            remote_range(&t.link, show_bandwidth).unwrap_or_else(|| "none".into()),
-        );
-        push(
-            "page_sizes".into(),
-            t.page_sizes
-                .iter()
-                .map(|p| show_bytes(*p))
-                .collect::<Vec<_>>()
-                .join(", "),
-        );
+        push("link".into(), remote_range(&t.link, show_bandwidth).unwrap_or_else(|| "none".into()));
+        push("page_sizes".into(), t.page_sizes.iter().map(|p| show_bytes(*p)).collect::<Vec<_>>().join(", "));
         push("remote_cacheable".into(), t.remote_cacheable.to_string());
         for (i, c) in t.caches.iter().enumerate() {
-            push(
-                format!("caches.{i}.size"),
-                format!("L{} {}", c.level, show_bytes(c.size)),
-            );
+            push(format!("caches.{i}.size"), format!("L{} {}", c.level, show_bytes(c.size)));
             push(format!("caches.{i}.line"), show_bytes(c.line));
             push(format!("caches.{i}.ways"), c.ways.to_string());
             let scope = match c.scope {
@@ -101,10 +79,7 @@ impl Machine {
         push("migration.fixed".into(), show_ns(t.migration.fixed));
         push("migration.per_kib".into(), show_ns(t.migration.per_kib));
         push("migration.shootdown".into(), show_ns(t.migration.shootdown));
-        push(
-            "migration.serialised".into(),
-            t.migration.serialised.to_string(),
-        );
+        push("migration.serialised".into(), t.migration.serialised.to_string());
         out
     }
 
@@ -137,12 +112,7 @@ impl Machine {
     /// # Errors
     /// [`Error::Topology`], [`Error::Bound`].
     pub fn check(&self) -> Result<(), Error> {
-        let bound = |problem: String| {
-            Err(Error::Bound {
-                origin: self.origin.to_string(),
-                problem,
-            })
-        };
+        let bound = |problem: String| Err(Error::Bound { origin: self.origin.to_string(), problem });
         let t = &self.topology;
         if t.nodes.len() > MAX_NODES {
             return bound(format!("{} nodes, at most {MAX_NODES}", t.nodes.len()));
@@ -150,10 +120,7 @@ impl Machine {
         if t.cpus.len() > MAX_CPUS {
             return bound(format!("{} CPUs, at most {MAX_CPUS}", t.cpus.len()));
         }
-        t.check().map_err(|error| Error::Topology {
-            origin: self.origin.to_string(),
-            error,
-        })?;
+        t.check().map_err(|error| Error::Topology { origin: self.origin.to_string(), error })?;
         if let Some(OsNumbers { cpus, nodes }) = &self.os
             && (cpus.len() != t.cpus.len() || nodes.len() != t.nodes.len())
         {
@@ -165,15 +132,9 @@ impl Machine {
                 t.nodes.len()
             ));
         }
-        for text in [&t.name, &self.about]
-            .into_iter()
-            .chain(self.sources.values())
-        {
+        for text in [&t.name, &self.about].into_iter().chain(self.sources.values()) {
             if text.len() > MAX_TEXT {
-                return bound(format!(
-                    "a text of {} bytes, at most {MAX_TEXT}",
-                    text.len()
-                ));
+                return bound(format!("a text of {} bytes, at most {MAX_TEXT}", text.len()));
             }
             // These are printed on terminals, and a file with them does not read back.
             if text.chars().any(char::is_control) {
@@ -185,18 +146,12 @@ impl Machine {
 }
 
 fn local_range<T: Copy + Ord>(m: &Matrix<T>, show: fn(T) -> String) -> Option<String> {
-    range(
-        (0..m.len() as u16).map(|n| m.at(NodeId(n), NodeId(n))),
-        show,
-    )
+    range((0..m.len() as u16).map(|n| m.at(NodeId(n), NodeId(n))), show)
 }
 
 fn remote_range<T: Copy + Ord>(m: &Matrix<T>, show: fn(T) -> String) -> Option<String> {
     let ids = || (0..m.len() as u16).map(NodeId);
-    range(
-        ids().flat_map(|a| ids().filter(move |b| *b != a).map(move |b| m.at(a, b))),
-        show,
-    )
+    range(ids().flat_map(|a| ids().filter(move |b| *b != a).map(move |b| m.at(a, b))), show)
 }
 
 /// `432 ns`, or `415 ns to 915 ns`; `None` of nothing.
@@ -204,11 +159,5 @@ fn range<T: Copy + Ord>(cells: impl Iterator<Item = T>, show: fn(T) -> String) -
     let ends = cells.fold(None, |ends: Option<(T, T)>, c| {
         Some(ends.map_or((c, c), |(low, high)| (low.min(c), high.max(c))))
     });
-    ends.map(|(low, high)| {
-        if low == high {
-            show(low)
-        } else {
-            format!("{} to {}", show(low), show(high))
-        }
-    })
+    ends.map(|(low, high)| if low == high { show(low) } else { format!("{} to {}", show(low), show(high)) })
 }

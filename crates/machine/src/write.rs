@@ -29,10 +29,7 @@ impl Machine {
         }
         line(format!("link = {}", self.sourced("link", &link(&t.link))));
         let pages = list(t.page_sizes.iter().map(|p| quoted(&show_bytes(*p))));
-        line(format!(
-            "page_sizes = {}",
-            self.sourced("page_sizes", &pages)
-        ));
+        line(format!("page_sizes = {}", self.sourced("page_sizes", &pages)));
         line(format!(
             "remote_cacheable = {}",
             self.sourced("remote_cacheable", &t.remote_cacheable.to_string())
@@ -48,10 +45,7 @@ impl Machine {
                 quoted(&show_bandwidth(node.port)),
             ];
             for (key, value) in crate::values::NODE_KEYS.iter().zip(values) {
-                line(format!(
-                    "{key} = {}",
-                    self.sourced(&format!("nodes.{first}.{key}"), &value)
-                ));
+                line(format!("{key} = {}", self.sourced(&format!("nodes.{first}.{key}"), &value)));
             }
         }
         line("\n[latency]".into());
@@ -76,37 +70,18 @@ impl Machine {
                 ("shared_by", scope),
                 ("hit", quoted(&show_ns(c.hit))),
             ] {
-                line(format!(
-                    "{key} = {}",
-                    self.sourced(&format!("caches.{i}.{key}"), &value)
-                ));
+                line(format!("{key} = {}", self.sourced(&format!("caches.{i}.{key}"), &value)));
             }
         }
         line("\n[core]".into());
-        line(format!(
-            "access = {}",
-            self.sourced("core.access", &quoted(&show_ps(t.core.access)))
-        ));
-        line(format!(
-            "outstanding = {}",
-            self.sourced("core.outstanding", &t.core.outstanding.to_string())
-        ));
+        line(format!("access = {}", self.sourced("core.access", &quoted(&show_ps(t.core.access)))));
+        line(format!("outstanding = {}", self.sourced("core.outstanding", &t.core.outstanding.to_string())));
         line("\n[migration]".into());
         let m = &t.migration;
-        for (key, time) in [
-            ("fixed", m.fixed),
-            ("per_kib", m.per_kib),
-            ("shootdown", m.shootdown),
-        ] {
-            line(format!(
-                "{key} = {}",
-                self.sourced(&format!("migration.{key}"), &quoted(&show_ns(time)))
-            ));
+        for (key, time) in [("fixed", m.fixed), ("per_kib", m.per_kib), ("shootdown", m.shootdown)] {
+            line(format!("{key} = {}", self.sourced(&format!("migration.{key}"), &quoted(&show_ns(time)))));
         }
-        line(format!(
-            "serialised = {}",
-            self.sourced("migration.serialised", &m.serialised.to_string())
-        ));
+        line(format!("serialised = {}", self.sourced("migration.serialised", &m.serialised.to_string())));
         if let Some(os) = &self.os {
             line(format!("\n[os]\ncpus = {}", list(os.cpus.iter())));
             line(format!("nodes = {}", list(os.nodes.iter())));
@@ -123,10 +98,7 @@ impl Machine {
 }
 
 fn list<T: ToString>(items: impl Iterator<Item = T>) -> String {
-    format!(
-        "[{}]",
-        items.map(|i| i.to_string()).collect::<Vec<_>>().join(", ")
-    )
+    format!("[{}]", items.map(|i| i.to_string()).collect::<Vec<_>>().join(", "))
 }
 
 /// Two numbers when that is all there is, otherwise the matrix.
@@ -137,11 +109,7 @@ fn latency(m: &Matrix<Ns>) -> String {
     let flat = (0..n * n).all(|i| at(i / n, i % n) == if i / n == i % n { local } else { remote });
     match (flat, n) {
         (true, 1) => format!("levels = [{}]", quoted(&show_ns(local))),
-        (true, _) => format!(
-            "levels = [{}, {}]",
-            quoted(&show_ns(local)),
-            quoted(&show_ns(remote))
-        ),
+        (true, _) => format!("levels = [{}, {}]", quoted(&show_ns(local)), quoted(&show_ns(remote))),
         (false, _) => format!("value = {}", rows(m, |t| plain(t.0, "ns"))),
     }
 }
@@ -152,21 +120,13 @@ fn link(m: &Matrix<MbPerS>) -> String {
     let at = |a: usize, b: usize| m.at(NodeId(a as u16), NodeId(b as u16));
     let all = if n > 1 { at(0, 1) } else { MbPerS(0) };
     let flat = (0..n * n).all(|i| at(i / n, i % n) == if i / n == i % n { MbPerS(0) } else { all });
-    if flat {
-        quoted(&show_bandwidth(all))
-    } else {
-        rows(m, |b| plain(b.0, "MB/s"))
-    }
+    if flat { quoted(&show_bandwidth(all)) } else { rows(m, |b| plain(b.0, "MB/s")) }
 }
 
 fn rows<T: Copy>(m: &Matrix<T>, show: impl Fn(T) -> String) -> String {
     let mut out = String::from("[\n");
     for row in 0..m.len() {
-        let _ = writeln!(
-            out,
-            "  {},",
-            list(m.row(NodeId(row as u16)).iter().map(|c| show(*c)))
-        );
+        let _ = writeln!(out, "  {},", list(m.row(NodeId(row as u16)).iter().map(|c| show(*c))));
     }
     out.push(']');
     out
@@ -174,11 +134,7 @@ fn rows<T: Copy>(m: &Matrix<T>, show: impl Fn(T) -> String) -> String {
 
 /// A bare number; TOML's integers end at 2^63 − 1, so larger ones carry their unit in quotes.
 fn plain(n: u64, unit: &str) -> String {
-    if i64::try_from(n).is_ok() {
-        n.to_string()
-    } else {
-        format!("\"{n} {unit}\"")
-    }
+    if i64::try_from(n).is_ok() { n.to_string() } else { format!("\"{n} {unit}\"") }
 }
 
 /// A TOML basic string.

@@ -33,7 +33,12 @@ fn born(p: *mut c_void, bytes: usize, site: usize) {
     if let Some(slot) = free {
         slot.store(p as usize, Ordering::Relaxed);
     }
-    thread::mark(|| Mark::Alloc { address: p as u64, bytes: bytes as u64, site: site as u64, order: state::order() });
+    thread::mark(|| Mark::Alloc {
+        address: p as u64,
+        bytes: bytes as u64,
+        site: site as u64,
+        order: state::order(),
+    });
     process::set_errno(errno);
 }
 

@@ -84,7 +84,9 @@ macro_rules! atomics {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $load(p: *const $int, order: i32) -> $int {
             // SAFETY: the caller's promise; a load does not write.
-            operation(p as usize, false, order, || unsafe { <$atomic>::from_ptr(p.cast_mut()).load(Ordering::SeqCst) })
+            operation(p as usize, false, order, || unsafe {
+                <$atomic>::from_ptr(p.cast_mut()).load(Ordering::SeqCst)
+            })
         }
         /// Stores.
         ///
@@ -217,7 +219,11 @@ mod wide {
     /// `p` is valid and aligned.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
-        p: *mut u128, want: u128, v: u128, order: i32, _failure: i32,
+        p: *mut u128,
+        want: u128,
+        v: u128,
+        order: i32,
+        _failure: i32,
     ) -> u128 {
         operation(p as usize, true, order, || compare_exchange(p, want, v))
     }

@@ -196,7 +196,9 @@ acquire! {
 /// Called by compiler-generated code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GOMP_single_start() -> bool {
-    let Some(f) = next!(GOMP_single_start: unsafe extern "C" fn() -> bool) else { missing("GOMP_single_start") };
+    let Some(f) = next!(GOMP_single_start: unsafe extern "C" fn() -> bool) else {
+        missing("GOMP_single_start")
+    };
     // SAFETY: no arguments.
     let won = unsafe { f() };
     if won && !ompt::active() {

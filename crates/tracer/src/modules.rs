@@ -30,9 +30,14 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
                 high = high.max(h.p_vaddr + h.p_memsz);
             }
         }
-        let mut path = if info.dlpi_name.is_null() { vec![] } else { CStr::from_ptr(info.dlpi_name).to_bytes().to_vec() };
+        let mut path = if info.dlpi_name.is_null() {
+            vec![]
+        } else {
+            CStr::from_ptr(info.dlpi_name).to_bytes().to_vec()
+        };
         if path.is_empty() && list.is_empty() {
-            path = std::fs::read_link("/proc/self/exe").map_or(vec![], |p| p.into_os_string().into_encoded_bytes());
+            path = std::fs::read_link("/proc/self/exe")
+                .map_or(vec![], |p| p.into_os_string().into_encoded_bytes());
         }
         if low < high && list.len() < MAX_MODULES {
             list.push(Module { base: info.dlpi_addr, low, high, path });

@@ -92,7 +92,12 @@ unsafe extern "C" fn parallel_begin(
     thread::mark(|| Mark::RegionFork { instance, pc: caller as u64 });
 }
 
-unsafe extern "C" fn parallel_end(parallel: *mut u64, _task: *mut u64, _flags: c_int, _caller: *const c_void) {
+unsafe extern "C" fn parallel_end(
+    parallel: *mut u64,
+    _task: *mut u64,
+    _flags: c_int,
+    _caller: *const c_void,
+) {
     // SAFETY: as above.
     let instance = unsafe { *parallel };
     thread::with(|t| {

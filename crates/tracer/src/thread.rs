@@ -210,7 +210,14 @@ fn pages(bytes: usize) -> *mut u64 {
     // SAFETY: a fresh private mapping.
     let p = unsafe {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
-        libc::mmap(null_mut(), bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+        libc::mmap(
+            null_mut(),
+            bytes,
+            prot,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
     };
     if p == libc::MAP_FAILED { null_mut() } else { p.cast() }
 }
@@ -448,7 +455,8 @@ impl Thread {
             return;
         }
         let (fd, framer) = (self.fd, &mut self.framer);
-        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| write_all(fd, framer.frame(words))));
+        let wrote =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| write_all(fd, framer.frame(words))));
         match wrote {
             Ok(Ok(())) => {}
             Ok(Err(e)) => {
@@ -457,7 +465,9 @@ impl Thread {
                     self.index
                 ));
             }
-            Err(_) => state::switch_off("stopped: internal error while encoding; the program goes on unrecorded"),
+            Err(_) => {
+                state::switch_off("stopped: internal error while encoding; the program goes on unrecorded")
+            }
         }
         if !state::recording() {
             // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.

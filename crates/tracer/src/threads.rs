@@ -11,12 +11,8 @@ use crate::tls::tls;
 use crate::{process, state, thread};
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-type Create = unsafe extern "C" fn(
-    *mut libc::pthread_t,
-    *const libc::pthread_attr_t,
-    Start,
-    *mut c_void,
-) -> i32;
+type Create =
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> i32;
 
 struct Child {
     start: Start,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use homenode_machine::{Error, Machine, Origin, OsNumbers, list, preset};
 use homenode_model::{
-    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
-    Writes,
+    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
 };
 use proptest::prelude::*;
 
@@ -31,9 +30,7 @@ fn parse(text: &str) -> Result<Machine, Error> {
 /// The message for `TWIN` with `from` replaced.
 fn complaint(from: &str, to: &str) -> String {
     assert!(TWIN.contains(from), "{from}");
-    parse(&TWIN.replacen(from, to, 1))
-        .expect_err(to)
-        .to_string()
+    parse(&TWIN.replacen(from, to, 1)).expect_err(to).to_string()
 }
 
 #[test]
@@ -50,10 +47,7 @@ fn the_smallest_file_has_defaults() {
 #[test]
 fn sources_stand_beside_numbers_and_a_default_fills_the_rest() {
     let text = TWIN
-        .replace(
-            "memory = \"1 GiB\"",
-            "memory = { value = \"1 GiB\", source = \"dmidecode\" }",
-        )
+        .replace("memory = \"1 GiB\"", "memory = { value = \"1 GiB\", source = \"dmidecode\" }")
         .replace("name =", "source = \"guessed by Ann\"\nname =")
         .replace("[core]", "source = \"measured\"\n[core]");
     let m = parse(&text).unwrap();
@@ -62,126 +56,43 @@ fn sources_stand_beside_numbers_and_a_default_fills_the_rest() {
     assert_eq!(m.source("nodes.1.port"), "guessed by Ann");
     assert_eq!(m.source("latency"), "measured");
     assert_eq!(m.source("core.access"), "guessed by Ann");
-    let memory = m
-        .values()
-        .into_iter()
-        .find(|v| v.path == "nodes.0-1.memory")
-        .unwrap();
-    assert_eq!(
-        (memory.text.as_str(), memory.source.as_str()),
-        ("1 GiB", "dmidecode")
-    );
+    let memory = m.values().into_iter().find(|v| v.path == "nodes.0-1.memory").unwrap();
+    assert_eq!((memory.text.as_str(), memory.source.as_str()), ("1 GiB", "dmidecode"));
 }
 
 #[test]
 fn what_is_wrong_is_said_where_it_is_wrong() {
     for (from, to, place, says) in [
-        (
-            "[latency]",
-            "[latnecy]",
-            "m.toml:6:2:",
-            "did you mean `latency`?",
-        ),
+        ("[latency]", "[latnecy]", "m.toml:6:2:", "did you mean `latency`?"),
         ("cpus = 2", "cpu = 2", "m.toml:4:1:", "did you mean `cpus`?"),
         ("\"1 GiB\"", "\"1 GB\"", "m.toml:5:10:", "write GiB"),
-        (
-            "\"1 GiB\"",
-            "true",
-            "m.toml:5:10:",
-            "expected a size such as \"8 MiB\"",
-        ),
-        (
-            "cpus = 2",
-            "cpus = -2",
-            "m.toml:4:8:",
-            "expected a whole number",
-        ),
-        (
-            "cpus = 2",
-            "cpus = 40000",
-            "m.toml:2:1:",
-            "more than 65536 CPUs",
-        ),
+        ("\"1 GiB\"", "true", "m.toml:5:10:", "expected a size such as \"8 MiB\""),
+        ("cpus = 2", "cpus = -2", "m.toml:4:8:", "expected a whole number"),
+        ("cpus = 2", "cpus = 40000", "m.toml:2:1:", "more than 65536 CPUs"),
         ("count = 2", "count = 2000", "m.toml:3:9:", "from 0 to 1024"),
         ("count = 2", "count = 0", "m.toml:3:9:", "from 1 to 1024"),
-        (
-            "\"140 ns\"",
-            "\"140 sn\"",
-            "m.toml:7:15:",
-            "did you mean `ns`?",
-        ),
+        ("\"140 ns\"", "\"140 sn\"", "m.toml:7:15:", "did you mean `ns`?"),
         ("[90, \"140 ns\"]", "[90]", "m.toml:7:10:", "need 2"),
-        (
-            "levels = [90, \"140 ns\"]",
-            "value = [[1, 2]]",
-            "m.toml:7:9:",
-            "1 rows for 2 nodes",
-        ),
-        (
-            "levels = [90, \"140 ns\"]",
-            "value = [[1, 2], [3]]",
-            "m.toml:7:18:",
-            "1 columns for 2 nodes",
-        ),
-        (
-            "levels =",
-            "shape = \"ring\"\nlevels =",
-            "m.toml:6:1:",
-            "hypercube",
-        ),
-        (
-            "outstanding = 10",
-            "",
-            "m.toml:8:1:",
-            "[core] lacks `outstanding`",
-        ),
-        (
-            "name = \"twin\"",
-            "name = \"a\\u001b[2J\"",
-            "m.toml:1:8:",
-            "control characters",
-        ),
+        ("levels = [90, \"140 ns\"]", "value = [[1, 2]]", "m.toml:7:9:", "1 rows for 2 nodes"),
+        ("levels = [90, \"140 ns\"]", "value = [[1, 2], [3]]", "m.toml:7:18:", "1 columns for 2 nodes"),
+        ("levels =", "shape = \"ring\"\nlevels =", "m.toml:6:1:", "hypercube"),
+        ("outstanding = 10", "", "m.toml:8:1:", "[core] lacks `outstanding`"),
+        ("name = \"twin\"", "name = \"a\\u001b[2J\"", "m.toml:1:8:", "control characters"),
         ("name = \"twin\"", "name = twin", "m.toml:1:8:", "not TOML"),
-        (
-            "name =",
-            "format = 2\nname =",
-            "m.toml:1:10:",
-            "reads version 1",
-        ),
-        (
-            "name =",
-            "cpu_nodes = [0, 1, 1, 1]\nname =",
-            "m.toml:1:13:",
-            "whose [[nodes]] says `cpus = 2`",
-        ),
-        (
-            "name =",
-            "page_sizes = [8192, 4096]\nname =",
-            "m.toml:1:14:",
-            "from the smallest to the largest",
-        ),
-        (
-            "name =",
-            "os = { cpus = [1], nodes = [0, 1] }\nname =",
-            "m.toml:1:15:",
-            "expected 4",
-        ),
+        ("name =", "format = 2\nname =", "m.toml:1:10:", "reads version 1"),
+        ("name =", "cpu_nodes = [0, 1, 1, 1]\nname =", "m.toml:1:13:", "whose [[nodes]] says `cpus = 2`"),
+        ("name =", "page_sizes = [8192, 4096]\nname =", "m.toml:1:14:", "from the smallest to the largest"),
+        ("name =", "os = { cpus = [1], nodes = [0, 1] }\nname =", "m.toml:1:15:", "expected 4"),
     ] {
         let e = complaint(from, to);
-        assert!(
-            e.starts_with(place) && e.contains(says),
-            "{to}: {e}\nis not {place} … {says}"
-        );
+        assert!(e.starts_with(place) && e.contains(says), "{to}: {e}\nis not {place} … {says}");
     }
 }
 
 #[test]
 fn what_does_not_fit_together_names_the_machine() {
     let e = complaint("memory = \"1 GiB\"", "memory = 0");
-    assert!(
-        e.contains("file m.toml does not fit together: the machine has no memory"),
-        "{e}"
-    );
+    assert!(e.contains("file m.toml does not fit together: the machine has no memory"), "{e}");
     let cache = "[[caches]]\nlevel = 2\nsize = \"3 MiB\"\nways = 4\n[core]";
     let e = complaint("[core]", cache);
     assert!(e.contains("power of two of sets"), "{e}");
@@ -191,16 +102,8 @@ fn what_does_not_fit_together_names_the_machine() {
 fn hostile_files_are_refused_quickly() {
     let deep = format!("name = {}", "[".repeat(100_000));
     assert!(matches!(parse(&deep), Err(Error::File { .. })));
-    let many = format!(
-        "name = \"x\"\n{}",
-        "[[nodes]]\ncpus=0\nmemory=1\n".repeat(5000)
-    );
-    assert!(
-        parse(&many)
-            .unwrap_err()
-            .to_string()
-            .contains("at most 1024")
-    );
+    let many = format!("name = \"x\"\n{}", "[[nodes]]\ncpus=0\nmemory=1\n".repeat(5000));
+    assert!(parse(&many).unwrap_err().to_string().contains("at most 1024"));
     let long = TWIN.replace("twin", &"x".repeat(1 << 20));
     assert!(parse(&long).unwrap_err().to_string().len() < 300);
 }
@@ -213,19 +116,10 @@ fn a_file_that_is_not_text_or_too_large_is_refused() {
     std::fs::write(&path, b"name = \"\xff\"").unwrap();
     let e = Machine::load(&path).unwrap_err().to_string();
     assert!(e.contains("m.toml:1:9: not UTF-8"), "{e}");
-    std::fs::File::create(&path)
-        .unwrap()
-        .set_len(1 << 30)
-        .unwrap();
+    std::fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
     assert!(matches!(Machine::load(&path), Err(Error::TooLarge { .. })));
     std::fs::write(&path, TWIN).unwrap();
-    assert_eq!(
-        homenode_machine::resolve(path.to_str().unwrap())
-            .unwrap()
-            .topology
-            .name,
-        "twin"
-    );
+    assert_eq!(homenode_machine::resolve(path.to_str().unwrap()).unwrap().topology.name, "twin");
     std::fs::remove_dir_all(&dir).unwrap();
 }
 

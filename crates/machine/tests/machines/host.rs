@@ -6,9 +6,7 @@ use homenode_machine::{Error, Machine, Origin, host, resolve};
 use homenode_model::{Bytes, CacheScope, NodeId, Ns};
 
 fn fixture(name: &str) -> Machine {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fixtures/hwloc")
-        .join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hwloc").join(name);
     host::from_xml_file(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -50,11 +48,7 @@ fn off_line_cpus_are_left_out_and_the_kernels_numbers_kept() {
     let m = fixture("offline-cpus.xml");
     let t = &m.topology;
     assert_eq!(
-        t.nodes
-            .iter()
-            .enumerate()
-            .map(|(n, _)| t.cpus_of(NodeId(n as u16)).count())
-            .collect::<Vec<_>>(),
+        t.nodes.iter().enumerate().map(|(n, _)| t.cpus_of(NodeId(n as u16)).count()).collect::<Vec<_>>(),
         [5, 8, 8, 8]
     );
     let os = m.os.as_ref().unwrap();
@@ -69,27 +63,19 @@ fn what_the_process_may_not_use_is_left_out() {
     let m = fixture("cpuset-and-shared-l3.xml");
     let t = &m.topology;
     // Node 1's CPUs may be used and its memory not; socket 1 neither.
-    assert_eq!(
-        t.nodes.iter().map(|n| n.memory).collect::<Vec<_>>(),
-        [Bytes::gib(32), Bytes::ZERO]
-    );
+    assert_eq!(t.nodes.iter().map(|n| n.memory).collect::<Vec<_>>(), [Bytes::gib(32), Bytes::ZERO]);
     assert_eq!(t.cpus.len(), 16);
     assert_eq!(t.nodes_with_memory(), [NodeId(0)]);
     // One L3 of 60 MiB over two nodes is two of 30.
-    assert_eq!(
-        (t.caches[1].size, t.caches[1].scope),
-        (Bytes::mib(30), CacheScope::Node)
-    );
+    assert_eq!((t.caches[1].size, t.caches[1].scope), (Bytes::mib(30), CacheScope::Node));
     assert!(m.source("caches.1.size").contains("2 equal shares"));
 }
 
 #[test]
 fn machines_of_hwloc_survive_writing() {
-    for m in [
-        fixture("memory-only-node.xml"),
-        fixture("offline-cpus.xml"),
-        fixture("cpuset-and-shared-l3.xml"),
-    ] {
+    for m in
+        [fixture("memory-only-node.xml"), fixture("offline-cpus.xml"), fixture("cpuset-and-shared-l3.xml")]
+    {
         let again = Machine::from_toml(&m.to_toml(), m.origin.clone()).unwrap();
         assert_eq!(again, m);
     }
@@ -108,18 +94,10 @@ fn this_machine_checks_and_every_number_has_a_source() {
     let m = resolve("this").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(m.origin, Origin::Host);
     m.topology.check().unwrap();
-    assert!(
-        m.values()
-            .iter()
-            .all(|v| m.sources.values().any(|s| *s == v.source))
-    );
+    assert!(m.values().iter().all(|v| m.sources.values().any(|s| *s == v.source)));
     let allowed = std::thread::available_parallelism().unwrap().get();
     // A CPU quota may make the number of threads smaller than the number of CPUs.
-    assert!(
-        m.topology.cpus.len() >= allowed,
-        "{} CPUs for {allowed} threads",
-        m.topology.cpus.len()
-    );
+    assert!(m.topology.cpus.len() >= allowed, "{} CPUs for {allowed} threads", m.topology.cpus.len());
 }
 
 #[test]
@@ -129,11 +107,7 @@ fn firmware_that_states_latency_and_bandwidth_is_believed() {
     // Stated: each socket's own memory, and the expander from socket 0. The rest is scaled by distance.
     assert_eq!(t.latency.row(NodeId(0)), [110, 231, 250].map(Ns));
     assert_eq!(t.latency.row(NodeId(1)), [231, 110, 374].map(Ns));
-    assert!(
-        m.source("latency").contains("3 of 9 cells from firmware"),
-        "{}",
-        m.source("latency")
-    );
+    assert!(m.source("latency").contains("3 of 9 cells from firmware"), "{}", m.source("latency"));
     // 200 000 MiB/s.
     assert_eq!(t.nodes[0].bandwidth, homenode_model::MbPerS(209_715));
     assert_eq!(t.nodes[2].bandwidth, homenode_model::MbPerS(31_457));

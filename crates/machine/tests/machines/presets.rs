@@ -15,19 +15,10 @@ fn every_preset_reads_checks_and_names_the_source_of_every_number() {
         assert_eq!(m.topology.name, info.name);
         assert!(!info.about.is_empty());
         for v in m.values() {
-            assert!(
-                !v.source.is_empty(),
-                "{}: {} has no source",
-                info.name,
-                v.path
-            );
+            assert!(!v.source.is_empty(), "{}: {} has no source", info.name, v.path);
         }
         // Not the fallback for absent sources: each one is written in the file.
-        let written = m
-            .values()
-            .iter()
-            .filter(|v| m.sources.values().any(|s| *s == v.source))
-            .count();
+        let written = m.values().iter().filter(|v| m.sources.values().any(|s| *s == v.source)).count();
         assert_eq!(written, m.values().len(), "{}", info.name);
     }
 }
@@ -36,13 +27,7 @@ fn every_preset_reads_checks_and_names_the_source_of_every_number() {
 fn caches_can_be_modelled_exactly_behind_the_recorders_filter() {
     for info in list() {
         for c in &preset(info.name).unwrap().topology.caches {
-            assert!(
-                c.sets() >= 1024 && c.line.0 >= 64,
-                "{}: L{} has {} sets",
-                info.name,
-                c.level,
-                c.sets()
-            );
+            assert!(c.sets() >= 1024 && c.line.0 >= 64, "{}: L{} has {} sets", info.name, c.level, c.sets());
         }
     }
 }
@@ -62,22 +47,10 @@ fn table_of_all_presets() {
                     CacheScope::Node => "node".into(),
                     CacheScope::Group(n) => format!("{n} cpus"),
                 };
-                format!(
-                    "L{} {}K/{}w/{} {scope}",
-                    c.level,
-                    c.size.0 >> 10,
-                    c.ways,
-                    c.line.0
-                )
+                format!("L{} {}K/{}w/{} {scope}", c.level, c.size.0 >> 10, c.ways, c.line.0)
             })
             .collect();
-        let find = |path: &str| {
-            m.values()
-                .into_iter()
-                .find(|v| v.path == path)
-                .unwrap()
-                .text
-        };
+        let find = |path: &str| m.values().into_iter().find(|v| v.path == path).unwrap().text;
         table += &format!(
             "{} | {}n {}c | {} | {} | {} | {} + {}/KiB\n",
             info.name,
@@ -108,18 +81,12 @@ cxl | 3n 64c | 110 ns to 250 ns local, 190 ns to 370 ns remote | 20 GB/s to 72 G
 fn an_origin2000_counts_hops_and_an_origin3000_bricks() {
     let o = preset("origin2000").unwrap().topology;
     let at = |a, b| o.latency.at(NodeId(a), NodeId(b));
-    assert_eq!(
-        [at(0, 0), at(0, 1), at(0, 2), at(0, 7), at(0, 63)],
-        [315, 415, 515, 615, 915].map(Ns)
-    );
+    assert_eq!([at(0, 0), at(0, 1), at(0, 2), at(0, 7), at(0, 63)], [315, 415, 515, 615, 915].map(Ns));
     assert_eq!(o.node_of(CpuId(127)), NodeId(63));
     let o = preset("origin3000").unwrap().topology;
     let at = |a, b| o.latency.at(NodeId(a), NodeId(b));
     // Robertson, Fig. 2: memory on brick 2, near from 0, 1, 3, far from all others.
-    assert_eq!(
-        [at(2, 2), at(0, 2), at(3, 2), at(4, 2), at(15, 2)],
-        [180, 270, 270, 360, 360].map(Ns)
-    );
+    assert_eq!([at(2, 2), at(0, 2), at(3, 2), at(4, 2), at(15, 2)], [180, 270, 270, 360, 360].map(Ns));
 }
 
 #[test]
@@ -127,15 +94,11 @@ fn lofs_migration_constants_lie_where_table_3_puts_them() {
     let m = preset("sf15k").unwrap().topology.migration;
     // (megabytes moved, seconds with 8 KiB pages, with 512 KiB pages), 12 threads.
     let mut error = 0.0f64;
-    for (mb, small, large) in [
-        (165.0, 0.77, 0.16),
-        (500.0, 2.52, 1.20),
-        (500.0, 1.94, 0.60),
-        (500.0, 2.71, 1.10),
-    ] {
-        let seconds = |page: u64| {
-            mb * 1e6 / page as f64 * m.of(homenode_model::Bytes(page), 11).0 as f64 * 1e-9
-        };
+    for (mb, small, large) in
+        [(165.0, 0.77, 0.16), (500.0, 2.52, 1.20), (500.0, 1.94, 0.60), (500.0, 2.71, 1.10)]
+    {
+        let seconds =
+            |page: u64| mb * 1e6 / page as f64 * m.of(homenode_model::Bytes(page), 11).0 as f64 * 1e-9;
         for (ours, theirs) in [(seconds(8 << 10), small), (seconds(512 << 10), large)] {
             error = error.max((ours / theirs - 1.0f64).abs());
         }
@@ -148,10 +111,7 @@ fn lofs_migration_constants_lie_where_table_3_puts_them() {
 fn a_memory_only_node_is_a_home_and_never_touches() {
     let t = preset("cxl").unwrap().topology;
     assert_eq!(t.nodes_with_cpus(), [NodeId(0), NodeId(1)]);
-    assert_eq!(
-        t.nearest_memory(NodeId(1)),
-        [NodeId(1), NodeId(0), NodeId(2)]
-    );
+    assert_eq!(t.nearest_memory(NodeId(1)), [NodeId(1), NodeId(0), NodeId(2)]);
 }
 
 #[test]

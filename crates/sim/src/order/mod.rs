@@ -244,7 +244,13 @@ impl<S: Source> Order<S> {
     }
 
     /// Runs thread `t` until it waits, ends, is no longer first, or has made `most` steps.
-    fn run<K: Sink>(&mut self, t: usize, limit: (u64, usize), most: u64, sink: &mut K) -> Result<u64, LogError> {
+    fn run<K: Sink>(
+        &mut self,
+        t: usize,
+        limit: (u64, usize),
+        most: u64,
+        sink: &mut K,
+    ) -> Result<u64, LogError> {
         let mut done = 0;
         while done < most && (self.keys[t], t) < limit {
             let Some(record) = self.threads[t].next else { break };

@@ -171,13 +171,8 @@ impl Space {
     }
 
     fn cut(&mut self, start: u64, end: u64) {
-        let overlapping: Vec<u64> = self
-            .segments
-            .range(..end)
-            .rev()
-            .take_while(|(_, s)| s.end > start)
-            .map(|(a, _)| *a)
-            .collect();
+        let overlapping: Vec<u64> =
+            self.segments.range(..end).rev().take_while(|(_, s)| s.end > start).map(|(a, _)| *a).collect();
         for a in overlapping {
             let Some(s) = self.segments.remove(&a) else { continue };
             if a < start {
@@ -317,7 +312,8 @@ mod tests {
             let mut s = Space::new(vec![]);
             s.stack(stack - (8 << 20), stack);
             s.heap(heap);
-            let mut out = vec![line(&mut s, stack - 64), line(&mut s, heap + 640), line(&mut s, heap + (3 << 20))];
+            let mut out =
+                vec![line(&mut s, stack - 64), line(&mut s, heap + 640), line(&mut s, heap + (3 << 20))];
             let a = s.allocate(base + 16, 1 << 20, 0x1234);
             out.push(a[0].1.first);
             out.push(line(&mut s, base + 4096));
