@@ -40,14 +40,24 @@ static double seconds(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void *or_leave(void *memory, size_t count, size_t size, const char *what)
+{
+    if (memory)
+        return memory;
+    fprintf(stderr, "no memory for %s (%zu times %zu bytes): try a smaller --class or --size\n", what, count, size);
+    exit(1);
+}
+
 void *kernel_allocate(size_t count, size_t size, const char *what)
 {
-    void *memory = count <= SIZE_MAX / size ? malloc(count * size) : NULL;
-    if (!memory) {
-        fprintf(stderr, "no memory for %s (%zu times %zu bytes): try a smaller --class or --size\n", what, count, size);
-        exit(1);
-    }
-    return memory;
+    return or_leave(count <= SIZE_MAX / size ? malloc(count * size) : NULL, count, size, what);
+}
+
+void *kernel_allocate_aligned(size_t alignment, size_t count, size_t size, const char *what)
+{
+    if (alignment <= sizeof(double))
+        return kernel_allocate(count, size, what);
+    return or_leave(count <= SIZE_MAX / size ? aligned_alloc(alignment, count * size) : NULL, count, size, what);
 }
 
 void kernel_start(const struct kernel_about *about, const struct kernel_options *options)
@@ -77,7 +87,8 @@ static double round_seconds(int k)
     return run.marks[k + 1] - run.marks[k];
 }
 
-static const char *next_touch_text(void)
+/* One word for JSON, the rest of the sentence for people. */
+static const char *next_touch_word(void)
 {
     switch (run.next_touch_code) {
     case -1:
@@ -85,9 +96,21 @@ static const char *next_touch_text(void)
     case HN_OK:
         return "accepted";
     case HN_IDLE:
-        return "ignored, homenode is not watching this program";
+        return "ignored";
     default:
-        return "refused, homenode said that an argument makes no sense";
+        return "refused";
+    }
+}
+
+static const char *next_touch_reason(void)
+{
+    switch (run.next_touch_code) {
+    case HN_IDLE:
+        return ": homenode is not watching this program";
+    case HN_EINVAL:
+        return ": homenode said that an argument makes no sense";
+    default:
+        return "";
     }
 }
 
@@ -130,7 +153,7 @@ static void print_table(const struct verdict *v)
     print_summary(o->iterations);
     printf("timed section: %.6f s, %.6f CPU s\n", run.marks[o->iterations] - run.marks[0], run.cpu_end - run.cpu_begin);
     if (run.next_touch_code >= 0)
-        printf("next touch: %s\n", next_touch_text());
+        printf("next touch: %s%s\n", next_touch_word(), next_touch_reason());
     printf("verification: %s (%s)\n", v->state, v->detail);
 }
 
@@ -165,7 +188,7 @@ static void print_json(const struct verdict *v)
         printf(",\"schedule\":\"%s\"", schedules[o->schedule]);
     if (run.about->extras & EXTRA_PADDED)
         printf(",\"padded\":%s", o->padded ? "true" : "false");
-    printf(",\"next_touch\":\"%s\"", next_touch_text());
+    printf(",\"next_touch\":\"%s\"", next_touch_word());
     print_json_number("seconds", run.marks[o->iterations] - run.marks[0]);
     print_json_number("cpu_seconds", run.cpu_end - run.cpu_begin);
     printf(",\"iteration_seconds\":[");

@@ -30,4 +30,7 @@ int kernel_not_verified(const char *reason, const char *what, double value);
 /* Memory that is not touched yet, or the end of the program with a sentence. */
 void *kernel_allocate(size_t count, size_t size, const char *what);
 
+/* The same on a boundary; count * size must be a multiple of it. */
+void *kernel_allocate_aligned(size_t alignment, size_t count, size_t size, const char *what);
+
 #endif

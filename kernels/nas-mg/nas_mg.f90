@@ -12,6 +12,7 @@
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 program nas_mg
    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_loc, c_size_t, c_sizeof
+   use, intrinsic :: iso_fortran_env, only: error_unit
    use homenode, only: hn_iteration, hn_next_touch
    use kernel_common
    use mg_charges, only: charges, find_charges, set_charges
@@ -81,7 +82,7 @@ contains
       integer :: failure
       allocate (u(grids%total), r(grids%total), v(int(grids%points(grids%levels), kind(grids%total))**3), stat=failure)
       if (failure == 0) return
-      write (*, '(a)') 'nas-mg: no memory for the grids: try a smaller --class or --size'
+      write (error_unit, '(a)') 'nas-mg: no memory for the grids: try a smaller --class or --size'
       call leave(1_c_int)
    end subroutine
 
