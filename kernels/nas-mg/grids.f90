@@ -41,7 +41,7 @@ contains
       real(dp), intent(out) :: x(n, n, n)
       logical, intent(in) :: serial
       integer :: i3
-      !$omp parallel do schedule(static) if(.not. serial)
+      !$omp parallel do schedule(static) if(.not. serial) default(none) shared(x, n)
       do i3 = 2, n - 1
          if (i3 == 2) x(:, :, 1) = 0
          x(:, :, i3) = 0
