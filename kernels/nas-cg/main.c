@@ -94,8 +94,7 @@ int main(int argc, char **argv)
         return status;
     const struct problem *problem = problem_of(&options);
     kernel_start(&about, &options);
-    struct matrix a = matrix_build((int32_t)options.size, problem->nonzeros, problem->shift, options.serial_init);
-    struct solver s = solver_make(a, options.serial_init, options.threads);
+    struct solver s = solver_make((int32_t)options.size, problem->nonzeros, problem->shift, &options);
     double residual;
     solver_round(&s, &residual); /* untimed, as in the benchmark */
     solver_reset(&s, options.serial_init);

@@ -145,10 +145,10 @@ double solver_round(struct solver *s, double *residual)
     return product;
 }
 
-static void touch(struct solver *s, int serial)
+static void touch(struct solver *s, int32_t n, int serial)
 {
 #pragma omp parallel for schedule(static) if (!serial)
-    for (int32_t i = 0; i < s->a.n; i++) {
+    for (int32_t i = 0; i < n; i++) {
         s->x[i] = 1.0;
         s->z[i] = 0.0;
         s->p[i] = 0.0;
@@ -164,17 +164,24 @@ void solver_reset(struct solver *s, int serial)
         s->x[i] = 1.0;
 }
 
-struct solver solver_make(struct matrix a, int serial, int threads)
+static void allocate(struct solver *s, size_t n)
 {
-    struct solver s = {.a = a, .threads = threads};
-    size_t n = (size_t)a.n;
-    s.x = kernel_allocate(n, sizeof *s.x, "x");
-    s.z = kernel_allocate(n, sizeof *s.z, "z");
-    s.p = kernel_allocate(n, sizeof *s.p, "p");
-    s.q = kernel_allocate(n, sizeof *s.q, "q");
-    s.r = kernel_allocate(n, sizeof *s.r, "r");
-    s.partials = kernel_allocate(2 * (size_t)threads, sizeof *s.partials, "partial sums");
-    touch(&s, serial);
+    s->x = kernel_allocate(n, sizeof *s->x, "x");
+    s->z = kernel_allocate(n, sizeof *s->z, "z");
+    s->p = kernel_allocate(n, sizeof *s->p, "p");
+    s->q = kernel_allocate(n, sizeof *s->q, "q");
+    s->r = kernel_allocate(n, sizeof *s->r, "r");
+    s->partials = kernel_allocate(2 * (size_t)s->threads, sizeof *s->partials, "partial sums");
+}
+
+/* The vectors come before the matrix: after its building, malloc would hand out pages of the freed work space again,
+ * which the initial thread has touched. */
+struct solver solver_make(int32_t n, int32_t nonzeros, double shift, const struct kernel_options *options)
+{
+    struct solver s = {.threads = options->threads};
+    allocate(&s, (size_t)n);
+    touch(&s, n, options->serial_init);
+    s.a = matrix_build(n, nonzeros, shift, options->serial_init);
     return s;
 }
 

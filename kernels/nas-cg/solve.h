@@ -6,6 +6,7 @@
 #define NAS_CG_SOLVE_H
 
 #include "matrix.h"
+#include "options.h"
 
 /* One sum per thread and purpose, a cache line apart. Adding them in the order of the threads makes the result the
  * same in each run; an OpenMP reduction adds them in the order in which threads arrive. */
@@ -21,7 +22,7 @@ struct solver {
     int threads;
 };
 
-struct solver solver_make(struct matrix a, int serial, int threads);
+struct solver solver_make(int32_t n, int32_t nonzeros, double shift, const struct kernel_options *options);
 void solver_free(struct solver *s);
 
 /* x = 1: the start of the power iteration. */
