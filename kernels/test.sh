@@ -106,6 +106,27 @@ assert len(run["iteration_seconds"]) == run["iterations"] and run["verification"
     done
 }
 
+# The manifest says what the programs say: names, default and sizes of the classes.
+check_manifest() {
+    python3 - "$here/manifest.toml" "$out/$1" <<'PY'
+import json, os, subprocess, sys, tomllib
+kernels = tomllib.load(open(sys.argv[1], "rb"))["kernel"]
+for k in kernels:
+    program = os.path.join(sys.argv[2], k["binary"])
+    if not os.path.exists(program):
+        continue
+    text = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+    wanted = ["[%s]" % k["default_class"]] + ["%s = %d" % size for size in k["sizes"].items()]
+    print(*(f"{k['name']} --help lacks '{w}'" for w in wanted if w not in text), sep="\n", end="")
+    if k["default_size"] != k["sizes"][k["default_class"]]:
+        print(f"{k['name']}: default_size is not the default class's")
+    for scheme in (k["options_serial"] + k["options_next_touch"], k["options_parallel"], *k.get("variants", {}).values()):
+        run = subprocess.run([program, "--class", "S", "--json", *scheme], capture_output=True, text=True)
+        if run.returncode or json.loads(run.stdout)["iterations"] != k["iterations"]["S"]:
+            print(f"{k['name']} {scheme} does not run as the manifest says")
+PY
+}
+
 # The calls a kernel makes: rounds 0..n in order, next touch inside round 0 and only when asked for.
 check_calls() {
     for p in $(programs listening); do
@@ -158,6 +179,11 @@ for compiler in gcc clang; do
     for c in results refusals unverified; do check $c $compiler; done
     if has python3; then check json $compiler; else echo "skipped: json ($compiler): no python3"; fi
 done
+if python3 -c 'import tomllib' 2>/dev/null; then
+    if [ -x "$out/gcc/heat" ]; then check manifest gcc; fi
+else
+    echo "skipped: manifest: no python3 with tomllib (3.11)"
+fi
 
 mkdir -p "$out/lib"
 if has gcc && gcc -shared -fPIC -I"$here/../include" "$here/tests/listening_homenode.c" -o "$out/lib/libhomenode.so" &&

@@ -186,6 +186,19 @@ const struct kernel_class *kernel_class_below(const struct kernel_about *about, 
     return best;
 }
 
+/* The team must have as many threads as the report says: no fewer because of the machine's load or a limit. */
+static int set_threads(struct parser *p)
+{
+    struct kernel_options *o = p->options;
+    if (!o->threads)
+        o->threads = omp_get_max_threads();
+    if (o->threads > omp_get_thread_limit())
+        return refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads, omp_get_thread_limit());
+    omp_set_dynamic(0);
+    omp_set_num_threads(o->threads);
+    return KERNEL_RUN;
+}
+
 /* Only a letter names a class, even where the size is equal: MG has 256 in both A and B. */
 static int fill_in(struct parser *p)
 {
@@ -206,11 +219,7 @@ static int fill_in(struct parser *p)
         return refuse(about, "--iterations %" PRId32 ": a matrix of this size has %" PRId32 " elimination steps",
                       o->iterations, standard);
     o->standard_iterations = o->iterations == standard;
-    if (o->threads)
-        omp_set_num_threads(o->threads);
-    else
-        o->threads = omp_get_max_threads();
-    return KERNEL_RUN;
+    return set_threads(p);
 }
 
 /* One option, with its value after '=' or in `next` (null at the end). Sets *used_next when it took that. */

@@ -12,8 +12,8 @@
  * Verified by L U x = A x for a random x, with A made again from its formula. After fewer rounds than columns the same
  * holds with the part that is not yet eliminated in U's place.
  *
- * Placement. `--init parallel`: a column is made by the thread that updates it in the first round; `serial`: the initial
- * thread makes all. `--padded` starts each column on a page of its own, without which neighbours share pages.
+ * Placement. `--init parallel`: a column is made by the thread that the schedule gives it; `serial`: the initial thread
+ * makes all. `--padded` starts each column on a page of its own, without which neighbours share pages.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
