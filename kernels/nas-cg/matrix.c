@@ -1,7 +1,7 @@
 /* A = sum over i of size_i v_i v_i' + (0.1 - shift) I, where size_i falls geometrically from 1 to 0.1, so that the
  * condition number is about 10 before the shift.
  *
- * Source: The NAS Parallel Benchmarks, RNR-94-007, section 2.2.2.
+ * Source: The NAS Parallel Benchmarks, RNR-94-007.
  *
  * Each thread makes the rows that it will multiply (the same static schedule over rows as in solve.c), first counting
  * them, then filling them in; each touches first what it will use. The random vectors are drawn by the initial thread:

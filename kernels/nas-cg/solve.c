@@ -1,4 +1,4 @@
-/* Inverse power iteration with conjugate gradients. Source: The NAS Parallel Benchmarks, RNR-94-007, section 2.2.1.
+/* Inverse power iteration with conjugate gradients. Source: The NAS Parallel Benchmarks, RNR-94-007.
  *
  * All loops run over rows with one static schedule inside one parallel region a round, so a thread owns the same rows
  * throughout, and needs a barrier only before it reads others' p or sums: three a step.

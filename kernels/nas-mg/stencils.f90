@@ -5,7 +5,7 @@
 ! (`face`, `edge`): each such sum is used by three points of the row. This is the published optimisation of the
 ! benchmark; it fixes the order of the additions too.
 !
-! Source: The NAS Parallel Benchmarks, RNR-94-007, section 2.3 (A, S, P, Q as 27-point stencils).
+! Source: The NAS Parallel Benchmarks, RNR-94-007 (A, S, P, Q as 27-point stencils).
 !
 ! Every parallel region says `default(none)`: a forgotten private scalar still verifies when the compiler keeps it in a
 ! register.
