@@ -2,9 +2,9 @@
  *
  * u'(i,j) = u(i,j) + 1/5 (sum of the four neighbours - 4 u(i,j)), zero on the border.
  *
- * Verified in closed form: the sampled sine of half a wave in each direction is an eigenvector of the sweep, so after k
- * sweeps u is exactly (1 - 8/5 sin^2(pi h / 2))^k times the start (h = 1 / (n + 1)). No other eigenvector decays slower, so
- * rounding errors never outgrow the solution.
+ * Verified in closed form: the sampled sine of half a wave in each direction is an eigenvector of the sweep, so after
+ * k sweeps u is exactly (1 - 8/5 sin^2(pi h / 2))^k times the start (h = 1 / (n + 1)). No other eigenvector decays
+ * slower, so rounding errors never outgrow the solution.
  *
  * Placement. `--init parallel`: each thread clears the rows that it sweeps; `serial`: the initial thread clears all.
  * Each page is then used by one thread and, at the seams, its neighbour: the simplest case for any placement policy.

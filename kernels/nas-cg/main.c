@@ -1,7 +1,7 @@
 /* nas-cg: the smallest eigenvalue of a large, sparse, random matrix by inverse iteration.
  *
- * After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994),
- * and NAS-95-020 (NPB 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and Holmgren use class B.
+ * After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994), and NAS-95-020 (NPB
+ * 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and Holmgren use class B.
  *
  * Placement. With `--init parallel` each thread touches first the rows that it multiplies (matrix and vectors, one
  * static schedule over rows, as in the OpenMP version of NPB, whose makea works by rows); with `--init serial` the

@@ -1,7 +1,7 @@
 ! nas-mg: V-cycles of multigrid for the Poisson equation on a cube with periodic boundaries.
 !
-! After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994),
-! and NAS-95-020 (NPB 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and Holmgren use the grid 256^3.
+! After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994), and NAS-95-020 (NPB
+! 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and Holmgren use the grid 256^3.
 !
 ! Placement. The main arrays are u (solution), v (right-hand side) and r (residual); u and r hold all levels. With
 ! `--init parallel` each thread clears, on every level, the planes that it computes (one static schedule over the third

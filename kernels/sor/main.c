@@ -3,9 +3,10 @@
  * J. Tao, M. Schulz and W. Karl (Improving data locality using an adaptive runtime system) use a 200 x 200 grid. The
  * border and the solution are x^2 - y^2, which the five-point stencil reproduces exactly.
  *
- * Verified in closed form after any number of sweeps (D. Young's theory of SOR): let s = sqrt(omega - 1) with the optimal omega = 2 / (1 + sin(pi h)). The half sine wave, its black points
- * scaled by s, is an eigenvector of the red-black sweep with eigenvalue omega - 1. The start is the solution plus this
- * vector, so the error after k sweeps is (omega - 1)^k times this vector.
+ * Verified in closed form after any number of sweeps (D. Young's theory of SOR): let s = sqrt(omega - 1) with the
+ * optimal omega = 2 / (1 + sin(pi h)). The half sine wave, its black points scaled by s, is an eigenvector of the
+ * red-black sweep with eigenvalue omega - 1. The start is the solution plus this vector, so the error after k sweeps
+ * is (omega - 1)^k times this vector.
  *
  * Placement. `--init parallel`: each thread starts the rows that it relaxes; `serial`: the initial thread starts all.
  * One array, written in place; threads share pages and lines at the seams only.
