@@ -1,0 +1,67 @@
+/* What a kernel can be told on its command line, the same words for all of them.
+ *
+ * A kernel describes itself with a `struct kernel_about`; `kernel_parse` turns the arguments into `struct
+ * kernel_options`, or prints a sentence and says with which status to leave.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#ifndef KERNEL_OPTIONS_H
+#define KERNEL_OPTIONS_H
+
+#include <stdint.h>
+
+#define KERNEL_CLASSES 4 /* S, W, A, B */
+
+/* `kernel_parse` returns this when the program shall run; every other value is its exit status. */
+#define KERNEL_RUN (-1)
+
+enum kernel_schedule { SCHEDULE_BLOCK = 0, SCHEDULE_CYCLIC = 1, SCHEDULE_AFFINITY = 2 };
+
+/* Options that only some kernels know. */
+enum kernel_extra { EXTRA_SCHEDULE = 1, EXTRA_PADDED = 2 };
+
+struct kernel_class {
+    char letter;
+    int64_t size;
+    int32_t iterations; /* 0: one round per row, see `one_round_per_row` */
+};
+
+struct kernel_about {
+    const char *name;
+    const char *summary;      /* one line */
+    const char *size_meaning; /* what N is */
+    const char *classes_from; /* who defined the classes */
+    const char *padded_meaning;
+    const char *example;
+    struct kernel_class classes[KERNEL_CLASSES];
+    char default_class;
+    int64_t least_size, most_size;
+    int power_of_two;      /* the size must be one */
+    int one_round_per_row; /* elimination: the size gives the number of rounds, and more make no sense */
+    int extras;            /* of enum kernel_extra */
+};
+
+/* Only 32- and 64-bit integers, because the Fortran module mirrors it. */
+struct kernel_options {
+    int64_t size;
+    int32_t iterations;
+    int32_t standard_iterations; /* 1: what the class (or the nearest class below the size) has */
+    int32_t class_letter;        /* 0: the size was given by number */
+    int32_t threads;
+    int32_t serial_init;
+    int32_t next_touch;
+    int32_t json;
+    int32_t padded;
+    int32_t schedule;
+};
+
+int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);
+
+/* For programs whose `main` is not C: `count` arguments without the program's name, each ended by a NUL, in one row. */
+int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,
+                        struct kernel_options *options);
+
+/* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
+const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
+
+#endif

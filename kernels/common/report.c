@@ -1,0 +1,238 @@
+/* Times, table or JSON, verification line.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "report.h"
+
+#include "homenode.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MOST_ROWS 100 /* a longer table (LU: one row a column) is cut, --json has all */
+#define ROWS_WHEN_CUT 10
+
+/* A kernel is one run of one program, so one static record will do. */
+static struct {
+    const struct kernel_about *about;
+    const struct kernel_options *options;
+    double *marks; /* seconds, iterations + 1 of them */
+    double cpu_begin, cpu_end;
+    int next_touch_code; /* the worst answer; -1: not asked */
+} run = {.next_touch_code = -1};
+
+struct verdict {
+    const char *state; /* successful, FAILED, not checked */
+    char detail[256];  /* text behind it */
+    const char *what;
+    double value, expected, error;
+};
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void *or_leave(void *memory, size_t count, size_t size, const char *what)
+{
+    if (memory)
+        return memory;
+    fprintf(stderr, "no memory for %s (%zu times %zu bytes): try a smaller --class or --size\n", what, count, size);
+    exit(1);
+}
+
+void *kernel_allocate(size_t count, size_t size, const char *what)
+{
+    return or_leave(count <= SIZE_MAX / size ? malloc(count * size) : NULL, count, size, what);
+}
+
+void *kernel_allocate_aligned(size_t alignment, size_t count, size_t size, const char *what)
+{
+    if (alignment <= sizeof(double))
+        return kernel_allocate(count, size, what);
+    return or_leave(count <= SIZE_MAX / size ? aligned_alloc(alignment, count * size) : NULL, count, size, what);
+}
+
+void kernel_start(const struct kernel_about *about, const struct kernel_options *options)
+{
+    run.about = about;
+    run.options = options;
+    run.marks = kernel_allocate((size_t)options->iterations + 1, sizeof *run.marks, "the times");
+}
+
+void kernel_mark(int32_t iteration)
+{
+    if (iteration == 0)
+        run.cpu_begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    if (iteration == run.options->iterations)
+        run.cpu_end = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    run.marks[iteration] = seconds(CLOCK_MONOTONIC);
+}
+
+void kernel_note_next_touch(int code)
+{
+    if (code > run.next_touch_code)
+        run.next_touch_code = code;
+}
+
+static double round_seconds(int k)
+{
+    return run.marks[k + 1] - run.marks[k];
+}
+
+/* One word for JSON, the rest of the sentence for people. */
+static const char *next_touch_word(void)
+{
+    switch (run.next_touch_code) {
+    case -1:
+        return "not requested";
+    case HN_OK:
+        return "accepted";
+    case HN_IDLE:
+        return "ignored";
+    default:
+        return "refused";
+    }
+}
+
+static const char *next_touch_reason(void)
+{
+    switch (run.next_touch_code) {
+    case HN_IDLE:
+        return ": homenode is not watching this program";
+    case HN_EINVAL:
+        return ": homenode said that an argument makes no sense";
+    default:
+        return "";
+    }
+}
+
+static int ascending(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static void print_summary(int count)
+{
+    double *sorted = kernel_allocate((size_t)count, sizeof *sorted, "the summary");
+    for (int k = 0; k < count; k++)
+        sorted[k] = round_seconds(k);
+    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+    printf("an iteration: first %.6f s, min %.6f s, median %.6f s, max %.6f s\n", round_seconds(0), sorted[0],
+           sorted[count / 2], sorted[count - 1]);
+    free(sorted);
+}
+
+static void print_header(const struct kernel_options *o)
+{
+    printf("%s: ", run.about->name);
+    if (o->class_letter)
+        printf("class %c, ", o->class_letter);
+    printf("size %" PRId64 ", %" PRId32 " iterations, %" PRId32 " threads, %s initialisation\n", o->size,
+           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
+}
+
+static void print_table(const struct verdict *v)
+{
+    const struct kernel_options *o = run.options;
+    int rows = o->iterations > MOST_ROWS ? ROWS_WHEN_CUT : o->iterations;
+    print_header(o);
+    printf("iteration      seconds\n");
+    for (int k = 0; k < rows; k++)
+        printf("%9d %12.6f\n", k, round_seconds(k));
+    if (rows < o->iterations)
+        printf("(%" PRId32 " more: --json prints all)\n", o->iterations - rows);
+    print_summary(o->iterations);
+    printf("timed section: %.6f s, %.6f CPU s\n", run.marks[o->iterations] - run.marks[0], run.cpu_end - run.cpu_begin);
+    if (run.next_touch_code >= 0)
+        printf("next touch: %s%s\n", next_touch_word(), next_touch_reason());
+    printf("verification: %s (%s)\n", v->state, v->detail);
+}
+
+/* JSON has no NaN. */
+static void print_json_number(const char *name, double value)
+{
+    if (isfinite(value))
+        printf(",\"%s\":%.17g", name, value);
+    else
+        printf(",\"%s\":null", name);
+}
+
+static void print_json_verdict(const struct verdict *v)
+{
+    printf("\"verification\":{\"state\":\"%s\",\"detail\":\"%s\",\"quantity\":\"%s\"", v->state, v->detail, v->what);
+    print_json_number("value", v->value);
+    print_json_number("expected", v->expected);
+    print_json_number("error", v->error);
+    printf("}");
+}
+
+static void print_json(const struct verdict *v)
+{
+    static const char *const schedules[] = {"block", "cyclic", "affinity"};
+    const struct kernel_options *o = run.options;
+    printf("{\"schema\":1,\"kernel\":\"%s\"", run.about->name);
+    if (o->class_letter)
+        printf(",\"class\":\"%c\"", o->class_letter);
+    printf(",\"size\":%" PRId64 ",\"iterations\":%" PRId32 ",\"threads\":%" PRId32 ",\"init\":\"%s\"", o->size,
+           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
+    if (run.about->extras & EXTRA_SCHEDULE)
+        printf(",\"schedule\":\"%s\"", schedules[o->schedule]);
+    if (run.about->extras & EXTRA_PADDED)
+        printf(",\"padded\":%s", o->padded ? "true" : "false");
+    printf(",\"next_touch\":\"%s\"", next_touch_word());
+    print_json_number("seconds", run.marks[o->iterations] - run.marks[0]);
+    print_json_number("cpu_seconds", run.cpu_end - run.cpu_begin);
+    printf(",\"iteration_seconds\":[");
+    for (int k = 0; k < o->iterations; k++)
+        printf("%s%.9f", k ? "," : "", round_seconds(k));
+    printf("],");
+    print_json_verdict(v);
+    printf("}\n");
+}
+
+static int finish(const struct verdict *v, int status)
+{
+    if (run.options->json)
+        print_json(v);
+    else
+        print_table(v);
+    free(run.marks);
+    return fflush(stdout) ? 1 : status;
+}
+
+int kernel_verify_value(const char *what, double value, double expected, double relative_tolerance)
+{
+    struct verdict v = {.what = what, .value = value, .expected = expected};
+    v.error = fabs(value - expected) / fabs(expected);
+    int right = v.error <= relative_tolerance; /* false for NaN */
+    v.state = right ? "successful" : "FAILED";
+    snprintf(v.detail, sizeof v.detail, "%s = %.14g, expected %.14g, error %.2e", what, value, expected, v.error);
+    return finish(&v, !right);
+}
+
+int kernel_verify_bound(const char *what, double error, double bound)
+{
+    struct verdict v = {.what = what, .value = error, .expected = 0.0, .error = error};
+    int right = error <= bound;
+    v.state = right ? "successful" : "FAILED";
+    snprintf(v.detail, sizeof v.detail, "%s = %.3e, allowed %.3e", what, error, bound);
+    return finish(&v, !right);
+}
+
+int kernel_not_verified(const char *reason, const char *what, double value)
+{
+    struct verdict v = {.what = what, .value = value, .expected = NAN, .error = NAN};
+    int sane = isfinite(value); /* the one thing that holds whatever the size */
+    v.state = sane ? "not checked" : "FAILED";
+    snprintf(v.detail, sizeof v.detail, "%s", reason);
+    return finish(&v, !sane);
+}

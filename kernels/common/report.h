@@ -1,0 +1,36 @@
+/* Times of the outer iterations, and the one line that says whether the result is right.
+ *
+ *     kernel_start(&about, &options);
+ *     for (k = 0; k < n; k++) { kernel_mark(k); hn_iteration(k); ... }
+ *     kernel_mark(n); hn_iteration(n);
+ *     return kernel_verify_...(...);
+ *
+ * The mark comes before hn_iteration so that what homenode does there counts into the round that begins.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#ifndef KERNEL_REPORT_H
+#define KERNEL_REPORT_H
+
+#include "options.h"
+
+#include <stddef.h>
+
+void kernel_start(const struct kernel_about *about, const struct kernel_options *options);
+void kernel_mark(int32_t iteration);
+
+/* Remember what hn_next_touch answered, to print it. */
+void kernel_note_next_touch(int code);
+
+/* Each prints the report and gives the exit status: 0, or 1 when the result is wrong. */
+int kernel_verify_value(const char *what, double value, double expected, double relative_tolerance);
+int kernel_verify_bound(const char *what, double error, double bound);
+int kernel_not_verified(const char *reason, const char *what, double value);
+
+/* Memory that is not touched yet, or the end of the program with a sentence. */
+void *kernel_allocate(size_t count, size_t size, const char *what);
+
+/* The same on a boundary; count * size must be a multiple of it. */
+void *kernel_allocate_aligned(size_t alignment, size_t count, size_t size, const char *what);
+
+#endif

@@ -1,0 +1,148 @@
+/* heat: diffusion on a square plate, Jacobi's five-point sweep between two grids.
+ *
+ * u'(i,j) = u(i,j) + 1/5 (sum of the four neighbours - 4 u(i,j)), zero on the border.
+ *
+ * Verified in closed form: the sampled sine of half a wave in each direction is an eigenvector of the sweep, so after
+ * k sweeps u is exactly (1 - 8/5 sin^2(pi h / 2))^k times the start (h = 1 / (n + 1)). No other eigenvector decays
+ * slower, so rounding errors never outgrow the solution.
+ *
+ * Placement. `--init parallel`: each thread clears the rows that it sweeps; `serial`: the initial thread clears all.
+ * Each page is then used by one thread and, at the seams, its neighbour: the simplest case for any placement policy.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#include "homenode.h"
+#include "options.h"
+#include "report.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define RATE 0.2
+#define PI 3.14159265358979323846
+
+static const struct kernel_about about = {
+    .name = "heat",
+    .summary = "heat diffusion in two dimensions, Jacobi, two grids",
+    .size_meaning = "inner points an edge",
+    .classes_from = "points an edge",
+    .example = "heat --size 2048 --iterations 50 --threads 4 --init serial",
+    .classes = {{'S', 128, 50}, {'W', 512, 100}, {'A', 2048, 100}, {'B', 8192, 100}},
+    .default_class = 'A',
+    .least_size = 2,
+    .most_size = 100000,
+};
+
+struct plate {
+    int64_t n, width; /* width = n + 2: with the border */
+    double *now, *next;
+};
+
+static double start(const struct plate *p, int64_t i, int64_t j)
+{
+    double h = PI / (double)(p->n + 1);
+    return sin(h * (double)i) * sin(h * (double)j);
+}
+
+static void clear_row(struct plate *p, int64_t i)
+{
+    for (int64_t j = 0; j < p->width; j++) {
+        p->now[i * p->width + j] = 0.0;
+        p->next[i * p->width + j] = 0.0;
+    }
+}
+
+/* The border rows go with their neighbours, so that the schedule is that of the sweep. */
+static void touch_row(struct plate *p, int64_t i)
+{
+    if (i == 1)
+        clear_row(p, 0);
+    clear_row(p, i);
+    if (i == p->n)
+        clear_row(p, p->n + 1);
+    for (int64_t j = 1; j <= p->n; j++)
+        p->now[i * p->width + j] = start(p, i, j);
+}
+
+static struct plate make(int64_t n, int serial)
+{
+    struct plate p = {.n = n, .width = n + 2};
+    size_t points = (size_t)(p.width * p.width);
+    p.now = kernel_allocate(points, sizeof *p.now, "the grid");
+    p.next = kernel_allocate(points, sizeof *p.next, "the next grid");
+#pragma omp parallel for schedule(static) if (!serial)
+    for (int64_t i = 1; i <= n; i++)
+        touch_row(&p, i);
+    return p;
+}
+
+static void sweep_row(const double *restrict above, const double *restrict row, const double *restrict below,
+                      double *restrict out, int64_t n)
+{
+    for (int64_t j = 1; j <= n; j++)
+        out[j] = row[j] + RATE * (above[j] + below[j] + row[j - 1] + row[j + 1] - 4.0 * row[j]);
+}
+
+static void sweep(struct plate *p)
+{
+    int64_t w = p->width;
+    const double *now = p->now;
+    double *next = p->next;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 1; i <= p->n; i++)
+        sweep_row(now + (i - 1) * w, now + i * w, now + (i + 1) * w, next + i * w, p->n);
+    p->next = p->now;
+    p->now = next;
+}
+
+static void mark_next_touch(const struct plate *p)
+{
+    size_t bytes = (size_t)(p->width * p->width) * sizeof *p->now;
+    kernel_note_next_touch(hn_next_touch(p->now, bytes));
+    kernel_note_next_touch(hn_next_touch(p->next, bytes));
+}
+
+static void iterate(struct plate *p, const struct kernel_options *options)
+{
+    for (int32_t k = 0; k < options->iterations; k++) {
+        kernel_mark(k);
+        hn_iteration((uint32_t)k);
+        if (k == 0 && options->next_touch)
+            mark_next_touch(p);
+        sweep(p);
+    }
+    kernel_mark(options->iterations);
+    hn_iteration((uint32_t)options->iterations);
+}
+
+/* Largest deviation, in units of what is left of the start. */
+static int verify(const struct plate *p, int32_t iterations)
+{
+    double s = sin(0.5 * PI / (double)(p->n + 1));
+    double left = pow(1.0 - 8.0 * RATE * s * s, iterations), worst = 0.0;
+    for (int64_t i = 1; i <= p->n; i++)
+        for (int64_t j = 1; j <= p->n; j++) {
+            double error = fabs(p->now[i * p->width + j] - left * start(p, i, j));
+            worst = error > worst || isnan(error) ? error : worst;
+        }
+    /* A sweep rounds about eight times; below DBL_MIN / DBL_EPSILON numbers lose digits. */
+    double scale = left > DBL_MIN / DBL_EPSILON ? left : DBL_MIN / DBL_EPSILON;
+    return kernel_verify_bound("largest relative deviation from the exact decay", worst / scale,
+                               8.0 * DBL_EPSILON * (iterations + 4.0));
+}
+
+int main(int argc, char **argv)
+{
+    struct kernel_options options;
+    int status = kernel_parse(&about, argc, argv, &options);
+    if (status != KERNEL_RUN)
+        return status;
+    kernel_start(&about, &options);
+    struct plate p = make(options.size, options.serial_init);
+    iterate(&p, &options);
+    status = verify(&p, options.iterations);
+    free(p.now);
+    free(p.next);
+    return status;
+}
