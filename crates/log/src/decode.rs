@@ -83,10 +83,7 @@ impl ChunkDecoder {
         let id = if slot == SUCC_NONE {
             self.new_successor()?
         } else {
-            let place = &mut self.places[usize::from(self.cur)];
-            let id = place.succ[usize::from(slot)];
-            place.follow(slot, id);
-            id
+            self.places[usize::from(self.cur)].succ[usize::from(slot)]
         };
         let mut ticks = u64::from(head & 31);
         if head & 31 == CLOCK_LONG {
@@ -120,9 +117,10 @@ impl ChunkDecoder {
         if id == known {
             let pc = self.last_new.wrapping_add(unzigzag(self.extra()?) as u64);
             self.last_new = pc;
-            self.places.push(Place { pc, ..Place::default() });
+            self.places.push(Place::new(pc));
         }
-        self.places[usize::from(self.cur)].follow(SUCC_NONE, id as u16);
+        let pc = self.places[id as usize].pc;
+        self.places[usize::from(self.cur)].follow(id as u16, pc);
         Ok(id as u16)
     }
 

@@ -10,8 +10,9 @@
 //!
 //! *In a chunk* the accesses become three columns, so that the compressor sees alike bytes side by side. A program's
 //! accesses come from few places in its source, each place walks through memory in its own steady way, and places
-//! follow each other in loops. So each program counter keeps the line it touched last and the three counters that
-//! most recently followed it:
+//! follow each other in loops. So each program counter keeps the line it touched last and three counters that have
+//! followed it (a newcomer takes their places in turn; nothing is sorted, so that nothing has to be guessed by the
+//! branch predictor):
 //!
 //! * `heads`, a byte a record: bit 7 store, bits 5–6 which of the three successors this counter is (3: none, its
 //!   number stands in `extra`), bits 0–4 clock delta (30: the rest stands in `extra`; 31: the record is a mark, in
@@ -65,17 +66,32 @@ pub(crate) struct Place {
     pub pc: u64,
     pub last: u64,
     pub succ: [u16; 3],
+    victim: u8,
+    /// Counters of `succ`, so that the encoder need not look there.
+    succ_pc: [u64; 3],
 }
 
 impl Place {
-    /// Makes `id` the most recent successor; `slot` is where it was (3: nowhere).
+    /// A counter that has not been seen before.
+    pub fn new(pc: u64) -> Self {
+        Self { pc, ..Self::default() }
+    }
+
+    /// Which successor `pc` is.
     #[inline]
-    pub fn follow(&mut self, slot: u8, id: u16) {
-        match slot {
-            0 => {}
-            1 => self.succ = [id, self.succ[0], self.succ[2]],
-            _ => self.succ = [id, self.succ[0], self.succ[1]],
-        }
+    fn slot(&self, pc: u64) -> u8 {
+        let [a, b, c] = self.succ_pc;
+        let not = |x: u64| u8::from(x != pc);
+        not(a) * (1 + not(b) * (1 + not(c)))
+    }
+
+    /// Makes `id` a successor.
+    #[inline]
+    pub fn follow(&mut self, id: u16, pc: u64) {
+        let at = usize::from(self.victim);
+        self.succ[at] = id;
+        self.succ_pc[at] = pc;
+        self.victim = if at == 2 { 0 } else { self.victim + 1 };
     }
 }
 
@@ -151,7 +167,7 @@ impl Encoder {
                 heads += 1;
                 cur = id;
                 let place = &mut self.places[usize::from(id)];
-                deltas = varint::put(&mut self.deltas, deltas, zigzag(line.wrapping_sub(place.last) as i64));
+                deltas = varint::put_short(&mut self.deltas, deltas, zigzag(line.wrapping_sub(place.last) as i64));
                 place.last = line;
             } else if w0 & 0xff == MARK_TAG {
                 let n = (w0 >> 16) as usize;
@@ -188,21 +204,24 @@ impl Encoder {
     /// Which successor of `cur` the counter `pc` is, and its number; writes the number to `extra` if it is none.
     #[inline]
     fn place(&mut self, cur: u16, pc: u64, extra: &mut usize, last_new: &mut u64) -> (u8, u16) {
-        let succ = self.places[usize::from(cur)].succ;
-        for (slot, id) in succ.into_iter().enumerate() {
-            if self.places[usize::from(id)].pc == pc {
-                self.places[usize::from(cur)].follow(slot as u8, id);
-                return (slot as u8, id);
-            }
+        let place = &self.places[usize::from(cur)];
+        let slot = place.slot(pc);
+        if slot != SUCC_NONE {
+            return (slot, place.succ[usize::from(slot)]);
         }
+        (SUCC_NONE, self.new_successor(cur, pc, extra, last_new))
+    }
+
+    #[cold]
+    fn new_successor(&mut self, cur: u16, pc: u64, extra: &mut usize, last_new: &mut u64) -> u16 {
         let (id, new) = self.find(pc);
         *extra = varint::put(&mut self.extra, *extra, u64::from(id));
         if new {
             *extra = varint::put(&mut self.extra, *extra, zigzag(pc.wrapping_sub(*last_new) as i64));
             *last_new = pc;
         }
-        self.places[usize::from(cur)].follow(SUCC_NONE, id);
-        (SUCC_NONE, id)
+        self.places[usize::from(cur)].follow(id, pc);
+        id
     }
 
     fn find(&mut self, pc: u64) -> (u16, bool) {
@@ -214,7 +233,7 @@ impl Encoder {
             let cell = self.hash[at];
             if (cell >> 16) as u16 != self.generation {
                 let id = self.places.len() as u16;
-                self.places.push(Place { pc, ..Place::default() });
+                self.places.push(Place::new(pc));
                 self.hash[at] = u32::from(self.generation) << 16 | u32::from(id);
                 return (id, true);
             }

@@ -18,6 +18,19 @@ pub fn put(out: &mut [u8], mut at: usize, mut v: u64) -> usize {
     }
 }
 
+/// [`put`] for numbers that mostly take one byte or two in no foreseeable order: no branch between these.
+#[inline]
+pub fn put_short(out: &mut [u8], at: usize, v: u64) -> usize {
+    match out.get_mut(at..at + 2) {
+        Some(two) if v < 1 << 14 => {
+            let long = u8::from(v >= 0x80);
+            two.copy_from_slice(&[v as u8 & 0x7f | long << 7, (v >> 7) as u8]);
+            at + 1 + usize::from(long)
+        }
+        _ => put(out, at, v),
+    }
+}
+
 /// Reads a number at `bytes[*at..]`; `None` if it ends early or is longer than 64 bits.
 #[inline]
 pub fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
@@ -68,6 +81,11 @@ mod tests {
             prop_assert_eq!(get(&b[..n], &mut at), Some(v));
             prop_assert_eq!(at, n);
             prop_assert_eq!(unzigzag(zigzag(s)), s);
+            for v in [v, v % (1 << 15)] {
+                let (mut a, mut b) = ([0; MAX], [0; MAX]);
+                let (n, m) = (put(&mut a, 0, v), put_short(&mut b, 0, v));
+                prop_assert_eq!(&a[..n], &b[..m]);
+            }
         }
     }
 
