@@ -167,7 +167,8 @@ impl Encoder {
                 heads += 1;
                 cur = id;
                 let place = &mut self.places[usize::from(id)];
-                deltas = varint::put_short(&mut self.deltas, deltas, zigzag(line.wrapping_sub(place.last) as i64));
+                deltas =
+                    varint::put_short(&mut self.deltas, deltas, zigzag(line.wrapping_sub(place.last) as i64));
                 place.last = line;
             } else if w0 & 0xff == MARK_TAG {
                 let n = (w0 >> 16) as usize;

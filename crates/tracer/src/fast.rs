@@ -1,12 +1,14 @@
 //! `__tsan_read*` and `__tsan_write*`: fourteen instructions when the filter has seen the line.
 //!
-//! Written in assembly for two reasons: the return address, which names the place in the source, is free only here;
-//! and thread-local storage of a shared library has to be initial-exec (see [`crate::tls`]).
+//! Written in assembly because the return address, which names the place in the source, is free only here. Code that
+//! the wrappers have rewritten has these instructions in its own place and calls only `homenode_read_passed` and
+//! `homenode_write_passed`.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
 use crate::thread;
+use crate::tls::OFFSET;
 
 extern "C" fn slow_read(address: usize, pc: usize) {
     thread::access(address, false, pc);
@@ -24,14 +26,13 @@ macro_rules! access {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name(_address: *const c_void) {
             naked_asm!(
-                "mov rax, qword ptr [rip + homenode_tls@GOTTPOFF]",
+                "mov rax, qword ptr [rip + {offset}]",
                 "mov rdx, qword ptr fs:[rax]", // filter
                 "mov rcx, rdi",
                 "shr rcx, 6",
                 "inc qword ptr fs:[rax + 16]", // clock
                 "mov esi, ecx",
                 "and esi, dword ptr fs:[rax + 24]", // mask
-                "shl rcx, 22",
                 "or rcx, qword ptr fs:[rax + 8]", // key
                 "mov rsi, qword ptr [rdx + rsi * 8]",
                 $seen,
@@ -42,13 +43,14 @@ macro_rules! access {
                 "mov rsi, qword ptr [rsp]",
                 "jmp {slow}",
                 slow = sym $slow,
+                offset = sym OFFSET,
             )
         }
     };
 }
 
 macro_rules! reads {
-    ($($name:ident)*) => { $( access!($name, "or rsi, 2", slow_read); )* };
+    ($($name:ident)*) => { $( access!($name, "bts rsi, 62", slow_read); )* };
 }
 macro_rules! writes {
     ($($name:ident)*) => { $( access!($name, "", slow_write); )* };

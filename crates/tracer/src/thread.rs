@@ -9,7 +9,7 @@ use homenode_log::file::{Framer, Header};
 use homenode_log::{Mark, VERSION};
 
 use crate::bypass::{self, Bypass};
-use crate::tls::{EMPTY_FILTER, EPOCHS, LINE_BITS, Tls, tls};
+use crate::tls::{EMPTY_FILTER, EPOCHS, LINE_BITS, Tls, WRITTEN, key, tls};
 use crate::{process, state};
 
 /// The team membership that barriers belong to.
@@ -159,7 +159,7 @@ pub fn start() {
         match made {
             Some(thread) => {
                 (*tls).clock = 0; // what came before was not recorded
-                (*tls).key = (*thread).epoch << 2 | 3;
+                (*tls).key = key((*thread).epoch);
                 (*tls).mask = (*thread).lines as u64 - 1;
                 (*tls).thread = thread;
                 (*tls).filter = (*thread).filter;
@@ -201,8 +201,8 @@ impl Tls {
     fn seen(&self, line: u64, write: bool) -> bool {
         // SAFETY: `mask` is below the filter's length.
         let entry = unsafe { *self.filter.add((line & self.mask) as usize) };
-        let want = line << LINE_BITS | self.key;
-        if write { entry == want } else { entry | 2 == want }
+        let want = line | self.key;
+        if write { entry == want } else { entry | WRITTEN == want }
     }
 }
 
@@ -306,7 +306,10 @@ impl Thread {
     #[inline]
     fn install(&mut self, line: u64, write: bool) {
         let at = line as usize & (self.lines - 1);
-        let mut entry = line << LINE_BITS | self.epoch << 2 | if write { 3 } else { 1 };
+        let mut entry = line | key(self.epoch);
+        if !write {
+            entry &= !WRITTEN;
+        }
         if self.shared {
             match bypass::look(line, write, self.index, self.interval) {
                 Bypass::No => {}
@@ -370,7 +373,7 @@ impl Thread {
         let task = &self.tasks[self.depth.min(MAX_DEPTH - 1)];
         self.interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
         // SAFETY: this thread's own block.
-        unsafe { (*self.tls).key = self.epoch << 2 | 3 };
+        unsafe { (*self.tls).key = key(self.epoch) };
         let lines = bypass::lines();
         if lines != self.told_lines {
             self.told_lines = lines;
@@ -527,7 +530,7 @@ fn forget_everywhere(line: u64) {
         // more access is missed, which the next synchronisation ends.
         unsafe {
             let entry = (*thread).filter.add(line as usize & ((*thread).lines - 1));
-            if entry.read_volatile() >> LINE_BITS == line {
+            if entry.read_volatile() & ((1 << LINE_BITS) - 1) == line {
                 entry.write_volatile(0);
             }
         }

@@ -1,5 +1,5 @@
-//! The recorder's thread-local block, reached by the initial-exec model: one load, no call. Default (global-dynamic)
-//! thread-local storage in a shared library makes the recorder 2.3 times slower.
+//! The recorder's thread-local block, reached without a call: default (global-dynamic) thread-local storage in a shared
+//! library makes the recorder 2.3 times slower.
 
 use std::arch::{asm, global_asm};
 
@@ -12,7 +12,7 @@ use crate::thread::Thread;
 pub struct Tls {
     /// The filter's lines; [`EMPTY_FILTER`] where the thread is not recorded (yet, any more, at all).
     pub filter: *mut u64,
-    /// `epoch << 2 | 3`; a filter entry is `line << 22 | epoch << 2 | 1 (read) or 3 (written)`.
+    /// [`key`] of the thread's epoch; a filter entry is `line | key`, without [`WRITTEN`] if it was only read.
     pub key: u64,
     /// Accesses executed.
     pub clock: u64,
@@ -28,16 +28,23 @@ pub struct Tls {
     pub id: u64,
 }
 
-/// Where the calling thread's block lies relative to its thread pointer: the same in all threads. Code that the
-/// wrappers have rewritten reads it instead of calling [`crate::fast`]; zero until the library is initialised would be
-/// wrong, so it is set by the loader's first constructor.
-#[unsafe(no_mangle)]
-pub static homenode_tls_offset: AtomicI64 = AtomicI64::new(0);
+/// Where a thread's block lies relative to its thread pointer: the same in all threads. It is in the executable's
+/// thread-local storage where the wrappers have put one there (`homenode_exe_tls`, so that rewritten code reaches it
+/// in one instruction), otherwise in this library's. Set by the first constructor, before any instrumented code.
+pub static OFFSET: AtomicI64 = AtomicI64::new(0);
 
-/// Bits of an entry below the line.
-pub const LINE_BITS: u32 = 22;
+/// Bits of a filter entry: the line, above it the epoch, then these.
+pub const LINE_BITS: u32 = 42;
+/// The line was written in this epoch.
+pub const WRITTEN: u64 = 1 << 62;
+/// There is an entry.
+pub const VALID: u64 = 1 << 63;
 /// Epochs before the filter has to be cleared for real.
-pub const EPOCHS: u64 = 1 << (LINE_BITS - 2);
+pub const EPOCHS: u64 = 1 << 20;
+/// What an entry of a written line has beside the line.
+pub const fn key(epoch: u64) -> u64 {
+    VALID | WRITTEN | epoch << LINE_BITS
+}
 const _: () = assert!(size_of::<Tls>() == 64);
 
 /// The filter of threads that are not recorded: it has seen nothing, so every access takes the slow path.
@@ -57,26 +64,28 @@ global_asm!(
     empty = sym EMPTY_FILTER,
 );
 
-/// The calling thread's block. It lives as long as the thread; only the thread itself uses it.
-#[inline(always)]
-pub fn tls() -> *mut Tls {
-    let p: *mut Tls;
-    // SAFETY: reads the block's offset from the GOT and the thread pointer, which the ABI keeps at fs:0.
-    unsafe {
-        asm!(
-            "mov {p}, qword ptr [rip + homenode_tls@GOTTPOFF]",
-            "add {p}, qword ptr fs:[0]",
-            p = out(reg) p,
-            options(pure, nomem, nostack),
-        );
-    }
+fn thread_pointer() -> usize {
+    let p: usize;
+    // SAFETY: the ABI keeps the thread pointer at fs:0.
+    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) p, options(pure, readonly, nostack)) };
     p
 }
 
-/// Makes rewritten code find the block. Runs before any instrumented code.
+/// The calling thread's block. It lives as long as the thread; only the thread itself uses it.
+#[inline(always)]
+pub fn tls() -> *mut Tls {
+    let offset = OFFSET.load(Ordering::Relaxed) as usize;
+    std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
+}
+
+/// Decides where the blocks are; idempotent.
 pub fn publish_offset() {
-    let thread_pointer: i64;
-    // SAFETY: reads the thread pointer.
-    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) thread_pointer, options(pure, readonly, nostack)) };
-    homenode_tls_offset.store(tls() as i64 - thread_pointer, Ordering::Relaxed);
+    let own: usize;
+    // SAFETY: reads the offset of this library's block from the GOT; looks a symbol up.
+    let block = unsafe {
+        asm!("mov {}, qword ptr [rip + homenode_tls@GOTTPOFF]", out(reg) own, options(pure, readonly, nostack));
+        libc::dlsym(libc::RTLD_DEFAULT, c"homenode_exe_tls".as_ptr())
+    };
+    let offset = if block.is_null() { own } else { (block as usize).wrapping_sub(thread_pointer()) };
+    OFFSET.store(offset as i64, Ordering::Relaxed);
 }
