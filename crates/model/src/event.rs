@@ -24,7 +24,11 @@ pub struct PageRange {
 impl PageRange {
     /// The pages, ascending.
     pub fn iter(self) -> impl Iterator<Item = PageNo> {
-        (self.first.0..self.first.0 + self.count).map(PageNo)
+        (self.first.0..self.first.0.saturating_add(self.count)).map(PageNo)
+    }
+    /// The same as indices into a table.
+    pub const fn indices(self) -> core::ops::Range<usize> {
+        self.first.0 as usize..self.first.0.saturating_add(self.count) as usize
     }
     /// Whether `page` is one of them.
     pub const fn contains(self, page: PageNo) -> bool {
