@@ -1,3 +1,4 @@
 //! Deterministic simulator.
 
+pub mod memory;
 pub mod stream;
