@@ -223,7 +223,6 @@ impl Timed {
 /// Facts about the machine and the program that do not change.
 #[derive(Clone, Debug)]
 struct Fixed {
-    nodes: usize,
     /// Nodes with memory.
     homes: Vec<NodeId>,
     binding: Vec<CpuId>,
@@ -314,7 +313,6 @@ impl Memory {
         let told = Told::new(policy.interest(), nodes);
         Ok(Self {
             fixed: Fixed {
-                nodes,
                 homes: topology.nodes_with_memory(),
                 binding: binding.to_vec(),
                 cpus: topology.cpus.clone(),
