@@ -91,6 +91,7 @@ impl Pages {
             self.used[usize::from(cell.home)] -= 1;
         }
         self.used[node.index()] += 1;
+        debug_assert!(self.used[node.index()] <= self.capacity[node.index()], "{node} is over-full");
         cell.home = node.0;
         cell.flags &= !Page::HOMELESS;
     }

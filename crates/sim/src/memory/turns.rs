@@ -1,13 +1,13 @@
 //! Whose turn it is: the thread with the smallest (time, index).
 
 /// A winner tree over the threads: changing a time and finding the smallest cost log₂(threads) comparisons, and no
-/// memory is moved. Left wins ties, so that equal times go by thread index.
+/// memory is moved. Equal times go by thread index.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// Time by thread, padded with [`Turns::NEVER`] to a power of two.
-    times: Vec<u64>,
-    /// `winner[1]` is the thread whose turn it is; node i has children 2i and 2i + 1, leaves start at `times.len()`.
-    winner: Vec<u32>,
+    /// Node 1 is the root, node i has the children 2i and 2i + 1, and the second half are the leaves, one a thread. A
+    /// node holds the (time, thread) that is smaller of its children's, itself and not where to find it: so the
+    /// loads on the way up do not wait for each other.
+    nodes: Vec<(u64, u32)>,
 }
 
 impl Turns {
@@ -15,43 +15,42 @@ impl Turns {
     pub(super) const NEVER: u64 = u64::MAX;
 
     pub(super) fn new() -> Self {
-        Self { times: vec![Self::NEVER], winner: vec![0, 0] }
+        Self { nodes: vec![(Self::NEVER, 0); 2] }
+    }
+    fn leaves(&self) -> usize {
+        self.nodes.len() / 2
     }
     /// Makes room for `threads` threads; new ones have their turn never.
     pub(super) fn grow(&mut self, threads: usize) {
         let leaves = threads.next_power_of_two();
-        if leaves <= self.times.len() {
+        if leaves <= self.leaves() {
             return;
         }
-        self.times.resize(leaves, Self::NEVER);
-        self.winner = vec![0; 2 * leaves];
-        for t in 0..leaves {
-            self.winner[leaves + t] = t as u32;
-        }
+        let old = self.nodes.split_off(self.leaves());
+        let new = (old.len()..leaves).map(|t| (Self::NEVER, t as u32));
+        self.nodes = vec![(Self::NEVER, 0); leaves];
+        self.nodes.extend(old.into_iter().chain(new));
         for node in (1..leaves).rev() {
-            self.winner[node] = self.play(node);
+            self.nodes[node] = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
         }
-    }
-    #[inline]
-    fn play(&self, node: usize) -> u32 {
-        let (left, right) = (self.winner[2 * node], self.winner[2 * node + 1]);
-        if self.times[right as usize] < self.times[left as usize] { right } else { left }
     }
     /// Sets the time of `thread`.
     #[inline]
     pub(super) fn set(&mut self, thread: usize, time: u64) {
-        self.times[thread] = time;
-        let mut node = (self.times.len() + thread) / 2;
-        while node > 0 {
-            self.winner[node] = self.play(node);
+        let mut node = self.leaves() + thread;
+        let mut winner = (time, thread as u32);
+        self.nodes[node] = winner;
+        while node > 1 {
+            winner = winner.min(self.nodes[node ^ 1]);
             node /= 2;
+            self.nodes[node] = winner;
         }
     }
     /// The smallest time and its thread.
     #[inline]
     pub(super) fn first(&self) -> (u64, usize) {
-        let thread = self.winner[1] as usize;
-        (self.times[thread], thread)
+        let (time, thread) = self.nodes[1];
+        (time, thread as usize)
     }
 }
 

@@ -154,7 +154,6 @@ impl Policy for Daemon {
         }
         let page = PageNo(self.page * 7 % 40);
         out.push(Decision::Move { page, to: NodeId((self.page % 4) as u16) });
-        self.wake = Ns(now.0 + self.period.max(1));
         Step::Act
     }
     fn outcome(&mut self, outcome: &MoveOutcome) {
