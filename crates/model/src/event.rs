@@ -47,11 +47,11 @@ pub enum Event {
         /// Its pages.
         pages: PageRange,
     },
-    /// The object's pages are gone.
+    /// The object's pages are gone, those that it has to itself; they have no home any more. Told though there are none.
     Free {
         /// The object.
         object: ObjectId,
-        /// Its pages.
+        /// The pages that lie wholly inside it.
         pages: PageRange,
     },
     /// A page without a home is touched by `node`. Unless the policy answers with

@@ -9,7 +9,7 @@
 //! - **Latency**: an access to main memory takes the matrix entry (toucher's node, page's home) and what it queues.
 //!   A coherence miss is an access to the home; that the owner of the line may lie elsewhere is not modelled.
 //! - **Queues**: data keeps the home's controller busy, and between nodes the ports and the link in its direction,
-//!   first come, first served. An access is delayed by the longest of its queues (see [`paths`] why).
+//!   first come, first served. An access is delayed by the longest of its queues (the module `paths` says why).
 //!   An upgrade is a round trip to the home's directory and moves no data; a write-back moves data and nobody waits.
 //! - **Overlap**: a thread goes on until `outstanding` accesses are under way and then waits for the oldest; they retire
 //!   in order. Stores are as loads. Synchronisation, and every mark but allocations, waits for all of the thread's.

@@ -115,3 +115,28 @@ fn copies_keep_controllers_busy() {
     assert_eq!(out.controllers, [Ps(line + 1_000_000), Ps(line + 1_000_000)]);
     assert_eq!(out.histogram.total(homenode_model::PageNo(0), NodeId(1)), 1);
 }
+
+#[test]
+fn others_go_on_while_a_thread_moves_a_page() {
+    // Thread 1 traps at 0 and is away for 2.4 µs; thread 2 reads from the same controller meanwhile and queues for nobody.
+    let m = Machine { migration: COST, controller: 100_000, ..machine(2) };
+    let p0 = Program::new().reads(0..1, 1).mark(all(1)).signal(0).end();
+    let p1 = Program::new().wait(0, 1).read(0).end();
+    let p2 = Program::new().wait(0, 1).compute(200).read(1).end();
+    let out = m.run(&[m.cpu(0, 0), m.cpu(1, 0), m.cpu(1, 1)], "next-touch", &[p0, p1, p2]);
+    // Thread 0 has ended, so that one other TLB is shot down, not three.
+    let move_ns = EACH - 2 * 30;
+    assert_eq!(out.threads[1].end, Ns(100 + move_ns + 100).ps());
+    assert_eq!(out.threads[2].end, Ns(100 + 200 + 100).ps());
+}
+
+#[test]
+fn a_trap_waits_for_the_accesses_before_it() {
+    let m = Machine { migration: COST, outstanding: 8, ..machine(2) };
+    let p0 = Program::new().reads(0..2, 1).mark(all(1)).signal(0).end();
+    let p1 = Program::new().wait(0, 1).read(1).compute(10).read(0).end();
+    let out = m.run(&m.spread(), "next-touch", &[p0, p1]);
+    // Armed at 100; page 1 is read until 100 + 250, and only then is page 0 moved.
+    assert_eq!(out.migrations.iter().map(|m| m.at).collect::<Vec<_>>(), [Ns(350).ps()]);
+    assert_eq!(out.threads[1].memory, Ns(240 + 100).ps());
+}
