@@ -24,7 +24,11 @@ pub struct PageRange {
 impl PageRange {
     /// The pages, ascending.
     pub fn iter(self) -> impl Iterator<Item = PageNo> {
-        (self.first.0..self.first.0 + self.count).map(PageNo)
+        (self.first.0..self.first.0.saturating_add(self.count)).map(PageNo)
+    }
+    /// The same as indices into a table.
+    pub const fn indices(self) -> core::ops::Range<usize> {
+        self.first.0 as usize..self.first.0.saturating_add(self.count) as usize
     }
     /// Whether `page` is one of them.
     pub const fn contains(self, page: PageNo) -> bool {
@@ -43,11 +47,11 @@ pub enum Event {
         /// Its pages.
         pages: PageRange,
     },
-    /// The object's pages are gone.
+    /// The object's pages are gone, those that it has to itself; they have no home any more. Told though there are none.
     Free {
         /// The object.
         object: ObjectId,
-        /// Its pages.
+        /// The pages that lie wholly inside it.
         pages: PageRange,
     },
     /// A page without a home is touched by `node`. Unless the policy answers with

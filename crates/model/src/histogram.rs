@@ -1,50 +1,61 @@
 //! Access histogram: who touched a block, how often.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
+use crate::rows::Rows;
 use crate::{AccessKind, NodeId, PageNo};
 
-/// Counts by (page, node), dense: 8 bytes a page and node (reads and writes, 32 bits each, saturating).
+/// Counts by (page, node): 8 bytes a page and node (reads and writes, 32 bits each, saturating).
 ///
-/// Pages are those in `first .. first + pages`; the caller keeps one histogram a range or one over its whole
-/// canonical address space, which starts at page 0.
+/// Pages are canonical: they start at 0 and are compact; a far one costs its own neighbourhood only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    nodes: usize,
-    cells: Vec<[u32; 2]>,
+    pages: usize,
+    cells: Rows<[u32; 2]>,
 }
 
 impl Histogram {
     /// Empty, for `nodes` nodes.
-    pub fn new(nodes: usize) -> Self {
-        Self { nodes, cells: Vec::new() }
+    pub const fn new(nodes: usize) -> Self {
+        Self { pages: 0, cells: Rows::new(nodes, [0; 2]) }
     }
     /// Number of nodes a row has.
     pub const fn nodes(&self) -> usize {
-        self.nodes
+        self.cells.width()
     }
-    /// Pages with a row: one more than the highest page ever added.
-    pub fn pages(&self) -> usize {
-        self.cells.len() / self.nodes.max(1)
+    /// One more than the highest page ever added.
+    pub const fn pages(&self) -> usize {
+        self.pages
     }
     /// Adds `count` accesses of `node` to `page`.
     #[inline]
     pub fn add(&mut self, page: PageNo, node: NodeId, kind: AccessKind, count: u32) {
-        let end = (page.index() + 1) * self.nodes;
-        if end > self.cells.len() {
-            self.grow(end);
-        }
-        let cell = &mut self.cells[page.index() * self.nodes + node.index()][kind as usize];
+        self.pages = self.pages.max(page.index() + 1);
+        let cell = &mut self.cells.row_mut(page.index())[node.index()][kind as usize];
         *cell = cell.saturating_add(count);
     }
-    #[cold]
-    fn grow(&mut self, end: usize) {
-        self.cells.resize(end.max(self.cells.len() * 2).next_multiple_of(self.nodes), [0; 2]);
+    /// Adds all counts of `other`, which must be of as many nodes.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub fn absorb(&mut self, other: &Self) {
+        assert_eq!(self.nodes(), other.nodes(), "histograms of different machines");
+        self.pages = self.pages.max(other.pages);
+        for (page, row) in other.rows() {
+            for (to, from) in self.cells.row_mut(page.index()).iter_mut().zip(row) {
+                *to = [to[0].saturating_add(from[0]), to[1].saturating_add(from[1])];
+            }
+        }
     }
     /// `[reads, writes]` of each node; `None` for a page never added.
     pub fn row(&self, page: PageNo) -> Option<&[[u32; 2]]> {
-        self.cells.get(page.index() * self.nodes..(page.index() + 1) * self.nodes)
+        if page.index() >= self.pages {
+            return None;
+        }
+        self.cells.row(page.index())
+    }
+    /// Pages with a count, ascending, with their rows.
+    pub fn rows(&self) -> impl Iterator<Item = (PageNo, &[[u32; 2]])> + '_ {
+        let rows = self.cells.range(0..self.pages);
+        rows.filter(|(_, row)| row.iter().any(|c| *c != [0; 2])).map(|(p, row)| (PageNo(p as u64), row))
     }
     /// Reads and writes of `node` to `page`.
     pub fn total(&self, page: PageNo, node: NodeId) -> u64 {
@@ -52,11 +63,18 @@ impl Histogram {
     }
     /// Forgets all counts, keeps the memory.
     pub fn clear(&mut self) {
-        self.cells.fill([0; 2]);
+        self.pages = 0;
+        self.cells.clear();
     }
-    /// The same shape with no counts.
-    pub fn like(&self) -> Self {
-        Self { nodes: self.nodes, cells: vec![[0; 2]; self.cells.len()] }
+    /// Forgets the counts of one page.
+    pub fn clear_page(&mut self, page: PageNo) {
+        if self.row(page).is_some() {
+            self.cells.row_mut(page.index()).fill([0; 2]);
+        }
+    }
+    /// As many nodes, no counts.
+    pub const fn like(&self) -> Self {
+        Self::new(self.nodes())
     }
 }
 
@@ -73,5 +91,17 @@ mod tests {
         assert_eq!(h.total(PageNo(5), NodeId(2)), 8);
         assert_eq!(h.total(PageNo(4), NodeId(2)), 0);
         assert_eq!(h.total(PageNo(4000), NodeId(0)), 0);
+    }
+
+    #[test]
+    fn absorbing_adds_cell_by_cell() {
+        let (mut a, mut b) = (Histogram::new(2), Histogram::new(2));
+        a.add(PageNo(1), NodeId(0), AccessKind::Read, 1);
+        b.add(PageNo(1), NodeId(0), AccessKind::Read, 2);
+        b.add(PageNo(9), NodeId(1), AccessKind::Write, 4);
+        a.absorb(&b);
+        let rows: alloc::vec::Vec<_> = a.rows().map(|(p, r)| (p.0, r.to_vec())).collect();
+        assert_eq!(rows, [(1, [[3, 0], [0, 0]].to_vec()), (9, [[0, 0], [0, 4]].to_vec())]);
+        assert_eq!(a.pages(), 10);
     }
 }

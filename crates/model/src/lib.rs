@@ -13,6 +13,7 @@ mod event;
 mod histogram;
 mod ids;
 mod placement;
+mod rows;
 mod topology;
 mod units;
 
@@ -21,5 +22,6 @@ pub use event::{AccessKind, Event, Interest, PageRange};
 pub use histogram::Histogram;
 pub use ids::{CpuId, LineNo, NodeId, ObjectId, PageNo, ThreadId};
 pub use placement::Placement;
+pub use rows::Rows;
 pub use topology::{Cache, CacheScope, Core, Matrix, MigrationCost, Node, Topology, TopologyError, Writes};
 pub use units::{Bytes, MbPerS, Ns, Ps, Ticks};

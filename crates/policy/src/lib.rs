@@ -9,6 +9,29 @@
 
 extern crate alloc;
 
+mod context;
+pub mod explicit;
+pub mod first_touch;
+mod homes;
+pub mod next_touch;
+pub mod one_node;
+mod queue;
+pub mod registry;
+pub mod round_robin;
+pub mod spelling;
+#[cfg(test)]
+mod testing;
+
+pub use context::PolicyContext;
+pub use explicit::Explicit;
+pub use first_touch::FirstTouch;
+pub use next_touch::NextTouch;
+pub use one_node::OneNode;
+pub use registry::{POLICIES, PolicySpec, SpecError, build};
+pub use round_robin::RoundRobin;
+
+use alloc::boxed::Box;
+
 use homenode_model::{DecisionBuf, Event, Interest, MoveOutcome, Ns};
 
 /// What the driver should do after a poll.
@@ -22,13 +45,13 @@ pub enum Step {
     Idle,
 }
 
-/// A placement policy.
+/// A placement policy. `Send`, so that many can be tried at once; it holds no references to anything.
 ///
 /// Contract of a driver: it calls [`Policy::observe`] for every event of the policy's [`Interest`] in its total order,
 /// [`Policy::poll`] at least after each `Fault`, `Touched`, `RegionBegin`, `RegionEnd`, `Iteration` and
 /// `NextTouchRequest`, with an empty buffer, carries decisions out in order, and reports each `Move` by
 /// [`Policy::outcome`] before the next `observe`.
-pub trait Policy {
+pub trait Policy: Send {
     /// Which events it wants. Constant over the policy's life.
     fn interest(&self) -> Interest;
     /// Takes note of an event.
@@ -37,4 +60,19 @@ pub trait Policy {
     fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step;
     /// Learns what became of a move.
     fn outcome(&mut self, outcome: &MoveOutcome);
+}
+
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn interest(&self) -> Interest {
+        (**self).interest()
+    }
+    fn observe(&mut self, event: &Event) {
+        (**self).observe(event);
+    }
+    fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step {
+        (**self).poll(now, out)
+    }
+    fn outcome(&mut self, outcome: &MoveOutcome) {
+        (**self).outcome(outcome);
+    }
 }

@@ -1,0 +1,99 @@
+//! First touch.
+//!
+//! # Problem
+//!
+//! A page needs a home at its first touch, when nothing is known about it but who touches it.
+//!
+//! # Approach
+//!
+//! Whoever touches first will use it: what Linux, Solaris and IRIX do by default, and the yardstick of all four papers.
+//! Löf's PI is this policy with a parallel initialisation, SI the same with a serial one.
+//!
+//! # Terms
+//!
+//! *Toucher*: the node whose CPU faults. *Nearest memory*: lowest latency, ties by node id; the toucher itself if it has
+//! memory.
+//!
+//! # Algorithm
+//!
+//! At a fault, walk the toucher's nodes from the nearest outwards and take the first with room. Nothing ever moves.
+//!
+//! # Properties
+//!
+//! - `nearest_with_room`: no node that is nearer to the toucher than the page's home has room at the fault.
+//! - `pages_never_move`: no decision but a home for the page that faulted.
+
+use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, Ns};
+
+use crate::homes::Homes;
+use crate::queue::Queue;
+use crate::{Policy, PolicyContext, Step};
+
+/// See the module.
+#[derive(Debug)]
+pub struct FirstTouch {
+    homes: Homes,
+    queue: Queue,
+}
+
+impl FirstTouch {
+    /// For the machine of `context`.
+    pub fn new(context: &PolicyContext) -> Self {
+        Self { homes: Homes::new(context), queue: Queue::new() }
+    }
+}
+
+impl Policy for FirstTouch {
+    fn interest(&self) -> Interest {
+        Interest { faults: true, ..Interest::default() }
+    }
+    fn observe(&mut self, event: &Event) {
+        match *event {
+            Event::Fault { page, node } => {
+                if let Some(node) = self.homes.settle(page, node) {
+                    self.queue.push(Decision::Place { page, node });
+                }
+            }
+            Event::Free { pages, .. } => self.homes.free(pages),
+            _ => {}
+        }
+    }
+    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
+        self.queue.pour(out)
+    }
+    fn outcome(&mut self, outcome: &MoveOutcome) {
+        self.homes.moved(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, machine, touches};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nearest_with_room((capacity, touches) in touches()) {
+            let context = machine(&capacity);
+            let mut bench = Bench::new(&context, FirstTouch::new(&context));
+            for (page, node) in touches {
+                let room = bench.room();
+                let Some(home) = bench.fault(page, node) else { continue };
+                let order = &context.nearest[node.index()];
+                prop_assert_eq!(Some(&home), order.iter().find(|n| room[n.index()] > 0));
+            }
+        }
+
+        #[test]
+        fn pages_never_move((capacity, touches) in touches()) {
+            let context = machine(&capacity);
+            let mut bench = Bench::new(&context, FirstTouch::new(&context));
+            for (page, node) in touches {
+                bench.fault(page, node);
+                bench.touch(page, node);
+            }
+            prop_assert_eq!(bench.moves, 0);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A policy's own account of which page is where and how much room is left.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use homenode_model::{MoveOutcome, MoveResult, NodeId, PageNo, PageRange, Placement};
+
+use crate::PolicyContext;
+
+/// Homes as the policy believes them to be, with the count of pages a node holds: 2 bytes a page.
+///
+/// Invariant: `used[n]` is the number of pages whose home is `n`, and never above `capacity[n]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Homes {
+    capacity: Vec<u64>,
+    used: Vec<u64>,
+    nearest: Vec<Vec<NodeId>>,
+    home: Placement,
+}
+
+impl Homes {
+    pub(crate) fn new(context: &PolicyContext) -> Self {
+        Self {
+            capacity: context.capacity.clone(),
+            used: vec![0; context.capacity.len()],
+            nearest: context.nearest.clone(),
+            home: Placement::new(),
+        }
+    }
+    /// Whether `node` can take one more page.
+    pub(crate) fn has_room(&self, node: NodeId) -> bool {
+        self.used[node.index()] < self.capacity[node.index()]
+    }
+    /// The node with memory that is nearest to `node`, full or not.
+    pub(crate) fn nearest(&self, node: NodeId) -> Option<NodeId> {
+        self.nearest[node.index()].iter().copied().find(|n| self.capacity[n.index()] > 0)
+    }
+    /// Gives `page`, which has no home, one: `wanted` if it has room, else the nearest to it that has; `None` when the
+    /// machine is full.
+    pub(crate) fn settle(&mut self, page: PageNo, wanted: NodeId) -> Option<NodeId> {
+        self.forget(page);
+        let fallback = || self.nearest[wanted.index()].iter().copied().find(|n| self.has_room(*n));
+        let node = if self.has_room(wanted) { wanted } else { fallback()? };
+        self.used[node.index()] += 1;
+        self.home.set(page, node);
+        Some(node)
+    }
+    /// Takes note of a move that the driver reports.
+    pub(crate) fn moved(&mut self, outcome: &MoveOutcome) {
+        if outcome.result == MoveResult::Moved {
+            self.forget(outcome.page);
+            self.used[outcome.to.index()] += 1;
+            self.home.set(outcome.page, outcome.to);
+        }
+    }
+    /// The pages are gone.
+    pub(crate) fn free(&mut self, pages: PageRange) {
+        let used = &mut self.used;
+        self.home.clear_range(pages, |_, node| used[node.index()] -= 1);
+    }
+    fn forget(&mut self, page: PageNo) {
+        if let Some(node) = self.home.home(page) {
+            self.used[node.index()] -= 1;
+            self.home.clear(page);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A driver small enough to see through, for the property tests. It asserts what holds for *every* policy: no page is
+//! ever sent to a node without memory or without room, and a step of `Act` carries decisions.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use homenode_model::{
+    Bytes, Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, ObjectId, PageNo, PageRange,
+    Placement,
+};
+use proptest::prelude::*;
+
+use crate::{Policy, PolicyContext, Step};
+
+/// Nodes of the test machine: 0, 1, 2 with CPUs and memory, 3 with CPUs alone.
+pub(crate) const NODES: usize = 4;
+
+/// Room for all pages that the tests use, on the nodes with memory.
+pub(crate) fn roomy() -> Vec<u64> {
+    vec![10_000, 10_000, 10_000, 0]
+}
+
+/// Nodes in a row; the nearer is the one with the smaller distance.
+pub(crate) fn machine(capacity: &[u64]) -> PolicyContext {
+    let nearest = (0..NODES as u16)
+        .map(|from| {
+            let mut all: Vec<NodeId> = (0..3).map(NodeId).collect();
+            all.sort_by_key(|to| (from.abs_diff(to.0), *to));
+            all
+        })
+        .collect();
+    PolicyContext { capacity: capacity.to_vec(), nearest, page: Bytes::kib(4) }
+}
+
+/// Capacities that may run out, and touches of pages below 64.
+pub(crate) fn touches() -> impl Strategy<Value = (Vec<u64>, Vec<(PageNo, NodeId)>)> {
+    let capacity = [1u64..30, 1u64..30, 1u64..30].prop_map(|[a, b, c]| vec![a, b, c, 0]);
+    let touch = (0u64..64, 0..NODES as u16).prop_map(|(p, n)| (PageNo(p), NodeId(n)));
+    (capacity, proptest::collection::vec(touch, 0..150))
+}
+
+/// See the module.
+pub(crate) struct Bench<P> {
+    policy: P,
+    capacity: Vec<u64>,
+    home: Placement,
+    armed: Vec<bool>,
+    /// Moves carried out.
+    pub(crate) moves: u64,
+}
+
+impl<P: Policy> Bench<P> {
+    pub(crate) fn new(context: &PolicyContext, policy: P) -> Self {
+        Self {
+            policy,
+            capacity: context.capacity.clone(),
+            home: Placement::new(),
+            armed: vec![false; 20_000],
+            moves: 0,
+        }
+    }
+    pub(crate) fn used(&self, node: NodeId) -> u64 {
+        self.home.iter().filter(|(_, n)| *n == node).count() as u64
+    }
+    pub(crate) fn room(&self) -> Vec<u64> {
+        (0u16..).zip(&self.capacity).map(|(n, c)| c - self.used(NodeId(n))).collect()
+    }
+    pub(crate) fn home(&self, page: PageNo) -> Option<NodeId> {
+        self.home.home(page)
+    }
+    pub(crate) fn homes(&self) -> &Placement {
+        &self.home
+    }
+    /// First touch of `page`; its home if this was one and the machine is not full.
+    pub(crate) fn fault(&mut self, page: PageNo, node: NodeId) -> Option<NodeId> {
+        if self.home(page).is_some() {
+            return None;
+        }
+        self.observe(&Event::Fault { page, node });
+        assert!(self.home(page).is_some() || self.room().iter().all(|r| *r == 0), "{page} left homeless");
+        self.home(page)
+    }
+    /// A touch of a page, armed or not.
+    pub(crate) fn touch(&mut self, page: PageNo, node: NodeId) {
+        if let (Some(home), true) = (self.home(page), self.armed[page.index()]) {
+            self.armed[page.index()] = false;
+            self.observe(&Event::Touched { page, home, node });
+        }
+    }
+    pub(crate) fn request(&mut self, pages: PageRange) {
+        self.observe(&Event::NextTouchRequest { pages });
+    }
+    pub(crate) fn free(&mut self, object: ObjectId, pages: PageRange) {
+        self.home.clear_range(pages, |_, _| {});
+        pages.iter().for_each(|p| self.armed[p.index()] = false);
+        self.observe(&Event::Free { object, pages });
+    }
+    pub(crate) fn observe(&mut self, event: &Event) {
+        self.policy.observe(event);
+        let mut out = DecisionBuf::new();
+        let step = self.policy.poll(Ns(0), &mut out);
+        assert_eq!(step == Step::Act, !out.as_slice().is_empty());
+        for decision in out.as_slice() {
+            match *decision {
+                Decision::Place { page, node } => {
+                    assert!(self.room()[node.index()] > 0, "{node} has no room");
+                    assert_eq!(self.home(page), None);
+                    self.home.set(page, node);
+                }
+                Decision::Move { page, to } => {
+                    let there = self.home(page) == Some(to);
+                    assert!(there || self.room()[to.index()] > 0, "{to} has no room");
+                    let result = if there { MoveResult::AlreadyThere } else { MoveResult::Moved };
+                    self.home.set(page, to);
+                    self.moves += u64::from(!there);
+                    self.policy.outcome(&MoveOutcome { page, to, result, cost: Ns(1) });
+                }
+                Decision::Arm { pages } => pages.iter().for_each(|p| self.armed[p.index()] = true),
+                _ => {}
+            }
+        }
+    }
+}

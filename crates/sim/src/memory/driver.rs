@@ -1,0 +1,277 @@
+//! The policy's driver: tells it what happens and does what it decides.
+
+use homenode_model::{
+    AccessKind, Decision, DecisionBuf, Event, Histogram, Interest, MoveOutcome, MoveResult, NodeId, PageNo,
+    Ps, ThreadId,
+};
+use homenode_policy::Step;
+
+use super::outcome::{IterationMark, Migration, RegionTime};
+use super::pages::Page;
+use super::thread::OpenRegion;
+use super::{Memory, MemoryError};
+use crate::stream::{ByteRange, Mark};
+
+/// A policy that still decides after so many polls at one moment will not stop.
+const MAX_POLLS: u32 = 1 << 10;
+
+/// What the policy is told, and wants.
+#[derive(Debug)]
+pub(super) struct Told {
+    interest: Interest,
+    /// Accesses since the policy was last told of them, if it wants them.
+    pub(super) histogram: Option<Histogram>,
+    /// The pages in it, in order of their first access.
+    pub(super) listed: Vec<PageNo>,
+    /// When the policy wants to be polled though nothing happens.
+    pub(super) wake: u64,
+    /// It was polled for that, and no step came since.
+    polled: bool,
+    decisions: DecisionBuf,
+}
+
+impl Told {
+    pub(super) fn new(interest: Interest, nodes: usize) -> Self {
+        let counts = interest.counts_by_region || interest.counts_by_iteration;
+        Self {
+            interest,
+            histogram: counts.then(|| Histogram::new(nodes)),
+            listed: Vec::new(),
+            wake: u64::MAX,
+            polled: false,
+            decisions: DecisionBuf::new(),
+        }
+    }
+}
+
+impl Memory {
+    /// An access to a page that has no home or is armed. Afterwards it has a home; the thread's clock has moved on if
+    /// pages were moved.
+    #[cold]
+    pub(super) fn trap(&mut self, t: usize, page: PageNo, state: Page) -> Result<(), MemoryError> {
+        let node = self.threads[t].node;
+        if state.is_placed() {
+            self.ledger.touches += 1;
+            self.pages.disarm(page);
+            self.policy.observe(&Event::Touched { page, home: state.home(), node });
+            return self.decide(t);
+        }
+        self.ledger.faults += 1;
+        if self.told.interest.faults {
+            self.policy.observe(&Event::Fault { page, node });
+            self.decide(t)?;
+        }
+        if !self.pages.get(page).is_placed() {
+            let home = self.pages.nearest_room(node).ok_or(MemoryError::OutOfMemory { page, node })?;
+            self.pages.settle(page, home);
+        }
+        Ok(())
+    }
+
+    /// The policy's time has come; `t` is the thread whose turn it is. False when the policy was just polled and wants
+    /// to be polled at the same moment again: a step must come between, so that time passes.
+    #[cold]
+    pub(super) fn wake_up(&mut self, t: usize) -> Result<bool, MemoryError> {
+        if std::mem::take(&mut self.told.polled) {
+            return Ok(false);
+        }
+        let now = self.threads[t].now;
+        self.decide(t)?;
+        self.told.polled = self.told.wake <= now;
+        self.turns.set(t, self.threads[t].now);
+        Ok(true)
+    }
+
+    /// Polls the policy until it has nothing more to say, and carries out what it decides, on the time of thread `t`.
+    fn decide(&mut self, t: usize) -> Result<(), MemoryError> {
+        for _ in 0..MAX_POLLS {
+            let mut decisions = std::mem::take(&mut self.told.decisions);
+            decisions.clear();
+            let step = self.policy.poll(Ps(self.threads[t].now).ns(), &mut decisions);
+            for decision in decisions.as_slice() {
+                self.carry_out(t, *decision);
+            }
+            self.told.decisions = decisions;
+            self.told.wake = match step {
+                Step::Act => continue,
+                Step::WakeAt(at) => at.ps().0,
+                Step::Idle => u64::MAX,
+            };
+            return Ok(());
+        }
+        Err(MemoryError::Restless { now: Ps(self.threads[t].now).ns() })
+    }
+
+    fn carry_out(&mut self, t: usize, decision: Decision) {
+        match decision {
+            Decision::Place { page, node } => {
+                let free = page.0 < super::pages::MAX_PAGES && !self.pages.get(page).is_placed();
+                if free && self.pages.has_room(node) {
+                    self.pages.settle(page, node);
+                } else {
+                    self.ledger.places_refused += 1;
+                }
+            }
+            Decision::Move { page, to } => {
+                let before = self.threads[t].now;
+                let result = self.move_page(t, page, to);
+                if result != MoveResult::Moved {
+                    self.ledger.moves_refused += 1;
+                }
+                let cost = Ps(self.threads[t].now - before).ns();
+                self.policy.outcome(&MoveOutcome { page, to, result, cost });
+            }
+            Decision::Arm { pages } => self.pages.arm(pages),
+            // A decision that this driver does not know cannot be carried out.
+            _ => self.ledger.moves_refused += 1,
+        }
+    }
+
+    fn move_page(&mut self, t: usize, page: PageNo, to: NodeId) -> MoveResult {
+        let state = self.pages.get(page);
+        if !state.is_placed() {
+            return MoveResult::NoPage;
+        }
+        let from = state.home();
+        if from == to {
+            return MoveResult::AlreadyThere;
+        }
+        if !self.pages.has_room(to) {
+            return MoveResult::NoMemory;
+        }
+        let thread = &mut self.threads[t];
+        thread.drain();
+        let others = self.alive.saturating_sub(1);
+        let cost = self.fixed.migration.of(self.fixed.page, others).ps().0;
+        let begun = if self.fixed.migration.serialised { thread.now.max(self.lock) } else { thread.now };
+        let done = begun.saturating_add(cost);
+        self.lock = done;
+        let waited_and_moved = Ps(done - thread.now);
+        thread.moving += waited_and_moved.0;
+        thread.now = done;
+        self.pages.settle(page, to);
+        if self.fixed.options.copy_traffic {
+            self.paths.copy(begun, from, to);
+        }
+        self.ledger.moved += 1;
+        self.ledger.migration += waited_and_moved;
+        if self.ledger.migrations.len() < self.fixed.options.keep_migrations {
+            let thread = ThreadId(t as u32);
+            let migration = Migration { at: Ps(begun), thread, page, from, to, cost: waited_and_moved };
+            self.ledger.migrations.push(migration);
+        }
+        MoveResult::Moved
+    }
+
+    /// Carries out the mark at hand.
+    #[cold]
+    pub(super) fn mark(&mut self, t: usize, mark: Mark) -> Result<(), MemoryError> {
+        let outside =
+            |range: ByteRange| MemoryError::Address { thread: ThreadId(t as u32), address: range.first };
+        match mark {
+            Mark::Alloc { object, range } => {
+                let pages = self.pages.overlapping(range).ok_or_else(|| outside(range))?;
+                self.policy.observe(&Event::Alloc { object, pages });
+            }
+            Mark::Free { object, range } => {
+                let pages = self.pages.inside(range).ok_or_else(|| outside(range))?;
+                self.pages.free(pages);
+                self.policy.observe(&Event::Free { object, pages });
+            }
+            Mark::RegionBegin { region } => {
+                let (local, remote) = self.accesses();
+                let open = OpenRegion { region, begun: self.threads[t].now, local, remote };
+                self.threads[t].regions.push(open);
+                self.policy.observe(&Event::RegionBegin { region });
+            }
+            Mark::RegionEnd { region } => {
+                self.end_region(t, region);
+                if self.told.interest.counts_by_region {
+                    self.tell_accesses();
+                }
+                self.policy.observe(&Event::RegionEnd { region });
+            }
+            Mark::Iteration { number } => {
+                if !self.begin_iteration(t, number) {
+                    self.next(t);
+                    return Ok(());
+                }
+                if self.told.interest.counts_by_iteration {
+                    self.tell_accesses();
+                }
+                self.policy.observe(&Event::Iteration { number });
+            }
+            Mark::NextTouch { range } => {
+                let pages = self.pages.inside(range).ok_or_else(|| outside(range))?;
+                if pages.count > 0 {
+                    self.policy.observe(&Event::NextTouchRequest { pages });
+                }
+            }
+        }
+        self.decide(t)?;
+        self.next(t);
+        Ok(())
+    }
+
+    /// Local and remote accesses so far.
+    fn accesses(&self) -> (u64, u64) {
+        self.threads.iter().fold((0, 0), |(l, r), t| (l + t.local, r + t.remote))
+    }
+
+    /// Closes the innermost open region of that number; an end without a begin is nobody's.
+    fn end_region(&mut self, t: usize, region: u32) {
+        let (local, remote) = self.accesses();
+        let thread = &mut self.threads[t];
+        let Some(at) = thread.regions.iter().rposition(|r| r.region == region) else { return };
+        let open = thread.regions[at];
+        thread.regions.truncate(at);
+        let time = Ps(thread.now - open.begun);
+        let all = self.ledger.regions.entry(region).or_insert(RegionTime { region, ..RegionTime::default() });
+        all.instances += 1;
+        all.time += time;
+        all.local += local - open.local;
+        all.remote += remote - open.remote;
+    }
+
+    /// Notes an iteration mark. False when the mark is there already: several threads may say the same, and the latest
+    /// counts.
+    fn begin_iteration(&mut self, t: usize, number: u32) -> bool {
+        let at = Ps(self.threads[t].now);
+        if let Some(last) = self.ledger.marks.last_mut().filter(|m| m.number == number) {
+            last.at = last.at.max(at);
+            return false;
+        }
+        let first = self.ledger.marks.is_empty();
+        self.ledger.marks.push(IterationMark { number, at });
+        self.ledger.histogram.mark(first);
+        if let Some(hits) = &mut self.ledger.hits {
+            hits.mark(first);
+        }
+        let counts = self.ledger.counts.clone();
+        match &mut self.ledger.at_marks {
+            None => self.ledger.at_marks = Some((counts.clone(), counts)),
+            Some((_, last)) => *last = counts,
+        }
+        true
+    }
+
+    /// Tells the policy of all accesses since the last time, ascending by (page, node, kind).
+    fn tell_accesses(&mut self) {
+        let Some(histogram) = &mut self.told.histogram else { return };
+        self.told.listed.sort_unstable();
+        for page in self.told.listed.drain(..) {
+            self.pages.unlist(page);
+            let state = self.pages.get(page);
+            // A page that was freed since has no home to tell of, and nobody will ask where it should be.
+            for (node, cell) in (0u16..).map(NodeId).zip(histogram.row(page).unwrap_or_default()) {
+                for kind in [AccessKind::Read, AccessKind::Write] {
+                    let count = cell[kind as usize];
+                    if count > 0 && state.is_placed() {
+                        self.policy.observe(&Event::Accesses { page, home: state.home(), node, kind, count });
+                    }
+                }
+            }
+            histogram.clear_page(page);
+        }
+    }
+}

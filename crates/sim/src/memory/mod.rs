@@ -1,0 +1,593 @@
+//! Stage 3: where pages live, and how long everything takes.
+//!
+//! A [`Memory`] replays a memory stream on a machine under a policy. It is a discrete-event simulation: each thread has
+//! a clock in picoseconds, and always the thread with the smallest (clock, index) goes next. A thread whose next item is
+//! not here yet holds up all whose clocks are beyond its own, so that where a stream is cut into chunks never shows in
+//! the result. What it models:
+//!
+//! - **Computing**: a tick takes [`Core::access`](homenode_model::Core), a hit behind the first cache what stage 2 says.
+//! - **Latency**: an access to main memory takes the matrix entry (toucher's node, page's home) and what it queues.
+//!   A coherence miss is an access to the home; that the owner of the line may lie elsewhere is not modelled.
+//! - **Queues**: data keeps the home's controller busy, and between nodes the ports and the link in its direction,
+//!   first come, first served. An access is delayed by the longest of its queues (the module `paths` says why).
+//!   An upgrade is a round trip to the home's directory and moves no data; a write-back moves data and nobody waits.
+//! - **Overlap**: a thread goes on until `outstanding` accesses are under way and then waits for the oldest; they retire
+//!   in order. Stores are as loads. Synchronisation, and every mark but allocations, waits for all of the thread's.
+//! - **Uncached remote memory** (`remote_cacheable` false): an access to another node's memory moves a word of
+//!   [`WORD`] bytes, hit or miss. [`Cause::Uncached`] is an access that would have hit: it costs if the page is remote
+//!   and is free otherwise. Such machines never write a remote line back.
+//! - **Faults**: a page without a home gets one at its first access, by the policy or else on the nearest node with
+//!   room. That takes no time (the model has no number for it). Write-backs never fault.
+//! - **Armed pages** trap at the next access of any thread. The policy decides; its moves are carried out at once, on the
+//!   trapping thread's time, after its accesses under way: [`MigrationCost::of`](homenode_model::MigrationCost) with the
+//!   other threads then alive, one move at a time over the machine where `serialised`. The copy keeps both controllers,
+//!   the ports and the link busy (option). Others may use the page meanwhile, as if it were at its new home. A trap that
+//!   moves nothing takes no time.
+//! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it is, or whose turn it is.
+//!
+//! Two threads on one CPU are refused: time sharing is not modelled.
+//!
+//! Memory: a page costs 4 bytes, and 16 a node for the histograms of the timed part; 8 more a node if the policy wants
+//! counts, 16 more where remote memory is not cached. An item not yet done costs 40 bytes.
+
+mod driver;
+mod outcome;
+mod pages;
+pub(crate) mod paths;
+mod sync;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod turns;
+mod window;
+
+pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, RegionTime, ThreadTime};
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
+
+use homenode_model::{
+    AccessKind, Bytes, CpuId, Histogram, LineNo, MigrationCost, NodeId, Ns, PageNo, Ps, Rows, ThreadId,
+    Topology, TopologyError,
+};
+use homenode_policy::Policy;
+
+use crate::stream::{Cause, MemChunk, MemWhat, SyncId};
+use driver::Told;
+use outcome::PageCosts;
+use pages::Pages;
+use paths::{Paths, Size};
+use sync::Counter;
+use thread::{State, Thread};
+use turns::Turns;
+
+/// What an access to uncached remote memory moves.
+pub const WORD: Bytes = Bytes(8);
+
+/// What is not the machine's and not the policy's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// Outstanding accesses, in place of the topology's: no single number fits all programs.
+    pub outstanding: Option<NonZeroU32>,
+    /// Whether a page that moves keeps controllers, ports and link busy. On by default.
+    pub copy_traffic: bool,
+    /// How many [`Migration`]s to list; all are counted.
+    pub keep_migrations: usize,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self { outstanding: None, copy_traffic: true, keep_migrations: 1 << 16 }
+    }
+}
+
+/// Why a simulation cannot start or go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// The machine makes no sense.
+    Topology(TopologyError),
+    /// Not a power of two from 4 KiB up.
+    PageSize(Bytes),
+    /// A thread is bound to a CPU that the machine lacks.
+    NoSuchCpu {
+        /// The thread.
+        thread: ThreadId,
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// Two threads are bound to one CPU.
+    SharedCpu {
+        /// The CPU.
+        cpu: CpuId,
+        /// The second thread.
+        thread: ThreadId,
+    },
+    /// The stream has a thread that the binding lacks.
+    Unbound {
+        /// The thread.
+        thread: ThreadId,
+        /// Threads that are bound.
+        bound: usize,
+    },
+    /// An address beyond what canonical addresses can be: the stream is damaged.
+    Address {
+        /// Whose.
+        thread: ThreadId,
+        /// The first byte.
+        address: u64,
+    },
+    /// No node has memory for one more page.
+    OutOfMemory {
+        /// The page.
+        page: PageNo,
+        /// Who touches it.
+        node: NodeId,
+    },
+    /// The policy asks to be polled again and again at one moment.
+    Restless {
+        /// The moment.
+        now: Ns,
+    },
+    /// A thread waits for signals that nobody gives.
+    Deadlock {
+        /// The thread.
+        thread: ThreadId,
+        /// For what.
+        id: SyncId,
+        /// For how many signals.
+        wants: u32,
+        /// How many there were.
+        had: u32,
+    },
+    /// A thread's clock left the 213 days that it can count: the stream is damaged.
+    Clock {
+        /// The thread.
+        thread: ThreadId,
+    },
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Topology(e) => write!(f, "the machine cannot be simulated: {e}"),
+            Self::PageSize(b) => write!(f, "a page of {b} is not a power of two from 4 KiB up"),
+            Self::NoSuchCpu { thread, cpu } => {
+                write!(f, "{thread} is bound to {cpu}, which the machine lacks")
+            }
+            Self::SharedCpu { cpu, thread } => write!(
+                f,
+                "{thread} is bound to {cpu} like another: the simulator has no time sharing; \
+                 use a machine with as many CPUs as the program has threads"
+            ),
+            Self::Unbound { thread, bound } => {
+                write!(f, "the stream has {thread}, but only {bound} threads are bound to CPUs")
+            }
+            Self::Address { thread, address } => {
+                write!(
+                    f,
+                    "{thread} names address {address:#x}, beyond all canonical ones: the recording is damaged"
+                )
+            }
+            Self::OutOfMemory { page, node } => {
+                write!(f, "no node has memory left for {page}, touched by {node}; choose a machine with more")
+            }
+            Self::Restless { now } => {
+                write!(f, "the policy does not stop deciding at {now}: a bug in the policy")
+            }
+            Self::Deadlock { thread, id, wants, had } => write!(
+                f,
+                "{thread} waits for {wants} signals of counter {} and gets {had}: the recording is incomplete",
+                id.0
+            ),
+            Self::Clock { thread } => write!(f, "the clock of {thread} overflows: the recording is damaged"),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {}
+
+impl From<TopologyError> for MemoryError {
+    fn from(e: TopologyError) -> Self {
+        Self::Topology(e)
+    }
+}
+
+/// A histogram of the timed part, though nobody knows in advance which mark is the last.
+#[derive(Clone, Debug)]
+struct Timed {
+    /// From the first mark to the last so far.
+    sum: Histogram,
+    /// Since then.
+    since: Histogram,
+}
+
+impl Timed {
+    fn new(nodes: usize) -> Self {
+        Self { sum: Histogram::new(nodes), since: Histogram::new(nodes) }
+    }
+    fn mark(&mut self, first: bool) {
+        if !first {
+            self.sum.absorb(&self.since);
+        }
+        self.since.clear();
+    }
+    fn finish(self, marks: usize) -> Histogram {
+        if marks < 2 { self.since } else { self.sum }
+    }
+}
+
+/// Facts about the machine and the program that do not change.
+#[derive(Clone, Debug)]
+struct Fixed {
+    /// Nodes with memory.
+    homes: Vec<NodeId>,
+    binding: Vec<CpuId>,
+    cpus: Vec<NodeId>,
+    /// Time of a tick.
+    access: u64,
+    outstanding: u32,
+    /// log2 of the lines a page has.
+    lines: u32,
+    page: Bytes,
+    migration: MigrationCost,
+    remote_cacheable: bool,
+    options: MemoryOptions,
+}
+
+/// What is being counted.
+#[derive(Clone, Debug)]
+struct Ledger {
+    counts: Counts,
+    /// The counts at the first mark and at the last so far.
+    at_marks: Option<(Counts, Counts)>,
+    marks: Vec<IterationMark>,
+    regions: BTreeMap<u32, RegionTime>,
+    histogram: Timed,
+    hits: Option<Timed>,
+    faults: u64,
+    touches: u64,
+    moved: u64,
+    migration: Ps,
+    migrations: Vec<Migration>,
+    moves_refused: u64,
+    places_refused: u64,
+    lost_write_backs: u64,
+    queued: Ps,
+}
+
+/// The simulation.
+///
+/// ```text
+/// let mut memory = Memory::new(&machine, &binding, Bytes::kib(8), policy, &MemoryOptions::default())?;
+/// for chunk in stream { memory.feed(&chunk)?; }
+/// let outcome = memory.finish()?;
+/// ```
+pub struct Memory {
+    fixed: Fixed,
+    paths: Paths,
+    pages: Pages,
+    threads: Vec<Thread>,
+    turns: Turns,
+    counters: Rows<Counter>,
+    /// Threads that have not ended.
+    alive: u64,
+    /// No more chunks come.
+    last: bool,
+    policy: Box<dyn Policy>,
+    told: Told,
+    /// The lock of serialised moves is free from here on.
+    lock: u64,
+    ledger: Ledger,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (now, thread) = self.turns.first();
+        write!(f, "Memory {{ threads: {}, next: ({now} ps, {thread}) }}", self.threads.len())
+    }
+}
+
+impl Memory {
+    /// The machine `topology` with pages of `page` bytes; thread i runs on CPU `binding[i]`.
+    ///
+    /// # Errors
+    /// When the machine makes no sense or the binding does not fit it.
+    pub fn new(
+        topology: &Topology,
+        binding: &[CpuId],
+        page: Bytes,
+        policy: Box<dyn Policy>,
+        options: &MemoryOptions,
+    ) -> Result<Self, MemoryError> {
+        topology.check()?;
+        if !page.0.is_power_of_two() || page < Bytes::kib(4) {
+            return Err(MemoryError::PageSize(page));
+        }
+        check_binding(topology, binding)?;
+        let nodes = topology.nodes.len();
+        let line = topology.caches.last().map_or(Bytes(LineNo::BYTES), |c| c.line);
+        let told = Told::new(policy.interest(), nodes);
+        Ok(Self {
+            fixed: Fixed {
+                homes: topology.nodes_with_memory(),
+                binding: binding.to_vec(),
+                cpus: topology.cpus.clone(),
+                access: topology.core.access.0,
+                outstanding: options.outstanding.map_or(topology.core.outstanding, NonZeroU32::get),
+                lines: page.0.trailing_zeros() - LineNo::SHIFT,
+                page,
+                migration: topology.migration.clone(),
+                remote_cacheable: topology.remote_cacheable,
+                options: options.clone(),
+            },
+            paths: Paths::new(topology, [line, WORD, page]),
+            pages: Pages::new(topology, page),
+            threads: Vec::new(),
+            turns: Turns::new(),
+            counters: Rows::new(1, Counter::NEW),
+            alive: 0,
+            last: false,
+            policy,
+            told,
+            lock: 0,
+            ledger: Ledger {
+                counts: Counts::new(nodes),
+                at_marks: None,
+                marks: Vec::new(),
+                regions: BTreeMap::new(),
+                histogram: Timed::new(nodes),
+                hits: (!topology.remote_cacheable).then(|| Timed::new(nodes)),
+                faults: 0,
+                touches: 0,
+                moved: 0,
+                migration: Ps::ZERO,
+                migrations: Vec::new(),
+                moves_refused: 0,
+                places_refused: 0,
+                lost_write_backs: 0,
+                queued: Ps::ZERO,
+            },
+        })
+    }
+
+    /// Takes the next piece of the stream and goes on as far as it reaches.
+    ///
+    /// Where the stream is cut does not show in the outcome, provided that a thread is named (its index is below
+    /// `chunk.threads.len()`) no later than in the chunk with the signal that starts it.
+    ///
+    /// # Errors
+    /// See [`MemoryError`]; the simulation is of no use after one.
+    pub fn feed(&mut self, chunk: &MemChunk) -> Result<(), MemoryError> {
+        for (t, items) in chunk.threads.iter().enumerate() {
+            if t == self.threads.len() {
+                self.add_thread()?;
+            }
+            if self.threads[t].state == State::Ended {
+                continue;
+            }
+            self.threads[t].extend(items);
+            if self.threads[t].state == State::Starved {
+                self.advance(t);
+            }
+        }
+        self.last |= chunk.last;
+        self.run()
+    }
+
+    /// The result, when all is fed.
+    ///
+    /// # Errors
+    /// See [`MemoryError`].
+    pub fn finish(mut self) -> Result<Outcome, MemoryError> {
+        self.last = true;
+        self.run()?;
+        self.check_ended()?;
+        Ok(self.outcome())
+    }
+
+    fn add_thread(&mut self) -> Result<(), MemoryError> {
+        let t = self.threads.len();
+        let unbound = || MemoryError::Unbound { thread: ThreadId(t as u32), bound: t };
+        let cpu = *self.fixed.binding.get(t).ok_or_else(unbound)?;
+        self.threads.push(Thread::new(self.fixed.cpus[cpu.index()], self.fixed.outstanding));
+        self.turns.grow(t + 1);
+        self.turns.set(t, 0);
+        self.alive += 1;
+        Ok(())
+    }
+
+    /// Takes turns until a thread needs an item that is not here, or nobody has a turn.
+    fn run(&mut self) -> Result<(), MemoryError> {
+        loop {
+            let (now, t) = self.turns.first();
+            if now == Turns::NEVER {
+                return Ok(());
+            }
+            if self.threads[t].state == State::Starved {
+                if !self.last {
+                    return Ok(());
+                }
+                self.end(t);
+                continue;
+            }
+            if now >= self.told.wake && self.wake_up(t)? {
+                continue;
+            }
+            self.step(t)?;
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, t: usize) -> Result<(), MemoryError> {
+        match self.threads[t].item() {
+            MemWhat::Access { line, write, cause } => self.access(t, line, write, cause),
+            MemWhat::Sync(sync) => {
+                self.sync(t, sync);
+                Ok(())
+            }
+            MemWhat::Mark(mark) => self.mark(t, mark),
+            MemWhat::CacheTime(_) => unreachable!("Thread::advance takes these"),
+        }
+    }
+
+    /// The item at hand is done; on to the next.
+    #[inline]
+    fn next(&mut self, t: usize) {
+        self.threads[t].done();
+        self.advance(t);
+    }
+
+    #[inline]
+    fn advance(&mut self, t: usize) {
+        let now = self.threads[t].advance(self.fixed.access);
+        self.turns.set(t, now);
+    }
+
+    /// The thread is over.
+    fn end(&mut self, t: usize) {
+        self.threads[t].end();
+        self.turns.set(t, Turns::NEVER);
+        self.alive -= 1;
+    }
+
+    #[inline]
+    fn access(&mut self, t: usize, line: LineNo, write: bool, cause: Cause) -> Result<(), MemoryError> {
+        let page = PageNo(line.0 >> self.fixed.lines);
+        if page.0 >= pages::MAX_PAGES {
+            return Err(MemoryError::Address {
+                thread: ThreadId(t as u32),
+                address: line.0.saturating_mul(LineNo::BYTES),
+            });
+        }
+        let mut state = self.pages.get(page);
+        if !state.is_plain() {
+            if cause == Cause::WriteBack {
+                if !state.is_placed() {
+                    self.ledger.lost_write_backs += 1;
+                    self.next(t);
+                    return Ok(());
+                }
+            } else {
+                let before = self.threads[t].now;
+                self.trap(t, page, state)?;
+                if self.threads[t].now != before {
+                    // Others may be first now; the access is tried again at its turn.
+                    self.turns.set(t, self.threads[t].now);
+                    return Ok(());
+                }
+                state = self.pages.get(page);
+            }
+        }
+        self.serve(t, page, state.home(), write, cause);
+        self.next(t);
+        Ok(())
+    }
+
+    /// An access to a page with a home.
+    #[inline]
+    fn serve(&mut self, t: usize, page: PageNo, home: NodeId, write: bool, cause: Cause) {
+        let thread = &mut self.threads[t];
+        let (node, now) = (thread.node, thread.now);
+        let local = node == home;
+        let kind = if write || cause == Cause::Upgrade { AccessKind::Write } else { AccessKind::Read };
+        let cached = local || self.fixed.remote_cacheable;
+        match cause {
+            Cause::WriteBack => {
+                if cached {
+                    self.paths.store(now, node, home, Size::Line);
+                    self.ledger.counts.add(node, home, cause);
+                }
+                return;
+            }
+            Cause::Uncached => {
+                if let Some(hits) = &mut self.ledger.hits {
+                    hits.since.add(page, node, kind, 1);
+                }
+                if cached {
+                    return;
+                }
+            }
+            _ => self.ledger.histogram.since.add(page, node, kind, 1),
+        }
+        let queued = match cause {
+            Cause::Upgrade if cached => 0,
+            _ => self.paths.fetch(now, node, home, if cached { Size::Line } else { Size::Word }),
+        };
+        self.ledger.counts.add(node, home, cause);
+        self.ledger.queued += Ps(queued);
+        if cause != Cause::Upgrade {
+            thread.local += u64::from(local);
+            thread.remote += u64::from(!local);
+        }
+        thread.issue(now.saturating_add(self.paths.latency(node, home)).saturating_add(queued));
+        if let Some(histogram) = &mut self.told.histogram {
+            histogram.add(page, node, kind, 1);
+            if self.pages.list(page) {
+                self.told.listed.push(page);
+            }
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let ledger = self.ledger;
+        let marks = ledger.marks.len();
+        let time = self.threads.iter().map(|t| Ps(t.now)).max().unwrap_or_default();
+        let (timed_counts, timed) = match (ledger.at_marks, ledger.marks.as_slice()) {
+            (Some((first, last)), [begin, .., end]) => (last.since(&first), end.at - begin.at),
+            (Some((first, _)), [begin]) => (ledger.counts.since(&first), time - begin.at),
+            _ => (ledger.counts.clone(), time),
+        };
+        let histogram = ledger.histogram.finish(marks);
+        let hits = ledger.hits.map(|h| h.finish(marks));
+        let placement = self.pages.last_homes();
+        let costs = PageCosts {
+            paths: &self.paths,
+            histogram: &histogram,
+            hits: hits.as_ref(),
+            homes: &self.fixed.homes,
+        };
+        let latency = costs.sums(&placement, timed_counts.latency(&self.paths));
+        Outcome {
+            time,
+            timed,
+            marks: ledger.marks,
+            regions: ledger.regions.into_values().collect(),
+            threads: self.threads.iter().map(Thread::times).collect(),
+            cpus: self.fixed.binding[..self.threads.len()].to_vec(),
+            counts: ledger.counts,
+            timed_counts,
+            histogram,
+            hits,
+            placement,
+            used: self.pages.used().to_vec(),
+            faults: ledger.faults,
+            touches: ledger.touches,
+            moved: ledger.moved,
+            migration: ledger.migration,
+            migrations: ledger.migrations,
+            moves_refused: ledger.moves_refused,
+            places_refused: ledger.places_refused,
+            lost_write_backs: ledger.lost_write_backs,
+            queued: ledger.queued,
+            controllers: self.paths.controllers_busy(),
+            links: self.paths.links_busy(),
+            latency,
+        }
+    }
+}
+
+fn check_binding(topology: &Topology, binding: &[CpuId]) -> Result<(), MemoryError> {
+    let mut taken = vec![false; topology.cpus.len()];
+    for (thread, cpu) in (0u32..).map(ThreadId).zip(binding) {
+        match taken.get_mut(cpu.index()) {
+            None => return Err(MemoryError::NoSuchCpu { thread, cpu: *cpu }),
+            Some(true) => return Err(MemoryError::SharedCpu { cpu: *cpu, thread }),
+            Some(free) => *free = true,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! The third stage against closed forms, and against itself.
+
+mod bandwidth;
+mod chunks;
+mod latency;
+mod moving;
+mod refusals;
+mod waiting;
