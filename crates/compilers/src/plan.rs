@@ -83,7 +83,7 @@ pub fn plan(
                     objects.push((index, object));
                 }
             }
-            let last = link_step(request, driver, tool, places, &objects);
+            let last = link_step(request, tool, places, &objects);
             Plan { compiles, last }
         }
     }
@@ -206,7 +206,6 @@ fn aux_prefix(output: Option<&OsStr>) -> OsString {
 
 fn link_step(
     request: &Request,
-    driver: Driver,
     tool: &Toolchain,
     places: &Places,
     objects: &[(usize, PathBuf)],

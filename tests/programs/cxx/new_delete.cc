@@ -23,7 +23,7 @@ int main() {
     raw = ::operator new[](50, std::nothrow);
     ::operator delete[](raw, std::nothrow);
     al = ::operator new(64, std::align_val_t(64), std::nothrow);
-    ::operator delete(al, 64, std::align_val_t(64));
+    ::operator delete(al, std::align_val_t(64), std::nothrow);
     std::printf("%d\n", alive);
     return 0;
 }
