@@ -57,7 +57,7 @@ int main(void) {
     d += 1;
     CHECK(d == 3.5);
     int cells[4], *_Atomic p = cells;
-    p += 2; /* atomic_fetch_add on pointers counts bytes in GCC, elements in clang */
+    p = cells + 2; /* atomic_fetch_add on pointers counts bytes in GCC, elements in clang */
     CHECK(atomic_exchange(&p, cells) == cells + 2 && p == cells);
     _Atomic struct pair s;
     atomic_init(&s, ((struct pair){1, 2}));
