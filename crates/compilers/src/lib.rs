@@ -29,6 +29,8 @@
 //! * GCC: copies and fills of constant size up to 256 bytes (1024 with AVX-512) that a program writes as
 //!   `__builtin_memcpy`, and that the Fortran front end and the headers of libstdc++ make.
 //! * clang: accesses that are not 1, 2, 4, 8 or 16 bytes: `long double`, 32-byte vector types.
+//! * Atomics that the compiler leaves to libatomic (larger than 16 bytes).
+//! * What libc writes for the program, but for the functions wrapped (`strcpy`, `recv`, `getline`, …).
 //! * Libraries built otherwise, except for the wrapped functions that static ones call.
 //! * A program linked by calling `ld` itself.
 

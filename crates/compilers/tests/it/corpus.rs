@@ -172,7 +172,8 @@ impl Builder<'_> {
         }
         built(link.args(&program.libs))?;
         let mut child = Command::new(&exe);
-        child.args(argument);
+        // A program that aborts may leave a core file: not in the source tree.
+        child.args(argument).current_dir(&self.base);
         // Spinning threads would fight for the few cores of a test machine.
         child
             .env("OMP_WAIT_POLICY", "passive")
