@@ -123,6 +123,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    /// A compiler in this build's own folder: Fortran modules are written to the current one.
+    fn start(&self) -> Command {
+        let mut command = (self.command)();
+        command.current_dir(&self.base);
+        command
+    }
+
     fn build_and_run(&self, variant: Variant) -> Result<Ended, String> {
         std::fs::create_dir_all(&self.base).unwrap();
         let program = self.program;
@@ -133,7 +140,7 @@ impl Builder<'_> {
             let file = self.base.join("libplugin.so");
             if !file.exists() {
                 let source = root().join("tests/programs").join(library);
-                let mut c = (self.command)();
+                let mut c = self.start();
                 built(
                     c.args(&program.flags)
                         .args(["-fPIC", "-shared", "-o"])
@@ -143,7 +150,7 @@ impl Builder<'_> {
             }
             argument = Some(file);
         }
-        let mut link = (self.command)();
+        let mut link = self.start();
         match variant {
             Variant::OneCommand => {
                 link.args(&program.flags).arg("-o").arg(&exe).arg(&source);
@@ -151,7 +158,7 @@ impl Builder<'_> {
             Variant::Objects | Variant::Libomp => {
                 let object = self.base.join("main.o");
                 if !object.exists() {
-                    let mut c = (self.command)();
+                    let mut c = self.start();
                     built(
                         c.args(&program.flags)
                             .arg("-c")
