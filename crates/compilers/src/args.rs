@@ -143,49 +143,28 @@ const WITH_VALUE: &[&str] = &[
 fn only_asks(word: &str) -> bool {
     matches!(
         word,
-        "-E" | "-M"
-            | "-MM"
-            | "-###"
-            | "-fsyntax-only"
-            | "-cc1"
-            | "-cc1as"
-            | "--version"
-            | "--target-help"
+        "-E" | "-M" | "-MM" | "-###" | "-fsyntax-only" | "-cc1" | "-cc1as" | "--version" | "--target-help"
     ) || word.starts_with("-print-")
         || word.starts_with("--print-")
         || word.starts_with("--help")
-        || matches!(
-            word,
-            "-dumpversion" | "-dumpmachine" | "-dumpspecs" | "-dumpfullversion"
-        )
+        || matches!(word, "-dumpversion" | "-dumpmachine" | "-dumpspecs" | "-dumpfullversion")
 }
 
 fn stops_before_link(word: &str) -> bool {
-    matches!(
-        word,
-        "-c" | "-S" | "--precompile" | "-emit-ast" | "-fmodule-only"
-    )
+    matches!(word, "-c" | "-S" | "--precompile" | "-emit-ast" | "-fmodule-only")
 }
 
 fn asks_for_aux_files(word: &str) -> bool {
-    matches!(
-        word,
-        "--coverage" | "-fprofile-arcs" | "-ftest-coverage" | "-fstack-usage" | "-gsplit-dwarf"
-    ) || [
-        "-save-temps",
-        "--save-temps",
-        "-fdump-",
-        "-fcallgraph-info",
-        "-fopt-info",
-    ]
-    .iter()
-    .any(|start| word.starts_with(start))
+    matches!(word, "--coverage" | "-fprofile-arcs" | "-ftest-coverage" | "-fstack-usage" | "-gsplit-dwarf")
+        || ["-save-temps", "--save-temps", "-fdump-", "-fcallgraph-info", "-fopt-info"]
+            .iter()
+            .any(|start| word.starts_with(start))
 }
 
 const SOURCE_SUFFIXES: &[&str] = &[
-    "c", "i", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "ii", "m", "mi", "mm", "M", "mii", "f",
-    "for", "ftn", "fpp", "F", "FOR", "FTN", "FPP", "f90", "f95", "f03", "f08", "F90", "F95", "F03",
-    "F08", "s", "S", "sx", "ll", "bc", "cu", "go", "d", "adb",
+    "c", "i", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "ii", "m", "mi", "mm", "M", "mii", "f", "for",
+    "ftn", "fpp", "F", "FOR", "FTN", "FPP", "f90", "f95", "f03", "f08", "F90", "F95", "F03", "F08", "s", "S",
+    "sx", "ll", "bc", "cu", "go", "d", "adb",
 ];
 const HEADER_SUFFIXES: &[&str] = &["h", "hh", "H", "hp", "hxx", "hpp", "HPP", "h++", "tcc"];
 
@@ -210,10 +189,7 @@ fn refusal(word: &str) -> Option<String> {
     }
     let list = word.strip_prefix("-fsanitize=")?;
     let other = list.split(',').find(|s| {
-        matches!(
-            *s,
-            "thread" | "address" | "leak" | "memory" | "hwaddress" | "dataflow" | "memtag"
-        )
+        matches!(*s, "thread" | "address" | "leak" | "memory" | "hwaddress" | "dataflow" | "memtag")
     })?;
     Some(format!(
         "-fsanitize={other}: this driver uses the instrumentation of -fsanitize=thread for itself, and two \
@@ -256,10 +232,7 @@ impl Request {
                 request.compiler = Some(path.into());
                 continue;
             }
-            let mut arg = Arg {
-                kind: Kind::Option,
-                words: vec![word],
-            };
+            let mut arg = Arg { kind: Kind::Option, words: vec![word] };
             if text == "-" || !text.starts_with('-') {
                 header |= is_header(&arg.words[0], language.as_deref());
                 arg.kind = input_kind(&arg.words[0], language.as_ref());
@@ -297,12 +270,10 @@ impl Request {
             }
             request.args.push(arg);
         }
-        let has_input = request.args.iter().any(|a| {
-            matches!(
-                a.kind,
-                Kind::Source { .. } | Kind::LinkInput | Kind::Library
-            )
-        });
+        let has_input = request
+            .args
+            .iter()
+            .any(|a| matches!(a.kind, Kind::Source { .. } | Kind::LinkInput | Kind::Library));
         request.step = if asks || !has_input {
             Step::Ask
         } else if stops || header {
@@ -348,13 +319,8 @@ fn joined_or_next(
 }
 
 fn input_kind(file: &OsStr, language: Option<&OsString>) -> Kind {
-    if language.is_some()
-        || file == "-"
-        || suffix(file).is_some_and(|s| SOURCE_SUFFIXES.contains(&s))
-    {
-        Kind::Source {
-            language: language.cloned(),
-        }
+    if language.is_some() || file == "-" || suffix(file).is_some_and(|s| SOURCE_SUFFIXES.contains(&s)) {
+        Kind::Source { language: language.cloned() }
     } else if is_header(file, None) {
         Kind::Source { language: None }
     } else {
@@ -411,33 +377,15 @@ mod tests {
     fn the_language_holds_until_the_next_one() {
         let r = parse("-x c a.in -xnone b.o c.cc");
         let found: Vec<_> = r.sources().collect();
-        assert_eq!(
-            found,
-            [
-                (OsStr::new("a.in"), Some(OsStr::new("c"))),
-                (OsStr::new("c.cc"), None)
-            ]
-        );
-        assert_eq!(
-            r.args.iter().filter(|a| a.kind == Kind::LinkInput).count(),
-            1
-        );
+        assert_eq!(found, [(OsStr::new("a.in"), Some(OsStr::new("c"))), (OsStr::new("c.cc"), None)]);
+        assert_eq!(r.args.iter().filter(|a| a.kind == Kind::LinkInput).count(), 1);
     }
 
     #[test]
     fn a_static_program_and_other_sanitizers_are_refused() {
         assert!(parse("-static a.c").refused.is_some());
-        assert!(
-            parse("-fsanitize=undefined,address a.c")
-                .refused
-                .unwrap()
-                .contains("address")
-        );
-        assert!(
-            parse("-static-libgcc -fsanitize=undefined a.c")
-                .refused
-                .is_none()
-        );
+        assert!(parse("-fsanitize=undefined,address a.c").refused.unwrap().contains("address"));
+        assert!(parse("-static-libgcc -fsanitize=undefined a.c").refused.is_none());
     }
 
     #[test]
@@ -445,9 +393,6 @@ mod tests {
         assert_eq!(parse("-fopenmp a.c").openmp, Some(OpenMp::Default));
         assert_eq!(parse("a.o -lomp").openmp, Some(OpenMp::Named("omp")));
         assert_eq!(parse("a.o").openmp, None);
-        assert_eq!(
-            parse("-lomp -fopenmp a.o").openmp,
-            Some(OpenMp::Named("omp"))
-        );
+        assert_eq!(parse("-lomp -fopenmp a.o").openmp, Some(OpenMp::Named("omp")));
     }
 }

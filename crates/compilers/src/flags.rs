@@ -56,17 +56,11 @@ pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<
                 "-Wno-error=maybe-uninitialized",
             ]);
             if driver != Driver::Fortran {
-                flags.extend([
-                    "-fno-builtin-memcpy",
-                    "-fno-builtin-memmove",
-                    "-fno-builtin-memset",
-                ]);
+                flags.extend(["-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset"]);
             }
             if tool.x86 {
-                flags.extend([
-                    "-mmemcpy-strategy=libcall:-1:noalign",
-                    "-mmemset-strategy=libcall:-1:noalign",
-                ]);
+                flags
+                    .extend(["-mmemcpy-strategy=libcall:-1:noalign", "-mmemset-strategy=libcall:-1:noalign"]);
             }
         }
         Family::Clang => flags.extend([

@@ -31,35 +31,20 @@ pub struct Plan {
 
 /// Makes the plan. `scratch` is the folder for objects of a split command; folders `0`, `1`, … in it must
 /// exist when the plan is run, one for each compile step.
-pub fn plan(
-    request: &Request,
-    driver: Driver,
-    tool: &Toolchain,
-    places: &Places,
-    scratch: &Path,
-) -> Plan {
+pub fn plan(request: &Request, driver: Driver, tool: &Toolchain, places: &Places, scratch: &Path) -> Plan {
     let extra = || {
         let mut flags = compile_flags(tool, driver, request.has_debug);
         flags.extend(include_flags(driver, places));
         flags
     };
     match request.step {
-        Step::Ask => Plan {
-            compiles: Vec::new(),
-            last: all_words(request),
-        },
+        Step::Ask => Plan { compiles: Vec::new(), last: all_words(request) },
         Step::Compile => {
             let mut last = all_words(request);
-            if request
-                .sources()
-                .any(|(file, language)| !is_assembly(file, language))
-            {
+            if request.sources().any(|(file, language)| !is_assembly(file, language)) {
                 last.extend(extra());
             }
-            Plan {
-                compiles: Vec::new(),
-                last,
-            }
+            Plan { compiles: Vec::new(), last }
         }
         Step::Link => {
             let mut compiles = Vec::new();
@@ -67,19 +52,9 @@ pub fn plan(
             for (index, source) in request.args.iter().enumerate() {
                 if let Kind::Source { language } = &source.kind {
                     let object = object_name(scratch, compiles.len(), &source.words[0]);
-                    let flags = if is_assembly(&source.words[0], language.as_deref()) {
-                        Vec::new()
-                    } else {
-                        extra()
-                    };
-                    compiles.push(compile_step(
-                        request,
-                        tool,
-                        source,
-                        language.as_deref(),
-                        &object,
-                        flags,
-                    ));
+                    let flags =
+                        if is_assembly(&source.words[0], language.as_deref()) { Vec::new() } else { extra() };
+                    compiles.push(compile_step(request, tool, source, language.as_deref(), &object, flags));
                     objects.push((index, object));
                 }
             }
@@ -90,11 +65,7 @@ pub fn plan(
 }
 
 fn all_words(request: &Request) -> Vec<OsString> {
-    request
-        .args
-        .iter()
-        .flat_map(|a| a.words.iter().cloned())
-        .collect()
+    request.args.iter().flat_map(|a| a.words.iter().cloned()).collect()
 }
 
 fn include_flags(driver: Driver, places: &Places) -> Vec<OsString> {
@@ -102,11 +73,7 @@ fn include_flags(driver: Driver, places: &Places) -> Vec<OsString> {
         return Vec::new();
     };
     // After the system's folders, so that nothing of the user's is hidden. Modules have no such option.
-    let option = if driver == Driver::Fortran {
-        "-I"
-    } else {
-        "-idirafter"
-    };
+    let option = if driver == Driver::Fortran { "-I" } else { "-idirafter" };
     vec![option.into(), dir.clone().into_os_string()]
 }
 
@@ -134,11 +101,9 @@ fn compile_step(
     let mut dep_target = false;
     for arg in &request.args {
         match arg.kind {
-            Kind::Source { .. }
-            | Kind::LinkInput
-            | Kind::Library
-            | Kind::Output(_)
-            | Kind::Language => continue,
+            Kind::Source { .. } | Kind::LinkInput | Kind::Library | Kind::Output(_) | Kind::Language => {
+                continue;
+            }
             Kind::DepRequest => dep_request = true,
             Kind::DepFile => dep_file = true,
             Kind::DepTarget => dep_target = true,
@@ -176,25 +141,15 @@ fn compile_step(
 fn dependency_names(source: &OsStr, output: Option<&OsStr>) -> (OsString, OsString) {
     let base = PathBuf::from(Path::new(source).file_name().unwrap_or(source));
     match output {
-        Some(output) => (
-            Path::new(output).with_extension("d").into(),
-            output.to_os_string(),
-        ),
-        None => (
-            base.with_extension("d").into(),
-            base.with_extension("o").into(),
-        ),
+        Some(output) => (Path::new(output).with_extension("d").into(), output.to_os_string()),
+        None => (base.with_extension("d").into(), base.with_extension("o").into()),
     }
 }
 
 /// GCC's prefix for files beside the output: `prog-` for `-o prog` or `-o prog.exe`, `a-` for none.
 fn aux_prefix(output: Option<&OsStr>) -> OsString {
     let mut prefix = match output {
-        Some(file)
-            if Path::new(file)
-                .extension()
-                .is_some_and(|e| e == "exe" || e == "out") =>
-        {
+        Some(file) if Path::new(file).extension().is_some_and(|e| e == "exe" || e == "out") => {
             Path::new(file).with_extension("").into_os_string()
         }
         Some(file) => file.to_os_string(),
@@ -246,8 +201,5 @@ fn openmp_library(request: &Request, tool: &Toolchain) -> Option<&'static str> {
 
 /// The length of a command line as the kernel counts it, roughly.
 pub fn length(words: &[OsString]) -> usize {
-    words
-        .iter()
-        .map(|w| w.as_bytes().len() + 1 + size_of::<usize>())
-        .sum()
+    words.iter().map(|w| w.as_bytes().len() + 1 + size_of::<usize>()).sum()
 }

@@ -79,10 +79,7 @@ mod tests {
     #[test]
     fn words_quotes_and_escapes() {
         let words = split(b"-c 'a b.c'\n \"-DX=\\\"1\\\"\" y\\ z ''");
-        assert_eq!(
-            words,
-            ["-c", "a b.c", "-DX=\"1\"", "y z", ""].map(OsString::from)
-        );
+        assert_eq!(words, ["-c", "a b.c", "-DX=\"1\"", "y z", ""].map(OsString::from));
     }
 
     #[test]
@@ -100,9 +97,6 @@ mod tests {
 
     #[test]
     fn an_unreadable_file_stays_an_argument() {
-        assert_eq!(
-            expand(vec!["@/no/such".into()]),
-            vec![OsString::from("@/no/such")]
-        );
+        assert_eq!(expand(vec!["@/no/such".into()]), vec![OsString::from("@/no/such")]);
     }
 }

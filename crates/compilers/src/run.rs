@@ -55,12 +55,7 @@ fn command(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Command {
     let mut command = Command::new(&tool.command[0]);
     command.args(&tool.command[1..]).args(words);
     if std::env::var_os("HOMENODE_CC_VERBOSE").is_some_and(|v| !v.is_empty() && v != "0") {
-        let shown: Vec<_> = tool
-            .command
-            .iter()
-            .chain(words)
-            .map(|w| shell_word(w))
-            .collect();
+        let shown: Vec<_> = tool.command.iter().chain(words).map(|w| shell_word(w)).collect();
         eprintln!("{}: {}", driver.name(), shown.join(" "));
     }
     command
@@ -81,21 +76,13 @@ fn exec(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Result<u8, Erro
 }
 
 fn spawn(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Result<u8, Error> {
-    let long = if length(words) < response::LONG {
-        None
-    } else {
-        Some(Scratch::new(0)?)
-    };
+    let long = if length(words) < response::LONG { None } else { Some(Scratch::new(0)?) };
     let status = match &long {
         None => command(driver, tool, words).status(),
         Some(scratch) => {
             let file = scratch.0.join("args");
-            response::write(&file, words).map_err(|e| {
-                Error(format!(
-                    "cannot write the response file '{}': {e}",
-                    file.display()
-                ))
-            })?;
+            response::write(&file, words)
+                .map_err(|e| Error(format!("cannot write the response file '{}': {e}", file.display())))?;
             let mut at = OsString::from("@");
             at.push(file);
             command(driver, tool, &[at]).status()
@@ -130,26 +117,16 @@ fn find_places(needs_library: bool) -> Result<Places, Error> {
         .ok()
         .and_then(|exe| exe.parent().map(Path::to_path_buf))
         .unwrap_or_default();
-    let include_dir = candidates(
-        "HOMENODE_INCLUDE_DIR",
-        &own_dir,
-        &["../include/homenode", "../include", "../../include"],
-    )
-    .into_iter()
-    .find(|dir| dir.join("homenode.h").is_file())
-    .and_then(|dir| std::fs::canonicalize(dir).ok());
+    let include_dir =
+        candidates("HOMENODE_INCLUDE_DIR", &own_dir, &["../include/homenode", "../include", "../../include"])
+            .into_iter()
+            .find(|dir| dir.join("homenode.h").is_file())
+            .and_then(|dir| std::fs::canonicalize(dir).ok());
     if !needs_library {
-        return Ok(Places {
-            lib_dir: None,
-            include_dir,
-        });
+        return Ok(Places { lib_dir: None, include_dir });
     }
     let file = format!("lib{TRACE_LIBRARY}.so");
-    let looked = candidates(
-        "HOMENODE_LIB_DIR",
-        &own_dir,
-        &[".", "../lib/homenode", "../lib"],
-    );
+    let looked = candidates("HOMENODE_LIB_DIR", &own_dir, &[".", "../lib/homenode", "../lib"]);
     let lib_dir = looked
         .iter()
         .find(|dir| dir.join(&file).is_file())
@@ -162,10 +139,7 @@ fn find_places(needs_library: bool) -> Result<Places, Error> {
                 tried.join(", ")
             ))
         })?;
-    Ok(Places {
-        lib_dir: Some(lib_dir),
-        include_dir,
-    })
+    Ok(Places { lib_dir: Some(lib_dir), include_dir })
 }
 
 /// The folder that a variable names, or else those beside this program.
@@ -189,9 +163,8 @@ impl Scratch {
                     let scratch = Scratch(dir);
                     for index in 0..subfolders {
                         let sub = scratch.0.join(index.to_string());
-                        std::fs::create_dir(&sub).map_err(|e| {
-                            Error(format!("cannot make the folder '{}': {e}", sub.display()))
-                        })?;
+                        std::fs::create_dir(&sub)
+                            .map_err(|e| Error(format!("cannot make the folder '{}': {e}", sub.display())))?;
                     }
                     return Ok(scratch);
                 }
@@ -204,10 +177,7 @@ impl Scratch {
                 }
             }
         }
-        Err(Error(format!(
-            "cannot find a free name for a folder in '{}'; set TMPDIR",
-            base.display()
-        )))
+        Err(Error(format!("cannot find a free name for a folder in '{}'; set TMPDIR", base.display())))
     }
 }
 

@@ -78,11 +78,7 @@ impl Toolchain {
             Some(family) => family,
             None => family_by_version(driver, &command)?,
         };
-        Ok(Toolchain {
-            x86: makes_x86(&compiler),
-            command,
-            family,
-        })
+        Ok(Toolchain { x86: makes_x86(&compiler), command, family })
     }
 }
 
@@ -97,11 +93,7 @@ fn split_command(wanted: &OsStr) -> Vec<OsString> {
 }
 
 fn base_name(compiler: &OsStr) -> String {
-    Path::new(compiler)
-        .file_name()
-        .unwrap_or(compiler)
-        .to_string_lossy()
-        .into_owned()
+    Path::new(compiler).file_name().unwrap_or(compiler).to_string_lossy().into_owned()
 }
 
 fn family_by_name(compiler: &OsStr) -> Option<Family> {
@@ -117,16 +109,9 @@ fn family_by_name(compiler: &OsStr) -> Option<Family> {
 
 fn family_by_version(driver: Driver, command: &[OsString]) -> Result<Family, Error> {
     let shown = command.join(OsStr::new(" ")).to_string_lossy().into_owned();
-    let output = Command::new(&command[0])
-        .args(&command[1..])
-        .arg("--version")
-        .output()
-        .map_err(|e| {
-            Error(format!(
-                "cannot run the compiler '{shown}': {e}; set {} to a compiler",
-                driver.variable()
-            ))
-        })?;
+    let output = Command::new(&command[0]).args(&command[1..]).arg("--version").output().map_err(|e| {
+        Error(format!("cannot run the compiler '{shown}': {e}; set {} to a compiler", driver.variable()))
+    })?;
     let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
     if text.contains("flang") {
         Err(Error(format!(
@@ -177,9 +162,7 @@ fn find_in_path(compiler: &OsStr) -> Option<PathBuf> {
     if path.components().count() > 1 {
         return Some(path.to_path_buf());
     }
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|dir| dir.join(path))
-        .find(|file| file.is_file())
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(path)).find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -201,10 +184,7 @@ mod tests {
 
     #[test]
     fn a_launcher_may_stand_before_the_compiler() {
-        assert_eq!(
-            split_command(OsStr::new("ccache gcc")),
-            ["ccache", "gcc"].map(OsString::from)
-        );
+        assert_eq!(split_command(OsStr::new("ccache gcc")), ["ccache", "gcc"].map(OsString::from));
     }
 
     #[test]

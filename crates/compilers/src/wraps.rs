@@ -14,8 +14,9 @@
 /// * allocation, C and C++: the objects of a recording, and the end of an address's life;
 /// * mappings: the same for programs that allocate by themselves;
 /// * input: the kernel writes the buffer;
-/// * threads and locks: order between threads, at which the filter is emptied;
-/// * `fork` and `_exit`: the child is not recorded; `_exit` skips the handlers that flush the log.
+/// * locks: order between threads, at which the filter is emptied (threads are created inside of libraries, too: the
+///   recorder defines `pthread_create` and `pthread_join` itself);
+/// * `_exit` skips the handlers that flush the log.
 pub const WRAPPED_SYMBOLS: &[&str] = &[
     // copying and filling
     "memcpy",
@@ -59,14 +60,11 @@ pub const WRAPPED_SYMBOLS: &[&str] = &[
     "read",
     "pread",
     "fread",
-    // threads and locks
-    "pthread_create",
-    "pthread_join",
+    // locks
     "pthread_mutex_lock",
     "pthread_mutex_unlock",
     "pthread_mutex_trylock",
-    // the end of a process, or the beginning of another
-    "fork",
+    // the end of a process
     "_exit",
 ];
 

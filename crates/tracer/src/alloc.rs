@@ -76,6 +76,8 @@ with_pc! {
     __wrap__ZnamSt11align_val_t, "rdx", new_array_aligned;
     __wrap__ZnwmRKSt9nothrow_t, "rdx", new_nothrow;
     __wrap__ZnamRKSt9nothrow_t, "rdx", new_array_nothrow;
+    __wrap__ZnwmSt11align_val_tRKSt9nothrow_t, "rcx", new_aligned_nothrow;
+    __wrap__ZnamSt11align_val_tRKSt9nothrow_t, "rcx", new_array_aligned_nothrow;
 }
 
 // SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
@@ -180,7 +182,7 @@ extern "C" fn mremap(
 macro_rules! operator_new {
     ($($name:ident $symbol:ident($($arg:ident: $ty:ty),*);)*) => { $(
         extern "C-unwind" fn $name(bytes: usize $(, $arg: $ty)*, site: usize) -> *mut c_void {
-            let real = next!($symbol: unsafe extern "C-unwind" fn(usize $(, $ty)*) -> *mut c_void);
+            let real = next!(first $symbol: unsafe extern "C-unwind" fn(usize $(, $ty)*) -> *mut c_void);
             let p = match real {
                 Some(f) => unsafe { f(bytes $(, $arg)*) }, // may throw std::bad_alloc through this frame
                 None => unsafe { libc::malloc(bytes) },
@@ -198,6 +200,8 @@ operator_new! {
     new_array_aligned _ZnamSt11align_val_t(align: usize);
     new_nothrow _ZnwmRKSt9nothrow_t(tag: *const c_void);
     new_array_nothrow _ZnamRKSt9nothrow_t(tag: *const c_void);
+    new_aligned_nothrow _ZnwmSt11align_val_tRKSt9nothrow_t(align: usize, tag: *const c_void);
+    new_array_aligned_nothrow _ZnamSt11align_val_tRKSt9nothrow_t(align: usize, tag: *const c_void);
 }
 
 macro_rules! operator_delete {
@@ -209,7 +213,7 @@ macro_rules! operator_delete {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $wrap(p: *mut c_void $(, $arg: $ty)*) {
             dies(p);
-            match next!($symbol: unsafe extern "C" fn(*mut c_void $(, $ty)*)) {
+            match next!(first $symbol: unsafe extern "C" fn(*mut c_void $(, $ty)*)) {
                 Some(f) => unsafe { f(p $(, $arg)*) },
                 None => unsafe { libc::free(p) },
             }
@@ -228,4 +232,6 @@ operator_delete! {
     __wrap__ZdaPvmSt11align_val_t _ZdaPvmSt11align_val_t(bytes: usize, align: usize);
     __wrap__ZdlPvRKSt9nothrow_t _ZdlPvRKSt9nothrow_t(tag: *const c_void);
     __wrap__ZdaPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t(tag: *const c_void);
+    __wrap__ZdlPvSt11align_val_tRKSt9nothrow_t _ZdlPvSt11align_val_tRKSt9nothrow_t(align: usize, tag: *const c_void);
+    __wrap__ZdaPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t(align: usize, tag: *const c_void);
 }

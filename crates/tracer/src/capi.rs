@@ -62,3 +62,15 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 /// As [`__tsan_func_entry`].
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
+
+macro_rules! annotations {
+    ($($name:ident)*) => { $(
+        /// An annotation for the sanitiser, of programs that look for it.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() {}
+    )* };
+}
+annotations!(__tsan_acquire __tsan_release __tsan_mutex_create __tsan_mutex_destroy __tsan_mutex_pre_lock
+    __tsan_mutex_post_lock __tsan_mutex_pre_unlock __tsan_mutex_post_unlock AnnotateHappensBefore
+    AnnotateHappensAfter AnnotateIgnoreReadsBegin AnnotateIgnoreReadsEnd AnnotateIgnoreWritesBegin
+    AnnotateIgnoreWritesEnd);

@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A function found by name behind this library, once.
 pub struct Next {
     name: &'static CStr,
+    /// Where to look first: behind this library, or (for what it does not define itself) in the usual order, so that
+    /// the program's own definitions win.
+    behind: bool,
     found: AtomicPtr<c_void>,
 }
 
 impl Next {
     /// Not looked up yet.
-    pub const fn new(name: &'static CStr) -> Self {
-        Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    pub const fn new(name: &'static CStr, behind: bool) -> Self {
+        Self { name, behind, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
     /// Its address; null where no loaded library has it.
@@ -27,7 +30,11 @@ impl Next {
         // SAFETY: the name is a C string; RTLD_NEXT looks behind this library, where the run-time systems are. Programs
         // that load theirs later (dlopen, RTLD_GLOBAL) are served by the second look.
         let p = unsafe {
-            let p = libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr());
+            let p = if self.behind {
+                libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr())
+            } else {
+                std::ptr::null_mut()
+            };
             if p.is_null() { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) } else { p }
         };
         self.found.store(p, Ordering::Relaxed);
@@ -35,15 +42,22 @@ impl Next {
     }
 }
 
-/// `next!(fn NAME(types) -> type)`: the function of that name behind this library, as an `Option` of its type.
+/// `next!(NAME: type)`: the function of that name behind this library, as an `Option` of its type; with `first` before
+/// the name, the one that the program would call.
 macro_rules! next {
-    ($name:ident : $ty:ty) => {{
+    (first $name:ident : $ty:ty) => {
+        $crate::next::next!(@ $name: $ty, false)
+    };
+    ($name:ident : $ty:ty) => {
+        $crate::next::next!(@ $name: $ty, true)
+    };
+    (@ $name:ident : $ty:ty, $behind:literal) => {{
         const NAME: &std::ffi::CStr =
             match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(s) => s,
                 Err(_) => panic!("a symbol has no zero byte"),
             };
-        static NEXT: $crate::next::Next = $crate::next::Next::new(NAME);
+        static NEXT: $crate::next::Next = $crate::next::Next::new(NAME, $behind);
         // SAFETY: the symbol has this type in every library that defines it; null becomes None.
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$ty>>(NEXT.get()) }
     }};

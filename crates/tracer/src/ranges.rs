@@ -110,6 +110,8 @@ extern "C" fn memset(to: *mut c_void, value: i32, bytes: usize, pc: usize) -> *m
     unsafe { libc::memset(to, value, bytes) }
 }
 
+// Reading is a cancellation point: a cancelled thread unwinds through these frames.
+
 /// What the kernel or the library has written into the program's memory on behalf of the calling thread.
 fn filled(to: *mut c_void, bytes: isize, pc: usize) {
     if bytes > 0 {
@@ -119,23 +121,40 @@ fn filled(to: *mut c_void, bytes: isize, pc: usize) {
     }
 }
 
-extern "C" fn read(fd: i32, to: *mut c_void, bytes: usize, pc: usize) -> isize {
+extern "C-unwind" fn read(fd: i32, to: *mut c_void, bytes: usize, pc: usize) -> isize {
     // SAFETY: the caller's promise.
-    let n = unsafe { libc::read(fd, to, bytes) };
+    let n = unsafe { real::read(fd, to, bytes) };
     filled(to, n, pc);
     n
 }
 
-extern "C" fn pread(fd: i32, to: *mut c_void, bytes: usize, at: i64, pc: usize) -> isize {
+extern "C-unwind" fn pread(fd: i32, to: *mut c_void, bytes: usize, at: i64, pc: usize) -> isize {
     // SAFETY: the caller's promise.
-    let n = unsafe { libc::pread(fd, to, bytes, at) };
+    let n = unsafe { real::pread(fd, to, bytes, at) };
     filled(to, n, pc);
     n
 }
 
-extern "C" fn fread(to: *mut c_void, size: usize, n: usize, file: *mut libc::FILE, pc: usize) -> usize {
+extern "C-unwind" fn fread(
+    to: *mut c_void,
+    size: usize,
+    n: usize,
+    file: *mut libc::FILE,
+    pc: usize,
+) -> usize {
     // SAFETY: the caller's promise.
-    let got = unsafe { libc::fread(to, size, n, file) };
+    let got = unsafe { real::fread(to, size, n, file) };
     filled(to, (got * size) as isize, pc);
     got
+}
+
+/// The functions behind the wraps, declared so that they may unwind.
+mod real {
+    use std::ffi::c_void;
+
+    unsafe extern "C-unwind" {
+        pub fn read(fd: i32, to: *mut c_void, bytes: usize) -> isize;
+        pub fn pread(fd: i32, to: *mut c_void, bytes: usize, at: i64) -> isize;
+        pub fn fread(to: *mut c_void, size: usize, n: usize, file: *mut libc::FILE) -> usize;
+    }
 }

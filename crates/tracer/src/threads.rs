@@ -75,8 +75,8 @@ pub unsafe extern "C" fn pthread_create(
 /// # Safety
 /// As `pthread_join`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_join(name: libc::pthread_t, out: *mut *mut c_void) -> i32 {
-    type Join = unsafe extern "C" fn(libc::pthread_t, *mut *mut c_void) -> i32;
+pub unsafe extern "C-unwind" fn pthread_join(name: libc::pthread_t, out: *mut *mut c_void) -> i32 {
+    type Join = unsafe extern "C-unwind" fn(libc::pthread_t, *mut *mut c_void) -> i32;
     let Some(real) = next!(pthread_join: Join) else { return libc::EINVAL };
     let place = NAMES.iter().find(|(n, _)| n.load(Ordering::Acquire) == name);
     let id = place.map(|p| p.1.load(Ordering::Relaxed));

@@ -20,10 +20,7 @@ fn instrumented_programs_behave_as_plain_ones() {
             if exists(compiler) {
                 jobs.push((program, family));
             } else {
-                println!(
-                    "skipped: {} with {compiler}: it is not installed",
-                    program.file
-                );
+                println!("skipped: {} with {compiler}: it is not installed", program.file);
             }
         }
     }
@@ -41,22 +38,14 @@ fn instrumented_programs_behave_as_plain_ones() {
                         return;
                     };
                     if let Err(why) = check(program, family, &dir) {
-                        failures
-                            .lock()
-                            .unwrap()
-                            .push(format!("{} with {family}: {why}", program.file));
+                        failures.lock().unwrap().push(format!("{} with {family}: {why}", program.file));
                     }
                 }
             });
         }
     });
     let failures = failures.into_inner().unwrap();
-    assert!(
-        failures.is_empty(),
-        "{} of {total} fail:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} of {total} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// One program and one family of compilers: plain against driven, with each OpenMP library.
@@ -64,16 +53,9 @@ fn check(program: &Program, family: &str, dir: &Path) -> Result<(), String> {
     let stem = program.file.replace(['/', '.'], "_");
     let base = dir.join(format!("{stem}-{family}"));
     let compiler = compiler(family, &program.language);
-    let plain = Builder {
-        program,
-        base: base.join("plain"),
-        command: &|| Command::new(compiler),
-    };
-    let driven = Builder {
-        program,
-        base: base.join("driven"),
-        command: &|| driver(&program.language, compiler),
-    };
+    let plain = Builder { program, base: base.join("plain"), command: &|| Command::new(compiler) };
+    let driven =
+        Builder { program, base: base.join("driven"), command: &|| driver(&program.language, compiler) };
     // GCC: objects, then one link for each OpenMP library. clang: one command, which the driver splits.
     let mut variants = vec![Variant::OneCommand];
     if family == "gcc" {
@@ -83,24 +65,14 @@ fn check(program: &Program, family: &str, dir: &Path) -> Result<(), String> {
         }
     }
     for variant in variants {
-        let expected = plain
-            .build_and_run(variant)
-            .map_err(|e| format!("plain, {variant:?}: {e}"))?;
+        let expected = plain.build_and_run(variant).map_err(|e| format!("plain, {variant:?}: {e}"))?;
         let ends = expected.code.ok_or(expected.signal.unwrap_or(0));
         if ends != program.ends {
-            return Err(format!(
-                "plain, {variant:?}: ends with {ends:?}, not {:?}",
-                program.ends
-            ));
+            return Err(format!("plain, {variant:?}: ends with {ends:?}, not {:?}", program.ends));
         }
-        let got = driven
-            .build_and_run(variant)
-            .map_err(|e| format!("{variant:?}: {e}"))?;
-        if (got.code, got.signal, &got.stdout) != (expected.code, expected.signal, &expected.stdout)
-        {
-            return Err(format!(
-                "{variant:?}:\n expected {expected:?}\n got      {got:?}"
-            ));
+        let got = driven.build_and_run(variant).map_err(|e| format!("{variant:?}: {e}"))?;
+        if (got.code, got.signal, &got.stdout) != (expected.code, expected.signal, &expected.stdout) {
+            return Err(format!("{variant:?}:\n expected {expected:?}\n got      {got:?}"));
         }
     }
     Ok(())
@@ -141,12 +113,7 @@ impl Builder<'_> {
             if !file.exists() {
                 let source = root().join("tests/programs").join(library);
                 let mut c = self.start();
-                built(
-                    c.args(&program.flags)
-                        .args(["-fPIC", "-shared", "-o"])
-                        .arg(&file)
-                        .arg(source),
-                )?;
+                built(c.args(&program.flags).args(["-fPIC", "-shared", "-o"]).arg(&file).arg(source))?;
             }
             argument = Some(file);
         }
@@ -159,21 +126,13 @@ impl Builder<'_> {
                 let object = self.base.join("main.o");
                 if !object.exists() {
                     let mut c = self.start();
-                    built(
-                        c.args(&program.flags)
-                            .arg("-c")
-                            .arg("-o")
-                            .arg(&object)
-                            .arg(&source),
-                    )?;
+                    built(c.args(&program.flags).arg("-c").arg("-o").arg(&object).arg(&source))?;
                 }
                 let libomp = variant == Variant::Libomp;
                 link.args(program.flags.iter().filter(|f| !libomp || *f != "-fopenmp"));
                 link.arg("-o").arg(&exe).arg(&object);
                 if let (true, Some(dir)) = (libomp, libomp_dir()) {
-                    link.arg(format!("-L{dir}"))
-                        .arg(format!("-Wl,-rpath,{dir}"))
-                        .args(["-lomp", "-pthread"]);
+                    link.arg(format!("-L{dir}")).arg(format!("-Wl,-rpath,{dir}")).args(["-lomp", "-pthread"]);
                 }
             }
         }
@@ -182,9 +141,7 @@ impl Builder<'_> {
         // A program that aborts may leave a core file: not in the source tree.
         child.args(argument).current_dir(&self.base);
         // Spinning threads would fight for the few cores of a test machine.
-        child
-            .env("OMP_WAIT_POLICY", "passive")
-            .env("OMP_DYNAMIC", "false");
+        child.env("OMP_WAIT_POLICY", "passive").env("OMP_DYNAMIC", "false");
         if program.threads > 0 {
             child.env("OMP_NUM_THREADS", program.threads.to_string());
         }
@@ -194,11 +151,7 @@ impl Builder<'_> {
 
 fn built(command: &mut Command) -> Result<(), String> {
     let ended = run(command, BUILD);
-    if ended.ok() {
-        Ok(())
-    } else {
-        Err(format!("does not build: {command:?}\n{}", ended.stderr))
-    }
+    if ended.ok() { Ok(()) } else { Err(format!("does not build: {command:?}\n{}", ended.stderr)) }
 }
 
 /// The folder of LLVM's OpenMP library, if clang knows one.
@@ -206,19 +159,11 @@ fn libomp_dir() -> Option<&'static str> {
     static DIR: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     DIR.get_or_init(|| {
         if !exists("clang") {
-            println!(
-                "skipped: libomp under GCC's objects: clang is not installed to say where it is"
-            );
+            println!("skipped: libomp under GCC's objects: clang is not installed to say where it is");
             return None;
         }
-        let ended = run(
-            Command::new("clang").arg("-print-file-name=libomp.so"),
-            BUILD,
-        );
-        let dir = Path::new(ended.stdout.trim())
-            .parent()?
-            .to_str()?
-            .to_owned();
+        let ended = run(Command::new("clang").arg("-print-file-name=libomp.so"), BUILD);
+        let dir = Path::new(ended.stdout.trim()).parent()?.to_str()?.to_owned();
         (!dir.is_empty()).then_some(dir)
     })
     .as_deref()

@@ -23,12 +23,7 @@ fn families() -> Vec<&'static str> {
 }
 
 fn cc(dir: &Path, compiler: &str, args: &str) -> Ended {
-    run(
-        driver("c", compiler)
-            .current_dir(dir)
-            .args(args.split_whitespace()),
-        LIMIT,
-    )
+    run(driver("c", compiler).current_dir(dir).args(args.split_whitespace()), LIMIT)
 }
 
 /// Two sources and a header, in a folder of their own.
@@ -57,16 +52,8 @@ fn symbols(file: &Path) -> String {
 fn one_command_with_several_sources() {
     for compiler in families() {
         let dir = two_sources(&format!("several-{compiler}"));
-        let ended = cc(
-            &dir,
-            compiler,
-            "-Wall -Werror -O1 main.c -lm part.c -o prog",
-        );
-        assert_eq!(
-            (ended.ok(), ended.stderr.as_str()),
-            (true, ""),
-            "{compiler}"
-        );
+        let ended = cc(&dir, compiler, "-Wall -Werror -O1 main.c -lm part.c -o prog");
+        assert_eq!((ended.ok(), ended.stderr.as_str()), (true, ""), "{compiler}");
         assert_runs(&dir, "prog");
         let ended = cc(&dir, compiler, "main.c part.c");
         assert!(ended.ok(), "{}", ended.stderr);
@@ -81,15 +68,7 @@ fn static_libraries_keep_their_order() {
     for compiler in families() {
         let dir = two_sources(&format!("order-{compiler}"));
         assert!(cc(&dir, compiler, "-c part.c").ok());
-        assert!(
-            run(
-                Command::new("ar")
-                    .current_dir(&dir)
-                    .args(["rcs", "libpart.a", "part.o"]),
-                LIMIT
-            )
-            .ok()
-        );
+        assert!(run(Command::new("ar").current_dir(&dir).args(["rcs", "libpart.a", "part.o"]), LIMIT).ok());
         assert!(cc(&dir, compiler, "main.c -L. -lpart -o prog").ok());
         assert_runs(&dir, "prog");
     }
@@ -101,9 +80,7 @@ fn languages_and_standard_input() {
         let dir = two_sources(&format!("stdin-{compiler}"));
         fs::copy(dir.join("part.c"), dir.join("part.in")).unwrap();
         let mut command = driver("c", compiler);
-        command.current_dir(&dir).args([
-            "-I.", "-x", "c", "-", "part.in", "-x", "none", "-lm", "-o", "prog",
-        ]);
+        command.current_dir(&dir).args(["-I.", "-x", "c", "-", "part.in", "-x", "none", "-lm", "-o", "prog"]);
         command.stdin(Stdio::from(fs::File::open(dir.join("main.c")).unwrap()));
         let ended = run_with_stdin(&mut command, LIMIT);
         assert!(ended.ok(), "{}", ended.stderr);
@@ -115,26 +92,14 @@ fn languages_and_standard_input() {
 fn response_files() {
     for compiler in families() {
         let dir = two_sources(&format!("response-{compiler}"));
-        fs::write(
-            dir.join("all.rsp"),
-            "-DX='a b' main.c\n\"part.c\" @more.rsp",
-        )
-        .unwrap();
+        fs::write(dir.join("all.rsp"), "-DX='a b' main.c\n\"part.c\" @more.rsp").unwrap();
         fs::write(dir.join("more.rsp"), "-o prog").unwrap();
         let ended = cc(&dir, compiler, "@all.rsp");
         assert!(ended.ok(), "{}", ended.stderr);
         assert_runs(&dir, "prog");
         // Longer than what the driver passes on by arguments: it writes a response file of its own.
         assert!(cc(&dir, compiler, "-c part.c").ok());
-        assert!(
-            run(
-                Command::new("ar")
-                    .current_dir(&dir)
-                    .args(["rcs", "lib part.a", "part.o"]),
-                LIMIT
-            )
-            .ok()
-        );
+        assert!(run(Command::new("ar").current_dir(&dir).args(["rcs", "lib part.a", "part.o"]), LIMIT).ok());
         let many = "'./././././././././././lib part.a'\n".repeat(20_000);
         fs::write(dir.join("long.rsp"), format!("main.c {many} -o long")).unwrap();
         let ended = cc(&dir, compiler, "@long.rsp");
@@ -160,20 +125,11 @@ fn dependency_files_are_those_of_the_real_compiler() {
             ("-MMD -c main.c -o d/x.o", "d/x.d"),
             ("-MM main.c -o asked.d", "asked.d"),
         ] {
-            assert!(
-                run(
-                    Command::new(compiler)
-                        .current_dir(&plain)
-                        .args(args.split(' ')),
-                    LIMIT
-                )
-                .ok()
-            );
+            assert!(run(Command::new(compiler).current_dir(&plain).args(args.split(' ')), LIMIT).ok());
             let ended = cc(&driven, compiler, args);
             assert!(ended.ok(), "{args}: {}", ended.stderr);
-            let text = |dir: &Path| {
-                fs::read_to_string(dir.join(file)).unwrap_or_else(|e| panic!("{args}: {e}"))
-            };
+            let text =
+                |dir: &Path| fs::read_to_string(dir.join(file)).unwrap_or_else(|e| panic!("{args}: {e}"));
             assert_eq!(text(&driven), text(&plain), "{compiler} {args}");
         }
     }
@@ -205,20 +161,10 @@ fn a_shared_library_and_a_relocatable_object() {
 fn questions_are_passed_on_unchanged() {
     for compiler in families() {
         let dir = two_sources(&format!("ask-{compiler}"));
-        for args in [
-            "--version",
-            "-dumpmachine",
-            "-print-prog-name=ld",
-            "-E main.c",
-            "-MM main.c",
-            "-E -dM main.c",
-        ] {
-            let plain = run(
-                Command::new(compiler)
-                    .current_dir(&dir)
-                    .args(args.split(' ')),
-                LIMIT,
-            );
+        for args in
+            ["--version", "-dumpmachine", "-print-prog-name=ld", "-E main.c", "-MM main.c", "-E -dM main.c"]
+        {
+            let plain = run(Command::new(compiler).current_dir(&dir).args(args.split(' ')), LIMIT);
             assert_eq!(cc(&dir, compiler, args), plain, "{compiler} {args}");
         }
     }
@@ -231,14 +177,8 @@ fn failures_say_why() {
         fs::write(dir.join("wrong.c"), "int main(void) { return x; }\n").unwrap();
         for (args, text) in [
             ("wrong.c part.c -o p", "wrong.c:1"),
-            (
-                "-static main.c part.c -o p",
-                "homenode-cc: -static: the recorder is a shared library",
-            ),
-            (
-                "-fsanitize=address main.c -c",
-                "homenode-cc: -fsanitize=address",
-            ),
+            ("-static main.c part.c -o p", "homenode-cc: -static: the recorder is a shared library"),
+            ("-fsanitize=address main.c -c", "homenode-cc: -fsanitize=address"),
             ("main.c -o p", "part"),
         ] {
             let ended = cc(&dir, compiler, args);
@@ -249,32 +189,15 @@ fn failures_say_why() {
     }
     let dir = two_sources("fail-place");
     let ended = run(
-        driver("c", "gcc")
-            .current_dir(&dir)
-            .env("HOMENODE_LIB_DIR", "/no/such")
-            .args(["main.c", "part.c"]),
+        driver("c", "gcc").current_dir(&dir).env("HOMENODE_LIB_DIR", "/no/such").args(["main.c", "part.c"]),
         LIMIT,
     );
     assert_eq!(ended.code, Some(1));
-    assert!(
-        ended.stderr.contains("cannot find libhomenode_trace.so"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("cannot find libhomenode_trace.so"), "{}", ended.stderr);
     let ended = cc(&dir, "homenode-cc", "main.c");
-    assert!(
-        ended.stderr.contains("must name the real compiler"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("must name the real compiler"), "{}", ended.stderr);
     let ended = cc(&dir, "/no/such/gcc", "-c main.c");
-    assert!(
-        ended
-            .stderr
-            .contains("cannot run the compiler '/no/such/gcc'"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("cannot run the compiler '/no/such/gcc'"), "{}", ended.stderr);
 }
 
 #[test]
@@ -282,16 +205,9 @@ fn verbose_shows_the_commands_and_the_compiler_can_be_an_option() {
     let dir = two_sources("verbose");
     let mut command = driver("c", "/no/such/compiler");
     command.current_dir(&dir).env("HOMENODE_CC_VERBOSE", "1");
-    let ended = run(
-        command.args(["--homenode-compiler=gcc", "main.c", "part.c", "-o", "prog"]),
-        LIMIT,
-    );
+    let ended = run(command.args(["--homenode-compiler=gcc", "main.c", "part.c", "-o", "prog"]), LIMIT);
     assert!(ended.ok(), "{}", ended.stderr);
-    let lines: Vec<_> = ended
-        .stderr
-        .lines()
-        .filter(|l| l.starts_with("homenode-cc: gcc "))
-        .collect();
+    let lines: Vec<_> = ended.stderr.lines().filter(|l| l.starts_with("homenode-cc: gcc ")).collect();
     assert_eq!(lines.len(), 3, "{}", ended.stderr);
     assert!(lines[0].contains("-fsanitize=thread") && lines[1].contains("-fsanitize=thread"));
     assert!(!lines[2].contains("-fsanitize=thread") && lines[2].contains("--wrap=malloc"));
@@ -326,50 +242,28 @@ int main(void) {
     return 0;
 }";
     if !is_standin() {
-        println!(
-            "skipped: only the stand-in counts bytes; this library is {}",
-            lib_dir().display()
-        );
+        println!("skipped: only the stand-in counts bytes; this library is {}", lib_dir().display());
         return;
     }
     for compiler in families() {
         for level in ["-O0", "-O2", "-O3 -mavx2", "-O3 -march=skylake-avx512"] {
             let dir = fresh_dir("seen");
             fs::write(dir.join("main.c"), source).unwrap();
-            let ended = cc(
-                &dir,
-                compiler,
-                &format!("{level} -ffast-math -fopenmp-simd main.c -o prog"),
-            );
+            let ended = cc(&dir, compiler, &format!("{level} -ffast-math -fopenmp-simd main.c -o prog"));
             assert!(ended.ok(), "{}", ended.stderr);
             if level.contains("avx512") && !is_x86_feature("avx512f") {
                 println!("skipped: {level}: this processor has no AVX-512");
                 continue;
             }
-            let ended = run(
-                Command::new(dir.join("prog")).env("HN_STANDIN_COUNT", "1"),
-                LIMIT,
-            );
-            let numbers: Vec<u64> = ended
-                .stderr
-                .split(' ')
-                .filter_map(|w| w.trim().parse().ok())
-                .collect();
+            let ended = run(Command::new(dir.join("prog")).env("HN_STANDIN_COUNT", "1"), LIMIT);
+            let numbers: Vec<u64> = ended.stderr.split(' ').filter_map(|w| w.trim().parse().ok()).collect();
             let n = 4096 * 8;
             let written = 3 * n + n + n + 3 * n + 100 * (200 + 56);
             let read = 2 * n + n + 3 * n + 100 * 200;
             // At -O0 loop counters and parameters on the stack may be counted, too.
-            assert!(
-                numbers[1] >= read && numbers[2] >= written,
-                "{compiler} {level}: {}",
-                ended.stderr
-            );
+            assert!(numbers[1] >= read && numbers[2] >= written, "{compiler} {level}: {}", ended.stderr);
             if level != "-O0" {
-                assert!(
-                    numbers[2] < written + 1000,
-                    "{compiler} {level}: {}",
-                    ended.stderr
-                );
+                assert!(numbers[2] < written + 1000, "{compiler} {level}: {}", ended.stderr);
             }
         }
     }
@@ -389,13 +283,7 @@ fn autoconf_like_checks() {
             cc(&dir, compiler, args)
         };
         assert!(check("int main(void) { return 0; }", "-g -O2 conftest.c").ok());
-        assert!(
-            check(
-                "int main(void) { return 0; }",
-                "-o conftest -g -O2 conftest.c -lm"
-            )
-            .ok()
-        );
+        assert!(check("int main(void) { return 0; }", "-o conftest -g -O2 conftest.c -lm").ok());
         assert!(
             check(
                 "char pthread_create(void); int main(void) { return pthread_create(); }",
@@ -411,28 +299,15 @@ fn autoconf_like_checks() {
             .ok()
         );
         assert!(
-            !check(
-                "char no_such_f(void); int main(void) { return no_such_f(); }",
-                "-o conftest conftest.c"
-            )
-            .ok()
+            !check("char no_such_f(void); int main(void) { return no_such_f(); }", "-o conftest conftest.c")
+                .ok()
         );
-        assert!(
-            !check(
-                "int main(void) { return 0; }",
-                "-Werror -fno-such-option -c conftest.c"
-            )
-            .ok()
-        );
+        assert!(!check("int main(void) { return 0; }", "-Werror -fno-such-option -c conftest.c").ok());
         assert!(check("#include <stdio.h>\n#include <string.h>\n#include <stdatomic.h>\nint main(void) { char b[9]; memset(b, 0, 9); atomic_thread_fence(memory_order_seq_cst); return printf(\"%s\", b); }\n",
             "-Wall -Wextra -Wpedantic -Werror -O2 -c conftest.c").ok());
         assert!(check("int v;", "-c conftest.c -o out/conftest.o").code == Some(1));
         assert!(
-            check(
-                "#include <stdio.h>\nint main(void) { return 0; }",
-                "-E conftest.c -o conftest.i"
-            )
-            .ok()
+            check("#include <stdio.h>\nint main(void) { return 0; }", "-E conftest.c -o conftest.i").ok()
         );
         assert!(check("", "-c conftest.i").ok());
     }
@@ -461,11 +336,7 @@ fn cmake_configures_builds_and_tests() {
              if(NOT HAS_MEMCPY OR HAS_NONE OR NOT RUNS OR NOT LONG EQUAL 8)\nmessage(FATAL_ERROR checks)\nendif()\n\
              add_library(part SHARED part.c)\nadd_library(st STATIC st.cc)\nadd_executable(prog main.cc)\n\
              target_link_libraries(prog part st OpenMP::OpenMP_CXX Threads::Threads)\n{}",
-            if fortran {
-                "add_executable(f f.f90)\n"
-            } else {
-                ""
-            }
+            if fortran { "add_executable(f f.f90)\n" } else { "" }
         );
         fs::write(dir.join("CMakeLists.txt"), list).unwrap();
         fs::write(dir.join("part.c"), "int part(int n) { return n + 1; }\n").unwrap();
@@ -481,15 +352,9 @@ fn cmake_configures_builds_and_tests() {
              std::puts(st(s).c_str()); return s != 5050; }\n",
         )
         .unwrap();
-        fs::write(
-            dir.join("f.f90"),
-            "program f\nprint *, 'f'\nend program f\n",
-        )
-        .unwrap();
+        fs::write(dir.join("f.f90"), "program f\nprint *, 'f'\nend program f\n").unwrap();
         let mut configure = Command::new("cmake");
-        configure
-            .args(["-S", ".", "-B", "b", "-DCMAKE_BUILD_TYPE=Release"])
-            .current_dir(&dir);
+        configure.args(["-S", ".", "-B", "b", "-DCMAKE_BUILD_TYPE=Release"]).current_dir(&dir);
         let with_drivers = |command: &mut Command| {
             command
                 .env("CC", env!("CARGO_BIN_EXE_homenode-cc"))

@@ -30,9 +30,8 @@ pub fn read() -> Vec<Program> {
         if line == "[[program]]" {
             tables.push(BTreeMap::new());
         } else if !line.is_empty() && !line.starts_with('#') {
-            let (key, value) = line
-                .split_once(" = ")
-                .unwrap_or_else(|| panic!("line {}: {line}", number + 1));
+            let (key, value) =
+                line.split_once(" = ").unwrap_or_else(|| panic!("line {}: {line}", number + 1));
             tables.last_mut().expect("a table first").insert(key, value);
         }
     }
@@ -40,15 +39,8 @@ pub fn read() -> Vec<Program> {
 }
 
 fn program(table: &BTreeMap<&str, &str>) -> Program {
-    let need = |key: &str| {
-        *table
-            .get(key)
-            .unwrap_or_else(|| panic!("no {key} in {table:?}"))
-    };
-    let number = |text: &str| {
-        text.parse::<i32>()
-            .unwrap_or_else(|e| panic!("{text}: {e}"))
-    };
+    let need = |key: &str| *table.get(key).unwrap_or_else(|| panic!("no {key} in {table:?}"));
+    let number = |text: &str| text.parse::<i32>().unwrap_or_else(|e| panic!("{text}: {e}"));
     let list = |key: &str| table.get(key).map(|v| strings(v)).unwrap_or_default();
     Program {
         file: string(need("file")),
@@ -71,9 +63,5 @@ fn string(value: &str) -> String {
 
 fn strings(value: &str) -> Vec<String> {
     let inner = value.trim_start_matches('[').trim_end_matches(']');
-    inner
-        .split(',')
-        .map(|v| string(v.trim()))
-        .filter(|v| !v.is_empty())
-        .collect()
+    inner.split(',').map(|v| string(v.trim())).filter(|v| !v.is_empty()).collect()
 }

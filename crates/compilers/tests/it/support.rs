@@ -99,9 +99,7 @@ pub fn lib_dir() -> &'static Path {
         let dir = fresh_dir("standin");
         let ended = run(
             Command::new("gcc")
-                .args([
-                    "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-o",
-                ])
+                .args(["-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-o"])
                 .arg(dir.join("libhomenode_trace.so"))
                 .arg(root().join("tests/standin/standin.c"))
                 .arg("-latomic"),
@@ -126,9 +124,7 @@ pub fn driver(language: &str, compiler: impl AsRef<OsStr>) -> Command {
         other => panic!("no driver for {other}"),
     };
     let mut command = Command::new(program);
-    command
-        .env(variable, compiler)
-        .env("HOMENODE_LIB_DIR", lib_dir());
+    command.env(variable, compiler).env("HOMENODE_LIB_DIR", lib_dir());
     command
 }
 
