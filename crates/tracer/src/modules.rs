@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
 
-use crate::{state, thread};
+use crate::{io, state, thread};
 
 const MAX_MODULES: usize = 512;
 
@@ -68,14 +68,10 @@ pub fn write_new() {
         let _ = writeln!(text, "{index} {:#x} {:#x} {:#x} {path}", m.base, m.low, m.high);
         thread::mark(|| Mark::Module { index: index as u64, base: m.base, low: m.low, high: m.high });
     }
-    // SAFETY: a C string, the directory opened at start, a buffer valid for its length. sbrk(0) only asks.
-    unsafe {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-        let fd = libc::openat(state::dir(), c"modules.txt".as_ptr(), flags, 0o600);
-        if fd >= 0 {
-            libc::write(fd, text.as_ptr().cast(), text.len());
-            libc::close(fd);
-        }
+    let fd = io::open_at(state::dir(), c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND);
+    if fd >= 0 {
+        let _ = io::write_all(fd, text.as_bytes()); // the logs will meet and tell of the same trouble
+        io::close(fd);
     }
 }
 

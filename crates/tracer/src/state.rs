@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::thread::Thread;
-use crate::{modules, thread, tls};
+use crate::{io, modules, thread, tls};
 
 const UNKNOWN: u8 = 0;
 const RECORDING: u8 = 1;
@@ -105,18 +105,14 @@ fn open() -> bool {
         FILTER_LINES.store(n as u32, Ordering::Relaxed);
     }
     let Ok(path) = CString::new(path.as_bytes()) else { return false };
-    // SAFETY: a C string; the descriptors are moved out of the program's way and closed on exec.
-    unsafe {
-        let dir = high(libc::open(path.as_ptr(), libc::O_DIRECTORY | libc::O_RDONLY | libc::O_CLOEXEC));
-        if dir < 0 {
-            thread::complain("cannot open the recording's directory (HOMENODE_TRACE_DIR)");
-            return false;
-        }
-        DIR.store(dir, Ordering::Relaxed);
-        // The launcher made this file with room in it, so that writing to it works on a full disk.
-        let flags = libc::O_RDWR | libc::O_CLOEXEC;
-        STATUS.store(high(libc::openat(dir, c"status".as_ptr(), flags)), Ordering::Relaxed);
+    let dir = high(io::open_at(libc::AT_FDCWD, &path, libc::O_DIRECTORY | libc::O_RDONLY));
+    if dir < 0 {
+        thread::complain("cannot open the recording's directory (HOMENODE_TRACE_DIR)");
+        return false;
     }
+    DIR.store(dir, Ordering::Relaxed);
+    // The launcher made this file with room in it, so that writing to it works on a full disk.
+    STATUS.store(high(io::open_at(dir, c"status", libc::O_RDWR)), Ordering::Relaxed);
     true
 }
 
@@ -131,7 +127,7 @@ pub fn high(fd: i32) -> i32 {
         if up < 0 {
             return fd;
         }
-        libc::close(fd);
+        io::close(fd);
         up
     }
 }
@@ -144,8 +140,7 @@ pub fn switch_off(why: &str) {
     }
     let fd = STATUS.load(Ordering::Relaxed);
     if fd >= 0 {
-        // SAFETY: the buffer is valid for its length.
-        unsafe { libc::pwrite(fd, why.as_ptr().cast(), why.len(), 0) };
+        io::write_first(fd, why.as_bytes());
     }
     thread::complain(why);
 }

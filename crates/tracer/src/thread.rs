@@ -10,7 +10,7 @@ use homenode_log::{Mark, VERSION};
 
 use crate::bypass::{self, Bypass};
 use crate::tls::{EMPTY_FILTER, EPOCHS, LINE_BITS, Tls, WRITTEN, key, tls};
-use crate::{process, state};
+use crate::{io, memory, process, state};
 
 /// The team membership that barriers belong to.
 #[derive(Clone, Copy, Default)]
@@ -61,8 +61,7 @@ pub struct Thread {
 #[cold]
 pub fn complain(text: &str) {
     let line = format!("homenode: recorder: {text}\n");
-    // SAFETY: the buffer is valid for its length.
-    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+    io::write(2, line.as_bytes());
 }
 
 /// The slow path of an access; the clock has been advanced.
@@ -206,26 +205,11 @@ impl Tls {
     }
 }
 
-fn pages(bytes: usize) -> *mut u64 {
-    // SAFETY: a fresh private mapping.
-    let p = unsafe {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        libc::mmap(
-            null_mut(),
-            bytes,
-            prot,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if p == libc::MAP_FAILED { null_mut() } else { p.cast() }
-}
-
 impl Thread {
     fn start(id: u64) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
-        let (filter, buffer) = (pages(lines * 8), pages(MAX_CHUNK_WORDS * 8));
+        let (filter, buffer): (*mut u64, *mut u64) =
+            (memory::map(lines * 8).cast(), memory::map(MAX_CHUNK_WORDS * 8).cast());
         if filter.is_null() || buffer.is_null() {
             state::switch_off("stopped: no memory for another thread's buffer");
             return None;
@@ -459,7 +443,7 @@ impl Thread {
         }
         let (fd, framer) = (self.fd, &mut self.framer);
         let wrote =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| write_all(fd, framer.frame(words))));
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| io::write_all(fd, framer.frame(words))));
         match wrote {
             Ok(Ok(())) => {}
             Ok(Err(e)) => {
@@ -542,30 +526,11 @@ fn open_log(index: u32) -> i32 {
         return i32::MAX;
     }
     let Ok(name) = CString::new(format!("threads/{index:05}.hnlog")) else { return -1 };
-    // SAFETY: a C string, and the directory opened at start.
-    let fd = unsafe {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-        state::high(libc::openat(state::dir(), name.as_ptr(), flags, 0o600))
-    };
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
+    let fd = state::high(io::open_at(state::dir(), &name, flags));
     let header = Header { version: VERSION, filter_lines: state::filter_lines(), line_shift: LINE_SHIFT };
-    if fd < 0 || write_all(fd, &header.bytes()).is_err() {
+    if fd < 0 || io::write_all(fd, &header.bytes()).is_err() {
         return -1;
     }
     fd
-}
-
-fn write_all(fd: i32, mut bytes: &[u8]) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        // SAFETY: the buffer is valid for its length.
-        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-        if n < 0 {
-            let e = std::io::Error::last_os_error();
-            if e.kind() == std::io::ErrorKind::Interrupted {
-                continue;
-            }
-            return Err(e);
-        }
-        bytes = &bytes[n as usize..];
-    }
-    Ok(())
 }

@@ -1,7 +1,8 @@
 //! Every program of the corpus, built plainly and through the drivers, must write the same and end the same.
 
 use crate::manifest::{self, Program};
-use crate::support::{Ended, compiler, driver, exists, fresh_dir, root, run};
+use crate::support::{Ended, compiler, driver, exists, fresh_dir, is_recorder, recorder_dir, root, run};
+use homenode_log::file::LogReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -54,8 +55,15 @@ fn check(program: &Program, family: &str, dir: &Path) -> Result<(), String> {
     let base = dir.join(format!("{stem}-{family}"));
     let compiler = compiler(family, &program.language);
     let plain = Builder { program, base: base.join("plain"), command: &|| Command::new(compiler) };
-    let driven =
-        Builder { program, base: base.join("driven"), command: &|| driver(&program.language, compiler) };
+    let driven = Builder {
+        program,
+        base: base.join("driven"),
+        command: &|| {
+            let mut driver = driver(&program.language, compiler);
+            driver.env("HOMENODE_LIB_DIR", recorder_dir());
+            driver
+        },
+    };
     // GCC: objects, then one link for each OpenMP library. clang: one command, which the driver splits.
     let mut variants = vec![Variant::OneCommand];
     if family == "gcc" {
@@ -65,17 +73,49 @@ fn check(program: &Program, family: &str, dir: &Path) -> Result<(), String> {
         }
     }
     for variant in variants {
-        let expected = plain.build_and_run(variant).map_err(|e| format!("plain, {variant:?}: {e}"))?;
+        let expected = plain.build_and_run(variant, None).map_err(|e| format!("plain, {variant:?}: {e}"))?;
         let ends = expected.code.ok_or(expected.signal.unwrap_or(0));
         if ends != program.ends {
             return Err(format!("plain, {variant:?}: ends with {ends:?}, not {:?}", program.ends));
         }
-        let got = driven.build_and_run(variant).map_err(|e| format!("{variant:?}: {e}"))?;
+        let got = driven.build_and_run(variant, None).map_err(|e| format!("{variant:?}: {e}"))?;
         if (got.code, got.signal, &got.stdout) != (expected.code, expected.signal, &expected.stdout) {
             return Err(format!("{variant:?}:\n expected {expected:?}\n got      {got:?}"));
         }
+        if is_recorder() {
+            let recording = base.join(format!("{variant:?}.rec"));
+            std::fs::create_dir_all(recording.join("threads")).unwrap();
+            std::fs::write(recording.join("status"), [b'\n'; 4096]).unwrap();
+            let got = driven.build_and_run(variant, Some(&recording))?;
+            if (got.code, got.signal, &got.stdout) != (expected.code, expected.signal, &expected.stdout) {
+                return Err(format!("{variant:?}, recorded:\n expected {expected:?}\n got      {got:?}"));
+            }
+            check_logs(&recording, program.ends.is_ok())
+                .map_err(|e| format!("{variant:?}: recording: {e}"))?;
+        }
     }
     Ok(())
+}
+
+/// Every log must be readable and free of contradictions, and whole unless a signal killed the program.
+fn check_logs(recording: &Path, whole: bool) -> Result<(), String> {
+    let mut records = 0;
+    for entry in std::fs::read_dir(recording.join("threads")).map_err(|e| e.to_string())? {
+        let path = entry.map_err(|e| e.to_string())?.path();
+        let mut log = LogReader::open(&path).map_err(|e| e.to_string())?;
+        let (report, damage) = homenode_log::check::check(&mut log);
+        records += report.records;
+        if let Some(damage) = damage {
+            return Err(damage.to_string());
+        }
+        if !report.problems.is_empty() {
+            return Err(format!("{}: {}", path.display(), report.problems.join("; ")));
+        }
+        if whole && !report.complete {
+            return Err(format!("{}: has no end", path.display()));
+        }
+    }
+    if whole && records == 0 { Err("nothing was recorded".into()) } else { Ok(()) }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +142,7 @@ impl Builder<'_> {
         command
     }
 
-    fn build_and_run(&self, variant: Variant) -> Result<Ended, String> {
+    fn build_and_run(&self, variant: Variant, recording: Option<&Path>) -> Result<Ended, String> {
         std::fs::create_dir_all(&self.base).unwrap();
         let program = self.program;
         let source = root().join("tests/programs").join(&program.file);
@@ -136,12 +176,17 @@ impl Builder<'_> {
                 }
             }
         }
-        built(link.args(&program.libs))?;
+        if recording.is_none() {
+            built(link.args(&program.libs))?;
+        }
         let mut child = Command::new(&exe);
         // A program that aborts may leave a core file: not in the source tree.
         child.args(argument).current_dir(&self.base);
         // Spinning threads would fight for the few cores of a test machine.
         child.env("OMP_WAIT_POLICY", "passive").env("OMP_DYNAMIC", "false");
+        if let Some(recording) = recording {
+            child.env("HOMENODE_TRACE_DIR", recording);
+        }
         if program.threads > 0 {
             child.env("OMP_NUM_THREADS", program.threads.to_string());
         }

@@ -139,3 +139,21 @@ pub fn compiler(family: &str, language: &str) -> &'static str {
         other => panic!("no compiler for {other:?}"),
     }
 }
+
+/// The folder of the real recorder, if this profile's build made it; the stand-in's otherwise.
+pub fn recorder_dir() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let here = std::env::current_exe().unwrap();
+        let profile = here.parent().and_then(Path::parent).unwrap().to_owned();
+        if std::env::var_os("HOMENODE_LIB_DIR").is_some() || !profile.join("libhomenode_trace.so").exists() {
+            return lib_dir().to_owned();
+        }
+        profile
+    })
+}
+
+/// Whether [`recorder_dir`] has the real recorder.
+pub fn is_recorder() -> bool {
+    recorder_dir() != lib_dir() || !is_standin()
+}
