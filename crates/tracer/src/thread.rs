@@ -151,6 +151,9 @@ pub fn start() {
         (*tls()).id
     };
     let made = std::panic::catch_unwind(|| Thread::start(id)).unwrap_or(None);
+    // These may call the program's own malloc, which must not be recorded before the thread's start.
+    let (stack_low, stack_high) = process::stack();
+    process::at_thread_exit();
     // SAFETY: as above; the recorder lives for ever.
     unsafe {
         let tls = tls();
@@ -162,9 +165,7 @@ pub fn start() {
                 (*tls).mask = (*thread).lines as u64 - 1;
                 (*tls).thread = thread;
                 (*tls).filter = (*thread).filter;
-                process::at_thread_exit();
-                let (low, high) = process::stack();
-                (*thread).mark(&Mark::ThreadStart { id, stack_low: low, stack_high: high });
+                (*thread).mark(&Mark::ThreadStart { id, stack_low, stack_high });
             }
             None => (*tls).closed = true,
         }
