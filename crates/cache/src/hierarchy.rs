@@ -210,7 +210,8 @@ impl<W: Sharers> Hierarchy<W> {
             let others = old.others(agent);
             let common = &self.common[agent.index() * self.agents..][..self.agents];
             let owner = old.sole();
-            exclusive = write || others.is_empty();
+            // A line that nobody has written yet stays without the hint, so that its first store reaches the directory.
+            exclusive = write || (others.is_empty() && old.written());
             if write {
                 let (mut supply, mut reach) = (found, 0);
                 let mut left = others;

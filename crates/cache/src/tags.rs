@@ -23,7 +23,7 @@ impl Way {
     const VALID: u64 = 1;
     /// Differs from memory.
     pub const DIRTY: u64 = 2;
-    /// Hint: no other agent knows the line, so a store needs nobody's permission.
+    /// Hint: no other agent knows the line and the directory knows that it has been written: a store needs nobody.
     pub const EXCLUSIVE: u64 = 4;
     const STATE: u32 = 3;
 
@@ -45,7 +45,7 @@ impl Way {
     pub const fn dirty(self) -> bool {
         self.0 & Self::DIRTY != 0
     }
-    /// Whether a store needs nobody's permission.
+    /// Whether a store needs nobody's permission, see [`Way::EXCLUSIVE`].
     #[inline]
     pub const fn exclusive(self) -> bool {
         self.0 & Self::EXCLUSIVE != 0
