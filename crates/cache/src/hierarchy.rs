@@ -69,7 +69,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    const FRONT: Self = Self { level: 0, miss: None, write_backs: 0 };
+    /// A hit in the first level.
+    pub const FRONT: Self = Self { level: 0, miss: None, write_backs: 0 };
 }
 
 /// Caches and directory of a machine's CPUs in use, all empty at first. `W` bounds the agents: `u64` 63, `u128` 127.

@@ -1,3 +1,4 @@
 //! Deterministic simulator.
 
+pub mod caches;
 pub mod stream;
