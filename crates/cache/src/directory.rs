@@ -160,17 +160,18 @@ impl<W: Sharers> Directory<W> {
         if !self.chunks.get(at as usize).is_some_and(Option::is_some) {
             self.grow(line)?;
         }
+        let max_chunks = self.max_chunks;
         match &mut self.chunks[at as usize] {
             Some(chunk) => Ok(&mut chunk[line.0 as usize % CHUNK]),
-            None => Err(Full { line, max_chunks: self.max_chunks }),
+            None => Err(Full { line, max_chunks }),
         }
     }
 
     #[cold]
     fn grow(&mut self, line: Line) -> Result<(), Full> {
         let at = line.0 >> CHUNK_SHIFT;
-        if self.used >= self.max_chunks || at >= u64::from(self.max_chunks) * SPREAD {
-            return Err(Full { line, max_chunks: self.max_chunks });
+        if self.used >= self.max_chunks || line >= self.end() {
+            return Err(self.full(line));
         }
         let at = at as usize;
         if self.chunks.len() <= at {
@@ -179,6 +180,17 @@ impl<W: Sharers> Directory<W> {
         self.chunks[at] = Some(vec![W::default(); CHUNK].into_boxed_slice());
         self.used += 1;
         Ok(())
+    }
+
+    /// Lines from this one on are refused.
+    pub const fn end(&self) -> Line {
+        Line(self.max_chunks as u64 * SPREAD << CHUNK_SHIFT)
+    }
+
+    /// The refusal of `line`.
+    #[cold]
+    pub const fn full(&self, line: Line) -> Full {
+        Full { line, max_chunks: self.max_chunks }
     }
 
     /// Chunks in use.

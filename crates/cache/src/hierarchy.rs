@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 
 use crate::directory::{Directory, Full, Sharers};
 use crate::shape::{MAX_LEVELS, Shape};
-use crate::tags::{Found, Tags, Way};
+use crate::tags::{Found, Held, Tags, Way};
 use crate::{Agent, Line};
 
 /// Why an access needs main memory or its directory.
@@ -89,6 +89,8 @@ pub struct Hierarchy<W> {
     domain: Vec<W>,
     directory: Directory<W>,
     write_backs: Vec<Line>,
+    /// Lines from this one on fit neither the tags nor the directory.
+    end: Line,
 }
 
 /// The shape has more agents than fit a directory entry.
@@ -140,15 +142,18 @@ impl<W: Sharers> Hierarchy<W> {
             }
             domain.push(near);
         }
+        let tags: Vec<Tags> = tags.collect();
+        let directory = Directory::new(max_chunks);
         Ok(Self {
-            tags: tags.collect(),
+            end: tags.iter().map(Tags::end).fold(directory.end(), Line::min),
+            tags,
             path: shape.path.clone(),
             levels,
             private,
             agents: shape.agents() as usize,
             common,
             domain,
-            directory: Directory::new(max_chunks),
+            directory,
             write_backs: Vec::with_capacity(4 * MAX_LEVELS),
         })
     }
@@ -162,6 +167,9 @@ impl<W: Sharers> Hierarchy<W> {
     /// When `agent` is not one of the shape's.
     #[inline]
     pub fn access(&mut self, agent: Agent, line: Line, write: bool) -> Result<Outcome, Full> {
+        if line >= self.end {
+            return Err(self.directory.full(line));
+        }
         let first = self.path[agent.index() * self.levels] as usize;
         if let Some(way) = self.tags[first].front(line) {
             if !write {
@@ -194,7 +202,7 @@ impl<W: Sharers> Hierarchy<W> {
                     found = level;
                     break;
                 }
-                Found::Miss(victim) => victims[level] = victim.filter(|v| v.dirty()),
+                Found::Miss(victim) => victims[level] = victim.filter(|v| v.way.dirty()),
             }
         }
 
@@ -298,16 +306,16 @@ impl<W: Sharers> Hierarchy<W> {
     pub fn check(&self) -> Result<(), (&'static str, Line)> {
         for agent in (0..self.agents as u32).map(Agent) {
             for (level, cache) in self.path[agent.index() * self.levels..][..self.levels].iter().enumerate() {
-                for way in self.tags[*cache as usize].iter() {
-                    let known = self.directory.get(way.line());
+                for held in self.tags[*cache as usize].iter() {
+                    let known = self.directory.get(held.line);
                     if level < self.private && !known.has(agent) {
-                        return Err(("a private cache has a line that its agent does not know", way.line()));
+                        return Err(("a private cache has a line that its agent does not know", held.line));
                     }
-                    if level < self.private && way.exclusive() && known.sole() != Some(agent) {
-                        return Err(("an exclusive line is known to several agents", way.line()));
+                    if level < self.private && held.way.exclusive() && known.sole() != Some(agent) {
+                        return Err(("an exclusive line is known to several agents", held.line));
                     }
                     if level >= self.private && known.is_empty() {
-                        return Err(("a shared cache has a line that nobody knows", way.line()));
+                        return Err(("a shared cache has a line that nobody knows", held.line));
                     }
                 }
             }
@@ -317,23 +325,23 @@ impl<W: Sharers> Hierarchy<W> {
 }
 
 /// Writes a dirty victim to `level` of `path` and what that pushes out to the levels behind it.
-fn spill(tags: &mut [Tags], path: &[u32], private: usize, level: usize, victim: Way, out: &mut Vec<Line>) {
+fn spill(tags: &mut [Tags], path: &[u32], private: usize, level: usize, victim: Held, out: &mut Vec<Line>) {
     let mut victim = victim;
     for (level, cache) in path.iter().enumerate().skip(level) {
         let cache = &mut tags[*cache as usize];
-        let hint = if level < private && victim.exclusive() { Way::EXCLUSIVE } else { 0 };
-        if let Some(way) = cache.peek_mut(victim.line()) {
+        let hint = if level < private && victim.way.exclusive() { Way::EXCLUSIVE } else { 0 };
+        if let Some(way) = cache.peek_mut(victim.line) {
             way.set(Way::DIRTY | hint);
             return;
         }
-        let Found::Miss(next) = cache.touch_or_insert(victim.line()) else { return };
-        if let Some(way) = cache.front(victim.line()) {
+        let Found::Miss(next) = cache.touch_or_insert(victim.line) else { return };
+        if let Some(way) = cache.front(victim.line) {
             way.set(Way::DIRTY | hint);
         }
         match next {
-            Some(next) if next.dirty() => victim = next,
+            Some(next) if next.way.dirty() => victim = next,
             _ => return,
         }
     }
-    out.push(victim.line());
+    out.push(victim.line);
 }
