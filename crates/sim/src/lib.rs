@@ -1,5 +1,8 @@
-//! Deterministic simulator: one trace, many machines, many placements. See [`stream`] for what flows between stages.
+//! Deterministic simulator: one trace, many machines, many placements. See [`stream`] for what flows between stages
+//! and [`run`] for all of them together.
 
+pub mod caches;
 pub mod memory;
 pub mod order;
+pub mod run;
 pub mod stream;

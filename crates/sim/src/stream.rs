@@ -121,7 +121,8 @@ pub enum Cause {
     Upgrade = 3,
     /// A dirty line goes back to memory: bandwidth, no waiting.
     WriteBack = 4,
-    /// The machine does not cache it (remote memory where `remote_cacheable` is false): every access counts.
+    /// A hit in the modelled caches of a machine that does not cache remote memory (`remote_cacheable` is false): costs
+    /// an access when the page is remote and nothing when it is local. On such machines every access is an item.
     Uncached = 5,
 }
 

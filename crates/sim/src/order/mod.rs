@@ -151,7 +151,9 @@ impl<S: Source> Order<S> {
                     None => break,
                 }
             }
-            heads.push((rank(&first), first, source));
+            if !first.is_empty() {
+                heads.push((rank(&first), first, source));
+            }
         }
         heads.sort_by_key(|(rank, _, _)| *rank);
         let threads: Vec<_> = heads
@@ -227,6 +229,17 @@ impl<S: Source> Order<S> {
             left = left.saturating_sub(self.run(t, limit, left, sink)?.max(1));
         }
         Ok(true)
+    }
+
+    /// Ends every thread here and now, because its log cannot be read further: the others must not wait for it.
+    pub fn end<K: Sink>(&mut self, sink: &mut K) {
+        for t in 0..self.threads.len() {
+            let thread = &mut self.threads[t];
+            if !std::mem::replace(&mut thread.ended, true) {
+                let tick = thread.next.map_or(Ticks::ZERO, |r| r.tick);
+                sink.sync(ThreadId(t as u32), tick, Sync::End);
+            }
+        }
     }
 
     /// The thread that goes first, and the key that another one has next: it may run as long as it is before that.

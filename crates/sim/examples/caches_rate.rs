@@ -1,0 +1,141 @@
+//! How many accesses a second stage 2 takes on one core: `cargo run --release -p homenode-sim --example caches_rate`.
+//!
+//! Each row is a machine and an access pattern of a few threads; accesses are made in advance, so that the rate is the
+//! caches' own. The best of five rounds counts.
+
+use std::time::Instant;
+
+use homenode_model::{
+    Bytes, Cache, CacheScope, Core, CpuId, LineNo, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps,
+    ThreadId, Ticks, Topology, Writes,
+};
+use homenode_sim::caches::Caches;
+use homenode_sim::stream::{Cause, MemChunk};
+
+const ACCESSES: usize = 8 << 20;
+
+fn machine(name: &str, caches: Vec<Cache>) -> Topology {
+    let node = Node { memory: Bytes::gib(64), bandwidth: MbPerS(0), port: MbPerS(0) };
+    Topology {
+        name: name.into(),
+        nodes: vec![node; 2],
+        cpus: (0..8).map(|c| NodeId(c / 4)).collect(),
+        latency: Matrix::from_fn(2, |a, b| Ns(if a == b { 100 } else { 200 })),
+        link: Matrix::from_fn(2, |_, _| MbPerS(0)),
+        caches,
+        page_sizes: vec![Bytes(4096)],
+        core: Core { access: Ps(1000), outstanding: 4 },
+        migration: MigrationCost { fixed: Ns(0), per_kib: Ns(0), shootdown: Ns(0), serialised: false },
+        remote_cacheable: true,
+    }
+}
+
+fn cache(level: u8, size: Bytes, ways: u32, scope: CacheScope) -> Cache {
+    Cache { level, size, line: Bytes(64), ways, scope, writes: Writes::Back, hit: Ns(10) }
+}
+
+/// A fixed generator (xorshift), so that runs compare.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// line << 9 | thread << 1 | write
+fn pack(thread: u64, line: u64, write: bool) -> u64 {
+    line << 9 | thread << 1 | u64::from(write)
+}
+
+/// Threads take turns; `f(rng, thread, count of the thread's accesses)` says what each does.
+fn pattern(threads: u64, mut f: impl FnMut(&mut Rng, u64, u64) -> (u64, bool)) -> Vec<u64> {
+    let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
+    let one = |i: u64| {
+        let (line, write) = f(&mut rng, i % threads, i / threads);
+        pack(i % threads, line, write)
+    };
+    (0..ACCESSES as u64).map(one).collect()
+}
+
+fn main() {
+    use CacheScope::{Cpu, Node};
+    let mib = |n: u64| (n << 20) / 64;
+    let machines = [
+        machine("one level, 8 MiB 2-way", vec![cache(2, Bytes::mib(8), 2, Cpu)]),
+        machine(
+            "1 MiB 16-way + 32 MiB 16-way",
+            vec![cache(2, Bytes::mib(1), 16, Cpu), cache(3, Bytes::mib(32), 16, Node)],
+        ),
+        machine(
+            "48 KiB 12 + 2 MiB 16 + 40 MiB 20-way",
+            vec![
+                cache(1, Bytes::kib(48), 12, Cpu),
+                cache(2, Bytes::mib(2), 16, Cpu),
+                cache(3, Bytes::mib(40), 20, Node),
+            ],
+        ),
+    ];
+    let hits = |rng: &mut Rng, t: u64, n: u64| (mib(t) + (n / 4 + rng.below(32)) % 500, n.is_multiple_of(5));
+    // Each thread sweeps its part of 500 MB: two loads, and a store to a second array.
+    let stream = |_: &mut Rng, t: u64, n: u64| {
+        let (part, round) = (mib(500) / 4, n / 3 % (mib(500) / 12));
+        (t * part + if n % 3 == 2 { part * 2 / 3 + round } else { round * 2 + n % 3 }, n % 3 == 2)
+    };
+    let random = |rng: &mut Rng, _: u64, _: u64| (rng.below(mib(500)), rng.below(10) == 0);
+    // What passes a filter of 256 KiB: sweeps over 25 MB a thread, reuse out of the private cache, 5 % shared.
+    let mix = |rng: &mut Rng, t: u64, n: u64| match rng.below(100) {
+        0..55 => (t * mib(25) + (n / 2) % mib(25), n.is_multiple_of(4)),
+        55..95 => (mib(200) + t * mib(2) + rng.below(mib(1) / 2), rng.below(4) == 0),
+        _ => (mib(300) + rng.below(mib(4)), rng.below(20) == 0),
+    };
+    let patterns = [
+        ("hits, 4 threads", 4, pattern(4, hits)),
+        ("sweep 500 MB, 4 threads", 4, pattern(4, stream)),
+        ("random 500 MB, 1 thread", 1, pattern(1, random)),
+        ("mix after a filter, 4 threads", 4, pattern(4, mix)),
+    ];
+    println!("{:<38} {:<30} {:>8} {:>7} {:>7}", "caches", "pattern", "M acc/s", "items %", "coher %");
+    for m in &machines {
+        for (what, threads, accesses) in &patterns {
+            // Threads alternate between the nodes.
+            let cpus: Vec<CpuId> = (0..*threads).map(|t| CpuId(t % 2 * 4 + t / 2)).collect();
+            let mut caches = match Caches::new(m, &cpus) {
+                Ok(caches) => caches,
+                Err(e) => return eprintln!("{e}"),
+            };
+            let mut out = MemChunk::default();
+            let (mut best, mut tick, mut items) = (u128::MAX, 0, 0);
+            for _ in 0..5 {
+                let start = Instant::now();
+                items = 0;
+                for piece in accesses.chunks(1 << 14) {
+                    for a in piece {
+                        tick += 1;
+                        let thread = ThreadId((a >> 1) as u32 & 0xff);
+                        if let Err(e) =
+                            caches.access(thread, Ticks(tick), LineNo(a >> 9), a & 1 == 1, &mut out)
+                        {
+                            return eprintln!("{e}");
+                        }
+                    }
+                    items += out.items;
+                    out.items = 0;
+                    out.threads.iter_mut().for_each(Vec::clear);
+                }
+                best = best.min(start.elapsed().as_nanos());
+            }
+            let coherence: u64 = caches.counts().map(|c| c.causes[Cause::Coherence as usize]).sum();
+            println!(
+                "{:<38} {what:<30} {:>8} {:>7} {:>7}",
+                m.name,
+                ACCESSES as u128 * 1000 / best,
+                items * 100 / ACCESSES as u64,
+                coherence * 20 / ACCESSES as u64
+            );
+        }
+    }
+}

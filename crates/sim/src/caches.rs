@@ -1,0 +1,256 @@
+//! Stage 2: what of the program's accesses leaves the caches of a machine.
+//!
+//! # Problem
+//! Steps in, in canonical order; out, the memory stream: per thread what reaches main memory and why, the time spent in
+//! outer cache levels, and the synchronisation and marks as they came. Computed once a machine, shared by all policies.
+//!
+//! # Approach
+//! [`homenode_cache::Hierarchy`] is the protocol (NINE levels, MESI, a full-map directory without replacement hints; its
+//! module states the rules). Here its outcomes become items:
+//!
+//! | outcome | item of the accessing thread |
+//! |---|---|
+//! | hit in the first level | none |
+//! | hit further out, also in another CPU's cache under a shared one | [`MemWhat::CacheTime`]: sum of `hit` of levels 2 … that one |
+//! | miss | [`MemWhat::Access`] with its cause; no cache time: memory latency is load-to-use |
+//! | store to a line shared beyond the last level | [`MemWhat::Access`] with [`Cause::Upgrade`] |
+//! | dirty line evicted, or fetched by a reader elsewhere | [`MemWhat::Access`] with [`Cause::WriteBack`] after the access |
+//!
+//! Cache time adds up and is pushed before the thread's next item, if it is not zero.
+//!
+//! **Where pages live does not matter here**, to first order: data of a line that is modified elsewhere is counted as an
+//! access to its home (cause coherence), a write-back that a reader forces is charged to the reader, and the order of
+//! events does not follow from latencies.
+//!
+//! **Remote memory that is not cacheable** (`remote_cacheable` false): which pages are remote is not known here, so an
+//! access that hits is emitted, too, as [`Cause::Uncached`]. Stage 3 drops it when the page is local; when it is remote,
+//! `Uncached`, the demand causes and `Upgrade` all cost one access, and `WriteBack` nothing. First-order still: lines of
+//! remote pages take room in the modelled caches, and the cache time before such an item is counted.
+//!
+//! # Properties
+//! * `a_filter_changes_nothing`: for programs whose accesses between synchronisations are free of races at line
+//!   granularity, the recorder's filter in front leaves the whole memory stream as it is when [`filter_fit`] says
+//!   [`FilterFit::Exact`].
+//! * Closed forms: `streaming_over_twice_the_cache_misses_every_line_every_lap`,
+//!   `a_working_set_that_fits_has_only_cold_misses`, `one_coherence_miss_a_line_and_hand_over`.
+
+use core::fmt;
+
+use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError};
+use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
+
+use crate::stream::{Cause, MemChunk, MemItem, MemWhat, Step, What};
+
+mod filter;
+#[cfg(test)]
+mod tests;
+
+pub use filter::{FilterFit, filter_fit};
+
+/// Bound of the directory: 16 GiB of touched lines of 64 B take 2 GiB of host memory, 4 GiB with over 63 CPUs.
+const MAX_CHUNKS: u32 = 1 << 14;
+
+/// Why stage 2 stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CachesError {
+    /// The machine's caches cannot be modelled.
+    Shape(ShapeError),
+    /// More first-level caches in use than the directory can tell apart.
+    TooManyCpus(homenode_cache::hierarchy::TooManyAgents),
+    /// A step of a thread that is bound to no CPU.
+    Unbound {
+        /// The thread.
+        thread: ThreadId,
+        /// Threads that are bound.
+        bound: usize,
+    },
+    /// The program touches more memory than the directory may describe.
+    Full(Full),
+}
+
+impl fmt::Display for CachesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(e) => e.fmt(f),
+            Self::TooManyCpus(e) => e.fmt(f),
+            Self::Unbound { thread, bound } => {
+                write!(f, "{thread} has a step, but only {bound} threads are bound to CPUs")
+            }
+            Self::Full(e) => e.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CachesError {}
+
+/// What a thread's accesses met; the sum of `hits` and of the first four causes is the number of accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Answers by cache level, the first level first.
+    pub hits: [u64; homenode_cache::shape::MAX_LEVELS],
+    /// Memory accesses by [`Cause`], as emitted.
+    pub causes: [u64; 6],
+}
+
+/// 63 CPUs fit a directory entry of 8 bytes, 127 one of 16.
+enum Engine {
+    Narrow(Hierarchy<u64>),
+    Wide(Hierarchy<u128>),
+}
+
+/// A thread: its cache path, and what has happened since its last item.
+struct Bound {
+    agent: Agent,
+    cache_time: Ps,
+    counts: Counts,
+}
+
+/// The caches of a machine with a program's threads on its CPUs.
+pub struct Caches {
+    engine: Engine,
+    threads: Vec<Bound>,
+    /// Time of a hit by level, over one in the first.
+    hit_time: Vec<Ps>,
+    /// log2 of recorder lines in a machine line.
+    shift: u32,
+    /// Emit hits, too.
+    emit_hits: bool,
+}
+
+impl Caches {
+    /// Empty caches of `machine`, thread *i* running on `cpus[i]` from start to end. Several threads may share a CPU.
+    ///
+    /// # Errors
+    /// [`CachesError::Shape`], [`CachesError::TooManyCpus`].
+    pub fn new(machine: &Topology, cpus: &[CpuId]) -> Result<Self, CachesError> {
+        let shape = Shape::new(machine, cpus).map_err(CachesError::Shape)?;
+        let engine = match Hierarchy::new(&shape, MAX_CHUNKS) {
+            Ok(narrow) => Engine::Narrow(narrow),
+            Err(_) => Engine::Wide(Hierarchy::new(&shape, MAX_CHUNKS).map_err(CachesError::TooManyCpus)?),
+        };
+        let mut hit_time = vec![Ps::ZERO];
+        for cache in &machine.caches[1..] {
+            hit_time.push(hit_time[hit_time.len() - 1] + cache.hit.ps());
+        }
+        let bound = |agent: &Agent| Bound { agent: *agent, cache_time: Ps::ZERO, counts: Counts::default() };
+        Ok(Self {
+            engine,
+            threads: shape.agent_of().iter().map(bound).collect(),
+            hit_time,
+            shift: shape.line_shift(),
+            emit_hits: !machine.remote_cacheable,
+        })
+    }
+
+    /// Takes the next step of the canonical order and appends what follows from it to `out`.
+    ///
+    /// # Errors
+    /// [`CachesError::Unbound`], [`CachesError::Full`]; the caches are of no use afterwards.
+    #[inline]
+    pub fn step(&mut self, step: &Step, out: &mut MemChunk) -> Result<(), CachesError> {
+        let what = match step.what {
+            What::Access { line, write } => return self.access(step.thread, step.tick, line, write, out),
+            What::Sync(sync) => MemWhat::Sync(sync),
+            What::Mark(mark) => MemWhat::Mark(mark),
+        };
+        let bound = self.threads.len();
+        let Some(thread) = self.threads.get_mut(step.thread.index()) else {
+            return Err(CachesError::Unbound { thread: step.thread, bound });
+        };
+        thread.emit(step.thread, step.tick, what, out);
+        Ok(())
+    }
+
+    /// As [`Caches::step`] for an access to the recorder's line `line` (64 B).
+    ///
+    /// # Errors
+    /// As [`Caches::step`].
+    #[inline]
+    pub fn access(
+        &mut self,
+        thread: ThreadId,
+        tick: Ticks,
+        line: LineNo,
+        write: bool,
+        out: &mut MemChunk,
+    ) -> Result<(), CachesError> {
+        let bound = self.threads.len();
+        let Some(state) = self.threads.get_mut(thread.index()) else {
+            return Err(CachesError::Unbound { thread, bound });
+        };
+        let line = Line(line.0 >> self.shift);
+        let outcome = match &mut self.engine {
+            Engine::Narrow(h) => h.access(state.agent, line, write),
+            Engine::Wide(h) => h.access(state.agent, line, write),
+        };
+        let outcome = outcome.map_err(CachesError::Full)?;
+        if outcome == Outcome::FRONT && !self.emit_hits {
+            state.counts.hits[0] += 1;
+            return Ok(());
+        }
+        self.emit(thread, tick, line, write, outcome, out);
+        Ok(())
+    }
+
+    fn emit(
+        &mut self,
+        thread: ThreadId,
+        tick: Ticks,
+        line: Line,
+        write: bool,
+        outcome: Outcome,
+        out: &mut MemChunk,
+    ) {
+        let state = &mut self.threads[thread.index()];
+        let cause = match outcome.miss {
+            Some(Miss::Cold) => Some(Cause::Cold),
+            Some(Miss::Capacity) => Some(Cause::Capacity),
+            Some(Miss::Coherence) => Some(Cause::Coherence),
+            Some(Miss::Upgrade) => Some(Cause::Upgrade),
+            None => {
+                state.counts.hits[usize::from(outcome.level)] += 1;
+                state.cache_time += self.hit_time[usize::from(outcome.level)];
+                self.emit_hits.then_some(Cause::Uncached)
+            }
+        };
+        let mut push = |line: Line, write, cause: Cause| {
+            state.counts.causes[cause as usize] += 1;
+            let line = LineNo(line.0 << self.shift);
+            state.emit(thread, tick, MemWhat::Access { line, write, cause }, out);
+        };
+        if let Some(cause) = cause {
+            push(line, write, cause);
+        }
+        if outcome.write_backs > 0 {
+            let lines = match &self.engine {
+                Engine::Narrow(h) => h.write_backs(),
+                Engine::Wide(h) => h.write_backs(),
+            };
+            for line in lines {
+                push(*line, true, Cause::WriteBack);
+            }
+        }
+    }
+
+    /// What each thread's accesses have met so far, by thread.
+    pub fn counts(&self) -> impl ExactSizeIterator<Item = Counts> + '_ {
+        self.threads.iter().map(|t| t.counts)
+    }
+}
+
+impl Bound {
+    fn emit(&mut self, thread: ThreadId, tick: Ticks, what: MemWhat, out: &mut MemChunk) {
+        let at = thread.index();
+        if out.threads.len() <= at {
+            out.threads.resize_with(at + 1, Vec::new);
+        }
+        let items = &mut out.threads[at];
+        if self.cache_time != Ps::ZERO {
+            items.push(MemItem { tick, what: MemWhat::CacheTime(self.cache_time) });
+            self.cache_time = Ps::ZERO;
+            out.items += 1;
+        }
+        items.push(MemItem { tick, what });
+        out.items += 1;
+    }
+}

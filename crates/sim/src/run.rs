@@ -1,0 +1,328 @@
+//! The three stages together: one pass over a recording serves any number of machines and policies.
+//!
+//! The calling thread merges the logs and runs stage 2 once for every set of caches that differs; each chunk of the
+//! memory stream goes to the workers, who run stage 3 for the jobs they own. Every job sees the same chunks in the same
+//! order whoever runs it, so the number of workers never shows in a result.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use homenode_log::LogError;
+use homenode_log::file::LogReader;
+use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
+use homenode_policy::{PolicyContext, SpecError};
+
+use crate::caches::{Caches, CachesError};
+use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
+use crate::order::space::{Object, Space, StaticObject};
+use crate::order::turns::Turns;
+use crate::order::{Order, Sink};
+use crate::stream::{ByteRange, Mark, MemChunk, MemItem, MemWhat, Sync};
+
+/// Steps between two hand-overs to the workers.
+const BUDGET: u64 = 1 << 17;
+/// Chunks that may wait for a worker.
+const BACKLOG: usize = 4;
+
+/// One simulation: a machine, where the threads run, a policy.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The machine.
+    pub machine: Arc<Topology>,
+    /// CPU of each thread.
+    pub binding: Vec<CpuId>,
+    /// Page size.
+    pub page: Bytes,
+    /// Policy and its options, as [`homenode_policy::build`] takes it.
+    pub policy: String,
+    /// The rest.
+    pub options: MemoryOptions,
+}
+
+/// What is known of the recording after it was simulated.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Threads.
+    pub threads: usize,
+    /// Passed accesses.
+    pub accesses: u64,
+    /// Times a thread had to be let go because the recording was cut off.
+    pub cut_off: u64,
+    /// Why the recording could not be read to its end.
+    pub damage: Option<String>,
+    /// Objects by id.
+    pub objects: Vec<Object>,
+    /// Canonical ranges of the objects.
+    pub ranges: Vec<(ByteRange, homenode_model::ObjectId)>,
+    /// Program counter of each region.
+    pub region_pcs: Vec<u64>,
+}
+
+/// Why a simulation failed.
+#[derive(Debug)]
+pub enum RunError {
+    /// A log cannot be read at all.
+    Log(LogError),
+    /// The recording has no thread.
+    Empty,
+    /// A job binds another number of threads than the recording has.
+    Threads {
+        /// In the recording.
+        recorded: usize,
+        /// Bound by the job.
+        bound: usize,
+    },
+    /// A policy's specification is wrong.
+    Policy(SpecError),
+    /// Stage 2.
+    Caches(CachesError),
+    /// Stage 3.
+    Memory(MemoryError),
+    /// The caller asked to stop.
+    Stopped,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(e) => e.fmt(f),
+            Self::Empty => {
+                f.write_str("the recording has no thread: nothing ran, or nothing was instrumented")
+            }
+            Self::Threads { recorded, bound } => {
+                write!(f, "the recording has {recorded} threads, the machine was given {bound}")
+            }
+            Self::Policy(e) => e.fmt(f),
+            Self::Caches(e) => e.fmt(f),
+            Self::Memory(e) => e.fmt(f),
+            Self::Stopped => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// A recording's logs, opened twice: once for the order of locks, once for everything.
+///
+/// # Errors
+/// A log cannot be opened or is not one.
+pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogReader>, RunError> {
+    let mut turns = Turns::default();
+    for path in logs {
+        let log = LogReader::open(path).map_err(RunError::Log)?;
+        // Damage is met again, and told, when the log is read for its accesses.
+        let _ = turns.add(log);
+    }
+    turns.sort();
+    let mut sources = Vec::new();
+    for path in logs {
+        sources.push(LogReader::open(path).map_err(RunError::Log)?);
+    }
+    let order = Order::new(sources, turns, Space::new(statics)).map_err(RunError::Log)?;
+    if order.threads() == 0 { Err(RunError::Empty) } else { Ok(order) }
+}
+
+/// Which threads share which cache: machines and bindings that agree here have the same memory stream.
+fn sharing(machine: &Topology, binding: &[CpuId]) -> Vec<Vec<usize>> {
+    let group = |scope: CacheScope, cpu: CpuId| {
+        let node = machine.node_of(cpu);
+        let within = machine.cpus_of(node).position(|c| c == cpu).unwrap_or(0);
+        match scope {
+            CacheScope::Cpu => (node, within),
+            CacheScope::Group(n) => (node, within / n.max(1) as usize),
+            CacheScope::Node => (node, 0),
+        }
+    };
+    let by_level = machine.caches.iter().map(|cache| {
+        let mut seen = Vec::new();
+        let number = |cpu: &CpuId| {
+            let g = group(cache.scope, *cpu);
+            seen.iter().position(|s| *s == g).unwrap_or_else(|| {
+                seen.push(g);
+                seen.len() - 1
+            })
+        };
+        binding.iter().map(number).collect()
+    });
+    by_level.collect()
+}
+
+/// Stage 2 of one set of caches, filling its next chunk.
+struct Lane {
+    caches: Caches,
+    chunk: MemChunk,
+    failed: Option<CachesError>,
+}
+
+impl Lane {
+    fn push(&mut self, thread: ThreadId, tick: Ticks, what: MemWhat) {
+        if let Some(items) = self.chunk.threads.get_mut(thread.index()) {
+            items.push(MemItem { tick, what });
+            self.chunk.items += 1;
+        }
+    }
+}
+
+struct Lanes(Vec<Lane>);
+
+impl Sink for Lanes {
+    #[inline]
+    fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) {
+        for lane in &mut self.0 {
+            if let Err(e) = lane.caches.access(thread, tick, line, write, &mut lane.chunk) {
+                lane.failed.get_or_insert(e);
+            }
+        }
+    }
+    fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
+        for lane in &mut self.0 {
+            lane.push(thread, tick, MemWhat::Sync(sync));
+        }
+    }
+    fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
+        for lane in &mut self.0 {
+            lane.push(thread, tick, MemWhat::Mark(mark));
+        }
+    }
+}
+
+type Message = (usize, Arc<MemChunk>);
+
+/// A job under way: its number, its lane, its stage 3 or why that failed.
+struct Running {
+    number: usize,
+    lane: usize,
+    memory: Result<Memory, MemoryError>,
+}
+
+impl Running {
+    fn feed(&mut self, lane: usize, chunk: &MemChunk) {
+        if lane == self.lane
+            && let Ok(memory) = &mut self.memory
+            && let Err(e) = memory.feed(chunk)
+        {
+            self.memory = Err(e);
+        }
+    }
+}
+
+/// Runs all jobs over a recording. `progress` is told the accesses read so far and answers whether to go on.
+///
+/// A damaged recording is simulated up to its damage, which [`Trace::damage`] names.
+///
+/// # Errors
+/// The first that makes all jobs pointless; a job of its own that fails has its error in its place.
+pub fn run(
+    mut order: Order<LogReader>,
+    jobs: &[Job],
+    workers: usize,
+    mut progress: impl FnMut(u64) -> bool,
+) -> Result<(Trace, Vec<Result<Outcome, MemoryError>>), RunError> {
+    let threads = order.threads();
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut keys: Vec<(Arc<Topology>, Vec<Vec<usize>>)> = Vec::new();
+    let mut running = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        if job.binding.len() != threads {
+            return Err(RunError::Threads { recorded: threads, bound: job.binding.len() });
+        }
+        let key = (job.machine.clone(), sharing(&job.machine, &job.binding));
+        let lane = keys.iter().position(|k| *k == key).unwrap_or(keys.len());
+        if lane == keys.len() {
+            let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
+            keys.push(key);
+            lanes.push(Lane { caches, chunk: fresh(threads, 0), failed: None });
+        }
+        let context = PolicyContext::of(&job.machine, job.page);
+        let policy = homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?;
+        let memory = Memory::new(&job.machine, &job.binding, job.page, policy, &job.options);
+        running.push(Running { number, lane, memory });
+    }
+    let mut lanes = Lanes(lanes);
+    let mut trace = Trace { threads, ..Trace::default() };
+    let outcomes = thread::scope(|scope| {
+        let mut senders: Vec<SyncSender<Message>> = Vec::new();
+        let mut handles = Vec::new();
+        let mut shares: Vec<Vec<Running>> =
+            (0..workers.clamp(1, jobs.len().max(1))).map(|_| Vec::new()).collect();
+        let n = shares.len();
+        for (i, r) in running.into_iter().enumerate() {
+            shares[i % n].push(r);
+        }
+        for share in shares {
+            let (send, receive) = sync_channel(BACKLOG);
+            senders.push(send);
+            handles.push(scope.spawn(move || work(share, &receive)));
+        }
+        let ended = produce(&mut order, &mut lanes, &senders, &mut trace, &mut progress);
+        drop(senders);
+        let mut outcomes = BTreeMap::new();
+        for handle in handles {
+            match handle.join() {
+                Ok(list) => outcomes.extend(list),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        ended.map(|()| outcomes)
+    })?;
+    trace.accesses = order.accesses();
+    trace.cut_off = order.cut_off();
+    trace.objects = order.space().objects().to_vec();
+    trace.ranges = order.space().object_ranges().to_vec();
+    trace.region_pcs = order.region_pcs().to_vec();
+    Ok((trace, outcomes.into_values().collect()))
+}
+
+fn fresh(threads: usize, like: usize) -> MemChunk {
+    MemChunk { threads: (0..threads).map(|_| Vec::with_capacity(like)).collect(), items: 0, last: false }
+}
+
+fn produce(
+    order: &mut Order<LogReader>,
+    lanes: &mut Lanes,
+    senders: &[SyncSender<Message>],
+    trace: &mut Trace,
+    progress: &mut impl FnMut(u64) -> bool,
+) -> Result<(), RunError> {
+    let mut more = true;
+    while more {
+        more = match order.advance(lanes, BUDGET) {
+            Ok(more) => more,
+            Err(e) => {
+                trace.damage = Some(e.to_string());
+                order.end(lanes);
+                false
+            }
+        };
+        for (i, lane) in lanes.0.iter_mut().enumerate() {
+            if let Some(e) = lane.failed.take() {
+                return Err(RunError::Caches(e));
+            }
+            let next = fresh(lane.chunk.threads.len(), 1024);
+            let mut chunk = std::mem::replace(&mut lane.chunk, next);
+            chunk.last = !more;
+            let chunk = Arc::new(chunk);
+            for sender in senders {
+                // A worker only ends early by a panic, which the join passes on.
+                let _ = sender.send((i, chunk.clone()));
+            }
+        }
+        if !progress(order.accesses()) {
+            return Err(RunError::Stopped);
+        }
+    }
+    Ok(())
+}
+
+fn work(mut share: Vec<Running>, chunks: &Receiver<Message>) -> Vec<(usize, Result<Outcome, MemoryError>)> {
+    while let Ok((lane, chunk)) = chunks.recv() {
+        for running in &mut share {
+            running.feed(lane, &chunk);
+        }
+    }
+    share.into_iter().map(|r| (r.number, r.memory.and_then(Memory::finish))).collect()
+}
