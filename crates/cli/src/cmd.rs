@@ -1,5 +1,6 @@
 //! The commands. One that stands here works.
 
+mod compare;
 mod completions;
 mod man;
 
@@ -21,6 +22,8 @@ pub struct Cli {
 /// What to do. To add one: a variant, an arm in [`Command::run`], and its group in [`crate::help`].
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// All placement schemes in one table
+    Compare(crate::args::compare::CompareArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a directory
@@ -34,6 +37,7 @@ impl Command {
     /// What went wrong; its `code` says how homenode ends.
     pub fn run(self) -> Result<Exit> {
         match self {
+            Self::Compare(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

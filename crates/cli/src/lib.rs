@@ -25,6 +25,7 @@ mod help;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
+pub mod simulate;
 pub mod size;
 pub mod suggest;
 pub mod table;

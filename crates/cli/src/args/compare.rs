@@ -37,6 +37,9 @@ pub struct CompareArgs {
     /// Page size, one that the machine offers [default: the machine's smallest]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub page: Option<Bytes>,
+    /// Outstanding misses of a CPU instead of the machine's; 1: it waits for each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub outstanding: Option<u32>,
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,

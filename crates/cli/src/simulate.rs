@@ -1,0 +1,191 @@
+//! From a recording and machines to simulated schemes, for `compare` and `show`.
+
+pub mod scheme;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use homenode_log::recording::{Recording, Symbols};
+use homenode_machine::Machine;
+use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_sim::caches::{FilterFit, filter_fit};
+use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
+use homenode_sim::order::space::StaticObject;
+use homenode_sim::run::{self, Job, RunError, Trace};
+
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use scheme::{Layout, Scheme, Variant};
+
+/// A recording, opened, with its names.
+pub struct Loaded {
+    /// The recording.
+    pub recording: Recording,
+    /// Names for its addresses.
+    pub symbols: Symbols,
+}
+
+impl Loaded {
+    /// Reads what is needed beside the logs.
+    ///
+    /// # Errors
+    /// The recording's files are damaged.
+    pub fn new(recording: Recording) -> Result<Self> {
+        let symbols = recording.symbols().context(|| "cannot read the recording's names".into())?;
+        Ok(Self { recording, symbols })
+    }
+
+    fn statics(&self) -> Vec<StaticObject> {
+        let object = |s: &homenode_log::recording::Static| StaticObject {
+            module: s.module,
+            address: s.address,
+            bytes: s.bytes,
+            name: s.name.clone(),
+        };
+        self.symbols.statics.iter().map(object).collect()
+    }
+
+    /// The name of an object: the variable, or the place where it is allocated.
+    pub fn object_name(&self, object: &homenode_sim::order::space::Object) -> String {
+        use homenode_sim::order::space::ObjectKind;
+        match &object.kind {
+            ObjectKind::Static { name } => name.clone(),
+            ObjectKind::Site { pc: 0 } => "mmap".into(),
+            ObjectKind::Site { pc } => match self.symbols.places.get(pc) {
+                Some(place) => place.to_string(),
+                None => format!("allocated at {pc:#x}"),
+            },
+        }
+    }
+}
+
+/// Simulates schemes of one recording on machines; results by (machine, scheme) in the order asked for. Where a scheme
+/// cannot run on a machine, the reason stands in its place.
+pub struct Plan {
+    /// Machines.
+    pub machines: Vec<Arc<Topology>>,
+    /// Page size of each machine.
+    pub pages: Vec<Bytes>,
+    /// Schemes.
+    pub schemes: Vec<Scheme>,
+    /// Host threads.
+    pub jobs: usize,
+    /// Outstanding misses instead of the machine's.
+    pub options: MemoryOptions,
+}
+
+/// A scheme's result, or why there is none.
+pub type Cell = std::result::Result<Box<Outcome>, String>;
+
+/// The page size to simulate with.
+///
+/// # Errors
+/// The machine does not offer the one asked for.
+pub fn page_size(machine: &Topology, asked: Option<Bytes>) -> Result<Bytes> {
+    let smallest = machine.page_sizes.first().copied().unwrap_or(Bytes::kib(4));
+    match asked {
+        None => Ok(smallest),
+        Some(p) if machine.page_sizes.contains(&p) => Ok(p),
+        Some(p) => {
+            let sizes: Vec<String> = machine.page_sizes.iter().map(|s| crate::size::show(*s)).collect();
+            Err(CliError::usage(format!("{} has no pages of {}", machine.name, crate::size::show(p)))
+                .hint(format!("it has {}", sizes.join(", "))))
+        }
+    }
+}
+
+/// The machine of a name or file.
+///
+/// # Errors
+/// There is none, or it makes no sense.
+pub fn machine(spec: &str) -> Result<Machine> {
+    homenode_machine::resolve(spec).map_err(|e| CliError::usage(e.to_string()))
+}
+
+/// Whether what a filter let through is exact for a machine, and else why not.
+///
+/// # Errors
+/// The machine cannot be simulated from this recording.
+pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
+    match filter_fit(machine, filter_lines.into(), 64) {
+        FilterFit::Exact => Ok(None),
+        FilterFit::Approximate(why) => Ok(Some(why)),
+        FilterFit::Refused(why) => Err(CliError::usage(format!(
+            "{} cannot be simulated from a recording with a filter of {filter_lines} lines",
+            machine.name
+        ))
+        .tried(why)
+        .hint("record again with a smaller filter, for example 'homenode record --filter 1024'")),
+    }
+}
+
+fn binding(
+    machine: &Topology,
+    layout: Layout,
+    threads: usize,
+) -> std::result::Result<Vec<CpuId>, homenode_machine::Error> {
+    match layout {
+        Layout::Spread => homenode_machine::spread(machine, threads),
+        Layout::Packed => {
+            let node = machine.nodes_with_cpus().into_iter().next().unwrap_or(NodeId(0));
+            homenode_machine::packed(machine, node, threads)
+        }
+    }
+}
+
+impl Plan {
+    /// Runs the schemes of `variant` over one recording.
+    ///
+    /// # Errors
+    /// Nothing can be simulated; a scheme of its own that cannot run has its reason in its cell.
+    pub fn run(
+        &self,
+        loaded: &Loaded,
+        variant: Variant,
+        quiet: bool,
+        interrupt: &Interrupt,
+    ) -> Result<(Trace, BTreeMap<(usize, usize), Cell>)> {
+        let recording = &loaded.recording;
+        let name = recording.path.display();
+        let logs = recording.logs().context(|| format!("cannot read {name}"))?;
+        let failed = |e: RunError| match e {
+            RunError::Stopped => CliError::failed("interrupted").code(Exit::Partial),
+            e => CliError::failed(format!("cannot simulate {name}: {e}")),
+        };
+        let order = run::open(&logs, loaded.statics()).map_err(failed)?;
+        let (mut jobs, mut places, mut cells) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (m, machine) in self.machines.iter().enumerate() {
+            for (s, scheme) in self.schemes.iter().enumerate().filter(|(_, s)| s.variant == variant) {
+                match binding(machine, scheme.layout, order.threads()) {
+                    Err(e) => drop(cells.insert((m, s), Err(e.to_string()))),
+                    Ok(binding) => {
+                        places.push((m, s));
+                        jobs.push(Job {
+                            machine: machine.clone(),
+                            binding,
+                            page: self.pages[m],
+                            policy: scheme.policy.clone(),
+                            options: self.options.clone(),
+                        });
+                    }
+                }
+            }
+        }
+        let mut progress =
+            if quiet { Progress::hidden() } else { Progress::new(format!("simulating {name}"), None) };
+        let mut told = 0;
+        let (trace, outcomes) = run::run(order, &jobs, self.jobs, |accesses| {
+            progress.advance(accesses - told);
+            told = accesses;
+            !interrupt.asked()
+        })
+        .map_err(failed)?;
+        progress.finish();
+        for (place, outcome) in places.into_iter().zip(outcomes) {
+            cells.insert(place, outcome.map(Box::new).map_err(|e: MemoryError| e.to_string()));
+        }
+        Ok((trace, cells))
+    }
+}
