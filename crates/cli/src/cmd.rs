@@ -3,6 +3,7 @@
 mod compare;
 mod completions;
 mod man;
+mod show;
 
 use clap::{Parser, Subcommand};
 
@@ -24,6 +25,8 @@ pub struct Cli {
 pub enum Command {
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
+    /// Objects by the time that a better placement would save
+    Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a directory
@@ -38,6 +41,7 @@ impl Command {
     pub fn run(self) -> Result<Exit> {
         match self {
             Self::Compare(args) => args.run(),
+            Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

@@ -121,6 +121,28 @@ pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
     }
 }
 
+/// A machine and how it is simulated, in a few words.
+pub fn describe(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> String {
+    let n = outstanding.unwrap_or(machine.core.outstanding);
+    let waits = if n == 1 { "blocking".to_owned() } else { format!("{n} outstanding misses") };
+    format!("{} ({} nodes, {} pages, {waits})", machine.name, machine.nodes.len(), crate::size::show(page))
+}
+
+/// What the reader of a result must know about the recording.
+pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(why) = recording.stopped() {
+        out.push(format!("the recording is not whole: {why}"));
+    }
+    if let Some(why) = &trace.damage {
+        out.push(format!("simulated up to the damage: {why}"));
+    }
+    if trace.cut_off > 0 {
+        out.push(format!("the recording was cut off: {} waits had no end", trace.cut_off));
+    }
+    out
+}
+
 fn binding(
     machine: &Topology,
     layout: Layout,

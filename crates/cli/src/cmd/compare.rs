@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_log::recording::Recording;
-use homenode_model::{Bytes, Ps, Topology};
+use homenode_model::{Ps, Topology};
 use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::run::Trace;
 
@@ -61,7 +61,7 @@ impl CompareArgs {
             if cells.is_empty() {
                 facts(&mut table, plan, &loaded.recording, &trace, self.outstanding);
             }
-            notes.extend(warnings(&loaded.recording, &trace));
+            notes.extend(simulate::warnings(&loaded.recording, &trace));
             cells.extend(of_variant);
         }
         rows(&mut table, plan, &cells);
@@ -94,7 +94,7 @@ fn table(several: bool) -> Table {
 
 fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, outstanding: Option<u32>) {
     let names: Vec<String> =
-        plan.machines.iter().zip(&plan.pages).map(|(m, p)| on(m, *p, outstanding)).collect();
+        plan.machines.iter().zip(&plan.pages).map(|(m, p)| simulate::describe(m, *p, outstanding)).collect();
     table.fact("program", Cell::text(command(recording)));
     table.fact(
         "recording",
@@ -105,12 +105,6 @@ fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, o
     table.fact("machine", Cell::text(names.join("; ")));
 }
 
-fn on(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> String {
-    let n = outstanding.unwrap_or(machine.core.outstanding);
-    let waits = if n == 1 { "blocking".to_owned() } else { format!("{n} outstanding misses") };
-    format!("{} ({} nodes, {} pages, {waits})", machine.name, machine.nodes.len(), crate::size::show(page))
-}
-
 /// The recorded command, with the program's name alone.
 fn command(recording: &Recording) -> String {
     let mut words = recording.meta.command.clone();
@@ -118,20 +112,6 @@ fn command(recording: &Recording) -> String {
         *first = Path::new(first.as_str()).file_name().map_or(first.clone(), |n| n.to_string_lossy().into());
     }
     words.join(" ")
-}
-
-fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
-    let mut out = Vec::new();
-    if let Some(why) = recording.stopped() {
-        out.push(format!("the recording is not whole: {why}"));
-    }
-    if let Some(why) = &trace.damage {
-        out.push(format!("simulated up to the damage: {why}"));
-    }
-    if trace.cut_off > 0 {
-        out.push(format!("the recording was cut off: {} waits had no end", trace.cut_off));
-    }
-    out
 }
 
 /// What a scheme's time is: that of the timed iterations where the program tells of them, else of everything.
