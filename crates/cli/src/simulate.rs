@@ -52,11 +52,15 @@ impl Loaded {
         use homenode_sim::order::space::ObjectKind;
         match &object.kind {
             ObjectKind::Static { name } => name.clone(),
-            ObjectKind::Site { pc: 0 } => "mmap".into(),
-            ObjectKind::Site { pc } => match self.symbols.places.get(pc) {
-                Some(place) => place.to_string(),
-                None => format!("allocated at {pc:#x}"),
-            },
+            ObjectKind::Site { pc: 0, .. } => "mmap".into(),
+            ObjectKind::Site { pc, caller } => {
+                let place = |pc: &u64| self.symbols.places.get(pc).map(ToString::to_string);
+                match (place(pc), place(caller)) {
+                    (Some(site), Some(caller)) => format!("{site} < {caller}"),
+                    (Some(site), None) => site,
+                    (None, _) => format!("allocated at {pc:#x}"),
+                }
+            }
         }
     }
 }
