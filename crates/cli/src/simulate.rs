@@ -83,6 +83,9 @@ pub struct Plan {
 /// A scheme's result, or why there is none.
 pub type Cell = std::result::Result<Box<Outcome>, String>;
 
+/// Results by index of the machine and of the scheme.
+pub type Cells = BTreeMap<(usize, usize), Cell>;
+
 /// The page size to simulate with.
 ///
 /// # Errors
@@ -172,7 +175,7 @@ impl Plan {
         variant: Variant,
         quiet: bool,
         interrupt: &Interrupt,
-    ) -> Result<(Trace, BTreeMap<(usize, usize), Cell>)> {
+    ) -> Result<(Trace, Cells)> {
         let recording = &loaded.recording;
         let name = recording.path.display();
         let logs = recording.logs().context(|| format!("cannot read {name}"))?;

@@ -16,7 +16,7 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::simulate::scheme::{self, Scheme, Variant};
-use crate::simulate::{self, Cell as Simulated, Loaded, Plan};
+use crate::simulate::{self, Cells, Loaded, Plan};
 use crate::table::{Cell, Column, Emphasis, Table};
 
 impl CompareArgs {
@@ -119,7 +119,7 @@ fn time(outcome: &Outcome) -> Ps {
     if outcome.marks.len() > 1 { outcome.timed } else { outcome.time }
 }
 
-fn rows(table: &mut Table, plan: &Plan, cells: &BTreeMap<(usize, usize), Simulated>) {
+fn rows(table: &mut Table, plan: &Plan, cells: &Cells) {
     let several = plan.machines.len() > 1;
     for (m, machine) in plan.machines.iter().enumerate() {
         let uma = plan.schemes.iter().position(|s| s.name == "UMA");
@@ -169,7 +169,7 @@ fn measured(outcome: &Outcome, uma: Option<Ps>) -> Vec<Cell> {
     ]
 }
 
-fn explain(table: &mut Table, plan: &Plan, cells: &BTreeMap<(usize, usize), Simulated>) {
+fn explain(table: &mut Table, plan: &Plan, cells: &Cells) {
     let named: Vec<String> = plan
         .schemes
         .iter()
