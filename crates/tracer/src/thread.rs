@@ -181,12 +181,14 @@ pub fn end() {
     unsafe {
         let tls = tls();
         let thread = (*tls).thread;
+        (*tls).forget(); // a signal handler must not find what is being given back
         if !thread.is_null() {
-            Thread::close(thread, 0);
+            let closed = Thread::close(thread, 0);
             state::unregister((*thread).index);
-            (*thread).release();
+            if closed {
+                (*thread).release();
+            }
         }
-        (*tls).forget();
     }
 }
 
@@ -474,11 +476,12 @@ impl Thread {
     }
 
     /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
-    /// this one may still run; whoever comes first does it.
+    /// this one may still run; whoever comes first does it,
+    /// and gets true.
     ///
     /// # Safety
     /// `thread` is registered.
-    pub unsafe fn close(thread: *mut Self, reason: u64) {
+    pub unsafe fn close(thread: *mut Self, reason: u64) -> bool {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
         // append to the buffer behind `n`, which is not read.
         unsafe {
@@ -487,7 +490,7 @@ impl Thread {
             while flushing.swap(true, Ordering::Acquire) {
                 spins += 1;
                 if spins > 100_000 {
-                    return;
+                    return false;
                 }
                 libc::sched_yield();
             }
@@ -510,6 +513,7 @@ impl Thread {
             words[n..n + m].copy_from_slice(&end[..m]);
             (*thread).write_words(&words[..n + m]);
             process::set_errno(errno);
+            true
         }
     }
 }
