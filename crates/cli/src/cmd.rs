@@ -7,6 +7,7 @@ mod machine;
 mod man;
 mod rec;
 mod record;
+mod show;
 
 use clap::{Parser, Subcommand};
 
@@ -36,6 +37,8 @@ pub enum Command {
     Machine(crate::args::machine::MachineArgs),
     /// The papers' programs
     Kernel(crate::args::kernel::KernelArgs),
+    /// Objects by the time that a better placement would save
+    Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a directory
@@ -54,6 +57,7 @@ impl Command {
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),
+            Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

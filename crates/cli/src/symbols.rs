@@ -31,18 +31,29 @@ pub struct Found {
     pub trouble: Vec<String>,
 }
 
-/// Looks up `sites` (return addresses) and `regions` (return addresses or a function's entry) in `modules`.
-pub fn resolve(modules: &[Module], sites: &BTreeSet<u64>, regions: &BTreeSet<u64>) -> Found {
+/// Addresses that want names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Return addresses of allocating calls.
+    pub sites: BTreeSet<u64>,
+    /// Return addresses of the functions with these calls; named where they are the program's own.
+    pub callers: BTreeSet<u64>,
+    /// Of regions: return addresses, or an outlined function's entry.
+    pub regions: BTreeSet<u64>,
+}
+
+/// Looks up addresses in the modules that they belong to, and the static objects of the program's own ones.
+pub fn resolve(modules: &[Module], addresses: &Addresses) -> Found {
     let mut found = Found::default();
     for module in modules {
-        let inside = |pc: &&u64| (module.base + module.low..module.base + module.high).contains(pc);
-        let pcs: BTreeMap<u64, bool> = sites
-            .iter()
-            .filter(inside)
-            .map(|pc| (*pc, true))
-            .chain(regions.iter().filter(inside).map(|pc| (*pc, false)))
-            .collect();
         let own = own(&module.path);
+        let Addresses { sites, callers, regions } = addresses;
+        let callers = callers.iter().filter(|_| own);
+        let returns = sites.iter().chain(callers).map(|pc| (*pc, true));
+        let inside =
+            |pc: &u64| pc.checked_sub(module.base).is_some_and(|at| (module.low..module.high).contains(&at));
+        let pcs: BTreeMap<u64, bool> =
+            returns.chain(regions.iter().map(|pc| (*pc, false))).filter(|(pc, _)| inside(pc)).collect();
         if !module.path.starts_with('/') || (!own && pcs.is_empty()) {
             continue;
         }
@@ -215,7 +226,10 @@ mod tests {
             b.functions.iter().find(|(_, (_, n))| n.contains("this_test_knows_itself")).map(|(a, _)| *a)
         });
         let entry = entry.unwrap().expect("a function of this test");
-        let found = resolve(std::slice::from_ref(&module), &BTreeSet::new(), &BTreeSet::from([entry]));
+        let found = resolve(
+            std::slice::from_ref(&module),
+            &Addresses { regions: BTreeSet::from([entry]), ..Addresses::default() },
+        );
         let place = &found.symbols.places[&entry];
         assert!(place.function.as_ref().unwrap().contains("this_test_knows_itself"), "{place:?}");
     }
@@ -223,10 +237,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_and_harmless() {
         let module = |path: &str| Module { index: 0, base: 0, low: 0, high: 100, path: path.into() };
-        let pcs = BTreeSet::from([50]);
-        let found = resolve(&[module("/nowhere/app"), module("/"), module("/etc/passwd")], &pcs, &pcs);
+        let pcs = Addresses { sites: BTreeSet::from([50]), ..Addresses::default() };
+        let found = resolve(&[module("/nowhere/app"), module("/"), module("/etc/passwd")], &pcs);
         assert_eq!(found.symbols, Symbols::default());
         assert_eq!(found.trouble.len(), 3, "{:?}", found.trouble);
-        assert!(resolve(&[module("linux-vdso.so.1")], &pcs, &pcs).trouble.is_empty());
+        assert!(resolve(&[module("linux-vdso.so.1")], &pcs).trouble.is_empty());
     }
 }

@@ -139,6 +139,9 @@ marks! {
         bytes,
         /// Return address of the allocating call.
         site,
+        /// Return address of the function with that call, so that a program's own allocation function does not make
+        /// one object of everything; 0: unknown.
+        caller,
         /// Global order.
         order
     }

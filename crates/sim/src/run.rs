@@ -21,7 +21,7 @@ use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
 use crate::order::space::{Object, Space, StaticObject};
 use crate::order::turns::Turns;
 use crate::order::{Order, Sink};
-use crate::stream::{ByteRange, Mark, MemChunk, MemItem, MemWhat, Sync};
+use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
 
 /// Steps between two hand-overs to the workers.
 const BUDGET: u64 = 1 << 17;
@@ -159,10 +159,9 @@ struct Lane {
 }
 
 impl Lane {
-    fn push(&mut self, thread: ThreadId, tick: Ticks, what: MemWhat) {
-        if let Some(items) = self.chunk.threads.get_mut(thread.index()) {
-            items.push(MemItem { tick, what });
-            self.chunk.items += 1;
+    fn pass(&mut self, step: &Step) {
+        if let Err(e) = self.caches.step(step, &mut self.chunk) {
+            self.failed.get_or_insert(e);
         }
     }
 }
@@ -180,12 +179,12 @@ impl Sink for Lanes {
     }
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
         for lane in &mut self.0 {
-            lane.push(thread, tick, MemWhat::Sync(sync));
+            lane.pass(&Step { thread, tick, what: What::Sync(sync) });
         }
     }
     fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
         for lane in &mut self.0 {
-            lane.push(thread, tick, MemWhat::Mark(mark));
+            lane.pass(&Step { thread, tick, what: What::Mark(mark) });
         }
     }
 }

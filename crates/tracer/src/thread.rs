@@ -25,7 +25,8 @@ const MAX_DEPTH: usize = 16;
 /// Events that lines of the bypass table may cost a thread; then they go through the filter again.
 const BYPASS_CAP: u64 = 1 << 24;
 
-/// A thread's recorder. Made at the thread's first event, never freed.
+/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
+/// filter stay for ever, because another thread may just look at them.
 pub struct Thread {
     tls: *mut Tls,
     filter: *mut u64,
@@ -38,7 +39,8 @@ pub struct Thread {
     busy: AtomicBool,
     /// Held while the buffer is encoded; taken for good when the log is closed.
     flushing: AtomicBool,
-    framer: Framer,
+    /// Gone when the thread has ended.
+    framer: Option<Framer>,
     fd: i32,
     last_tick: u64,
     last_flush: i64,
@@ -179,11 +181,14 @@ pub fn end() {
     unsafe {
         let tls = tls();
         let thread = (*tls).thread;
+        (*tls).forget(); // a signal handler must not find what is being given back
         if !thread.is_null() {
-            Thread::close(thread, 0);
+            let closed = Thread::close(thread, 0);
             state::unregister((*thread).index);
+            if closed {
+                (*thread).release();
+            }
         }
-        (*tls).forget();
     }
 }
 
@@ -224,7 +229,7 @@ impl Thread {
             used: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
-            framer: Framer::new(),
+            framer: Some(Framer::new()),
             fd: -1,
             last_tick: 0,
             last_flush: process::seconds(),
@@ -251,6 +256,13 @@ impl Thread {
             (*thread).shared = state::several();
         }
         Some(thread)
+    }
+
+    /// Gives back what is large. The log is closed, so nobody else uses it.
+    fn release(&mut self) {
+        self.framer = None;
+        memory::unmap(self.buffer.cast(), MAX_CHUNK_WORDS * 8);
+        io::close(self.fd);
     }
 
     #[inline]
@@ -442,7 +454,7 @@ impl Thread {
         if words.is_empty() || state::count_only() {
             return;
         }
-        let (fd, framer) = (self.fd, &mut self.framer);
+        let (fd, Some(framer)) = (self.fd, &mut self.framer) else { return };
         let wrote =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| io::write_all(fd, framer.frame(words))));
         match wrote {
@@ -464,11 +476,12 @@ impl Thread {
     }
 
     /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
-    /// this one may still run; whoever comes first does it.
+    /// this one may still run; whoever comes first does it,
+    /// and gets true.
     ///
     /// # Safety
     /// `thread` is registered.
-    pub unsafe fn close(thread: *mut Self, reason: u64) {
+    pub unsafe fn close(thread: *mut Self, reason: u64) -> bool {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
         // append to the buffer behind `n`, which is not read.
         unsafe {
@@ -477,14 +490,14 @@ impl Thread {
             while flushing.swap(true, Ordering::Acquire) {
                 spins += 1;
                 if spins > 100_000 {
-                    return;
+                    return false;
                 }
                 libc::sched_yield();
             }
             let errno = process::errno();
             let n = (*thread).used.load(Ordering::Acquire);
             (*thread).write_out(n);
-            let tick = (*thread).framer.tick();
+            let tick = (*thread).framer.as_ref().map_or(0, Framer::tick);
             let clock = (*thread).clock().max(tick);
             let mut words = [0; 3 * MARK_WORDS];
             let mut end = [0; MARK_WORDS];
@@ -500,6 +513,7 @@ impl Thread {
             words[n..n + m].copy_from_slice(&end[..m]);
             (*thread).write_words(&words[..n + m]);
             process::set_errno(errno);
+            true
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_log::recording::Recording;
-use homenode_model::{Bytes, Ps, Topology};
+use homenode_model::{Ps, Topology};
 use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::run::Trace;
 
@@ -16,7 +16,7 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::simulate::scheme::{self, Scheme, Variant};
-use crate::simulate::{self, Cell as Simulated, Loaded, Plan};
+use crate::simulate::{self, Cells, Loaded, Plan};
 use crate::table::{Cell, Column, Emphasis, Table};
 
 impl CompareArgs {
@@ -61,7 +61,7 @@ impl CompareArgs {
             if cells.is_empty() {
                 facts(&mut table, plan, &loaded.recording, &trace, self.outstanding);
             }
-            notes.extend(warnings(&loaded.recording, &trace));
+            notes.extend(simulate::warnings(&loaded.recording, &trace));
             cells.extend(of_variant);
         }
         rows(&mut table, plan, &cells);
@@ -94,7 +94,7 @@ fn table(several: bool) -> Table {
 
 fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, outstanding: Option<u32>) {
     let names: Vec<String> =
-        plan.machines.iter().zip(&plan.pages).map(|(m, p)| on(m, *p, outstanding)).collect();
+        plan.machines.iter().zip(&plan.pages).map(|(m, p)| simulate::describe(m, *p, outstanding)).collect();
     table.fact("program", Cell::text(command(recording)));
     table.fact(
         "recording",
@@ -103,12 +103,6 @@ fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, o
     table.fact("threads", Cell::int(trace.threads as i128));
     table.fact("accesses", Cell::int(trace.accesses));
     table.fact("machine", Cell::text(names.join("; ")));
-}
-
-fn on(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> String {
-    let n = outstanding.unwrap_or(machine.core.outstanding);
-    let waits = if n == 1 { "blocking".to_owned() } else { format!("{n} outstanding misses") };
-    format!("{} ({} nodes, {} pages, {waits})", machine.name, machine.nodes.len(), crate::size::show(page))
 }
 
 /// The recorded command, with the program's name alone.
@@ -120,26 +114,12 @@ fn command(recording: &Recording) -> String {
     words.join(" ")
 }
 
-fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
-    let mut out = Vec::new();
-    if let Some(why) = recording.stopped() {
-        out.push(format!("the recording is not whole: {why}"));
-    }
-    if let Some(why) = &trace.damage {
-        out.push(format!("simulated up to the damage: {why}"));
-    }
-    if trace.cut_off > 0 {
-        out.push(format!("the recording was cut off: {} waits had no end", trace.cut_off));
-    }
-    out
-}
-
 /// What a scheme's time is: that of the timed iterations where the program tells of them, else of everything.
 fn time(outcome: &Outcome) -> Ps {
     if outcome.marks.len() > 1 { outcome.timed } else { outcome.time }
 }
 
-fn rows(table: &mut Table, plan: &Plan, cells: &BTreeMap<(usize, usize), Simulated>) {
+fn rows(table: &mut Table, plan: &Plan, cells: &Cells) {
     let several = plan.machines.len() > 1;
     for (m, machine) in plan.machines.iter().enumerate() {
         let uma = plan.schemes.iter().position(|s| s.name == "UMA");
@@ -189,7 +169,7 @@ fn measured(outcome: &Outcome, uma: Option<Ps>) -> Vec<Cell> {
     ]
 }
 
-fn explain(table: &mut Table, plan: &Plan, cells: &BTreeMap<(usize, usize), Simulated>) {
+fn explain(table: &mut Table, plan: &Plan, cells: &Cells) {
     let named: Vec<String> = plan
         .schemes
         .iter()

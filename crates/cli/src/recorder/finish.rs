@@ -1,6 +1,5 @@
 //! After the run: what the recording holds, names for its addresses, how it ended; and the report on all that.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use homenode_log::recording::{Ended, Recording};
 use homenode_log::{LogError, Mark, What};
 
 use super::{Recorded, shown};
-use crate::symbols;
+use crate::symbols::{self, Addresses};
 
 /// Events that lines shared between threads may cost a thread before its recorder filters them again.
 const BYPASS_CAP: u64 = 1 << 24;
@@ -42,10 +41,8 @@ pub struct Summary {
     pub capped: u64,
     /// Damaged logs, each with what is wrong and where.
     pub damage: Vec<String>,
-    /// Return addresses of allocations.
-    pub sites: BTreeSet<u64>,
-    /// Places of regions.
-    pub region_places: BTreeSet<u64>,
+    /// What wants names.
+    pub addresses: Addresses,
 }
 
 impl Summary {
@@ -95,10 +92,13 @@ impl Summary {
                     totals = Some((accesses, passed, bypassed, dropped));
                 }
                 Mark::ThreadEnd { .. } => ended = true,
-                Mark::Alloc { site, .. } => drop(self.sites.insert(site)),
+                Mark::Alloc { site, caller, .. } => {
+                    self.addresses.sites.insert(site);
+                    self.addresses.callers.insert(caller);
+                }
                 Mark::RegionFork { pc, .. } => {
                     self.regions += 1;
-                    self.region_places.insert(pc);
+                    self.addresses.regions.insert(pc);
                 }
                 Mark::Iteration { .. } => self.iterations += 1,
                 Mark::Bypass { lines: now } => lines = now,
@@ -149,7 +149,7 @@ pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>)
     }
     let summary = Summary::of(recording);
     if summary.threads > 0 {
-        let found = symbols::resolve(&recording.modules(), &summary.sites, &summary.region_places);
+        let found = symbols::resolve(&recording.modules(), &summary.addresses);
         trouble.extend(found.trouble);
         if let Err(e) = recording.save_symbols(&found.symbols) {
             trouble.push(format!("objects and regions have no names in the recording: {e}"));
@@ -200,9 +200,11 @@ pub fn report(recorded: &Recorded, quiet: bool) -> String {
         }
         if summary.shared_lines > 0 {
             line(format_args!(
-                "  ! {} cache lines are written by one thread and used by another between two barriers (false sharing, \
-                 or a race){}",
-                thousands(summary.shared_lines),
+                "  ! {} written by one thread and used by another between two barriers (false sharing, or a race){}",
+                match summary.shared_lines {
+                    1 => "1 cache line is".to_owned(),
+                    lines => format!("{} cache lines are", thousands(lines)),
+                },
                 if summary.capped > 0 {
                     "; so often that later uses were filtered: their counts are too low"
                 } else {

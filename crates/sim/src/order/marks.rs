@@ -109,8 +109,8 @@ impl<S: Source> Order<S> {
                 let now = tick.0.saturating_add(self.threads[t].shift);
                 self.release(t, tick, now, address, sink);
             }
-            LogMark::Alloc { address, bytes, site, .. } => {
-                for (object, range) in self.space.allocate(address, bytes, site) {
+            LogMark::Alloc { address, bytes, site, caller, .. } => {
+                for (object, range) in self.space.allocate(address, bytes, (site, caller)) {
                     sink.mark(thread, tick, Mark::Alloc { object, range });
                 }
             }
