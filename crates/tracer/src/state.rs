@@ -112,6 +112,14 @@ fn open() -> bool {
         thread::complain("cannot open the recording's directory (HOMENODE_TRACE_DIR)");
         return false;
     }
+    // Whoever comes first makes this file. Logs of two processes in one directory would be unreadable.
+    let first = io::open_at(dir, c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL);
+    if first < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
+        thread::complain("another process is in this recording already; this one is not recorded");
+        io::close(dir);
+        return false;
+    }
+    io::close(first);
     DIR.store(dir, Ordering::Relaxed);
     // The launcher made this file with room in it, so that writing to it works on a full disk.
     STATUS.store(high(io::open_at(dir, c"status", libc::O_RDWR)), Ordering::Relaxed);
