@@ -99,7 +99,7 @@ impl CompareArgs {
         let recorded = record(&spec)?;
         if !recorded.status.success() {
             return Err(CliError::failed(format!("{} failed: {}", spec.command(), recorded.status))
-                .tried(recorded.output_tail())
+                .tried(recorded.last_words())
                 .hint("run it by hand first; a program that fails under the recorder alone is a bug of homenode"));
         }
         Ok(recorded.recording)
@@ -108,7 +108,8 @@ impl CompareArgs {
     /// The filter that serves all machines: the recorder's own, or a smaller one where a cache is small.
     fn filter_lines(&self, plan: &Plan) -> u32 {
         let fits = |lines: u32| {
-            let refused = |m: &Arc<Topology>| matches!(filter_fit(m, lines.into(), 64), FilterFit::Refused(_));
+            let refused =
+                |m: &Arc<Topology>| matches!(filter_fit(m, lines.into(), 64), FilterFit::Refused(_));
             !plan.machines.iter().any(refused)
         };
         if plan.machines.iter().any(|m| !m.remote_cacheable) {

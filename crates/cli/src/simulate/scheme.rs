@@ -81,7 +81,13 @@ pub fn of_recording() -> Vec<Scheme> {
         scheme("one-node", "threads spread, data on one node", serial, Spread, "one-node"),
         scheme("round-robin", "pages round robin over the nodes", serial, Spread, "round-robin"),
         scheme("block", "each object in equal blocks over the nodes", serial, Spread, "block"),
-        scheme("next-touch", "migrate on next touch where the program asks for it", serial, Spread, "next-touch"),
+        scheme(
+            "next-touch",
+            "migrate on next touch where the program asks for it",
+            serial,
+            Spread,
+            "next-touch",
+        ),
     ]
 }
 
