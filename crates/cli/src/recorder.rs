@@ -56,6 +56,15 @@ pub struct RecordSpec {
     pub streams: Streams,
 }
 
+impl RecordSpec {
+    /// The program's name and its arguments, for messages.
+    pub fn command(&self) -> String {
+        let name = std::path::Path::new(&self.program).file_name().unwrap_or(&self.program);
+        let words = std::iter::once(name).chain(self.args.iter().map(OsString::as_os_str));
+        words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// A finished recording.
 #[derive(Debug)]
 pub struct Recorded {
@@ -75,6 +84,18 @@ impl Recorded {
     /// The program's status as homenode returns it.
     pub fn exit(&self) -> Exit {
         Exit::of_program(self.status)
+    }
+
+    /// The last line of what the program wrote to [`Streams::File`].
+    pub fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(self.recording.path.join(run::OUTPUT)).unwrap_or_default();
+        text.lines()
+            .rev()
+            .find(|l| !l.trim().is_empty())
+            .unwrap_or("(it wrote nothing)")
+            .chars()
+            .take(300)
+            .collect()
     }
 
     /// Whether the recording covers the program from its start to its end.

@@ -23,7 +23,7 @@ impl ShowArgs {
         let recording = Recording::open(&self.recording).context(|| "cannot show".into())?;
         let approximate = simulate::fit(&machine, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
-        let schemes = scheme::select(&scheme::of_recording(true), std::slice::from_ref(&self.policy))?;
+        let schemes = scheme::select(&scheme::of_recording(), std::slice::from_ref(&self.policy))?;
         let plan = Plan {
             machines: vec![machine.clone()],
             pages: vec![page],
