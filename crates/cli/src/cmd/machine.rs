@@ -90,7 +90,7 @@ fn show(machine: &Machine, output: &OutputArgs) -> Result<Exit> {
     }
     let more = [
         ("latency_ns", matrix(&t.latency, |ns| ns.0.into())),
-        ("link_mb_per_s", matrix(&t.link, |mb| u64::from(mb.0).into())),
+        ("link_mb_per_s", matrix(&t.link, |mb| mb.0.into())),
     ];
     let below: Vec<Table> = latencies(machine).into_iter().collect();
     output.print_with(&table, &below, &more)

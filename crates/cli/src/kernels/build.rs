@@ -216,7 +216,8 @@ impl<'a> Job<'a> {
 
     fn cmake(&self) -> Command {
         let mut cmake = Command::new("cmake");
-        cmake.envs(&self.set);
+        // Messages are searched for what is missing.
+        cmake.envs(&self.set).env("LC_ALL", "C");
         // Of a make that homenode may have been started from.
         for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "DESTDIR", "CMAKE_GENERATOR"] {
             cmake.env_remove(name);

@@ -86,13 +86,7 @@ pub fn run(
     }
     let signals = Signals::watch().context(|| "cannot watch for signals".into())?;
     let start = Instant::now();
-    let mut child = command.spawn().map_err(|e| {
-        CliError::failed(failed()).tried(format!("start {}: {e}", path.display())).code(match e.kind() {
-            // The file is there, so what is missing is what its first line names.
-            io::ErrorKind::NotFound => Exit::CannotRun,
-            _ => Exit::of_start_failure(&e),
-        })
-    })?;
+    let mut child = command.spawn().map_err(|e| cannot_start(spec, path, &e))?;
     let pid = Pid::from_child(&child);
     let (tell, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -112,6 +106,18 @@ pub fn run(
                 return Err(CliError::failed(format!("lost sight of {}", spec.program.display())));
             }
         }
+    }
+}
+
+fn cannot_start(spec: &RecordSpec, path: &Path, e: &io::Error) -> CliError {
+    let error = CliError::failed(format!("cannot run {}", spec.program.display()))
+        .tried(format!("start {}: {e}", path.display()));
+    match e.kind() {
+        // The file is there, so what is missing is what its first line names.
+        io::ErrorKind::NotFound => {
+            error.code(Exit::CannotRun).hint("does its first line (#!) name an interpreter that is there?")
+        }
+        _ => error.code(Exit::of_start_failure(e)),
     }
 }
 
