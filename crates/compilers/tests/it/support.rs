@@ -43,6 +43,8 @@ pub fn run(command: &mut Command, limit: Duration) -> Ended {
 }
 
 pub fn run_with_stdin(command: &mut Command, limit: Duration) -> Ended {
+    // cargo puts its own folders there, and they would win over what a program was linked for.
+    command.env_remove("LD_LIBRARY_PATH");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
