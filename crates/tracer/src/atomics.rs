@@ -168,15 +168,15 @@ mod wide {
 
     fn compare_exchange(p: *mut u128, want: u128, new: u128) -> u128 {
         let (low, high): (u64, u64);
-        // SAFETY: the caller's pointer is valid and 16-byte aligned. rbx is reserved by the compiler, so it is saved
-        // by hand.
+        // SAFETY: the caller's pointer is valid and 16-byte aligned. rbx cannot be named as an operand, so it is
+        // saved by hand; the others are named, for the compiler may give rbx to one that is not.
         unsafe {
             std::arch::asm!(
-                "xchg {new_low}, rbx",
-                "lock cmpxchg16b xmmword ptr [{p}]",
-                "mov rbx, {new_low}",
-                p = in(reg) p,
-                new_low = inout(reg) new as u64 => _,
+                "xchg rsi, rbx",
+                "lock cmpxchg16b xmmword ptr [rdi]",
+                "mov rbx, rsi",
+                in("rdi") p,
+                inout("rsi") new as u64 => _,
                 in("rcx") (new >> 64) as u64,
                 inout("rax") want as u64 => low,
                 inout("rdx") (want >> 64) as u64 => high,
