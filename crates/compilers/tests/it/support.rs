@@ -43,6 +43,8 @@ pub fn run(command: &mut Command, limit: Duration) -> Ended {
 }
 
 pub fn run_with_stdin(command: &mut Command, limit: Duration) -> Ended {
+    // Cargo's, which would bring the real recorder where the stand-in is linked.
+    command.env_remove("LD_LIBRARY_PATH");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
