@@ -123,8 +123,7 @@ pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
             "{} cannot be simulated from a recording with a filter of {filter_lines} lines",
             machine.name
         ))
-        .tried(why)
-        .hint("record again with a smaller filter, for example 'homenode record --filter 1024'")),
+        .hint(why)),
     }
 }
 

@@ -129,7 +129,7 @@ impl CompareArgs {
 
     /// Simulates and prints.
     fn simulate(&self, plan: &Plan, runs: &BTreeMap<Variant, Loaded>, interrupt: &Interrupt) -> Result<Exit> {
-        let mut notes = Vec::new();
+        let (mut notes, mut partial) = (Vec::new(), false);
         let mut cells = BTreeMap::new();
         let mut table = table(plan.machines.len() > 1);
         for (variant, loaded) in runs {
@@ -143,7 +143,9 @@ impl CompareArgs {
             if cells.is_empty() {
                 facts(&mut table, plan, &loaded.recording, &trace, self.outstanding);
             }
-            notes.extend(simulate::warnings(&loaded.recording, &trace));
+            let warnings = simulate::warnings(&loaded.recording, &trace);
+            partial |= !warnings.is_empty();
+            notes.extend(warnings);
             cells.extend(of_variant);
         }
         rows(&mut table, plan, &cells);
@@ -153,7 +155,8 @@ impl CompareArgs {
             table.note(note);
         }
         explain(&mut table, plan, &cells);
-        self.output.print(&table)
+        let exit = self.output.print(&table)?;
+        Ok(if partial && exit == Exit::Done { Exit::Partial } else { exit })
     }
 }
 
@@ -295,6 +298,9 @@ fn explain(table: &mut Table, plan: &Plan, cells: &Cells) {
         .collect();
     for line in named {
         table.note(line);
+    }
+    if plan.schemes.iter().any(|s| s.variant == Variant::Parallel) {
+        table.note("PI is another run of the program: its data has other addresses, so its cache conflicts differ from the rest");
     }
     let timed = cells.values().flatten().any(|o| o.marks.len() > 1);
     table.note(if timed {

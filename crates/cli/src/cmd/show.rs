@@ -44,7 +44,9 @@ impl ShowArgs {
         table.fact("policy", Cell::text(policy.as_str()));
         table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
         notes(&mut table, &loaded, &trace, approximate, objects.len().saturating_sub(self.top));
-        self.output.print(&table)
+        let exit = self.output.print(&table)?;
+        let whole = simulate::warnings(&loaded.recording, &trace).is_empty();
+        Ok(if !whole && exit == Exit::Done { Exit::Partial } else { exit })
     }
 }
 

@@ -232,14 +232,14 @@ fn counts(recording: &Recording, summary: &Summary) -> String {
     };
     let share = summary.recorded as f64 * 100.0 / summary.accesses.max(1) as f64;
     let mut text = format!(
-        "{}, {filter}: {} accesses, {} passed ({share:.2} %), {} regions",
+        "{}, {filter}: {} accesses, {} passed ({share:.2} %), regions run: {}",
         recording.meta.kind,
         thousands(summary.accesses),
         thousands(summary.recorded),
         thousands(summary.regions),
     );
     if summary.iterations > 0 {
-        let _ = write!(text, ", {} iterations", thousands(summary.iterations));
+        let _ = write!(text, ", iterations: {}", thousands(summary.iterations));
     }
     text
 }

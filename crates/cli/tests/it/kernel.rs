@@ -48,7 +48,7 @@ fn a_kernel_is_built_once_run_verified_and_recorded() {
     let (status, out, err) = with_cache(&dir, &words);
     assert_eq!(status, Some(0), "{err}");
     assert!(out.contains("serial initialisation") && out.contains("verification: successful"), "{out}");
-    assert!(err.contains("recorded: r") && err.contains("iterations"), "{err}");
+    assert!(err.contains("recorded: r") && err.contains("iterations: "), "{err}");
     assert_eq!(run(&dir, &["rec", "check", "r"]).0, Some(0));
 }
 

@@ -15,7 +15,8 @@ pub fn fresh(name: &str) -> PathBuf {
 /// homenode, in a folder, without a terminal.
 pub fn homenode(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_homenode"));
-    command.current_dir(dir).stdin(Stdio::null());
+    // Cargo's library path is not what a user has.
+    command.current_dir(dir).stdin(Stdio::null()).env_remove("LD_LIBRARY_PATH");
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if ["OMP_", "GOMP_", "KMP_", "HOMENODE_", "XDG_"].iter().any(|p| name.starts_with(p)) {
