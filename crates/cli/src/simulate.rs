@@ -134,6 +134,22 @@ pub fn describe(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> St
     format!("{} ({} nodes, {} pages, {waits})", machine.name, machine.nodes.len(), crate::size::show(page))
 }
 
+/// What the reader of a result should know of lines that several threads use at once.
+pub fn false_sharing(trace: &Trace) -> Option<String> {
+    let b = trace.bypass;
+    (b.lines > 0).then(|| {
+        let capped = match b.capped {
+            0 => String::new(),
+            n => format!("; {n} threads reached the cap of {}", homenode_log::mark::BYPASS_CAP),
+        };
+        format!(
+            "{} cache lines are written by one thread and used by another between two barriers: {} accesses to them \
+             bypassed the filter{capped}",
+            b.lines, b.accesses
+        )
+    })
+}
+
 /// What the reader of a result must know about the recording.
 pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
     let mut out = Vec::new();

@@ -20,7 +20,7 @@ use crate::caches::{Caches, CachesError};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
 use crate::order::space::{Object, Space, StaticObject};
 use crate::order::turns::Turns;
-use crate::order::{Order, Sink};
+use crate::order::{Bypass, Order, Sink};
 use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
 
 /// Steps between two hand-overs to the workers.
@@ -52,6 +52,8 @@ pub struct Trace {
     pub accesses: u64,
     /// Times a thread had to be let go because the recording was cut off.
     pub cut_off: u64,
+    /// Lines that bypass the recorder's filter.
+    pub bypass: Bypass,
     /// Why the recording could not be read to its end.
     pub damage: Option<String>,
     /// Objects by id.
@@ -270,6 +272,7 @@ pub fn run(
     })?;
     trace.accesses = order.accesses();
     trace.cut_off = order.cut_off();
+    trace.bypass = order.bypass();
     trace.objects = order.space().objects().to_vec();
     trace.ranges = order.space().object_ranges().to_vec();
     trace.region_pcs = order.region_pcs().to_vec();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
 use homenode_log::file::{Framer, Header};
+use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
 use crate::bypass::{self, Bypass};
@@ -21,9 +22,6 @@ struct Task {
 
 /// Nested teams that are told apart; deeper ones share the last place.
 const MAX_DEPTH: usize = 16;
-
-/// Events that lines of the bypass table may cost a thread; then they go through the filter again.
-const BYPASS_CAP: u64 = 1 << 24;
 
 /// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
 /// filter stay for ever, because another thread may just look at them.

@@ -145,6 +145,9 @@ impl CompareArgs {
             }
             let warnings = simulate::warnings(&loaded.recording, &trace);
             partial |= !warnings.is_empty();
+            let run =
+                if runs.len() > 1 { format!("{} initialisation: ", variant.name()) } else { String::new() };
+            notes.extend(simulate::false_sharing(&trace).map(|note| run + &note));
             notes.extend(warnings);
             cells.extend(of_variant);
         }

@@ -176,7 +176,9 @@ fn notes(table: &mut Table, loaded: &Loaded, trace: &Trace, approximate: Option<
     if let Some(why) = approximate {
         table.note(format!("approximate: {why}"));
     }
-    for warning in simulate::warnings(&loaded.recording, trace) {
+    for warning in
+        simulate::false_sharing(trace).into_iter().chain(simulate::warnings(&loaded.recording, trace))
+    {
         table.note(warning);
     }
 }

@@ -124,6 +124,11 @@ impl<S: Source> Order<S> {
                     sink.mark(thread, tick, Mark::Alloc { object, range });
                 }
             }
+            LogMark::Bypass { lines } => self.bypass.lines = self.bypass.lines.max(lines),
+            LogMark::Totals { bypassed, .. } => {
+                self.bypass.accesses += bypassed;
+                self.bypass.capped += u64::from(bypassed >= homenode_log::mark::BYPASS_CAP);
+            }
             LogMark::Heap { address } => self.space.heap(address),
             LogMark::Iteration { number, .. } => {
                 sink.mark(thread, tick, Mark::Iteration { number: number as u32 });
