@@ -54,7 +54,8 @@ pub fn tools() -> Result<&'static Path, String> {
     Ok(dir)
 }
 
-fn must(command: &mut Command) {
+/// Runs a command that must succeed.
+pub fn must(command: &mut Command) {
     let out = command.stdin(Stdio::null()).output().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
     assert!(
         out.status.success(),
