@@ -27,6 +27,7 @@ mod next;
 mod ompt;
 mod process;
 mod ranges;
+mod stack;
 mod state;
 mod thread;
 mod threads;

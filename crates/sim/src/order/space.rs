@@ -2,8 +2,9 @@
 //!
 //! Large allocations that the C library maps on their own, modules and stacks move as a whole to the next free page
 //! of the canonical space in the order of their birth, which is the program's. The rest (the heap of the program break,
-//! unknown mappings) moves in pieces of 1 MiB in the order of first use. The low 12 bits never change, neighbours in
-//! an object stay neighbours, and objects are as little aligned to larger pages as they are in the process. Freed
+//! unknown mappings) moves in pieces of 1 MiB in the order of first use, each around the page that is used first: where
+//! it lies on a grid of the process is the kernel's choice. The low 12 bits never change, neighbours in an object stay
+//! neighbours, and objects are as little aligned to larger pages as they are in the process. Freed
 //! ranges serve the next allocation of the same size from the same place in the source.
 //!
 //! It starts at page 1 and is compact, so that tables by page or line are dense.
@@ -16,6 +17,8 @@ use crate::stream::ByteRange;
 
 const PAGE: u64 = 4096;
 const PIECE: u64 = 1 << 20;
+/// How far from its start an address counts as the heap's: mappings of the kernel's choice are further off.
+const HEAP: u64 = 1 << 40;
 /// Most bytes of a stack that get a place; deeper ones are pieces.
 const STACK: u64 = 64 << 20;
 
@@ -139,18 +142,24 @@ impl Space {
         {
             return Place { start: *start, end: s.end, shift: s.shift, version: self.version };
         }
-        let (start, end) = self.piece(address);
-        self.insert(start, end);
+        self.piece(address);
         self.find(address)
     }
 
-    /// The piece of 1 MiB around an address nobody has told of, cut where its neighbours begin.
-    fn piece(&self, address: u64) -> (u64, u64) {
-        let origin = if self.heap != 0 && address >= self.heap { self.heap % PIECE } else { 0 };
-        let start = (address - origin) / PIECE * PIECE + origin;
+    /// Gives the piece of 1 MiB around an address that nobody has told of its place, cut where its neighbours begin.
+    /// Above the heap's start pieces begin at multiples of 1 MiB from there; elsewhere the address is in the middle.
+    fn piece(&mut self, address: u64) {
+        let start = if self.heap != 0 && address >= self.heap && address - self.heap < HEAP {
+            address - (address - self.heap) % PIECE
+        } else {
+            (address & !(PAGE - 1)).saturating_sub(PIECE / 2)
+        };
         let before = self.segments.range(..=address).next_back().map_or(0, |(_, s)| s.end);
         let after = self.segments.range(address..).next().map_or(u64::MAX, |(start, _)| *start);
-        (start.max(before), start.saturating_add(PIECE).min(after))
+        // The whole piece takes its room whatever is cut off: where neighbours lie must not show in other addresses.
+        let to = self.reserve(start, start.saturating_add(PIECE));
+        let (first, end) = (start.max(before), start.saturating_add(PIECE).min(after));
+        self.put(first, end, to + (first - start));
     }
 
     /// Gives `start .. end` (process addresses) the next canonical pages. Cuts off what lay there before.
@@ -187,11 +196,13 @@ impl Space {
         self.version += 1;
     }
 
-    /// A thread's stack.
+    /// A thread's stack. It keeps its place relative to its end: how many pages the system counts as its lower end differs
+    /// from run to run.
     pub fn stack(&mut self, low: u64, high: u64) {
-        if low < high {
+        if low < high && high <= u64::MAX - STACK {
             let low = low.max(high.saturating_sub(STACK)) & !(PAGE - 1);
-            self.insert(low, high);
+            let to = self.reserve(0, (high - low).next_multiple_of(PIECE)) + (low.wrapping_sub(high) % PIECE);
+            self.put(low, high, to);
         }
     }
 
