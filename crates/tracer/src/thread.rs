@@ -9,7 +9,7 @@ use homenode_log::file::{Framer, Header};
 use homenode_log::{Mark, VERSION};
 
 use crate::bypass::{self, Bypass};
-use crate::tls::{EMPTY_FILTER, EPOCHS, LINE_BITS, Tls, WRITTEN, key, tls};
+use crate::tls::{ALL_SEEN, EPOCHS, LINE, SEEN_KEY, Tls, key, tls};
 use crate::{io, memory, process, state};
 
 /// The team membership that barriers belong to.
@@ -28,7 +28,9 @@ const BYPASS_CAP: u64 = 1 << 24;
 /// A thread's recorder. Made at the thread's first event, never freed.
 pub struct Thread {
     tls: *mut Tls,
-    filter: *mut u64,
+    /// The filter: two tables of `lines` entries, the lines used and the lines written.
+    used_lines: *mut u64,
+    written_lines: *mut u64,
     lines: usize,
     index: u32,
     buffer: *mut u64,
@@ -66,25 +68,29 @@ pub fn complain(text: &str) {
 
 /// The slow path of an access; the clock has been advanced.
 #[inline]
-pub fn access(address: usize, write: bool, pc: usize) {
+pub fn access(line: u64, write: bool, pc: u64) {
     // SAFETY: the recorder is used by this thread alone.
     unsafe {
         let tls = tls();
         if (*tls).thread.is_null() && !first_access(tls) {
             return;
         }
-        (*(*tls).thread).access(address as u64 >> LINE_SHIFT, write, pc as u64);
+        (*(*tls).thread).access(line, write, pc);
     }
 }
 
 const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
 
-/// A thread without a recorder gets one, if it is to be recorded.
+/// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of it comes here again.
 #[cold]
 fn first_access(tls: *mut Tls) -> bool {
     // SAFETY: this thread's block.
     unsafe {
-        if !state::recording() || (*tls).closed || (*tls).starting {
+        if state::off() || (*tls).closed {
+            (*tls).forget();
+            return false;
+        }
+        if !state::recording() || (*tls).starting {
             return false;
         }
         start();
@@ -105,10 +111,10 @@ pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
             return;
         }
         let (first, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
-        for line in first..=last {
+        for line in first as u64..=last as u64 {
             (*tls).clock += 1;
-            if !(*tls).seen(line as u64, write) {
-                access(line << LINE_SHIFT, write, pc);
+            if !(*tls).seen(line, write) {
+                access(line, write, pc as u64);
             }
         }
     }
@@ -164,10 +170,11 @@ pub fn start() {
                 (*tls).key = key((*thread).epoch);
                 (*tls).mask = (*thread).lines as u64 - 1;
                 (*tls).thread = thread;
-                (*tls).filter = (*thread).filter;
+                (*tls).used = (*thread).used_lines;
+                (*tls).written = (*thread).written_lines;
                 (*thread).mark(&Mark::ThreadStart { id, stack_low, stack_high });
             }
-            None => (*tls).closed = true,
+            None => (*tls).forget(),
         }
     }
     process::set_errno(errno);
@@ -193,16 +200,17 @@ impl Tls {
         self.closed = true;
         self.thread = null_mut();
         self.mask = 0;
-        self.filter = EMPTY_FILTER.as_ptr();
+        self.used = ALL_SEEN.as_ptr();
+        self.written = ALL_SEEN.as_ptr();
+        self.key = SEEN_KEY;
     }
 
     /// Whether the filter has seen this access.
     #[inline]
     fn seen(&self, line: u64, write: bool) -> bool {
-        // SAFETY: `mask` is below the filter's length.
-        let entry = unsafe { *self.filter.add((line & self.mask) as usize) };
-        let want = line | self.key;
-        if write { entry == want } else { entry | WRITTEN == want }
+        let table = if write { self.written } else { self.used };
+        // SAFETY: `mask` is below the tables' length.
+        unsafe { *table.add((line & self.mask) as usize) == line | self.key }
     }
 }
 
@@ -210,14 +218,15 @@ impl Thread {
     fn start(id: u64) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
         let (filter, buffer): (*mut u64, *mut u64) =
-            (memory::map(lines * 8).cast(), memory::map(MAX_CHUNK_WORDS * 8).cast());
+            (memory::map(2 * lines * 8).cast(), memory::map(MAX_CHUNK_WORDS * 8).cast());
         if filter.is_null() || buffer.is_null() {
             state::switch_off("stopped: no memory for another thread's buffer");
             return None;
         }
         let thread = Box::into_raw(Box::new(Self {
             tls: tls(),
-            filter,
+            used_lines: filter,
+            written_lines: filter.wrapping_add(lines),
             lines,
             index: 0,
             buffer,
@@ -292,9 +301,6 @@ impl Thread {
     fn install(&mut self, line: u64, write: bool) {
         let at = line as usize & (self.lines - 1);
         let mut entry = line | key(self.epoch);
-        if !write {
-            entry &= !WRITTEN;
-        }
         if self.shared {
             match bypass::look(line, write, self.index, self.interval) {
                 Bypass::No => {}
@@ -310,8 +316,11 @@ impl Thread {
                 }
             }
         }
-        // SAFETY: `at` is below the filter's length.
-        unsafe { self.filter.add(at).write(entry) };
+        // SAFETY: `at` is below the tables' length.
+        unsafe {
+            self.used_lines.add(at).write(entry);
+            self.written_lines.add(at).write(if write { entry } else { 0 });
+        }
     }
 
     #[inline]
@@ -352,7 +361,7 @@ impl Thread {
         if self.epoch == EPOCHS {
             self.epoch = 1;
             // SAFETY: the whole filter.
-            unsafe { self.filter.write_bytes(0, self.lines) };
+            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
         }
         self.shared = state::several();
         let task = &self.tasks[self.depth.min(MAX_DEPTH - 1)];
@@ -514,9 +523,11 @@ fn forget_everywhere(line: u64) {
         // SAFETY: recorders and filters are never freed. The owner may write the same word at the same time; then one
         // more access is missed, which the next synchronisation ends.
         unsafe {
-            let entry = (*thread).filter.add(line as usize & ((*thread).lines - 1));
-            if entry.read_volatile() & ((1 << LINE_BITS) - 1) == line {
-                entry.write_volatile(0);
+            let at = line as usize & ((*thread).lines - 1);
+            for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {
+                if entry.read_volatile() & LINE == line {
+                    entry.write_volatile(0);
+                }
             }
         }
     }
