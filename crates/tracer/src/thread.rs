@@ -48,6 +48,8 @@ pub struct Thread {
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     pub interval: u64,
     shared: bool,
+    /// Accesses need more than the filter: there are other threads, or there is no filter.
+    special: bool,
     tasks: [Task; MAX_DEPTH],
     depth: usize,
     serial: u64,
@@ -67,7 +69,7 @@ pub fn complain(text: &str) {
 }
 
 /// The slow path of an access; the clock has been advanced.
-#[inline]
+#[inline(never)]
 pub fn access(line: u64, write: bool, pc: u64) {
     // SAFETY: the recorder is used by this thread alone.
     unsafe {
@@ -76,6 +78,38 @@ pub fn access(line: u64, write: bool, pc: u64) {
             return;
         }
         (*(*tls).thread).access(line, write, pc);
+    }
+}
+
+/// [`access`] for an entry that the filter was asked for: what is usual, straight on.
+///
+/// # Safety
+/// `entry` was made with the calling thread's key.
+#[inline(always)]
+pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
+    // SAFETY: the recorder is used by this thread alone; `mask` is below the tables' length; the buffer has room, because
+    // it is emptied when it has less than `ROOM`.
+    unsafe {
+        let tls = &mut *tls();
+        let Some(thread) = tls.thread.as_mut() else { return access(entry & LINE, write, pc) };
+        let delta = tls.clock - thread.last_tick;
+        let used = thread.used.load(Ordering::Relaxed);
+        if thread.busy.load(Ordering::Relaxed) | thread.special | (delta > MAX_DELTA) | (used > BUFFER_WORDS - ROOM) {
+            return access(entry & LINE, write, pc);
+        }
+        thread.busy.store(true, Ordering::Relaxed);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        let at = (entry & tls.mask) as usize;
+        tls.used.add(at).write(entry);
+        tls.written.add(at).write(if write { entry } else { 0 });
+        thread.last_tick = tls.clock;
+        let [first, second] = access_words(entry & LINE, write, pc, delta);
+        thread.buffer.add(used).write(first);
+        thread.buffer.add(used + 1).write(second);
+        thread.passed += 1;
+        thread.used.store(used + 2, Ordering::Release);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        thread.busy.store(false, Ordering::Relaxed);
     }
 }
 
@@ -218,7 +252,7 @@ impl Thread {
     fn start(id: u64) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
         let (filter, buffer): (*mut u64, *mut u64) =
-            (memory::map(2 * lines * 8).cast(), memory::map(MAX_CHUNK_WORDS * 8).cast());
+            (memory::map(2 * lines * 8).cast(), memory::map(BUFFER_WORDS * 8).cast());
         if filter.is_null() || buffer.is_null() {
             state::switch_off("stopped: no memory for another thread's buffer");
             return None;
@@ -240,6 +274,7 @@ impl Thread {
             epoch: 1,
             interval: 0,
             shared: false,
+            special: true,
             tasks: [Task::default(); MAX_DEPTH],
             depth: 0,
             serial: id << 32,
@@ -257,7 +292,7 @@ impl Thread {
                 state::switch_off("stopped: cannot create a thread's log");
                 return None;
             }
-            (*thread).shared = state::several();
+            (*thread).look_around();
         }
         Some(thread)
     }
@@ -289,8 +324,8 @@ impl Thread {
         }
         self.push(&access_words(line, write, pc, delta));
         self.passed += 1;
-        if self.used.load(Ordering::Relaxed) > MAX_CHUNK_WORDS - ROOM {
-            self.flush();
+        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
+            self.flush(false);
         }
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
@@ -326,7 +361,7 @@ impl Thread {
     #[inline]
     fn push(&mut self, words: &[u64]) {
         let used = self.used.load(Ordering::Relaxed);
-        if used + words.len() > MAX_CHUNK_WORDS {
+        if used + words.len() > BUFFER_WORDS {
             self.dropped += 1; // the log was closed by another thread that exits
             return;
         }
@@ -348,11 +383,16 @@ impl Thread {
         self.last_tick = tick;
         self.push(&words[..n]);
         let now = process::seconds();
-        if self.used.load(Ordering::Relaxed) > MAX_CHUNK_WORDS - ROOM || now != self.last_flush {
-            self.flush();
+        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.last_flush {
+            self.flush(now != self.last_flush);
         }
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
+    }
+
+    fn look_around(&mut self) {
+        self.shared = state::several();
+        self.special = self.shared || state::filter_lines() == 0;
     }
 
     /// Empties the filter by starting another epoch.
@@ -363,7 +403,7 @@ impl Thread {
             // SAFETY: the whole filter.
             unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
         }
-        self.shared = state::several();
+        self.look_around();
         let task = &self.tasks[self.depth.min(MAX_DEPTH - 1)];
         self.interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
         // SAFETY: this thread's own block.
@@ -426,34 +466,44 @@ impl Thread {
         self.mark(&Mark::Barrier { instance, generation });
     }
 
-    /// Encodes and writes the buffer. `busy` is set.
+    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is set.
     #[cold]
-    fn flush(&mut self) {
+    #[inline(never)]
+    fn flush(&mut self, all: bool) {
         if self.flushing.swap(true, Ordering::Acquire) {
             return; // closed: `push` drops what no longer fits
         }
         let errno = process::errno();
         let n = self.used.load(Ordering::Acquire);
-        self.write_out(n);
+        if all || self.framer.words() + n + BUFFER_WORDS > MAX_CHUNK_WORDS {
+            self.write_out(n, &[]);
+            self.last_flush = process::seconds();
+        } else if !state::count_only() {
+            // SAFETY: `n` words were written before `used` was published.
+            let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+            let framer = &mut self.framer;
+            let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| framer.add(words)));
+            if added.is_err() {
+                self.stop_encoding();
+            }
+        }
         self.used.store(0, Ordering::Release);
-        self.last_flush = process::seconds();
         self.flushing.store(false, Ordering::Release);
         process::set_errno(errno);
     }
 
-    fn write_out(&mut self, n: usize) {
-        // SAFETY: `n` words were written before `used` was published.
-        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
-        self.write_words(words);
-    }
-
-    fn write_words(&mut self, words: &[u64]) {
-        if words.is_empty() || state::count_only() {
+    /// Writes a frame: what was encoded, the first `n` words of the buffer, and `last`.
+    fn write_out(&mut self, n: usize, last: &[u64]) {
+        if self.framer.words() + n + last.len() == 0 || state::count_only() {
             return;
         }
+        // SAFETY: `n` words were written before `used` was published.
+        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
         let (fd, framer) = (self.fd, &mut self.framer);
-        let wrote =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| io::write_all(fd, framer.frame(words))));
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            framer.add(words);
+            io::write_all(fd, framer.frame(last))
+        }));
         match wrote {
             Ok(Ok(())) => {}
             Ok(Err(e)) => {
@@ -462,10 +512,18 @@ impl Thread {
                     self.index
                 ));
             }
-            Err(_) => {
-                state::switch_off("stopped: internal error while encoding; the program goes on unrecorded")
-            }
+            Err(_) => self.stop_encoding(),
         }
+        self.leave_if_off();
+    }
+
+    #[cold]
+    fn stop_encoding(&mut self) {
+        state::switch_off("stopped: internal error while encoding; the program goes on unrecorded");
+        self.leave_if_off();
+    }
+
+    fn leave_if_off(&self) {
         if !state::recording() {
             // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.
             unsafe { (*self.tls).forget() };
@@ -492,7 +550,7 @@ impl Thread {
             }
             let errno = process::errno();
             let n = (*thread).used.load(Ordering::Acquire);
-            (*thread).write_out(n);
+            (*thread).write_out(n, &[]);
             let tick = (*thread).framer.tick();
             let clock = (*thread).clock().max(tick);
             let mut words = [0; 3 * MARK_WORDS];
@@ -507,11 +565,14 @@ impl Thread {
             words[..n].copy_from_slice(&end[..n]);
             let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
             words[n..n + m].copy_from_slice(&end[..m]);
-            (*thread).write_words(&words[..n + m]);
+            (*thread).write_out(0, &words[..n + m]);
             process::set_errno(errno);
         }
     }
 }
+
+/// Words of the buffer: they are encoded while they are in the first-level cache.
+const BUFFER_WORDS: usize = 1024;
 
 /// Words kept free so that a record always fits.
 const ROOM: usize = 2 * MARK_WORDS + 4;
