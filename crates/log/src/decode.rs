@@ -119,8 +119,7 @@ impl ChunkDecoder {
             self.last_new = pc;
             self.places.push(Place::new(pc));
         }
-        let pc = self.places[id as usize].pc;
-        self.places[usize::from(self.cur)].follow(id as u16, pc);
+        self.places[usize::from(self.cur)].follow(id as u16);
         Ok(id as u16)
     }
 

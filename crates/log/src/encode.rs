@@ -67,8 +67,6 @@ pub(crate) struct Place {
     pub last: u64,
     pub succ: [u16; 3],
     victim: u8,
-    /// Counters of `succ`, so that the encoder need not look there.
-    succ_pc: [u64; 3],
 }
 
 impl Place {
@@ -77,20 +75,19 @@ impl Place {
         Self { pc, ..Self::default() }
     }
 
-    /// Which successor `pc` is.
+    /// Which successor `id` is.
     #[inline]
-    fn slot(&self, pc: u64) -> u8 {
-        let [a, b, c] = self.succ_pc;
-        let not = |x: u64| u8::from(x != pc);
+    fn slot(&self, id: u16) -> u8 {
+        let [a, b, c] = self.succ;
+        let not = |x: u16| u8::from(x != id);
         not(a) * (1 + not(b) * (1 + not(c)))
     }
 
     /// Makes `id` a successor.
     #[inline]
-    pub fn follow(&mut self, id: u16, pc: u64) {
+    pub fn follow(&mut self, id: u16) {
         let at = usize::from(self.victim);
         self.succ[at] = id;
-        self.succ_pc[at] = pc;
         self.victim = if at == 2 { 0 } else { self.victim + 1 };
     }
 }
@@ -107,6 +104,26 @@ pub struct Encoder {
     deltas: Vec<u8>,
     extra: Vec<u8>,
     raw: Vec<u8>,
+    at: At,
+}
+
+/// How far the chunk has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct At {
+    /// Words taken.
+    words: usize,
+    /// Bytes in the columns.
+    heads: usize,
+    deltas: usize,
+    extra: usize,
+    /// The place of the last access.
+    cur: u16,
+    /// The counter that was last new.
+    last_new: u64,
+    skipped: u64,
+    ticks: u64,
+    ordered: bool,
+    marks: bool,
 }
 
 /// A chunk before compression.
@@ -140,54 +157,122 @@ impl Encoder {
             deltas: vec![0; MAX_CHUNK_WORDS / 2 * varint::MAX],
             extra: vec![0; MAX_CHUNK_WORDS * 12 + 64],
             raw: Vec::with_capacity(MAX_CHUNK_WORDS * 18 + 128),
+            at: At::default(),
         }
     }
 
-    /// Encodes whole records. Words behind the last whole record, and those beyond [`MAX_CHUNK_WORDS`], are ignored.
+    /// Words taken since the last chunk was finished.
+    pub const fn words(&self) -> usize {
+        self.at.words
+    }
+
+    /// A chunk of these records.
     pub fn encode(&mut self, words: &[u64]) -> Encoded<'_> {
-        let words = &words[..words.len().min(MAX_CHUNK_WORDS)];
-        self.reset();
-        let (mut heads, mut deltas, mut extra) = (0, 0, 0);
-        let (mut cur, mut last_new, mut skipped, mut ticks) = (0u16, 0u64, 0u64, 0u64);
-        let (mut at, mut ordered, mut marks) = (0, false, false);
+        self.add(words);
+        self.finish()
+    }
+
+    /// Adds whole records to the chunk. Words behind the last whole record, and those beyond [`MAX_CHUNK_WORDS`] in all,
+    /// are ignored.
+    pub fn add(&mut self, words: &[u64]) {
+        let words = &words[..words.len().min(MAX_CHUNK_WORDS - self.at.words)];
+        if self.places.is_empty() {
+            self.reset();
+        }
+        let mut at = 0;
         while at + 2 <= words.len() {
-            let (w0, w1) = (words[at], words[at + 1]);
+            at = self.add_usual(words, at);
+            let Some(&[w0, w1]) = words.get(at..at + 2) else { break };
             at += 2;
             if w0 & 0xff <= 1 {
-                let (line, write, pc) = (w0 >> 8, w0 as u8 & 1, w1 >> 16);
-                let delta = (w1 & MAX_DELTA) + skipped;
-                ticks = ticks.saturating_add(delta);
-                skipped = 0;
-                let (slot, id) = self.place(cur, pc, &mut extra, &mut last_new);
-                let short = delta.min(u64::from(CLOCK_LONG)) as u8;
-                if short == CLOCK_LONG {
-                    extra = varint::put(&mut self.extra, extra, delta - u64::from(CLOCK_LONG));
-                }
-                self.heads[heads] = write << 7 | slot << 5 | short;
-                heads += 1;
-                cur = id;
-                let place = &mut self.places[usize::from(id)];
-                deltas =
-                    varint::put_short(&mut self.deltas, deltas, zigzag(line.wrapping_sub(place.last) as i64));
-                place.last = line;
+                self.add_access(w0, w1);
             } else if w0 & 0xff == MARK_TAG {
                 let n = (w0 >> 16) as usize;
                 let Some(body) = words.get(at..at + n).filter(|_| n <= MAX_WORDS) else { break };
                 at += n;
-                marks = true;
-                ordered |= is_ordered((w0 >> 8) as u8);
-                let delta = w1.saturating_add(skipped);
-                ticks = ticks.saturating_add(delta);
-                skipped = 0;
-                self.heads[heads] = HEAD_MARK;
-                heads += 1;
+                self.at.marks = true;
+                self.at.ordered |= is_ordered((w0 >> 8) as u8);
+                let delta = w1.saturating_add(std::mem::take(&mut self.at.skipped));
+                self.at.ticks = self.at.ticks.saturating_add(delta);
+                self.heads[self.at.heads] = HEAD_MARK;
+                self.at.heads += 1;
                 for v in [w0 >> 8 & 0xff, delta, n as u64].iter().chain(body) {
-                    extra = varint::put(&mut self.extra, extra, *v);
+                    self.at.extra = varint::put(&mut self.extra, self.at.extra, *v);
                 }
             } else {
-                skipped = skipped.saturating_add(w1);
+                self.at.skipped = self.at.skipped.saturating_add(w1);
             }
         }
+        self.at.words += words.len();
+    }
+
+    /// Adds accesses as long as each comes from a known place that has followed the one before it, which is the usual
+    /// case. Returns the position of the first record that is not so. Everything it needs is at hand in locals, and no
+    /// record waits for the one before it: a place is found from its program counter alone.
+    fn add_usual(&mut self, words: &[u64], mut at: usize) -> usize {
+        let generation = self.generation;
+        let (Ok(hash), places) = (<&[u32; HASH]>::try_from(&self.hash[..]), &mut self.places[..]) else {
+            return at;
+        };
+        let (head_bytes, delta_bytes, extra_bytes) =
+            (&mut self.heads[..], &mut self.deltas[..], &mut self.extra[..]);
+        let At { mut heads, mut deltas, mut extra, mut cur, mut ticks, skipped, .. } = self.at;
+        while let (Some(&[w0, w1]), 0) = (words.get(at..at + 2), skipped) {
+            let pc = w1 >> 16;
+            let cell = hash[Self::hash_of(pc)];
+            let id = cell as u16;
+            let Some(place) = places.get(usize::from(id)) else { break };
+            let slot = match places.get(usize::from(cur)) {
+                Some(before) => before.slot(id),
+                None => SUCC_NONE,
+            };
+            let unknown = (cell >> 16) as u16 != generation || place.pc != pc;
+            if w0 & 0xff > 1 || unknown || slot == SUCC_NONE {
+                break;
+            }
+            let last = place.last;
+            let Some(head) = head_bytes.get_mut(heads) else { break };
+            at += 2;
+            let (line, write, delta) = (w0 >> 8, w0 as u8 & 1, w1 & MAX_DELTA);
+            ticks = ticks.saturating_add(delta);
+            let short = delta.min(u64::from(CLOCK_LONG)) as u8;
+            *head = write << 7 | slot << 5 | short;
+            heads += 1;
+            if short == CLOCK_LONG {
+                extra = varint::put_short(extra_bytes, extra, delta - u64::from(CLOCK_LONG));
+            }
+            deltas = varint::put_short(delta_bytes, deltas, zigzag(line.wrapping_sub(last) as i64));
+            places[usize::from(id)].last = line;
+            cur = id;
+        }
+        self.at = At { heads, deltas, extra, cur, ticks, ..self.at };
+        at
+    }
+
+    /// Adds an access of any kind.
+    #[cold]
+    fn add_access(&mut self, w0: u64, w1: u64) {
+        let (line, write, pc) = (w0 >> 8, w0 as u8 & 1, w1 >> 16);
+        let delta = (w1 & MAX_DELTA) + std::mem::take(&mut self.at.skipped);
+        self.at.ticks = self.at.ticks.saturating_add(delta);
+        let (slot, id) = self.place(pc);
+        let short = delta.min(u64::from(CLOCK_LONG)) as u8;
+        if short == CLOCK_LONG {
+            self.at.extra = varint::put(&mut self.extra, self.at.extra, delta - u64::from(CLOCK_LONG));
+        }
+        self.heads[self.at.heads] = write << 7 | slot << 5 | short;
+        self.at.heads += 1;
+        self.at.cur = id;
+        let place = &mut self.places[usize::from(id)];
+        let step = zigzag(line.wrapping_sub(place.last) as i64);
+        self.at.deltas = varint::put_short(&mut self.deltas, self.at.deltas, step);
+        place.last = line;
+    }
+
+    /// Ends the chunk; the next one starts anew.
+    pub fn finish(&mut self) -> Encoded<'_> {
+        let At { heads, deltas, extra, ticks, ordered, marks, .. } = std::mem::take(&mut self.at);
+        self.places.clear();
         self.join(heads, deltas, extra);
         Encoded { raw: &self.raw, records: heads as u32, ticks, ordered, marks }
     }
@@ -202,34 +287,35 @@ impl Encoder {
         }
     }
 
-    /// Which successor of `cur` the counter `pc` is, and its number; writes the number to `extra` if it is none.
     #[inline]
-    fn place(&mut self, cur: u16, pc: u64, extra: &mut usize, last_new: &mut u64) -> (u8, u16) {
-        let place = &self.places[usize::from(cur)];
-        let slot = place.slot(pc);
-        if slot != SUCC_NONE {
-            return (slot, place.succ[usize::from(slot)]);
-        }
-        (SUCC_NONE, self.new_successor(cur, pc, extra, last_new))
+    fn hash_of(pc: u64) -> usize {
+        (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
     }
 
-    #[cold]
-    fn new_successor(&mut self, cur: u16, pc: u64, extra: &mut usize, last_new: &mut u64) -> u16 {
+    /// Which successor of the last access's place the counter `pc` is, and its number; writes the number to `extra` if
+    /// it is none.
+    fn place(&mut self, pc: u64) -> (u8, u16) {
         let (id, new) = self.find(pc);
-        *extra = varint::put(&mut self.extra, *extra, u64::from(id));
-        if new {
-            *extra = varint::put(&mut self.extra, *extra, zigzag(pc.wrapping_sub(*last_new) as i64));
-            *last_new = pc;
+        let cur = usize::from(self.at.cur);
+        let slot = self.places[cur].slot(id);
+        if slot != SUCC_NONE {
+            return (slot, id);
         }
-        self.places[usize::from(cur)].follow(id, pc);
-        id
+        self.at.extra = varint::put(&mut self.extra, self.at.extra, u64::from(id));
+        if new {
+            let step = zigzag(pc.wrapping_sub(self.at.last_new) as i64);
+            self.at.extra = varint::put(&mut self.extra, self.at.extra, step);
+            self.at.last_new = pc;
+        }
+        self.places[cur].follow(id);
+        (SUCC_NONE, id)
     }
 
     fn find(&mut self, pc: u64) -> (u16, bool) {
         if pc == 0 {
             return (0, false);
         }
-        let mut at = (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
+        let mut at = Self::hash_of(pc);
         loop {
             let cell = self.hash[at];
             if (cell >> 16) as u16 != self.generation {

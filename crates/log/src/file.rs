@@ -107,9 +107,21 @@ impl Framer {
         self.tick
     }
 
-    /// The next frame. `words` holds whole records, at most [`MAX_CHUNK_WORDS`] words.
+    /// Words added since the last frame.
+    pub const fn words(&self) -> usize {
+        self.encoder.words()
+    }
+
+    /// Adds whole records to the next frame, which holds at most [`MAX_CHUNK_WORDS`] words. Small portions that are
+    /// still in the first-level cache cost least.
+    pub fn add(&mut self, words: &[u64]) {
+        self.encoder.add(words);
+    }
+
+    /// A frame of what was added and of `words`.
     pub fn frame(&mut self, words: &[u64]) -> &[u8] {
-        let encoded = self.encoder.encode(words);
+        self.add(words);
+        let encoded = self.encoder.finish();
         let block = lz4_flex::block::compress_into(encoded.raw, &mut self.frame[FRAME_HEAD..]).unwrap_or(0);
         let head = &mut self.frame[..FRAME_HEAD];
         head[..4].copy_from_slice(&FRAME);

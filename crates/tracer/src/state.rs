@@ -35,6 +35,11 @@ pub fn recording() -> bool {
     STATE.load(Ordering::Relaxed) == RECORDING
 }
 
+/// Whether nothing will be recorded any more.
+pub fn off() -> bool {
+    STATE.load(Ordering::Relaxed) == OFF
+}
+
 /// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone costs).
 pub fn count_only() -> bool {
     COUNT_ONLY.load(Ordering::Relaxed) != 0
