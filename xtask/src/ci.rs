@@ -40,6 +40,8 @@ const STEPS: &[Step] = &[
 
 /// What `--long` does after them: ignored tests too, optimised, and many more cases of each property.
 const LONG: Step = ("test, long", || {
+    // Tests record programs with the compilers and libraries of their own profile.
+    process::run(cargo().args(["build", "--workspace", "--locked", "--release", "--quiet"]))?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--locked", "--release", "--", "--include-ignored"]);
     process::run(test.env("PROPTEST_CASES", std::env::var("PROPTEST_CASES").as_deref().unwrap_or("4096")))
