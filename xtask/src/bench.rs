@@ -10,7 +10,10 @@ use crate::process::{cargo, read};
 use crate::{Outcome, root};
 
 /// A benchmark: its package, its target, what it measures.
-const BENCHES: &[(&str, &str, &str)] = &[("homenode-cli", "table", "rendering a result")];
+const BENCHES: &[(&str, &str, &str)] = &[
+    ("homenode-cli", "table", "rendering a result"),
+    ("homenode-compilers", "recording", "what a recording costs"),
+];
 
 const KEPT: &str = "target/bench-results.json";
 

@@ -171,13 +171,44 @@ fn asks_for_aux_files(word: &str) -> bool {
 fn makes_odd_assembly(word: &str) -> bool {
     matches!(
         word,
-        "-m32" | "-mx32" | "-m16" | "-masm=intel" | "-mcmodel=large" | "-mcmodel=kernel" | "-mabi=ms" | "-S"
-            | "--precompile" | "-emit-ast" | "-emit-llvm" | "-fmodule-only" | "-fsplit-stack" | "-wrapper"
-            | "-dumpbase" | "-dumpbase-ext" | "-dumpdir" | "-no-integrated-cpp"
+        "-m32"
+            | "-mx32"
+            | "-m16"
+            | "-masm=intel"
+            | "-mcmodel=large"
+            | "-mcmodel=kernel"
+            | "-mabi=ms"
+            | "-S"
+            | "--precompile"
+            | "-emit-ast"
+            | "-emit-llvm"
+            | "-fmodule-only"
+            | "-fsplit-stack"
+            | "-wrapper"
+            | "-dumpbase"
+            | "-dumpbase-ext"
+            | "-dumpdir"
+            | "-no-integrated-cpp"
     ) || [
-        "-fprofile", "-fcoverage", "-fembed-bitcode", "-fopenmp-targets", "-foffload", "--offload", "-fmodule",
-        "-MJ", "-specs", "--specs", "-ffixed-", "-fcall-", "-fcs-profile", "-fsave-optimization-record",
-        "-fbasic-block-sections", "-auxbase", "-aux-info", "-Wp,", "-Wa,-a",
+        "-fprofile",
+        "-fcoverage",
+        "-fembed-bitcode",
+        "-fopenmp-targets",
+        "-foffload",
+        "--offload",
+        "-fmodule",
+        "-MJ",
+        "-specs",
+        "--specs",
+        "-ffixed-",
+        "-fcall-",
+        "-fcs-profile",
+        "-fsave-optimization-record",
+        "-fbasic-block-sections",
+        "-auxbase",
+        "-aux-info",
+        "-Wp,",
+        "-Wa,-a",
     ]
     .iter()
     .any(|start| word.starts_with(start))

@@ -146,9 +146,18 @@ fn assembler_words(request: &Request, tool: &Toolchain) -> Vec<OsString> {
         let wanted = text == "-Xassembler"
             || text == "-pipe"
             || text.starts_with("-m") && text != "-mllvm"
-            || ["-Wa,", "-B", "-gz", "-target", "--target=", "-gcc-toolchain", "--gcc-toolchain", "--sysroot"]
-                .iter()
-                .any(|start| text.starts_with(start))
+            || [
+                "-Wa,",
+                "-B",
+                "-gz",
+                "-target",
+                "--target=",
+                "-gcc-toolchain",
+                "--gcc-toolchain",
+                "--sysroot",
+            ]
+            .iter()
+            .any(|start| text.starts_with(start))
             || matches!(&*text, "-fno-integrated-as" | "-fintegrated-as" | "-no-integrated-as");
         if wanted {
             words.extend(arg.words.iter().cloned());

@@ -79,8 +79,9 @@ fn run_job(driver: Driver, tool: &Toolchain, job: &Job) -> Result<u8, Error> {
             if code != 0 {
                 return Ok(code);
             }
-            let text = std::fs::read(assembly)
-                .map_err(|e| Error(format!("cannot read the compiler's output '{}': {e}", assembly.display())))?;
+            let text = std::fs::read(assembly).map_err(|e| {
+                Error(format!("cannot read the compiler's output '{}': {e}", assembly.display()))
+            })?;
             // What is not understood keeps its calls.
             write_file(rewritten, &rewrite(&text).unwrap_or(text))?;
             spawn(driver, tool, assemble)
@@ -89,7 +90,8 @@ fn run_job(driver: Driver, tool: &Toolchain, job: &Job) -> Result<u8, Error> {
 }
 
 fn write_file(file: &Path, text: &[u8]) -> Result<(), Error> {
-    std::fs::write(file, text).map_err(|e| Error(format!("cannot write '{}': {e}; set TMPDIR", file.display())))
+    std::fs::write(file, text)
+        .map_err(|e| Error(format!("cannot write '{}': {e}; set TMPDIR", file.display())))
 }
 
 fn command(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Command {

@@ -94,7 +94,11 @@ pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
         let Some(thread) = tls.thread.as_mut() else { return access(entry & LINE, write, pc) };
         let delta = tls.clock - thread.last_tick;
         let used = thread.used.load(Ordering::Relaxed);
-        if thread.busy.load(Ordering::Relaxed) | thread.special | (delta > MAX_DELTA) | (used > BUFFER_WORDS - ROOM) {
+        if thread.busy.load(Ordering::Relaxed)
+            | thread.special
+            | (delta > MAX_DELTA)
+            | (used > BUFFER_WORDS - ROOM)
+        {
             return access(entry & LINE, write, pc);
         }
         thread.busy.store(true, Ordering::Relaxed);
