@@ -74,7 +74,7 @@ const LANES: u64 = 0x0001_0001_0001;
 /// Which successor `id` is, the first if it is several.
 #[inline]
 pub(crate) fn slot_of(succ: u64, id: u16) -> u8 {
-    let differs = succ ^ u64::from(id) * LANES;
+    let differs = succ ^ (u64::from(id) * LANES);
     // The highest bit of the lowest lane that is zero (lanes above it may be marked wrongly), or else bit 63.
     let zeros = differs.wrapping_sub(LANES) & !differs & LANES << 15 | 1 << 63;
     (zeros.trailing_zeros() / 16) as u8
@@ -92,7 +92,7 @@ pub(crate) fn follow(succ: u64, id: u16) -> u64 {
     let victim = succ >> 48;
     let shift = 16 * victim;
     let lanes = succ & 0xffff_ffff_ffff & !(0xffff << shift) | u64::from(id) << shift;
-    lanes | (victim + 1) % 3 << 48
+    lanes | (((victim + 1) % 3) << 48)
 }
 
 const HASH: usize = 1 << 16;
