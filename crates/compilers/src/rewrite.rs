@@ -424,3 +424,113 @@ impl Out {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(text: &str) -> String {
+        String::from_utf8(rewrite(text.as_bytes()).unwrap()).unwrap()
+    }
+
+    fn function(body: &str) -> String {
+        format!("f:\n.LFB0:\n\t.cfi_startproc\n{body}\tret\n\t.cfi_endproc\n.LFE0:\n\t.size\tf, .-f\n")
+    }
+
+    #[test]
+    fn a_run_is_counted_once() {
+        let text = rewritten(&function(
+            "\tcall\t__tsan_read8@PLT\n.LVL1:\n\t.loc 1 2 3\n\tmovq\t(%rbx), %rax\n\tcallq\t__tsan_write4\n\
+             \tjne\t.L2\n\tcall\t*__tsan_read1@GOTPCREL(%rip)\n.L2:\n\tcall\t__tsan_volatile_read2@PLT\n",
+        ));
+        let counts: Vec<_> = text.lines().filter(|l| l.contains("addq\t$")).collect();
+        assert_eq!(counts.len(), 3);
+        assert!(counts[0].contains("$2,") && counts[1].contains("$1,") && counts[2].contains("$1,"));
+        assert!(!text.contains("__tsan"));
+    }
+
+    #[test]
+    fn what_may_jump_or_is_not_known_ends_a_run() {
+        for between in [
+            "\tjmp\t.L3\n",
+            ".L9:\n",
+            "1:\n",
+            "\tcall\tg\n",
+            "\trep ret\n",
+            "\tnotrack jmp\t*%rax\n",
+            "#APP\n\tnop\n#NO_APP\n",
+            ".LBB0_3:\n",
+            ".Ltmp3: # Block address taken\n",
+            "\tcall\t__tsan_unaligned_read8@PLT\n",
+            "\t.section\t.x\n",
+            "\tlock addl\t$1, (%rax)\n",
+            "\tsyscall\n",
+            "\tnop; jmp .L3\n",
+        ] {
+            let text =
+                rewritten(&function(&format!("\tcall\t__tsan_read8\n{between}\tcall\t__tsan_read8\n")));
+            assert_eq!(text.matches("addq\t$1,").count(), 2, "{between}");
+        }
+        for between in [
+            "\txorl\t%eax, %eax\n",
+            ".LBE7:\n",
+            ".Ltmp3:\n",
+            "# %bb.3:\n",
+            "\t.p2align 4\n",
+            "\tcmpl\t%r8d, %eax\n",
+        ] {
+            let text =
+                rewritten(&function(&format!("\tcall\t__tsan_read8\n{between}\tcall\t__tsan_read8\n")));
+            assert_eq!(text.matches("addq\t$2,").count(), 1, "{between}");
+        }
+    }
+
+    #[test]
+    fn registers_that_the_run_mentions_hold_nothing() {
+        let two = |between: &str| {
+            rewritten(&function(&format!("\tcall\t__tsan_read8\n{between}\tcall\t__tsan_read8\n")))
+        };
+        assert!(two("").contains("cmpq\t%rdi, (%r8,%rsi,8)"));
+        let text = two("\tmovl\t%r8d, %eax\n\tmovq\t(%r11), %rax\n");
+        assert!(
+            text.contains("cmpq\t%rdi, (%rdx,%rsi,8)")
+                && text.contains("%r10d, %esi")
+                && !text.contains("orq\t%r11")
+        );
+        // After the last access it may use them as it likes.
+        assert!(
+            rewritten(&function("\tcall\t__tsan_read8\n\tcall\t__tsan_read8\n\tmovq\t%r8, %rax\n"))
+                .contains("(%r8,")
+        );
+    }
+
+    #[test]
+    fn slow_branches_stand_in_the_function_with_the_frame_of_their_call() {
+        let text = rewritten(&function(
+            "\tpushq\t%rbx\n\t.cfi_def_cfa_offset 16\n\tcall\t__tsan_read8\n\t.cfi_remember_state\n\tpopq\t%rbx\n\
+             \t.cfi_def_cfa_offset 8\n\tret\n.L3:\n\t.cfi_restore_state\n\tcall\t__tsan_write8\n\tpopq\t%rbx\n\t.cfi_def_cfa_offset 8\n",
+        ));
+        let stubs = text.split("\tret\n").last().unwrap();
+        assert!(
+            stubs.starts_with(
+                "\t.cfi_def_cfa 7, 16\n.Lhns0:\n\tleaq\t.Lhnr0(%rip), %rsi\n\tcall\t*homenode_read_passed"
+            ),
+            "{stubs}"
+        );
+        assert!(stubs.contains(".Lhns1:") && stubs.matches(".cfi_def_cfa").count() == 1);
+        assert!(stubs.find(".Lhns1").unwrap() < stubs.find(".cfi_endproc").unwrap());
+        // clang's end of a function, and one without unwind tables.
+        let text = rewritten("f:\n\tcall\t__tsan_read8\n\tretq\n.Lfunc_end0:\n\t.size\tf, .Lfunc_end0-f\n");
+        assert!(text.find(".Lhns0:").unwrap() < text.find(".Lfunc_end0:").unwrap());
+        let text = rewritten("f:\n\tcall\t__tsan_read8\n\tret\n\t.size\tf, .-f\n");
+        assert!(text.find(".Lhns0:").unwrap() < text.find(".size").unwrap());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left() {
+        assert_eq!(rewrite(b"\t.intel_syntax noprefix\n\tcall\t__tsan_read8\n"), None);
+        assert_eq!(rewrite(b"f:\n\tcall\t__tsan_read8\n\tret\n"), None, "no end of the function");
+        let text = "\tjmp\t__tsan_read8@PLT\n\tcall\t__tsan_read_range@PLT\n\t.ascii \"call __tsan_read8\"\n";
+        assert_eq!(rewritten(text), text);
+    }
+}

@@ -2,7 +2,7 @@
 
 use homenode_model::{LineNo, Ticks};
 
-use crate::encode::{CLOCK_LONG, HEAD_MARK, Place, SUCC_NONE};
+use crate::encode::{CLOCK_LONG, HEAD_MARK, LAST, PC, Place, SUCC, SUCC_NONE, follow, successor};
 use crate::error::Wrong;
 use crate::mark::MAX_WORDS;
 use crate::varint::{self, unzigzag};
@@ -60,7 +60,7 @@ impl ChunkDecoder {
         self.cur = 0;
         self.last_new = 0;
         self.places.clear();
-        self.places.push(Place::default());
+        self.places.push([0; 4]);
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl ChunkDecoder {
         let id = if slot == SUCC_NONE {
             self.new_successor()?
         } else {
-            self.places[usize::from(self.cur)].succ[usize::from(slot)]
+            successor(self.places[usize::from(self.cur)][SUCC], slot)
         };
         let mut ticks = u64::from(head & 31);
         if head & 31 == CLOCK_LONG {
@@ -95,8 +95,8 @@ impl ChunkDecoder {
             return expected("a line delta", "the end of the chunk");
         };
         let place = &mut self.places[usize::from(id)];
-        place.last = place.last.wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
-        let what = What::Access { line: LineNo(place.last), write: head & 0x80 != 0, pc: place.pc };
+        place[LAST] = place[LAST].wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
+        let what = What::Access { line: LineNo(place[LAST]), write: head & 0x80 != 0, pc: place[PC] };
         Ok(Some(Record { tick: Ticks(self.tick), what }))
     }
 
@@ -117,9 +117,10 @@ impl ChunkDecoder {
         if id == known {
             let pc = self.last_new.wrapping_add(unzigzag(self.extra()?) as u64);
             self.last_new = pc;
-            self.places.push(Place::new(pc));
+            self.places.push([pc, 0, 0, 0]);
         }
-        self.places[usize::from(self.cur)].follow(id as u16);
+        let succ = &mut self.places[usize::from(self.cur)][SUCC];
+        *succ = follow(*succ, id as u16);
         Ok(id as u16)
     }
 

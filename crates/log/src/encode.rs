@@ -60,46 +60,51 @@ const fn is_ordered(code: u8) -> bool {
         || code == Mark::Atomic { address: 0, write: 0, order: 0 }.code()
 }
 
-/// What is known of one program counter within a chunk. The decoder keeps the same.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
-    pub pc: u64,
-    pub last: u64,
-    pub succ: [u16; 3],
-    victim: u8,
+/// What is known of one program counter within a chunk: the counter, the line it touched last, and three places that
+/// have followed it, 16 bits each, above them which of these the next newcomer replaces. The decoder keeps the same.
+///
+/// An array of numbers, because only of such ones the allocator gives zeros that take no memory until they are touched.
+pub(crate) type Place = [u64; 4];
+pub(crate) const PC: usize = 0;
+pub(crate) const LAST: usize = 1;
+pub(crate) const SUCC: usize = 2;
+
+const LANES: u64 = 0x0001_0001_0001;
+
+/// Which successor `id` is, the first if it is several.
+#[inline]
+pub(crate) fn slot_of(succ: u64, id: u16) -> u8 {
+    let differs = succ ^ (u64::from(id) * LANES);
+    // The highest bit of the lowest lane that is zero (lanes above it may be marked wrongly), or else bit 63.
+    let zeros = differs.wrapping_sub(LANES) & !differs & LANES << 15 | 1 << 63;
+    (zeros.trailing_zeros() / 16) as u8
 }
 
-impl Place {
-    /// A counter that has not been seen before.
-    pub fn new(pc: u64) -> Self {
-        Self { pc, ..Self::default() }
-    }
+/// Successor number `slot` of 0, 1, 2.
+#[inline]
+pub(crate) fn successor(succ: u64, slot: u8) -> u16 {
+    (succ >> (16 * slot)) as u16
+}
 
-    /// Which successor `id` is.
-    #[inline]
-    fn slot(&self, id: u16) -> u8 {
-        let [a, b, c] = self.succ;
-        let not = |x: u16| u8::from(x != id);
-        not(a) * (1 + not(b) * (1 + not(c)))
-    }
-
-    /// Makes `id` a successor.
-    #[inline]
-    pub fn follow(&mut self, id: u16) {
-        let at = usize::from(self.victim);
-        self.succ[at] = id;
-        self.victim = if at == 2 { 0 } else { self.victim + 1 };
-    }
+/// Makes `id` a successor.
+#[inline]
+pub(crate) fn follow(succ: u64, id: u16) -> u64 {
+    let victim = succ >> 48;
+    let shift = 16 * victim;
+    let lanes = succ & 0xffff_ffff_ffff & !(0xffff << shift) | u64::from(id) << shift;
+    lanes | (((victim + 1) % 3) << 48)
 }
 
 const HASH: usize = 1 << 16;
 
 /// Turns in-memory records into chunk payloads. All its memory is taken at creation.
 pub struct Encoder {
+    /// By number; 65 536, so that any number is one.
     places: Vec<Place>,
-    /// Open addressing, `generation << 16 | place`.
-    hash: Vec<u32>,
-    generation: u16,
+    /// Places in use; the first is that of counter 0.
+    known: usize,
+    /// Open addressing: numbers of places, 0 where there is none.
+    hash: Vec<u16>,
     heads: Vec<u8>,
     deltas: Vec<u8>,
     extra: Vec<u8>,
@@ -147,12 +152,12 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Takes about 3 MB of address space, of which little is ever touched.
+    /// Takes about 5 MB of address space, of which little is ever touched.
     pub fn new() -> Self {
         Self {
-            places: Vec::with_capacity(MAX_CHUNK_WORDS / 2 + 1),
+            places: vec![[0; 4]; HASH],
+            known: 0,
             hash: vec![0; HASH],
-            generation: 0,
             heads: vec![0; MAX_CHUNK_WORDS / 2],
             deltas: vec![0; MAX_CHUNK_WORDS / 2 * varint::MAX],
             extra: vec![0; MAX_CHUNK_WORDS * 12 + 64],
@@ -176,9 +181,7 @@ impl Encoder {
     /// are ignored.
     pub fn add(&mut self, words: &[u64]) {
         let words = &words[..words.len().min(MAX_CHUNK_WORDS - self.at.words)];
-        if self.places.is_empty() {
-            self.reset();
-        }
+        self.known = self.known.max(1);
         let mut at = 0;
         while at + 2 <= words.len() {
             at = self.add_usual(words, at);
@@ -209,44 +212,41 @@ impl Encoder {
     /// Adds accesses as long as each comes from a known place that has followed the one before it, which is the usual
     /// case. Returns the position of the first record that is not so. Everything it needs is at hand in locals, and no
     /// record waits for the one before it: a place is found from its program counter alone.
-    fn add_usual(&mut self, words: &[u64], mut at: usize) -> usize {
-        let generation = self.generation;
-        let (Ok(hash), places) = (<&[u32; HASH]>::try_from(&self.hash[..]), &mut self.places[..]) else {
+    fn add_usual(&mut self, words: &[u64], at: usize) -> usize {
+        let At { mut heads, mut deltas, mut extra, mut cur, mut ticks, skipped, .. } = self.at;
+        let (Ok(hash), Ok(places)) =
+            (<&[u16; HASH]>::try_from(&self.hash[..]), <&mut [Place; HASH]>::try_from(&mut self.places[..]))
+        else {
             return at;
         };
-        let (head_bytes, delta_bytes, extra_bytes) =
-            (&mut self.heads[..], &mut self.deltas[..], &mut self.extra[..]);
-        let At { mut heads, mut deltas, mut extra, mut cur, mut ticks, skipped, .. } = self.at;
-        while let (Some(&[w0, w1]), 0) = (words.get(at..at + 2), skipped) {
+        let (delta_bytes, extra_bytes) = (&mut self.deltas[..], &mut self.extra[..]);
+        let (pairs, _) = words[at..].as_chunks::<2>();
+        let (mut sum, mut n) = (0, 0);
+        for (&[w0, w1], head) in pairs.iter().zip(&mut self.heads[heads..]) {
             let pc = w1 >> 16;
-            let cell = hash[Self::hash_of(pc)];
-            let id = cell as u16;
-            let Some(place) = places.get(usize::from(id)) else { break };
-            let slot = match places.get(usize::from(cur)) {
-                Some(before) => before.slot(id),
-                None => SUCC_NONE,
-            };
-            let unknown = (cell >> 16) as u16 != generation || place.pc != pc;
-            if w0 & 0xff > 1 || unknown || slot == SUCC_NONE {
+            let id = hash[Self::hash_of(pc)];
+            let slot = slot_of(places[usize::from(cur)][SUCC], id);
+            let place = &mut places[usize::from(id)];
+            if (w0 & 0xfe) | (pc ^ place[PC]) | skipped != 0 || slot == SUCC_NONE {
                 break;
             }
-            let last = place.last;
-            let Some(head) = head_bytes.get_mut(heads) else { break };
-            at += 2;
-            let (line, write, delta) = (w0 >> 8, w0 as u8 & 1, w1 & MAX_DELTA);
-            ticks = ticks.saturating_add(delta);
+            let delta = w1 & MAX_DELTA;
+            sum += delta;
             let short = delta.min(u64::from(CLOCK_LONG)) as u8;
-            *head = write << 7 | slot << 5 | short;
-            heads += 1;
+            *head = (w0 as u8) << 7 | slot << 5 | short;
             if short == CLOCK_LONG {
                 extra = varint::put_short(extra_bytes, extra, delta - u64::from(CLOCK_LONG));
             }
-            deltas = varint::put_short(delta_bytes, deltas, zigzag(line.wrapping_sub(last) as i64));
-            places[usize::from(id)].last = line;
+            let line = w0 >> 8;
+            deltas = varint::put_short(delta_bytes, deltas, zigzag(line.wrapping_sub(place[LAST]) as i64));
+            place[LAST] = line;
             cur = id;
+            n += 1;
         }
+        heads += n;
+        ticks = ticks.saturating_add(sum);
         self.at = At { heads, deltas, extra, cur, ticks, ..self.at };
-        at
+        at + 2 * n
     }
 
     /// Adds an access of any kind.
@@ -264,27 +264,17 @@ impl Encoder {
         self.at.heads += 1;
         self.at.cur = id;
         let place = &mut self.places[usize::from(id)];
-        let step = zigzag(line.wrapping_sub(place.last) as i64);
+        let step = zigzag(line.wrapping_sub(place[LAST]) as i64);
         self.at.deltas = varint::put_short(&mut self.deltas, self.at.deltas, step);
-        place.last = line;
+        place[LAST] = line;
     }
 
     /// Ends the chunk; the next one starts anew.
     pub fn finish(&mut self) -> Encoded<'_> {
         let At { heads, deltas, extra, ticks, ordered, marks, .. } = std::mem::take(&mut self.at);
-        self.places.clear();
+        self.reset();
         self.join(heads, deltas, extra);
         Encoded { raw: &self.raw, records: heads as u32, ticks, ordered, marks }
-    }
-
-    fn reset(&mut self) {
-        self.places.clear();
-        self.places.push(Place::default());
-        self.generation = self.generation.wrapping_add(1);
-        if self.generation == 0 {
-            self.hash.fill(0);
-            self.generation = 1;
-        }
     }
 
     #[inline]
@@ -297,7 +287,7 @@ impl Encoder {
     fn place(&mut self, pc: u64) -> (u8, u16) {
         let (id, new) = self.find(pc);
         let cur = usize::from(self.at.cur);
-        let slot = self.places[cur].slot(id);
+        let slot = slot_of(self.places[cur][SUCC], id);
         if slot != SUCC_NONE {
             return (slot, id);
         }
@@ -307,7 +297,7 @@ impl Encoder {
             self.at.extra = varint::put(&mut self.extra, self.at.extra, step);
             self.at.last_new = pc;
         }
-        self.places[cur].follow(id);
+        self.places[cur][SUCC] = follow(self.places[cur][SUCC], id);
         (SUCC_NONE, id)
     }
 
@@ -317,18 +307,33 @@ impl Encoder {
         }
         let mut at = Self::hash_of(pc);
         loop {
-            let cell = self.hash[at];
-            if (cell >> 16) as u16 != self.generation {
-                let id = self.places.len() as u16;
-                self.places.push(Place::new(pc));
-                self.hash[at] = u32::from(self.generation) << 16 | u32::from(id);
+            let id = self.hash[at];
+            if id == 0 {
+                let id = self.known as u16;
+                self.known += 1;
+                self.places[usize::from(id)] = [pc, 0, 0, 0];
+                self.hash[at] = id;
                 return (id, true);
             }
-            if self.places[usize::from(cell as u16)].pc == pc {
-                return (cell as u16, false);
+            if self.places[usize::from(id)][PC] == pc {
+                return (id, false);
             }
             at = (at + 1) % HASH;
         }
+    }
+
+    /// Forgets all places.
+    fn reset(&mut self) {
+        for id in 0..self.known {
+            // Nothing but places of this chunk is in the table, so the way to one need not be followed.
+            let mut at = Self::hash_of(self.places[id][PC]);
+            while self.hash[at] != 0 {
+                self.hash[at] = 0;
+                at = (at + 1) % HASH;
+            }
+            self.places[id] = [0; 4];
+        }
+        self.known = 0;
     }
 
     fn join(&mut self, heads: usize, deltas: usize, extra: usize) {
