@@ -31,6 +31,7 @@
 //! * The slow branch is still a call at a place where the compiler had one: the stack is aligned and nothing lies
 //!   in the red zone. It stands before the end of the function's unwind range, with the call's frame address.
 //! * The jumps and labels of compilers have known shapes. Every line that is not understood ends a run.
+//! * The place that the log names is the one of the call: the slow branch passes the label behind the check.
 //! * `@tpoff` works in executables only: the driver does not rewrite position-independent code for libraries.
 
 use std::io::Write;

@@ -20,7 +20,7 @@
 //! * `deltas`, a zigzag varint an access: line minus the last line of the same counter;
 //! * `extra`: varints for everything rare.
 //!
-//! NAS CG and MG come out at 0.1 to 3 bytes an access after LZ4.
+//! NAS MG comes out at 0.04 bytes an access after LZ4, NAS CG at 2.1 without (1.2 with it).
 
 use crate::mark::{MAX_WORDS, Mark};
 use crate::varint::{self, zigzag};

@@ -108,8 +108,9 @@ pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
         tls.written.add(at).write(if write { entry } else { 0 });
         thread.last_tick = tls.clock;
         let [first, second] = access_words(entry & LINE, write, pc, delta);
-        thread.buffer.add(used).write(first);
-        thread.buffer.add(used + 1).write(second);
+        let to = thread.buffer.add(used);
+        to.write(first);
+        to.add(1).write(second);
         thread.passed += 1;
         thread.used.store(used + 2, Ordering::Release);
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
