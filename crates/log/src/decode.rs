@@ -11,8 +11,19 @@ use crate::{Mark, Record, What};
 /// Most records in a chunk.
 pub const MAX_RECORDS: usize = crate::encode::MAX_CHUNK_WORDS / 2;
 
+/// An access, without its program counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// As in [`Record`].
+    pub tick: Ticks,
+    /// Line of the virtual address in the recorded process.
+    pub line: LineNo,
+    /// Store.
+    pub write: bool,
+}
+
 /// Walks through the records of one chunk.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ChunkDecoder {
     raw: Vec<u8>,
     head: usize,
@@ -23,6 +34,8 @@ pub struct ChunkDecoder {
     cur: u16,
     last_new: u64,
     places: Vec<Place>,
+    /// What [`ChunkDecoder::accesses`] met; [`ChunkDecoder::next`] says it.
+    failed: Option<Wrong>,
 }
 
 fn expected<T>(expected: &str, found: impl Into<String>) -> Result<T, Wrong> {
@@ -40,6 +53,7 @@ impl ChunkDecoder {
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), Wrong>,
     ) -> Result<(), Wrong> {
         (self.head, self.heads_end) = (0, 0);
+        self.failed = None;
         fill(&mut self.raw)?;
         let len = |i: usize| match self.raw.get(i * 4..i * 4 + 4) {
             Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d]) as usize),
@@ -71,6 +85,9 @@ impl ChunkDecoder {
     #[inline]
     #[allow(clippy::should_implement_trait)] // not an iterator: callers hold the decoder and refill it
     pub fn next(&mut self) -> Result<Option<Record>, Wrong> {
+        if let Some(wrong) = self.failed.take() {
+            return Err(wrong);
+        }
         if self.head == self.heads_end {
             return Ok(None);
         }
@@ -79,6 +96,36 @@ impl ChunkDecoder {
         if head & 31 == HEAD_MARK {
             return self.mark().map(Some);
         }
+        let Access { tick, line, write } = self.access(head)?;
+        let pc = self.places[usize::from(self.cur)][PC];
+        Ok(Some(Record { tick, what: What::Access { line, write, pc } }))
+    }
+
+    /// Puts the accesses up to the next mark, at most `most`, behind those of `out`. None does not mean that there are no
+    /// more records: [`ChunkDecoder::next`] knows.
+    pub fn accesses(&mut self, out: &mut Vec<Access>, most: usize) {
+        for _ in 0..most {
+            if self.head == self.heads_end || self.failed.is_some() {
+                return;
+            }
+            let head = self.raw[self.head];
+            if head & 31 == HEAD_MARK {
+                return;
+            }
+            self.head += 1;
+            match self.access(head) {
+                Ok(access) => out.push(access),
+                Err(wrong) => {
+                    self.failed = Some(wrong);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The access whose head has just been read; afterwards `cur` is its place.
+    #[inline(always)]
+    fn access(&mut self, head: u8) -> Result<Access, Wrong> {
         let slot = head >> 5 & 3;
         let id = if slot == SUCC_NONE {
             self.new_successor()?
@@ -96,8 +143,7 @@ impl ChunkDecoder {
         };
         let place = &mut self.places[usize::from(id)];
         place[LAST] = place[LAST].wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
-        let what = What::Access { line: LineNo(place[LAST]), write: head & 0x80 != 0, pc: place[PC] };
-        Ok(Some(Record { tick: Ticks(self.tick), what }))
+        Ok(Access { tick: Ticks(self.tick), line: LineNo(place[LAST]), write: head & 0x80 != 0 })
     }
 
     fn extra(&mut self) -> Result<u64, Wrong> {
@@ -188,6 +234,40 @@ mod tests {
         Ok(out)
     }
 
+    /// The same through [`ChunkDecoder::accesses`], `most` at a time.
+    fn decoded_in_batches(raw: &[u8], most: usize) -> Result<Vec<Record>, Wrong> {
+        let mut d = ChunkDecoder::default();
+        d.start(0, |b| {
+            b.clear();
+            b.extend_from_slice(raw);
+            Ok(())
+        })?;
+        let (mut out, mut batch) = (Vec::new(), Vec::new());
+        loop {
+            d.accesses(&mut batch, most);
+            let full = !batch.is_empty();
+            out.extend(batch.drain(..).map(|Access { tick, line, write }| Record {
+                tick,
+                what: What::Access { line, write, pc: 0 },
+            }));
+            if !full {
+                match d.next()? {
+                    Some(r) => out.push(r),
+                    None => return Ok(out),
+                }
+            }
+        }
+    }
+
+    fn without_pc(r: &Record) -> Record {
+        match r.what {
+            What::Access { line, write, .. } => {
+                Record { tick: r.tick, what: What::Access { line, write, pc: 0 } }
+            }
+            What::Mark(_) => *r,
+        }
+    }
+
     fn record() -> impl Strategy<Value = (u64, What)> {
         let clock = prop_oneof![4 => 0..40u64, 1 => 0..1_000_000u64];
         let access = (0..1u64 << 50, any::<bool>(), prop_oneof![0..6u64, 0..1u64 << 47])
@@ -210,7 +290,9 @@ mod tests {
             let encoded = encoder.encode(&words_of(&records));
             prop_assert_eq!(encoded.records as usize, records.len());
             prop_assert_eq!(encoded.ticks, tick);
-            prop_assert_eq!(decoded(encoded.raw).unwrap(), records);
+            prop_assert_eq!(&decoded(encoded.raw).unwrap(), &records);
+            let plain: Vec<Record> = records.iter().map(without_pc).collect();
+            prop_assert_eq!(decoded_in_batches(encoded.raw, 1 + records.len() % 7).unwrap(), plain);
         }
 
         #[test]
@@ -224,7 +306,11 @@ mod tests {
             let n = raw.len();
             raw[at % n] = byte;
             raw.truncate(n - cut % n);
-            let _ = decoded(&raw);
+            let (one, batch) = (decoded(&raw), decoded_in_batches(&raw, 3));
+            prop_assert_eq!(one.is_ok(), batch.is_ok());
+            if let (Ok(one), Ok(batch)) = (one, batch) {
+                prop_assert_eq!(one.len(), batch.len());
+            }
         }
     }
 

@@ -7,12 +7,20 @@
 //!
 //! All little-endian; the CRC covers the frame's first 28 bytes and the block. A payload has at most
 //! [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
+//!
+//! # When the format changes
+//! 1. `VERSION` grows by one, and the table above, `encode` and `decode` describe the new one.
+//! 2. `upgrader` gets an arm for the version that was the newest until now: what turns its records into today's. If
+//!    chunks are laid out differently, the old decoder stays as a module of its own, chosen there, too.
+//! 3. CHANGELOG.md says what changed.
+//! 4. A recording of the new version goes to `fixtures/logs/vN/`, and the old fixtures stay: `tests/fixtures.rs` reads
+//!    every one of them for ever and compares what the checker says.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::decode::ChunkDecoder;
+use crate::decode::{Access, ChunkDecoder};
 use crate::encode::{Encoder, MAX_CHUNK_WORDS};
 use crate::error::{LogError, Wrong};
 use crate::{Record, VERSION};
@@ -64,7 +72,7 @@ impl Header {
             });
         }
         let h = Self { version: u32_at(b, 8), filter_lines: u32_at(b, 12), line_shift: u32_at(b, 16) };
-        if h.version == 0 || h.version > VERSION {
+        if upgrader(h.version).is_none() {
             return Err(Wrong::Expected {
                 expected: format!("a log of version 1 to {VERSION}"),
                 found: format!("version {}: made by a newer homenode, which can read it", h.version),
@@ -77,6 +85,17 @@ impl Header {
             });
         }
         Ok(h)
+    }
+}
+
+/// Turns a record of an older version into one of [`VERSION`].
+type Upgrade = fn(Record) -> Record;
+
+/// How records of a version become today's; `None` for a version that this reader does not know.
+fn upgrader(version: u32) -> Option<Upgrade> {
+    match version {
+        VERSION => Some(|record| record),
+        _ => None,
     }
 }
 
@@ -178,6 +197,8 @@ pub struct LogReader<R = File> {
     decoder: ChunkDecoder,
     chunks: u64,
     only: Option<u32>,
+    /// `None` for today's version.
+    upgrade: Option<Upgrade>,
 }
 
 impl LogReader<File> {
@@ -217,6 +238,7 @@ impl<R: Read> LogReader<R> {
             decoder: ChunkDecoder::default(),
             chunks: 0,
             only: None,
+            upgrade: upgrader(header.version).filter(|_| header.version != VERSION),
         })
     }
 
@@ -246,7 +268,7 @@ impl<R: Read> LogReader<R> {
     pub fn next_record(&mut self) -> Result<Option<Record>, LogError> {
         loop {
             match self.decoder.next() {
-                Ok(Some(r)) => return Ok(Some(r)),
+                Ok(Some(r)) => return Ok(Some(self.upgrade.map_or(r, |upgrade| upgrade(r)))),
                 Ok(None) => {
                     if !self.next_chunk()? {
                         return Ok(None);
@@ -254,6 +276,16 @@ impl<R: Read> LogReader<R> {
                 }
                 Err(wrong) => return Err(self.fail(wrong)),
             }
+        }
+    }
+
+    /// Puts the accesses up to the next mark or the chunk's end, at most `most`, behind those of `out`. None does not
+    /// mean that there are no more records: [`LogReader::next_record`] knows, and tells of damage.
+    #[inline]
+    pub fn next_accesses(&mut self, out: &mut Vec<Access>, most: usize) {
+        // Records that need an upgrade come one by one.
+        if self.upgrade.is_none() {
+            self.decoder.accesses(out, most);
         }
     }
 

@@ -103,7 +103,7 @@ impl<S: Source> Order<S> {
                     return self.wait(t, Wait::Turn(address));
                 }
                 self.follow(t, tick, address, sink);
-                let line = self.space.line(LineNo(address >> LineNo::SHIFT), &mut self.threads[t].place);
+                let line = self.space.line(LineNo(address >> LineNo::SHIFT), &mut self.threads[t].places);
                 self.accesses += 1;
                 sink.access(thread, tick, line, write != 0);
                 let now = tick.0.saturating_add(self.threads[t].shift);

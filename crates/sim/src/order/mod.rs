@@ -22,11 +22,12 @@ pub mod turns;
 
 use std::collections::HashMap;
 
+use homenode_log::decode::Access;
 use homenode_log::{LogError, Mark as LogMark, Record, What};
 use homenode_model::{LineNo, ThreadId, Ticks};
 
 use crate::stream::{Mark, Sync, SyncId};
-use space::{Place, Space};
+use space::{Places, Space};
 use turns::Turns;
 
 /// Where a thread's records come from.
@@ -36,12 +37,19 @@ pub trait Source {
     /// # Errors
     /// The log is damaged from here on.
     fn next(&mut self) -> Result<Option<Record>, LogError>;
+
+    /// Appends up to `most` accesses that come before the next mark; none is always right.
+    fn accesses(&mut self, _out: &mut Vec<Access>, _most: usize) {}
 }
 
 impl<R: std::io::Read> Source for homenode_log::file::LogReader<R> {
     #[inline]
     fn next(&mut self) -> Result<Option<Record>, LogError> {
         self.next_record()
+    }
+    #[inline]
+    fn accesses(&mut self, out: &mut Vec<Access>, most: usize) {
+        self.next_accesses(out, most);
     }
 }
 
@@ -70,14 +78,18 @@ struct Thread<S> {
     source: S,
     /// Records read ahead to number the threads.
     head: std::vec::IntoIter<Record>,
-    /// The record to be processed next.
+    /// Accesses to be processed next, from `at` on: threads take turns every few accesses, logs are read in longer
+    /// pieces.
+    ahead: Vec<Access>,
+    at: usize,
+    /// The record to be processed when there is none ahead.
     next: Option<Record>,
     /// Time minus tick.
     shift: u64,
     waits: Option<Wait>,
     /// Number its creator gave it.
     id: u64,
-    place: Place,
+    places: Places,
     ended: bool,
 }
 
@@ -147,6 +159,8 @@ pub struct Bypass {
 }
 
 const WAITS: u64 = u64::MAX;
+/// Accesses that are read at once.
+const AHEAD: usize = 256;
 
 impl<S: Source> Order<S> {
     /// Over the logs of a recording. `turns` comes from the same logs. Threads are numbered by the number of their
@@ -174,11 +188,13 @@ impl<S: Source> Order<S> {
             .map(|((_, _, _, id), first, source)| Thread {
                 source,
                 head: first.into_iter(),
+                ahead: Vec::with_capacity(AHEAD),
+                at: 0,
                 next: None,
                 shift: 0,
                 waits: None,
                 id,
-                place: Place::default(),
+                places: Places::default(),
                 ended: false,
             })
             .collect();
@@ -254,7 +270,8 @@ impl<S: Source> Order<S> {
         for t in 0..self.threads.len() {
             let thread = &mut self.threads[t];
             if !std::mem::replace(&mut thread.ended, true) {
-                let tick = thread.next.map_or(Ticks::ZERO, |r| r.tick);
+                let ahead = thread.ahead.get(thread.at).map(|a| a.tick);
+                let tick = ahead.or(thread.next.map(|r| r.tick)).unwrap_or(Ticks::ZERO);
                 sink.sync(ThreadId(t as u32), tick, Sync::End);
             }
         }
@@ -284,11 +301,25 @@ impl<S: Source> Order<S> {
     ) -> Result<u64, LogError> {
         let mut done = 0;
         while done < most && (self.keys[t], t) < limit {
-            let Some(record) = self.threads[t].next else { break };
+            done += self.run_ahead(t, limit, most - done, sink);
+            let thread = &mut self.threads[t];
+            if thread.at < thread.ahead.len() {
+                break;
+            }
+            let Some(record) = thread.next else {
+                if thread.ended {
+                    break;
+                }
+                self.fetch(t)?;
+                continue;
+            };
+            if done == most || (record.tick.0.saturating_add(thread.shift), t) >= limit {
+                break;
+            }
             done += 1;
             match record.what {
                 What::Access { line, write, .. } => {
-                    let line = self.space.line(line, &mut self.threads[t].place);
+                    let line = self.space.line(line, &mut thread.places);
                     self.accesses += 1;
                     sink.access(ThreadId(t as u32), record.tick, line, write);
                     self.fetch(t)?;
@@ -307,13 +338,40 @@ impl<S: Source> Order<S> {
         Ok(done)
     }
 
+    /// The same for the accesses ahead; the thread's key is right afterwards if there still are any.
     #[inline]
+    fn run_ahead<K: Sink>(&mut self, t: usize, limit: (u64, usize), most: u64, sink: &mut K) -> u64 {
+        let Thread { ahead, at, shift, places, .. } = &mut self.threads[t];
+        let mut done = 0;
+        while let Some(access) = ahead.get(*at) {
+            let key = access.tick.0.saturating_add(*shift);
+            if done == most || (key, t) >= limit {
+                self.keys[t] = key;
+                break;
+            }
+            *at += 1;
+            done += 1;
+            let line = self.space.line(access.line, places);
+            sink.access(ThreadId(t as u32), access.tick, line, access.write);
+        }
+        self.accesses += done;
+        done
+    }
+
+    /// Reads on; everything read before has been processed.
     fn fetch(&mut self, t: usize) -> Result<(), LogError> {
         let thread = &mut self.threads[t];
-        thread.next = match thread.head.next() {
-            Some(r) => Some(r),
-            None => thread.source.next()?,
-        };
+        thread.next = thread.head.next();
+        if thread.next.is_none() {
+            thread.ahead.clear();
+            thread.at = 0;
+            thread.source.accesses(&mut thread.ahead, AHEAD);
+            if let Some(first) = thread.ahead.first() {
+                self.keys[t] = first.tick.0.saturating_add(thread.shift);
+                return Ok(());
+            }
+            thread.next = thread.source.next()?;
+        }
         match thread.next {
             Some(r) => self.keys[t] = r.tick.0.saturating_add(thread.shift),
             None => {

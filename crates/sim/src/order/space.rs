@@ -64,9 +64,12 @@ pub struct Object {
     live: u64,
 }
 
-/// The segment a thread used last, so that most look-ups are two comparisons.
+/// The segments a thread used last, by address, so that most look-ups are a few comparisons.
+#[derive(Clone, Debug, Default)]
+pub struct Places([Place; 16]);
+
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+struct Place {
     start: u64,
     end: u64,
     shift: u64,
@@ -126,8 +129,10 @@ impl Space {
 
     /// The canonical line of a line.
     #[inline]
-    pub fn line(&mut self, line: LineNo, place: &mut Place) -> LineNo {
+    pub fn line(&mut self, line: LineNo, places: &mut Places) -> LineNo {
         let address = line.0 << LineNo::SHIFT;
+        // Loops walk through several arrays at once; most arrays lie in megabytes of their own.
+        let place = &mut places.0[(address / PIECE % 16) as usize];
         let hit = address >= place.start && address < place.end && place.version == self.version;
         if !hit {
             *place = self.find(address);
@@ -316,7 +321,7 @@ mod tests {
     use super::*;
 
     fn line(s: &mut Space, address: u64) -> u64 {
-        s.line(LineNo(address >> 6), &mut Place::default()).0 << 6
+        s.line(LineNo(address >> 6), &mut Places::default()).0 << 6
     }
 
     #[test]
