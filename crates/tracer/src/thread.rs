@@ -48,12 +48,16 @@ pub struct Thread {
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     pub interval: u64,
     shared: bool,
-    /// Accesses need more than the filter: there are other threads, or there is no filter.
+    /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
+    /// (there are other threads, or there is no filter), and while one is being appended.
+    gate: AtomicUsize,
     special: bool,
     tasks: [Task; MAX_DEPTH],
     depth: usize,
     serial: u64,
-    passed: u64,
+    /// Words that were encoded, and of all words ever pushed those that are no accesses: what passed is half the rest.
+    encoded: u64,
+    other: u64,
     bypassed: u64,
     dropped: u64,
     told_lines: u64,
@@ -94,14 +98,10 @@ pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
         let Some(thread) = tls.thread.as_mut() else { return access(entry & LINE, write, pc) };
         let delta = tls.clock - thread.last_tick;
         let used = thread.used.load(Ordering::Relaxed);
-        if thread.busy.load(Ordering::Relaxed)
-            | thread.special
-            | (delta > MAX_DELTA)
-            | (used > BUFFER_WORDS - ROOM)
-        {
+        if (used >= thread.gate.load(Ordering::Relaxed)) | (delta > MAX_DELTA) {
             return access(entry & LINE, write, pc);
         }
-        thread.busy.store(true, Ordering::Relaxed);
+        thread.gate.store(0, Ordering::Relaxed);
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         let at = (entry & tls.mask) as usize;
         tls.used.add(at).write(entry);
@@ -111,10 +111,9 @@ pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
         let to = thread.buffer.add(used);
         to.write(first);
         to.add(1).write(second);
-        thread.passed += 1;
         thread.used.store(used + 2, Ordering::Release);
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        thread.busy.store(false, Ordering::Relaxed);
+        thread.gate.store(OPEN, Ordering::Relaxed);
     }
 }
 
@@ -276,6 +275,7 @@ impl Thread {
             buffer,
             used: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
+            gate: AtomicUsize::new(0),
             flushing: AtomicBool::new(false),
             framer: Some(Framer::new()),
             fd: -1,
@@ -288,7 +288,8 @@ impl Thread {
             tasks: [Task::default(); MAX_DEPTH],
             depth: 0,
             serial: id << 32,
-            passed: 0,
+            encoded: 0,
+            other: 0,
             bypassed: 0,
             dropped: 0,
             told_lines: 0,
@@ -320,15 +321,35 @@ impl Thread {
         unsafe { (*self.tls).clock }
     }
 
+    /// The recorder is at work; signal handlers are kept out.
+    #[inline]
+    fn enter(&mut self) {
+        self.busy.store(true, Ordering::Relaxed);
+        self.gate.store(0, Ordering::Relaxed);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
+    /// It no longer is.
+    #[inline]
+    fn leave(&mut self) {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
+    }
+
+    /// Whether this is a signal handler that has interrupted the recorder.
+    fn at_work(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) || self.gate.load(Ordering::Relaxed) == 0 && !self.special
+    }
+
     /// A passed access.
     #[inline]
     fn access(&mut self, line: u64, write: bool, pc: u64) {
-        if self.busy.load(Ordering::Relaxed) {
+        if self.at_work() {
             self.dropped += 1;
             return;
         }
-        self.busy.store(true, Ordering::Relaxed);
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.enter();
         if state::filter_lines() > 0 {
             self.install(line, write);
         }
@@ -337,15 +358,14 @@ impl Thread {
         self.last_tick = tick;
         if delta > MAX_DELTA {
             self.push(&[SKIP, delta]);
+            self.other += 2;
             delta = 0;
         }
         self.push(&access_words(line, write, pc, delta));
-        self.passed += 1;
         if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
             self.flush(false);
         }
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        self.busy.store(false, Ordering::Relaxed);
+        self.leave();
     }
 
     /// Lets the filter remember the line, unless it bypasses the filter.
@@ -389,27 +409,28 @@ impl Thread {
 
     /// Writes a mark.
     pub fn mark(&mut self, mark: &Mark) {
-        if self.busy.swap(true, Ordering::Relaxed) {
+        if self.at_work() {
             self.dropped += 1;
             return;
         }
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.enter();
         let tick = self.clock();
         let mut words = [0; MARK_WORDS];
         let n = mark_words(mark, tick - self.last_tick, &mut words);
         self.last_tick = tick;
         self.push(&words[..n]);
+        self.other += n as u64;
         let now = process::seconds();
         if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.last_flush {
             self.flush(now != self.last_flush);
         }
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        self.busy.store(false, Ordering::Relaxed);
+        self.leave();
     }
 
     fn look_around(&mut self) {
         self.shared = state::several();
         self.special = self.shared || state::filter_lines() == 0;
+        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
 
     /// Empties the filter by starting another epoch.
@@ -504,6 +525,7 @@ impl Thread {
                 self.stop_encoding();
             }
         }
+        self.encoded += n as u64;
         self.used.store(0, Ordering::Release);
         self.flushing.store(false, Ordering::Release);
         process::set_errno(errno);
@@ -576,7 +598,7 @@ impl Thread {
             let mut end = [0; MARK_WORDS];
             let totals = Mark::Totals {
                 accesses: clock,
-                passed: (*thread).passed,
+                passed: ((*thread).encoded + n as u64 - (*thread).other) / 2,
                 bypassed: (*thread).bypassed,
                 dropped: (*thread).dropped,
             };
@@ -596,6 +618,8 @@ const BUFFER_WORDS: usize = 1024;
 
 /// Words kept free so that a record always fits.
 const ROOM: usize = 2 * MARK_WORDS + 4;
+/// The gate when it is open: from here on a usual access finds the buffer full.
+const OPEN: usize = BUFFER_WORDS - ROOM + 1;
 
 /// Makes every thread's filter forget a line that has just started to bypass it.
 #[cold]
