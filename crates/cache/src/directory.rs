@@ -120,7 +120,7 @@ impl fmt::Display for Full {
              with compact addresses or raise the bound",
             self.line.0,
             self.max_chunks,
-            u64::from(self.max_chunks) * SPREAD << CHUNK_SHIFT
+            (u64::from(self.max_chunks) * SPREAD) << CHUNK_SHIFT
         )
     }
 }
@@ -184,7 +184,7 @@ impl<W: Sharers> Directory<W> {
 
     /// Lines from this one on are refused.
     pub const fn end(&self) -> Line {
-        Line(self.max_chunks as u64 * SPREAD << CHUNK_SHIFT)
+        Line((self.max_chunks as u64 * SPREAD) << CHUNK_SHIFT)
     }
 
     /// The refusal of `line`.

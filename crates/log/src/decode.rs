@@ -157,7 +157,7 @@ impl ChunkDecoder {
     fn new_successor(&mut self) -> Result<u16, Wrong> {
         let id = self.extra()?;
         let known = self.places.len() as u64;
-        if id > known || id >= MAX_RECORDS as u64 + 1 {
+        if id > known || id > MAX_RECORDS as u64 {
             return expected(&format!("a place below {known}"), format!("place {id}"));
         }
         if id == known {
