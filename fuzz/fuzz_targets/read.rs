@@ -5,7 +5,7 @@ use std::path::Path;
 use homenode_log::What;
 use homenode_log::check::{MAX_PROBLEMS, check};
 use homenode_log::decode::MAX_RECORDS;
-use homenode_log::file::{FRAME, FRAME_HEAD, HEADER, LogReader, MAX_PAYLOAD};
+use homenode_log::file::{FRAME, FRAME_HEAD, HEADER, LogReader, MAX_PAYLOAD, STORED};
 
 /// Reads `bytes` as a log in every way there is; the records that were read.
 ///
@@ -101,6 +101,7 @@ pub fn packed(bytes: &[u8]) -> Vec<u8> {
         head[..4].copy_from_slice(&FRAME);
         head[4..8].copy_from_slice(&(len as u32).to_le_bytes());
         head[8..12].copy_from_slice(&(block.len() as u32).to_le_bytes());
+        head[24] &= !(STORED as u8);
         sealed(&mut out, &head, &block);
         at += FRAME_HEAD + len;
     }

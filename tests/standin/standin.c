@@ -69,6 +69,15 @@ ATOMICS(128, unsigned __int128)
 EXPORT void __tsan_atomic_thread_fence(int m) { (void)m; __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 EXPORT void __tsan_atomic_signal_fence(int m) { (void)m; __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
+/* What rewritten code calls: its filter is empty for ever, so every access comes here. r8 to r11 hold its block's
+ * fields, which do not change. The size is not told. */
+__attribute__((used)) static void passed(void) { count.calls++; }
+#define PASSED(name) \
+    __asm__(".globl homenode_" #name "_passed\n.type homenode_" #name "_passed,@function\nhomenode_" #name "_passed:\n" \
+            "\tpush %r8\n\tpush %r9\n\tpush %r10\n\tpush %r11\n\tsub $8, %rsp\n\tcall passed\n" \
+            "\tadd $8, %rsp\n\tpop %r11\n\tpop %r10\n\tpop %r9\n\tpop %r8\n\tret\n");
+PASSED(read) PASSED(write)
+
 /* Copying and filling. */
 EXPORT void *__wrap_memcpy(void *d, const void *s, size_t n) { count.calls++, count.read += n, count.written += n; return memcpy(d, s, n); }
 EXPORT void *__wrap_memmove(void *d, const void *s, size_t n) { count.calls++, count.read += n, count.written += n; return memmove(d, s, n); }

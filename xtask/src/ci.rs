@@ -26,6 +26,10 @@ const STEPS: &[Step] = &[
     }),
     ("build", || process::run(cargo().args(["build", "--workspace", "--locked", "--quiet"]))),
     ("test", || process::run(cargo().args(["test", "--workspace", "--locked"]))),
+    ("kernels", || {
+        let folder = root().join("target/kernels");
+        process::run(program("bash").arg(root().join("kernels/test.sh")).arg(folder))
+    }),
     ("documentation", || {
         let mut doc = cargo();
         doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"])

@@ -2,7 +2,12 @@
 
 mod compare;
 mod completions;
+mod kernel;
+mod machine;
 mod man;
+mod rec;
+mod record;
+mod show;
 
 use clap::{Parser, Subcommand};
 
@@ -22,8 +27,18 @@ pub struct Cli {
 /// What to do. To add one: a variant, an arm in [`Command::run`], and its group in [`crate::help`].
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Record who touches what
+    Record(crate::args::record::RecordArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
+    /// Check recordings
+    Rec(crate::args::rec::RecArgs),
+    /// Machines that programs can be simulated on
+    Machine(crate::args::machine::MachineArgs),
+    /// The papers' programs
+    Kernel(crate::args::kernel::KernelArgs),
+    /// Objects by the time that a better placement would save
+    Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a directory
@@ -38,6 +53,11 @@ impl Command {
     pub fn run(self) -> Result<Exit> {
         match self {
             Self::Compare(args) => args.run(),
+            Self::Record(args) => args.run(),
+            Self::Rec(args) => args.run(),
+            Self::Machine(args) => args.run(),
+            Self::Kernel(args) => args.run(),
+            Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

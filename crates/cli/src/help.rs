@@ -18,6 +18,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
     ("record", "homenode record -- ./app", "who touches what"),
     ("machine", "homenode machine list", "machines to simulate on"),
+    ("kernel", "homenode kernel list", "the papers' programs, each a kernel:NAME"),
     ("completions", "homenode completions bash", "completions for a shell"),
     ("man", "homenode man | man -l -", "the manual page"),
 ];

@@ -11,6 +11,9 @@
 //! | progress | [`progress`] |
 //! | Ctrl-C | [`interrupt`] |
 //! | sizes such as `8KiB` | [`size`] |
+//! | recording a program | [`recorder`] |
+//! | names for addresses | [`symbols`] |
+//! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
 //! | what commands do | [`cmd`] |
 
@@ -23,11 +26,15 @@ pub mod exit;
 pub mod fail_if;
 mod help;
 pub mod interrupt;
+pub mod kernels;
 pub mod output;
+pub mod places;
 pub mod progress;
+pub mod recorder;
 pub mod simulate;
 pub mod size;
 pub mod suggest;
+pub mod symbols;
 pub mod table;
 
 use std::ffi::OsString;

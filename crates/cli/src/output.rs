@@ -60,6 +60,28 @@ impl OutputArgs {
         Ok(held)
     }
 
+    /// As [`OutputArgs::print`], with more: for people, tables `below` it; in JSON, further keys. CSV has neither.
+    ///
+    /// # Errors
+    /// As [`OutputArgs::print`].
+    pub fn print_with(
+        &self,
+        table: &Table,
+        below: &[Table],
+        more: &[(&str, serde_json::Value)],
+    ) -> Result<Exit> {
+        let held = self.judge(table)?;
+        let terminal = io::stdout().is_terminal();
+        let mut text = self.render(table, terminal);
+        match self.format() {
+            Format::Csv => {}
+            Format::Table => below.iter().for_each(|b| text += &format!("\n{}", self.render(b, terminal))),
+            Format::Json => text = with_keys(&text, more)?,
+        }
+        to_stdout(&text)?;
+        Ok(held)
+    }
+
     /// Writes `table` where a command that runs a program reports: to `summary`, else to stderr.
     ///
     /// # Errors
@@ -96,6 +118,14 @@ impl OutputArgs {
         }
         Ok(exit)
     }
+}
+
+/// A JSON object with further keys.
+fn with_keys(json: &str, more: &[(&str, serde_json::Value)]) -> Result<String> {
+    let failed = || "cannot make JSON of the result".to_owned();
+    let mut value: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).context(failed)?;
+    value.extend(more.iter().map(|(key, v)| ((*key).to_owned(), v.clone())));
+    Ok(serde_json::to_string_pretty(&value).context(failed)? + "\n")
 }
 
 /// Writes a result to stdout. A reader that has had enough (`| head`) is not an error.

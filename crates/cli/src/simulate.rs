@@ -52,11 +52,15 @@ impl Loaded {
         use homenode_sim::order::space::ObjectKind;
         match &object.kind {
             ObjectKind::Static { name } => name.clone(),
-            ObjectKind::Site { pc: 0 } => "mmap".into(),
-            ObjectKind::Site { pc } => match self.symbols.places.get(pc) {
-                Some(place) => place.to_string(),
-                None => format!("allocated at {pc:#x}"),
-            },
+            ObjectKind::Site { pc: 0, .. } => "mmap".into(),
+            ObjectKind::Site { pc, caller } => {
+                let place = |pc: &u64| self.symbols.places.get(pc).map(ToString::to_string);
+                match (place(pc), place(caller)) {
+                    (Some(site), Some(caller)) => format!("{site} < {caller}"),
+                    (Some(site), None) => site,
+                    (None, _) => format!("allocated at {pc:#x}"),
+                }
+            }
         }
     }
 }
@@ -78,6 +82,9 @@ pub struct Plan {
 
 /// A scheme's result, or why there is none.
 pub type Cell = std::result::Result<Box<Outcome>, String>;
+
+/// Results by index of the machine and of the scheme.
+pub type Cells = BTreeMap<(usize, usize), Cell>;
 
 /// The page size to simulate with.
 ///
@@ -116,9 +123,46 @@ pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
             "{} cannot be simulated from a recording with a filter of {filter_lines} lines",
             machine.name
         ))
-        .tried(why)
-        .hint("record again with a smaller filter, for example 'homenode record --filter 1024'")),
+        .hint(why)),
     }
+}
+
+/// A machine and how it is simulated, in a few words.
+pub fn describe(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> String {
+    let n = outstanding.unwrap_or(machine.core.outstanding);
+    let waits = if n == 1 { "blocking".to_owned() } else { format!("{n} outstanding misses") };
+    format!("{} ({} nodes, {} pages, {waits})", machine.name, machine.nodes.len(), crate::size::show(page))
+}
+
+/// What the reader of a result should know of lines that several threads use at once.
+pub fn false_sharing(trace: &Trace) -> Option<String> {
+    let b = trace.bypass;
+    (b.lines > 0).then(|| {
+        let capped = match b.capped {
+            0 => String::new(),
+            n => format!("; {n} threads reached the cap of {}", homenode_log::mark::BYPASS_CAP),
+        };
+        format!(
+            "{} cache lines are written by one thread and used by another between two barriers: {} accesses to them \
+             bypassed the filter{capped}",
+            b.lines, b.accesses
+        )
+    })
+}
+
+/// What the reader of a result must know about the recording.
+pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(why) = recording.stopped() {
+        out.push(format!("the recording is not whole: {why}"));
+    }
+    if let Some(why) = &trace.damage {
+        out.push(format!("simulated up to the damage: {why}"));
+    }
+    if trace.cut_off > 0 {
+        out.push(format!("the recording was cut off: {} waits had no end", trace.cut_off));
+    }
+    out
 }
 
 fn binding(
@@ -146,7 +190,7 @@ impl Plan {
         variant: Variant,
         quiet: bool,
         interrupt: &Interrupt,
-    ) -> Result<(Trace, BTreeMap<(usize, usize), Cell>)> {
+    ) -> Result<(Trace, Cells)> {
         let recording = &loaded.recording;
         let name = recording.path.display();
         let logs = recording.logs().context(|| format!("cannot read {name}"))?;

@@ -69,6 +69,13 @@ pub struct Request {
     pub openmp: Option<OpenMp>,
     /// Files beside the output are asked for whose names follow from its name (`--coverage`, …).
     pub aux_files: bool,
+    /// `-fPIC`, `-fpic`: the code may be for a shared library.
+    pub pic: bool,
+    /// `-shared`
+    pub shared: bool,
+    /// An option with which the assembly is not to be rewritten: it is not plain AT&T x86-64, or more than an object
+    /// comes of the compilation.
+    pub odd_assembly: bool,
 }
 
 /// The OpenMP library of a link.
@@ -161,6 +168,52 @@ fn asks_for_aux_files(word: &str) -> bool {
             .any(|start| word.starts_with(start))
 }
 
+fn makes_odd_assembly(word: &str) -> bool {
+    matches!(
+        word,
+        "-m32"
+            | "-mx32"
+            | "-m16"
+            | "-masm=intel"
+            | "-mcmodel=large"
+            | "-mcmodel=kernel"
+            | "-mabi=ms"
+            | "-S"
+            | "--precompile"
+            | "-emit-ast"
+            | "-emit-llvm"
+            | "-fmodule-only"
+            | "-fsplit-stack"
+            | "-wrapper"
+            | "-dumpbase"
+            | "-dumpbase-ext"
+            | "-dumpdir"
+            | "-no-integrated-cpp"
+    ) || [
+        "-fprofile",
+        "-fcoverage",
+        "-fembed-bitcode",
+        "-fopenmp-targets",
+        "-foffload",
+        "--offload",
+        "-fmodule",
+        "-MJ",
+        "-specs",
+        "--specs",
+        "-ffixed-",
+        "-fcall-",
+        "-fcs-profile",
+        "-fsave-optimization-record",
+        "-fbasic-block-sections",
+        "-auxbase",
+        "-aux-info",
+        "-Wp,",
+        "-Wa,-a",
+    ]
+    .iter()
+    .any(|start| word.starts_with(start))
+}
+
 const SOURCE_SUFFIXES: &[&str] = &[
     "c", "i", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "ii", "m", "mi", "mm", "M", "mii", "f", "for",
     "ftn", "fpp", "F", "FOR", "FTN", "FPP", "f90", "f95", "f03", "f08", "F90", "F95", "F03", "F08", "s", "S",
@@ -220,6 +273,9 @@ impl Request {
             relocatable: false,
             openmp: None,
             aux_files: false,
+            pic: false,
+            shared: false,
+            odd_assembly: false,
         };
         let mut asks = false;
         let mut stops = false;
@@ -258,6 +314,13 @@ impl Request {
             stops |= stops_before_link(&text);
             request.relocatable |= text == "-r" || text == "-Wl,-r";
             request.aux_files |= asks_for_aux_files(&text);
+            match text.as_str() {
+                "-fPIC" | "-fpic" => request.pic = true,
+                "-fPIE" | "-fpie" | "-fno-PIC" | "-fno-pic" => request.pic = false,
+                "-shared" | "--shared" | "-Wl,-shared" | "-Wl,--shared" => request.shared = true,
+                _ => {}
+            }
+            request.odd_assembly |= makes_odd_assembly(&text);
             request.has_debug |= text.starts_with("-g") && !text.starts_with("-gcc-");
             if request.refused.is_none() {
                 request.refused = refusal(&text);
@@ -288,6 +351,14 @@ impl Request {
     pub fn output(&self) -> Option<&OsStr> {
         self.args.iter().rev().find_map(|a| match &a.kind {
             Kind::Output(file) => Some(file.as_os_str()),
+            _ => None,
+        })
+    }
+
+    /// The sources as arguments: where each stands, itself, its language.
+    pub fn source_args(&self) -> impl Iterator<Item = (usize, &Arg, Option<&OsStr>)> {
+        self.args.iter().enumerate().filter_map(|(index, a)| match &a.kind {
+            Kind::Source { language } => Some((index, a, language.as_deref())),
             _ => None,
         })
     }
@@ -329,7 +400,7 @@ fn input_kind(file: &OsStr, language: Option<&OsString>) -> Kind {
 }
 
 /// A header as an input asks for a precompiled header.
-fn is_header(file: &OsStr, language: Option<&OsStr>) -> bool {
+pub fn is_header(file: &OsStr, language: Option<&OsStr>) -> bool {
     match language {
         Some(language) => language.as_bytes().ends_with(b"-header"),
         None => suffix(file).is_some_and(|s| HEADER_SUFFIXES.contains(&s)),

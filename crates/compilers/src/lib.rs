@@ -8,6 +8,7 @@
 //! | preprocess, `-M`, `--version`, `-print-…` | passed on unchanged |
 //! | compile (`-c`, `-S`) | each memory access becomes a call (`-fsanitize=thread`, [`flags`]) |
 //! | link | our library goes before all others, some functions are redirected ([`wraps`]); never `-fsanitize=thread` |
+//! | compile for an executable, x86-64 | through assembly, in which the calls become the recorder's check ([`rewrite`]) |
 //! | both in one command | split into the two ([`plan`]) |
 //!
 //! A program built so and started by itself does what it would do anyway: the library records under
@@ -19,6 +20,7 @@
 //!   `--homenode-compiler=PATH` among the flags, which outlives the shell of a configure run;
 //! * `HOMENODE_LIB_DIR`: the folder of `libhomenode_trace.so` (default: beside this program, or `../lib/homenode`);
 //! * `HOMENODE_INCLUDE_DIR`: the folder of `homenode.h`;
+//! * `HOMENODE_CC_INLINE=0`: keep the calls; slower, but the compiler's own code;
 //! * `HOMENODE_CC_VERBOSE=1`: print each command before it runs.
 //!
 //! Exit status: the compiler's; 1 if the driver itself cannot go on.
@@ -38,6 +40,7 @@ pub mod args;
 pub mod flags;
 pub mod plan;
 pub mod response;
+pub mod rewrite;
 mod run;
 mod toolchain;
 pub mod wraps;

@@ -4,7 +4,7 @@
 //! the compiler's own runtime. A command that does both becomes one command for each source and a link, in
 //! which each object stands where its source stood (the order matters among libraries).
 
-use crate::args::{Arg, Kind, OpenMp, Request, Step, is_assembly};
+use crate::args::{Arg, Kind, OpenMp, Request, Step, is_assembly, is_header};
 use crate::flags::{compile_flags, link_flags_after, link_flags_before};
 use crate::toolchain::{Driver, Family, Toolchain};
 use std::ffi::{OsStr, OsString};
@@ -20,48 +20,153 @@ pub struct Places {
     pub include_dir: Option<PathBuf>,
 }
 
-/// The arguments of the commands to run, in order, each without the compiler itself.
+/// A compile step, its commands without the compiler itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Compile steps of a command that was split; all are run, even if one fails.
-    pub compiles: Vec<Vec<OsString>>,
-    /// The last command: the link, or the only one.
-    pub last: Vec<OsString>,
+pub enum Job {
+    /// One command.
+    Run(Vec<OsString>),
+    /// To assembly, rewrite that, to an object.
+    Rewrite {
+        /// The command that writes `assembly`.
+        compile: Vec<OsString>,
+        /// The compiler's output.
+        assembly: PathBuf,
+        /// What it becomes.
+        rewritten: PathBuf,
+        /// The command that reads `rewritten`.
+        assemble: Vec<OsString>,
+    },
+    /// The recorder's block for an executable: its text is written to the file, then the command runs.
+    Block(PathBuf, Vec<OsString>),
 }
 
-/// Makes the plan. `scratch` is the folder for objects of a split command; folders `0`, `1`, … in it must
-/// exist when the plan is run, one for each compile step.
-pub fn plan(request: &Request, driver: Driver, tool: &Toolchain, places: &Places, scratch: &Path) -> Plan {
-    let extra = || {
-        let mut flags = compile_flags(tool, driver, request.has_debug);
-        flags.extend(include_flags(driver, places));
-        flags
-    };
+/// The commands to run, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Compile steps; all are run, even if one fails.
+    pub jobs: Vec<Job>,
+    /// The last command: the link, or the only one.
+    pub last: Option<Vec<OsString>>,
+}
+
+/// Makes the plan. `scratch` is the folder for what is made on the way; folders `0`, `1`, … in it must exist when the
+/// plan is run, one for each source. `inline`: rewrite where possible.
+pub fn plan(
+    request: &Request,
+    driver: Driver,
+    tool: &Toolchain,
+    places: &Places,
+    scratch: &Path,
+    inline: bool,
+) -> Plan {
+    let mut flags = compile_flags(tool, driver, request.has_debug);
+    flags.extend(include_flags(driver, places));
+    let inline = inline && can_rewrite(request, tool);
+    let step = Compiling { request, tool, flags, scratch, inline };
     match request.step {
-        Step::Ask => Plan { compiles: Vec::new(), last: all_words(request) },
+        Step::Ask => Plan { jobs: Vec::new(), last: Some(all_words(request)) },
+        Step::Compile if inline && splits(request) => {
+            let jobs = request.source_args().enumerate().map(|(n, (_, source, language))| {
+                let object = match request.output() {
+                    Some(output) => PathBuf::from(output),
+                    None => own_name(&source.words[0], "o"),
+                };
+                let names = (object.with_extension("d").into(), object.clone().into());
+                step.job(n, source, language, &object, names)
+            });
+            Plan { jobs: jobs.collect(), last: None }
+        }
         Step::Compile => {
             let mut last = all_words(request);
             if request.sources().any(|(file, language)| !is_assembly(file, language)) {
-                last.extend(extra());
+                last.extend(step.flags);
             }
-            Plan { compiles: Vec::new(), last }
+            Plan { jobs: Vec::new(), last: Some(last) }
         }
         Step::Link => {
-            let mut compiles = Vec::new();
+            let mut jobs = Vec::new();
             let mut objects = Vec::new();
-            for (index, source) in request.args.iter().enumerate() {
-                if let Kind::Source { language } = &source.kind {
-                    let object = object_name(scratch, compiles.len(), &source.words[0]);
-                    let flags =
-                        if is_assembly(&source.words[0], language.as_deref()) { Vec::new() } else { extra() };
-                    compiles.push(compile_step(request, tool, source, language.as_deref(), &object, flags));
-                    objects.push((index, object));
-                }
+            for (n, (index, source, language)) in request.source_args().enumerate() {
+                let object = object_name(scratch, n, &source.words[0]);
+                // The names that both compilers choose for a command that was not split.
+                let names = dependency_names(&source.words[0], request.output());
+                jobs.push(step.job(n, source, language, &object, names));
+                objects.push((index, object));
             }
-            let last = link_step(request, tool, places, &objects);
-            Plan { compiles, last }
+            // Objects that are linked may have been rewritten before, whatever holds for this command's sources.
+            let mut block = None;
+            if makes_executable(request, tool, places) {
+                let object = scratch.join("homenode-block.o");
+                let text = object.with_extension("s");
+                let mut words = assembler_words(request, tool);
+                words.extend(["-c".into(), "-o".into(), object.clone().into(), text.clone().into()]);
+                jobs.push(Job::Block(text, words));
+                block = Some(object);
+            }
+            let last = link_step(request, tool, places, &objects, block.as_deref());
+            Plan { jobs, last: Some(last) }
         }
     }
+}
+
+/// Whether a command's code may be rewritten: x86-64 for an executable, and nothing unusual.
+fn can_rewrite(request: &Request, tool: &Toolchain) -> bool {
+    tool.x86_64 && !request.pic && !request.shared && !request.odd_assembly && !request.aux_files
+}
+
+/// Whether a command that only compiles can be done source by source.
+fn splits(request: &Request) -> bool {
+    let sources = request.sources().count();
+    let plain = request.args.iter().all(|a| match &a.kind {
+        Kind::Source { language } => !is_special(&a.words[0], language.as_deref()),
+        Kind::LinkInput => false,
+        _ => true,
+    });
+    plain && (sources == 1 || request.output().is_none())
+}
+
+/// Not a source of the usual kind: standard input, assembly, a header.
+fn is_special(file: &OsStr, language: Option<&OsStr>) -> bool {
+    file == "-" || is_assembly(file, language) || is_header(file, language)
+}
+
+fn makes_executable(request: &Request, tool: &Toolchain, places: &Places) -> bool {
+    tool.x86_64
+        && places.lib_dir.is_some()
+        && !request.shared
+        && !request.relocatable
+        && !request.args.iter().any(|a| matches!(a.words[0].to_str(), Some("-m32" | "-mx32" | "-m16")))
+}
+
+/// Words that also hold when assembly is assembled.
+fn assembler_words(request: &Request, tool: &Toolchain) -> Vec<OsString> {
+    let mut words = Vec::new();
+    for arg in request.args.iter().filter(|a| a.kind == Kind::Option) {
+        let text = arg.words[0].to_string_lossy();
+        let wanted = text == "-Xassembler"
+            || text == "-pipe"
+            || text.starts_with("-m") && text != "-mllvm"
+            || [
+                "-Wa,",
+                "-B",
+                "-gz",
+                "-target",
+                "--target=",
+                "-gcc-toolchain",
+                "--gcc-toolchain",
+                "--sysroot",
+            ]
+            .iter()
+            .any(|start| text.starts_with(start))
+            || matches!(&*text, "-fno-integrated-as" | "-fintegrated-as" | "-no-integrated-as");
+        if wanted {
+            words.extend(arg.words.iter().cloned());
+        }
+    }
+    if tool.family == Family::Clang {
+        words.push("-Qunused-arguments".into());
+    }
+    words
 }
 
 fn all_words(request: &Request) -> Vec<OsString> {
@@ -77,64 +182,99 @@ fn include_flags(driver: Driver, places: &Places) -> Vec<OsString> {
     vec![option.into(), dir.clone().into_os_string()]
 }
 
+/// A source's name in the current folder, with another ending.
+fn own_name(source: &OsStr, extension: &str) -> PathBuf {
+    PathBuf::from(Path::new(source).file_name().unwrap_or(source)).with_extension(extension)
+}
+
 fn object_name(scratch: &Path, index: usize, source: &OsStr) -> PathBuf {
-    let stem = match Path::new(source).file_stem() {
-        Some(stem) if source != "-" => stem,
-        _ => OsStr::new("stdin"),
-    };
-    let mut name = stem.to_os_string();
-    name.push(".o");
+    let name = if source == "-" { "stdin.o".into() } else { own_name(source, "o") };
     scratch.join(index.to_string()).join(name)
 }
 
-fn compile_step(
-    request: &Request,
-    tool: &Toolchain,
-    source: &Arg,
-    language: Option<&OsStr>,
-    object: &Path,
+/// What all compile steps of a command have in common.
+struct Compiling<'a> {
+    request: &'a Request,
+    tool: &'a Toolchain,
     flags: Vec<OsString>,
-) -> Vec<OsString> {
-    let mut words: Vec<OsString> = Vec::new();
-    let mut dep_request = false;
-    let mut dep_file = false;
-    let mut dep_target = false;
-    for arg in &request.args {
-        match arg.kind {
-            Kind::Source { .. } | Kind::LinkInput | Kind::Library | Kind::Output(_) | Kind::Language => {
-                continue;
+    scratch: &'a Path,
+    inline: bool,
+}
+
+impl Compiling<'_> {
+    /// `names`: of the dependency file and its target, unless the user names them.
+    fn job(
+        &self,
+        number: usize,
+        source: &Arg,
+        language: Option<&OsStr>,
+        object: &Path,
+        names: (OsString, OsString),
+    ) -> Job {
+        let assembly_source = is_assembly(&source.words[0], language);
+        if !self.inline || assembly_source {
+            let flags: &[OsString] = if assembly_source { &[] } else { &self.flags };
+            return Job::Run(self.command("-c", source, language, object, flags, names));
+        }
+        let folder = self.scratch.join(number.to_string());
+        let (assembly, rewritten) = (folder.join("compiled.s"), folder.join("rewritten.s"));
+        let compile = self.command("-S", source, language, &assembly, &self.flags, names);
+        let mut assemble = assembler_words(self.request, self.tool);
+        assemble.extend(["-c".into(), "-o".into(), object.into(), rewritten.clone().into()]);
+        Job::Rewrite { compile, assembly, rewritten, assemble }
+    }
+
+    fn command(
+        &self,
+        step: &str,
+        source: &Arg,
+        language: Option<&OsStr>,
+        to: &Path,
+        flags: &[OsString],
+        names: (OsString, OsString),
+    ) -> Vec<OsString> {
+        let Self { request, tool, .. } = self;
+        let mut words: Vec<OsString> = Vec::new();
+        let mut dep_request = false;
+        let mut dep_file = false;
+        let mut dep_target = false;
+        for arg in &request.args {
+            match arg.kind {
+                Kind::Source { .. } | Kind::LinkInput | Kind::Library | Kind::Output(_) | Kind::Language => {
+                    continue;
+                }
+                Kind::DepRequest => dep_request = true,
+                Kind::DepFile => dep_file = true,
+                Kind::DepTarget => dep_target = true,
+                Kind::Option if arg.words[0] == "-c" => continue,
+                Kind::Option => {}
             }
-            Kind::DepRequest => dep_request = true,
-            Kind::DepFile => dep_file = true,
-            Kind::DepTarget => dep_target = true,
-            Kind::Option => {}
+            words.extend(arg.words.iter().cloned());
         }
-        words.extend(arg.words.iter().cloned());
-    }
-    words.extend(flags);
-    if dep_request {
-        // The names that both compilers choose for a command that was not split.
-        let (file, target) = dependency_names(&source.words[0], request.output());
-        if !dep_file {
-            words.extend(["-MF".into(), file]);
+        words.extend(flags.iter().cloned());
+        if dep_request {
+            let (file, target) = names;
+            if !dep_file {
+                words.extend(["-MF".into(), file]);
+            }
+            if !dep_target {
+                words.extend(["-MQ".into(), target]);
+            }
         }
-        if !dep_target {
-            words.extend(["-MQ".into(), target]);
+        if request.aux_files && tool.family == Family::Gcc {
+            words.extend(["-dumpdir".into(), aux_prefix(request.output())]);
         }
+        if tool.family == Family::Clang {
+            // Options of the link stand in this command, and those of this step in the link.
+            words.push("-Qunused-arguments".into());
+        }
+        words.extend([step.into(), "-o".into(), to.as_os_str().to_os_string()]);
+        if let Some(language) = language {
+            words.extend(["-x".into(), language.to_os_string()]);
+        }
+        words.push(source.words[0].clone());
+        words
     }
-    if request.aux_files && tool.family == Family::Gcc {
-        words.extend(["-dumpdir".into(), aux_prefix(request.output())]);
-    }
-    if tool.family == Family::Clang {
-        // Options of the link stand in this command, and those of this step in the link.
-        words.push("-Qunused-arguments".into());
-    }
-    words.extend(["-c".into(), "-o".into(), object.as_os_str().to_os_string()]);
-    if let Some(language) = language {
-        words.extend(["-x".into(), language.to_os_string()]);
-    }
-    words.push(source.words[0].clone());
-    words
 }
 
 /// The dependency file and its target for `source` compiled and linked in one command.
@@ -164,9 +304,13 @@ fn link_step(
     tool: &Toolchain,
     places: &Places,
     objects: &[(usize, PathBuf)],
+    block: Option<&Path>,
 ) -> Vec<OsString> {
     let ours = places.lib_dir.as_deref().filter(|_| !request.relocatable);
     let mut words = ours.map(link_flags_before).unwrap_or_default();
+    if let Some(block) = block {
+        words.extend(["-Wl,--export-dynamic-symbol=homenode_exe_tls".into(), block.into()]);
+    }
     let mut objects = objects.iter().peekable();
     for (index, arg) in request.args.iter().enumerate() {
         match arg.kind {

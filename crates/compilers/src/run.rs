@@ -1,7 +1,8 @@
 //! Running the plan: environment, scratch folder, child processes.
 
 use crate::args::{Request, Step};
-use crate::plan::{Places, Plan, length, plan};
+use crate::plan::{Job, Places, Plan, length, plan};
+use crate::rewrite::{EXE_TLS, rewrite};
 use crate::toolchain::{Driver, Toolchain};
 use crate::{Error, flags::TRACE_LIBRARY, response};
 use std::ffi::{OsStr, OsString};
@@ -31,24 +32,66 @@ fn drive(driver: Driver, words: Vec<OsString>) -> Result<u8, Error> {
     let places = find_places(request.step == Step::Link && !request.relocatable)?;
     let sources = request.sources().count();
     let scratch = match request.step {
-        Step::Link if sources > 0 => Some(Scratch::new(sources)?),
-        _ => None,
+        Step::Ask => None,
+        Step::Compile | Step::Link => Some(Scratch::new(sources)?),
     };
     let folder = scratch.as_ref().map_or(Path::new(""), |s| s.0.as_path());
-    let Plan { compiles, last } = plan(&request, driver, &tool, &places, folder);
+    let inline = std::env::var_os("HOMENODE_CC_INLINE").is_none_or(|v| v != "0");
+    let Plan { jobs, last } = plan(&request, driver, &tool, &places, folder, inline);
 
     let mut failed = None;
-    for words in &compiles {
-        let code = spawn(driver, &tool, words)?;
+    for job in &jobs {
+        let code = run_job(driver, &tool, job)?;
         if code != 0 {
             failed.get_or_insert(code);
         }
     }
-    match failed {
-        Some(code) => Ok(code),
-        None if scratch.is_none() && length(&last) < response::LONG => exec(driver, &tool, &last),
-        None => spawn(driver, &tool, &last),
+    match (failed, last) {
+        (Some(code), _) => Ok(code),
+        (None, None) => Ok(0),
+        (None, Some(last)) if jobs.is_empty() && !request.shared && length(&last) < response::LONG => {
+            drop(scratch); // nothing of ours runs after the compiler has taken our place
+            exec(driver, &tool, &last)
+        }
+        (None, Some(last)) => {
+            let code = spawn(driver, &tool, &last)?;
+            if code != 0 && request.shared && tool.x86_64 {
+                eprintln!(
+                    "{}: if the linker speaks of homenode_exe_tls or TPOFF: objects for a shared library must be \
+                     compiled with -fPIC here, or with HOMENODE_CC_INLINE=0",
+                    driver.name()
+                );
+            }
+            Ok(code)
+        }
     }
+}
+
+fn run_job(driver: Driver, tool: &Toolchain, job: &Job) -> Result<u8, Error> {
+    match job {
+        Job::Run(words) => spawn(driver, tool, words),
+        Job::Block(file, words) => {
+            write_file(file, EXE_TLS.as_bytes())?;
+            spawn(driver, tool, words)
+        }
+        Job::Rewrite { compile, assembly, rewritten, assemble } => {
+            let code = spawn(driver, tool, compile)?;
+            if code != 0 {
+                return Ok(code);
+            }
+            let text = std::fs::read(assembly).map_err(|e| {
+                Error(format!("cannot read the compiler's output '{}': {e}", assembly.display()))
+            })?;
+            // What is not understood keeps its calls.
+            write_file(rewritten, &rewrite(&text).unwrap_or(text))?;
+            spawn(driver, tool, assemble)
+        }
+    }
+}
+
+fn write_file(file: &Path, text: &[u8]) -> Result<(), Error> {
+    std::fs::write(file, text)
+        .map_err(|e| Error(format!("cannot write '{}': {e}; set TMPDIR", file.display())))
 }
 
 fn command(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Command {

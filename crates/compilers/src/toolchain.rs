@@ -62,6 +62,8 @@ pub struct Toolchain {
     pub family: Family,
     /// Whether it makes code for x86, whose flags then hold.
     pub x86: bool,
+    /// Whether that is 64-bit x86 by default.
+    pub x86_64: bool,
 }
 
 impl Toolchain {
@@ -78,7 +80,9 @@ impl Toolchain {
             Some(family) => family,
             None => family_by_version(driver, &command)?,
         };
-        Ok(Toolchain { x86: makes_x86(&compiler), command, family })
+        let x86 = makes_x86(&compiler);
+        let x86_64 = x86 && !base_name(&compiler).starts_with("i686");
+        Ok(Toolchain { x86, x86_64, command, family })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use homenode_model::{LineNo, Ticks};
 
-use crate::encode::{CLOCK_LONG, HEAD_MARK, Place, SUCC_NONE};
+use crate::encode::{CLOCK_LONG, HEAD_MARK, LAST, PC, Place, SUCC, SUCC_NONE, follow, successor};
 use crate::error::Wrong;
 use crate::mark::MAX_WORDS;
 use crate::varint::{self, unzigzag};
@@ -74,7 +74,7 @@ impl ChunkDecoder {
         self.cur = 0;
         self.last_new = 0;
         self.places.clear();
-        self.places.push(Place::default());
+        self.places.push([0; 4]);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl ChunkDecoder {
             return self.mark().map(Some);
         }
         let Access { tick, line, write } = self.access(head)?;
-        let pc = self.places[usize::from(self.cur)].pc;
+        let pc = self.places[usize::from(self.cur)][PC];
         Ok(Some(Record { tick, what: What::Access { line, write, pc } }))
     }
 
@@ -130,7 +130,7 @@ impl ChunkDecoder {
         let id = if slot == SUCC_NONE {
             self.new_successor()?
         } else {
-            self.places[usize::from(self.cur)].succ[usize::from(slot)]
+            successor(self.places[usize::from(self.cur)][SUCC], slot)
         };
         let mut ticks = u64::from(head & 31);
         if head & 31 == CLOCK_LONG {
@@ -142,8 +142,8 @@ impl ChunkDecoder {
             return expected("a line delta", "the end of the chunk");
         };
         let place = &mut self.places[usize::from(id)];
-        place.last = place.last.wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
-        Ok(Access { tick: Ticks(self.tick), line: LineNo(place.last), write: head & 0x80 != 0 })
+        place[LAST] = place[LAST].wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
+        Ok(Access { tick: Ticks(self.tick), line: LineNo(place[LAST]), write: head & 0x80 != 0 })
     }
 
     fn extra(&mut self) -> Result<u64, Wrong> {
@@ -163,10 +163,10 @@ impl ChunkDecoder {
         if id == known {
             let pc = self.last_new.wrapping_add(unzigzag(self.extra()?) as u64);
             self.last_new = pc;
-            self.places.push(Place::new(pc));
+            self.places.push([pc, 0, 0, 0]);
         }
-        let pc = self.places[id as usize].pc;
-        self.places[usize::from(self.cur)].follow(id as u16, pc);
+        let succ = &mut self.places[usize::from(self.cur)][SUCC];
+        *succ = follow(*succ, id as u16);
         Ok(id as u16)
     }
 

@@ -3,7 +3,7 @@
 //! | part | bytes |
 //! |---|---|
 //! | header | `HNLOG\r\n\0`, version u32, filter lines u32 (0: no filter), line shift u32, 0 u32 |
-//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, flags u32 (1: has marks that are ordered among threads, 2: has marks), CRC-32 u32, the LZ4 block |
+//! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, flags u32 (1: has marks that are ordered among threads, 2: has marks, 4: the payload is stored as it is), CRC-32 u32, the LZ4 block or the payload |
 //!
 //! All little-endian; the CRC covers the frame's first 28 bytes and the block. A payload has at most
 //! [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
@@ -33,6 +33,8 @@ pub const FRAME: [u8; 4] = *b"HNCK";
 pub const ORDERED: u32 = 1;
 /// Flag of a chunk that has any mark.
 pub const MARKS: u32 = 2;
+/// Flag of a chunk whose payload is not compressed.
+pub const STORED: u32 = 4;
 /// Bytes of the header.
 pub const HEADER: usize = 24;
 /// Bytes of a frame before its block.
@@ -106,7 +108,13 @@ pub struct Framer {
     encoder: Encoder,
     frame: Vec<u8>,
     tick: u64,
+    /// Chunks that are to be stored without an attempt to compress them.
+    stored_next: u32,
 }
+
+/// After a chunk that compression leaves at more than 2/5 of its payload, this many are stored as they are: random
+/// accesses make payloads of two or three bytes an access, and to halve these costs as much time as to write them twice.
+const STORE: u32 = 31;
 
 impl Default for Framer {
     fn default() -> Self {
@@ -118,7 +126,7 @@ impl Framer {
     /// All its memory is taken here.
     pub fn new() -> Self {
         let most = FRAME_HEAD + lz4_flex::block::get_maximum_output_size(MAX_PAYLOAD);
-        Self { encoder: Encoder::new(), frame: vec![0; most], tick: 0 }
+        Self { encoder: Encoder::new(), frame: vec![0; most], tick: 0, stored_next: 0 }
     }
 
     /// Clock at the end of the last frame.
@@ -126,10 +134,33 @@ impl Framer {
         self.tick
     }
 
-    /// The next frame. `words` holds whole records, at most [`MAX_CHUNK_WORDS`] words.
+    /// Words added since the last frame.
+    pub const fn words(&self) -> usize {
+        self.encoder.words()
+    }
+
+    /// Adds whole records to the next frame, which holds at most [`MAX_CHUNK_WORDS`] words. Small portions that are
+    /// still in the first-level cache cost least.
+    pub fn add(&mut self, words: &[u64]) {
+        self.encoder.add(words);
+    }
+
+    /// A frame of what was added and of `words`.
     pub fn frame(&mut self, words: &[u64]) -> &[u8] {
-        let encoded = self.encoder.encode(words);
-        let block = lz4_flex::block::compress_into(encoded.raw, &mut self.frame[FRAME_HEAD..]).unwrap_or(0);
+        self.add(words);
+        let encoded = self.encoder.finish();
+        let stored = self.stored_next > 0;
+        let block = if stored {
+            self.stored_next -= 1;
+            self.frame[FRAME_HEAD..FRAME_HEAD + encoded.raw.len()].copy_from_slice(encoded.raw);
+            encoded.raw.len()
+        } else {
+            lz4_flex::block::compress_into(encoded.raw, &mut self.frame[FRAME_HEAD..]).unwrap_or(0)
+        };
+        // A short chunk says nothing of those to come.
+        if !stored && encoded.records > 4096 && block * 5 > encoded.raw.len() * 2 {
+            self.stored_next = STORE;
+        }
         let head = &mut self.frame[..FRAME_HEAD];
         head[..4].copy_from_slice(&FRAME);
         head[4..8].copy_from_slice(&(encoded.raw.len() as u32).to_le_bytes());
@@ -137,7 +168,9 @@ impl Framer {
         head[12..16].copy_from_slice(&encoded.records.to_le_bytes());
         head[16..24].copy_from_slice(&self.tick.to_le_bytes());
         self.tick = self.tick.saturating_add(encoded.ticks);
-        let flags = if encoded.ordered { ORDERED } else { 0 } | if encoded.marks { MARKS } else { 0 };
+        let flags = if encoded.ordered { ORDERED } else { 0 }
+            | if encoded.marks { MARKS } else { 0 }
+            | if stored { STORED } else { 0 };
         self.frame[24..28].copy_from_slice(&flags.to_le_bytes());
         let crc = crc(&self.frame[..28], &self.frame[FRAME_HEAD..FRAME_HEAD + block]);
         self.frame[28..32].copy_from_slice(&crc.to_le_bytes());
@@ -307,6 +340,17 @@ impl<R: Read> LogReader<R> {
         let Self { decoder, block, .. } = self;
         let started = decoder.start(u64::from_le_bytes(tick), |raw| {
             raw.resize(payload, 0);
+            if u32_at(&head, 24) & STORED != 0 {
+                if block.len() != payload {
+                    let found = format!("{} bytes in {payload}", block.len());
+                    return Err(Wrong::Expected {
+                        expected: "a stored payload of its own length".into(),
+                        found,
+                    });
+                }
+                raw.copy_from_slice(block);
+                return Ok(());
+            }
             match lz4_flex::block::decompress_into(block, raw) {
                 Ok(n) if n == payload => Ok(()),
                 Ok(n) => Err(Wrong::Expected {
@@ -374,6 +418,29 @@ mod tests {
         for (i, r) in records.iter().enumerate() {
             assert_eq!(r.tick.0, 2 * (i as u64 + 1));
             assert!(matches!(r.what, What::Access { line, pc: 77, .. } if line.0 == i as u64));
+        }
+    }
+
+    #[test]
+    fn what_does_not_compress_is_stored() {
+        // Lines whose differences do not repeat.
+        let words: Vec<u64> = (0..8192_u64)
+            .flat_map(|i| access_words((i * i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34, false, 77, i % 20))
+            .collect();
+        let mut framer = Framer::new();
+        let mut bytes = Header { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
+        let mut flags = Vec::new();
+        for _ in 0..3 {
+            let frame = framer.frame(&words);
+            flags.push(u32_at(frame, 24) & STORED);
+            bytes.extend_from_slice(frame);
+        }
+        assert_eq!(flags, [0, STORED, STORED]);
+        let (records, error) = read(&bytes);
+        assert!(error.is_none());
+        assert_eq!(records.len(), 3 * 8192);
+        for (r, w) in records.iter().zip(words.chunks(2).cycle()) {
+            assert!(matches!(r.what, What::Access { line, .. } if line.0 == w[0] >> 8));
         }
     }
 

@@ -47,6 +47,10 @@ macro_rules! marks {
     };
 }
 
+/// Accesses to lines that bypass the filter that a recorder lets pass a thread; from then on such lines are filtered like
+/// all others.
+pub const BYPASS_CAP: u64 = 1 << 24;
+
 /// Most words any mark has.
 pub const MAX_WORDS: usize = 6;
 
@@ -139,6 +143,9 @@ marks! {
         bytes,
         /// Return address of the allocating call.
         site,
+        /// Return address of the function with that call, so that a program's own allocation function does not make
+        /// one object of everything; 0: unknown.
+        caller,
         /// Global order.
         order
     }

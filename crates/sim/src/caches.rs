@@ -14,6 +14,7 @@
 //! | hit further out, also in another CPU's cache under a shared one | [`MemWhat::CacheTime`]: sum of `hit` of levels 2 … that one |
 //! | miss | [`MemWhat::Access`] with its cause; no cache time: memory latency is load-to-use |
 //! | store to a line shared beyond the last level | [`MemWhat::Access`] with [`Cause::Upgrade`] |
+//! | first access to a unit since next touch was asked for | [`MemWhat::Touch`] before the rest |
 //! | dirty line evicted, or fetched by a reader elsewhere | [`MemWhat::Access`] with [`Cause::WriteBack`] after the access |
 //!
 //! Cache time adds up and is pushed before the thread's next item, if it is not zero.
@@ -39,7 +40,7 @@ use core::fmt;
 use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError};
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
-use crate::stream::{Cause, MemChunk, MemItem, MemWhat, Step, What};
+use crate::stream::{ByteRange, Cause, Mark, MemChunk, MemItem, MemWhat, Step, What};
 
 mod filter;
 #[cfg(test)]
@@ -49,6 +50,9 @@ pub use filter::{FilterFit, filter_fit};
 
 /// Bound of the directory: 16 GiB of touched lines of 64 B take 2 GiB of host memory, 4 GiB with over 63 CPUs.
 const MAX_CHUNKS: u32 = 1 << 14;
+
+/// Steps whose host memory is loaded together in [`Caches::steps`]: about as many as fit the host's window of loads.
+const BATCH: usize = 16;
 
 /// Why stage 2 stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +119,45 @@ pub struct Caches {
     shift: u32,
     /// Emit hits, too.
     emit_hits: bool,
+    /// Units to be touched next.
+    asked: Asked,
+}
+
+/// 4 KiB units for which the program asked for next touch and that nobody has touched since.
+#[derive(Default)]
+struct Asked {
+    bits: Vec<u64>,
+    count: u64,
+}
+
+impl Asked {
+    const LINES: u64 = 4096 >> LineNo::SHIFT;
+    /// Most units: 4 TiB.
+    const MOST: u64 = 1 << 30;
+
+    fn add(&mut self, range: ByteRange) {
+        let end = range.first.saturating_add(range.bytes).div_ceil(4096).min(Self::MOST);
+        for unit in range.first / 4096..end {
+            let (word, bit) = ((unit / 64) as usize, 1 << (unit % 64));
+            if word >= self.bits.len() {
+                self.bits.resize(word + 1, 0);
+            }
+            self.count += u64::from(self.bits[word] & bit == 0);
+            self.bits[word] |= bit;
+        }
+    }
+
+    /// Whether the unit was asked for; it no longer is.
+    #[inline]
+    fn take(&mut self, line: LineNo) -> bool {
+        let unit = line.0 / Self::LINES;
+        let Some(word) = self.bits.get_mut((unit / 64) as usize) else { return false };
+        let bit = 1 << (unit % 64);
+        let asked = *word & bit != 0;
+        *word &= !bit;
+        self.count -= u64::from(asked);
+        asked
+    }
 }
 
 impl Caches {
@@ -139,6 +182,7 @@ impl Caches {
             hit_time,
             shift: shape.line_shift(),
             emit_hits: !machine.remote_cacheable,
+            asked: Asked::default(),
         })
     }
 
@@ -151,7 +195,12 @@ impl Caches {
         let what = match step.what {
             What::Access { line, write } => return self.access(step.thread, step.tick, line, write, out),
             What::Sync(sync) => MemWhat::Sync(sync),
-            What::Mark(mark) => MemWhat::Mark(mark),
+            What::Mark(mark) => {
+                if let Mark::NextTouch { range } = mark {
+                    self.asked.add(range);
+                }
+                MemWhat::Mark(mark)
+            }
         };
         let bound = self.threads.len();
         let Some(thread) = self.threads.get_mut(step.thread.index()) else {
@@ -178,6 +227,9 @@ impl Caches {
         let Some(state) = self.threads.get_mut(thread.index()) else {
             return Err(CachesError::Unbound { thread, bound });
         };
+        if self.asked.count > 0 && self.asked.take(line) {
+            state.emit(thread, tick, MemWhat::Touch { line }, out);
+        }
         let line = Line(line.0 >> self.shift);
         let outcome = match &mut self.engine {
             Engine::Narrow(h) => h.access(state.agent, line, write),
@@ -189,6 +241,30 @@ impl Caches {
             return Ok(());
         }
         self.emit(thread, tick, line, write, outcome, out);
+        Ok(())
+    }
+
+    /// Takes several steps; faster than one by one, because what they need from host memory is loaded together.
+    ///
+    /// # Errors
+    /// As [`Caches::step`], for the first step that fails.
+    pub fn steps(&mut self, steps: &[Step], out: &mut MemChunk) -> Result<(), CachesError> {
+        for batch in steps.chunks(BATCH) {
+            for step in batch {
+                if let (What::Access { line, .. }, Some(t)) =
+                    (step.what, self.threads.get(step.thread.index()))
+                {
+                    let line = Line(line.0 >> self.shift);
+                    match &self.engine {
+                        Engine::Narrow(h) => h.glance(t.agent, line),
+                        Engine::Wide(h) => h.glance(t.agent, line),
+                    }
+                }
+            }
+            for step in batch {
+                self.step(step, out)?;
+            }
+        }
         Ok(())
     }
 

@@ -20,8 +20,8 @@ use crate::caches::{Caches, CachesError};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
 use crate::order::space::{Object, Space, StaticObject};
 use crate::order::turns::Turns;
-use crate::order::{Order, Sink};
-use crate::stream::{ByteRange, Mark, MemChunk, MemItem, MemWhat, Sync};
+use crate::order::{Bypass, Order, Sink};
+use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
 
 /// Steps between two hand-overs to the workers.
 const BUDGET: u64 = 1 << 15;
@@ -52,6 +52,8 @@ pub struct Trace {
     pub accesses: u64,
     /// Times a thread had to be let go because the recording was cut off.
     pub cut_off: u64,
+    /// Lines that bypass the recorder's filter.
+    pub bypass: Bypass,
     /// Why the recording could not be read to its end.
     pub damage: Option<String>,
     /// Objects by id.
@@ -159,10 +161,9 @@ struct Lane {
 }
 
 impl Lane {
-    fn push(&mut self, thread: ThreadId, tick: Ticks, what: MemWhat) {
-        if let Some(items) = self.chunk.threads.get_mut(thread.index()) {
-            items.push(MemItem { tick, what });
-            self.chunk.items += 1;
+    fn pass(&mut self, step: &Step) {
+        if let Err(e) = self.caches.step(step, &mut self.chunk) {
+            self.failed.get_or_insert(e);
         }
     }
 }
@@ -180,12 +181,12 @@ impl Sink for Lanes {
     }
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
         for lane in &mut self.0 {
-            lane.push(thread, tick, MemWhat::Sync(sync));
+            lane.pass(&Step { thread, tick, what: What::Sync(sync) });
         }
     }
     fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
         for lane in &mut self.0 {
-            lane.push(thread, tick, MemWhat::Mark(mark));
+            lane.pass(&Step { thread, tick, what: What::Mark(mark) });
         }
     }
 }
@@ -271,6 +272,7 @@ pub fn run(
     })?;
     trace.accesses = order.accesses();
     trace.cut_off = order.cut_off();
+    trace.bypass = order.bypass();
     trace.objects = order.space().objects().to_vec();
     trace.ranges = order.space().object_ranges().to_vec();
     trace.region_pcs = order.region_pcs().to_vec();

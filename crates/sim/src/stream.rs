@@ -147,6 +147,12 @@ pub enum MemWhat {
         /// Why.
         cause: Cause,
     },
+    /// The first access, hit or miss, to one of the 4 KiB units for which the program asked for next touch, since it
+    /// asked. It comes before the access's own item and is no access itself: a page fault does not depend on caches.
+    Touch {
+        /// The line.
+        line: LineNo,
+    },
     /// Synchronisation, passed through.
     Sync(Sync),
     /// A mark, passed through.

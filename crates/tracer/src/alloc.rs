@@ -33,13 +33,47 @@ fn born(p: *mut c_void, bytes: usize, site: usize) {
     if let Some(slot) = free {
         slot.store(p as usize, Ordering::Relaxed);
     }
-    thread::mark(|| Mark::Alloc {
-        address: p as u64,
-        bytes: bytes as u64,
-        site: site as u64,
-        order: state::order(),
-    });
+    let caller = caller_of(site) as u64;
+    let (address, bytes, site) = (p as u64, bytes as u64, site as u64);
+    thread::mark(|| Mark::Alloc { address, bytes, site, caller, order: state::order() });
     process::set_errno(errno);
+}
+
+/// Frames that are looked at for the allocating one: those of the recorder come first.
+const FRAMES: usize = 24;
+
+struct Search {
+    site: usize,
+    found: bool,
+    caller: usize,
+    left: usize,
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(f: extern "C" fn(*mut c_void, *mut c_void) -> i32, data: *mut c_void) -> i32;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+extern "C" fn frame(context: *mut c_void, search: *mut c_void) -> i32 {
+    const GO_ON: i32 = 0;
+    const STOP: i32 = 4; // _URC_NORMAL_STOP
+    // SAFETY: the unwinder's own context; the search of `caller_of`, whose frame lives on.
+    let (search, pc) = unsafe { (&mut *search.cast::<Search>(), _Unwind_GetIP(context)) };
+    if search.found {
+        search.caller = pc;
+        return STOP;
+    }
+    search.found = pc == search.site;
+    search.left -= 1;
+    if search.left == 0 { STOP } else { GO_ON }
+}
+
+/// Return address of the function that contains the call at `site`; 0 if the stack does not tell.
+fn caller_of(site: usize) -> usize {
+    let mut search = Search { site, found: false, caller: 0, left: FRAMES };
+    // SAFETY: the unwinder walks this thread's stack and calls `frame` with our search.
+    unsafe { _Unwind_Backtrace(frame, (&raw mut search).cast()) };
+    search.caller
 }
 
 /// Called before the memory goes back, so that nobody else can get it first.

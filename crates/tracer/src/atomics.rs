@@ -172,11 +172,11 @@ mod wide {
         // by hand.
         unsafe {
             std::arch::asm!(
-                "xchg {new_low}, rbx",
-                "lock cmpxchg16b xmmword ptr [{p}]",
-                "mov rbx, {new_low}",
-                p = in(reg) p,
-                new_low = inout(reg) new as u64 => _,
+                "xchg rsi, rbx",
+                "lock cmpxchg16b xmmword ptr [rdi]",
+                "mov rbx, rsi",
+                in("rdi") p, // named registers: a class could give rbx to one of them
+                inout("rsi") new as u64 => _,
                 in("rcx") (new >> 64) as u64,
                 inout("rax") want as u64 => low,
                 inout("rdx") (want >> 64) as u64 => high,

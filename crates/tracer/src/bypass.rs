@@ -45,7 +45,7 @@ pub fn look(line: u64, write: bool, index: u32, interval: u64) -> Bypass {
     let me = u64::from(index) % (SEVERAL - 1) + 1;
     let entry = &RECENT_USE[line as usize % RECENT];
     let key =
-        (line / RECENT as u64 % (1 << 25)) << 39 | interval.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43 << 18;
+        (line / RECENT as u64 % (1 << 25)) << 39 | (interval.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43) << 18;
     let old = entry.load(Ordering::Relaxed);
     let (mut writer, mut reader) =
         if old & !(WHO << 9 | WHO) == key { (old >> 9 & WHO, old & WHO) } else { (0, 0) };

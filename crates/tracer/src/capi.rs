@@ -32,7 +32,12 @@ fn told(mark: Mark) -> i32 {
         Mark::NextTouch { address, bytes, .. } => Mark::NextTouch { address, bytes, order: state::order() },
         other => other,
     };
-    if thread::with(|t| t.mark(&mark())).is_some() { OK } else { IDLE }
+    // The filter is emptied: the next access to a line is a touch again.
+    let noted = thread::with(|t| {
+        t.mark(&mark());
+        t.synchronise();
+    });
+    if noted.is_some() { OK } else { IDLE }
 }
 
 /// Text of a return code.

@@ -1,4 +1,4 @@
-//! `__tsan_read*` and `__tsan_write*`: fourteen instructions when the filter has seen the line.
+//! `__tsan_read*` and `__tsan_write*`: ten instructions when the filter has seen the line.
 //!
 //! Written in assembly because the return address, which names the place in the source, is free only here. Code that
 //! the wrappers have rewritten has these instructions in its own place and calls only `homenode_read_passed` and
@@ -10,14 +10,17 @@ use std::ffi::c_void;
 use crate::thread;
 use crate::tls::OFFSET;
 
-extern "C" fn slow_read(address: usize, pc: usize) {
-    thread::access(address, false, pc);
+extern "C" fn slow_read(entry: u64, pc: u64) {
+    // SAFETY: both callers below made the entry with the thread's key.
+    unsafe { thread::passed(entry, false, pc) }
 }
-extern "C" fn slow_write(address: usize, pc: usize) {
-    thread::access(address, true, pc);
+extern "C" fn slow_write(entry: u64, pc: u64) {
+    // SAFETY: as above.
+    unsafe { thread::passed(entry, true, pc) }
 }
+
 macro_rules! access {
-    ($name:ident, $seen:literal, $slow:ident) => {
+    ($name:ident, $table:literal, $slow:ident) => {
         /// Called by instrumented code before the access.
         ///
         /// # Safety
@@ -27,16 +30,13 @@ macro_rules! access {
         pub unsafe extern "C" fn $name(_address: *const c_void) {
             naked_asm!(
                 "mov rax, qword ptr [rip + {offset}]",
-                "mov rdx, qword ptr fs:[rax]", // filter
-                "mov rcx, rdi",
-                "shr rcx, 6",
+                "shr rdi, 6",
                 "inc qword ptr fs:[rax + 16]", // clock
-                "mov esi, ecx",
+                "mov rdx, qword ptr fs:[rax + {table}]",
+                "mov esi, edi",
                 "and esi, dword ptr fs:[rax + 24]", // mask
-                "or rcx, qword ptr fs:[rax + 8]", // key
-                "mov rsi, qword ptr [rdx + rsi * 8]",
-                $seen,
-                "cmp rsi, rcx",
+                "or rdi, qword ptr fs:[rax + 8]",   // key
+                "cmp rdi, qword ptr [rdx + rsi * 8]",
                 "jne 2f",
                 "ret",
                 "2:",
@@ -44,16 +44,17 @@ macro_rules! access {
                 "jmp {slow}",
                 slow = sym $slow,
                 offset = sym OFFSET,
+                table = const $table,
             )
         }
     };
 }
 
 macro_rules! reads {
-    ($($name:ident)*) => { $( access!($name, "bts rsi, 62", slow_read); )* };
+    ($($name:ident)*) => { $( access!($name, 0, slow_read); )* };
 }
 macro_rules! writes {
-    ($($name:ident)*) => { $( access!($name, "", slow_write); )* };
+    ($($name:ident)*) => { $( access!($name, 32, slow_write); )* };
 }
 
 // An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and writes to us.
@@ -65,7 +66,31 @@ writes!(__tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 _
         __tsan_volatile_write16
         __tsan_read_write1 __tsan_read_write2 __tsan_read_write4 __tsan_read_write8 __tsan_read_write16);
 
-crate::ranges::with_pc! {
-    homenode_read_passed, "rsi", slow_read;
-    homenode_write_passed, "rsi", slow_write;
+macro_rules! passed {
+    ($($name:ident $slow:ident)*) => { $(
+        /// Called by rewritten code when the filter has not seen an access: `rdi` holds `line | key`, `rsi` the address
+        /// of the place. Returns with the block's fields in the registers where rewritten code may keep them.
+        ///
+        /// # Safety
+        /// To be called by rewritten code only.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                "sub rsp, 8",
+                "call {slow}",
+                "add rsp, 8",
+                "mov rax, qword ptr [rip + {offset}]",
+                "mov r8, qword ptr fs:[rax]",
+                "mov r9, qword ptr fs:[rax + 32]",
+                "mov r10, qword ptr fs:[rax + 24]",
+                "mov r11, qword ptr fs:[rax + 8]",
+                "ret",
+                slow = sym $slow,
+                offset = sym OFFSET,
+            )
+        }
+    )* };
 }
+
+passed!(homenode_read_passed slow_read homenode_write_passed slow_write);

@@ -49,6 +49,12 @@ pub fn map(bytes: usize) -> *mut u8 {
     if p == libc::MAP_FAILED { null_mut() } else { p.cast() }
 }
 
+/// Gives a mapping of [`map`] back.
+pub fn unmap(p: *mut u8, bytes: usize) {
+    // SAFETY: the caller's mapping, used by nobody any more.
+    unsafe { libc::munmap(p.cast(), bytes) };
+}
+
 /// The block size for a layout; blocks are aligned to their size, up to a page.
 fn size(layout: Layout) -> usize {
     layout.size().max(layout.align()).max(SMALLEST).next_power_of_two()
@@ -98,11 +104,21 @@ unsafe impl GlobalAlloc for Kernel {
         })
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise. A fresh mapping is zero already, and stays untouched until it is used.
+        unsafe {
+            let p = self.alloc(layout);
+            if size(layout) < LARGE && !p.is_null() {
+                p.write_bytes(0, layout.size());
+            }
+            p
+        }
+    }
+
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         let size = size(layout);
         if size >= LARGE {
-            // SAFETY: the caller's promise: it came from `map` with this size.
-            unsafe { libc::munmap(p.cast(), layout.size()) };
+            unmap(p, layout.size());
             return;
         }
         self.with(|s| {

@@ -17,6 +17,12 @@ pub fn set_errno(value: i32) {
     unsafe { *libc::__errno_location() = value }
 }
 
+/// Number of the process.
+pub fn id() -> i32 {
+    // SAFETY: asks.
+    unsafe { libc::getpid() }
+}
+
 /// Coarse seconds since boot, from the vDSO.
 pub fn seconds() -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::thread::Thread;
-use crate::{io, modules, thread, tls};
+use crate::{io, modules, process, thread, tls};
 
 const UNKNOWN: u8 = 0;
 const RECORDING: u8 = 1;
@@ -17,6 +17,7 @@ static STATUS: AtomicI32 = AtomicI32::new(-1);
 static FILTER_LINES: AtomicU32 = AtomicU32::new(DEFAULT_FILTER_LINES);
 static COUNT_ONLY: AtomicU8 = AtomicU8::new(0);
 static ORDER: AtomicU64 = AtomicU64::new(0);
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 static LIVE: AtomicU32 = AtomicU32::new(0);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
@@ -32,6 +33,11 @@ static REGISTRY: [AtomicPtr<Thread>; MAX_THREADS] =
 #[inline]
 pub fn recording() -> bool {
     STATE.load(Ordering::Relaxed) == RECORDING
+}
+
+/// Whether nothing will be recorded any more.
+pub fn off() -> bool {
+    STATE.load(Ordering::Relaxed) == OFF
 }
 
 /// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone costs).
@@ -76,6 +82,7 @@ pub extern "C" fn start() {
         return;
     }
     tls::publish_offset();
+    PROCESS.store(process::id(), Ordering::Relaxed);
     let on = std::panic::catch_unwind(open).unwrap_or(false);
     STATE.store(if on { RECORDING } else { OFF }, Ordering::Release);
     if on {
@@ -110,6 +117,14 @@ fn open() -> bool {
         thread::complain("cannot open the recording's directory (HOMENODE_TRACE_DIR)");
         return false;
     }
+    // Whoever comes first makes this file. Logs of two processes in one directory would be unreadable.
+    let first = io::open_at(dir, c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL);
+    if first < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
+        thread::complain("another process is in this recording already; this one is not recorded");
+        io::close(dir);
+        return false;
+    }
+    io::close(first);
     DIR.store(dir, Ordering::Relaxed);
     // The launcher made this file with room in it, so that writing to it works on a full disk.
     STATUS.store(high(io::open_at(dir, c"status", libc::O_RDWR)), Ordering::Relaxed);
@@ -182,7 +197,8 @@ pub fn threads() -> impl Iterator<Item = *mut Thread> {
 
 /// Writes out what all threads have, also those that still run.
 pub extern "C" fn stop() {
-    if STATE.load(Ordering::Acquire) != RECORDING {
+    // A child of vfork has our memory and must leave it alone.
+    if STATE.load(Ordering::Acquire) != RECORDING || PROCESS.load(Ordering::Relaxed) != process::id() {
         return;
     }
     let _ = std::panic::catch_unwind(|| {

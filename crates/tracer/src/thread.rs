@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
 use homenode_log::file::{Framer, Header};
+use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
 use crate::bypass::{self, Bypass};
-use crate::tls::{EMPTY_FILTER, EPOCHS, LINE_BITS, Tls, WRITTEN, key, tls};
+use crate::tls::{ALL_SEEN, EPOCHS, LINE, SEEN_KEY, Tls, key, tls};
 use crate::{io, memory, process, state};
 
 /// The team membership that barriers belong to.
@@ -22,13 +23,13 @@ struct Task {
 /// Nested teams that are told apart; deeper ones share the last place.
 const MAX_DEPTH: usize = 16;
 
-/// Events that lines of the bypass table may cost a thread; then they go through the filter again.
-const BYPASS_CAP: u64 = 1 << 24;
-
-/// A thread's recorder. Made at the thread's first event, never freed.
+/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
+/// filter stay for ever, because another thread may just look at them.
 pub struct Thread {
     tls: *mut Tls,
-    filter: *mut u64,
+    /// The filter: two tables of `lines` entries, the lines used and the lines written.
+    used_lines: *mut u64,
+    written_lines: *mut u64,
     lines: usize,
     index: u32,
     buffer: *mut u64,
@@ -38,7 +39,8 @@ pub struct Thread {
     busy: AtomicBool,
     /// Held while the buffer is encoded; taken for good when the log is closed.
     flushing: AtomicBool,
-    framer: Framer,
+    /// Gone when the thread has ended.
+    framer: Option<Framer>,
     fd: i32,
     last_tick: u64,
     last_flush: i64,
@@ -46,6 +48,8 @@ pub struct Thread {
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     pub interval: u64,
     shared: bool,
+    /// Accesses need more than the filter: there are other threads, or there is no filter.
+    special: bool,
     tasks: [Task; MAX_DEPTH],
     depth: usize,
     serial: u64,
@@ -65,26 +69,67 @@ pub fn complain(text: &str) {
 }
 
 /// The slow path of an access; the clock has been advanced.
-#[inline]
-pub fn access(address: usize, write: bool, pc: usize) {
+#[inline(never)]
+pub fn access(line: u64, write: bool, pc: u64) {
     // SAFETY: the recorder is used by this thread alone.
     unsafe {
         let tls = tls();
         if (*tls).thread.is_null() && !first_access(tls) {
             return;
         }
-        (*(*tls).thread).access(address as u64 >> LINE_SHIFT, write, pc as u64);
+        (*(*tls).thread).access(line, write, pc);
+    }
+}
+
+/// [`access`] for an entry that the filter was asked for: what is usual, straight on.
+///
+/// # Safety
+/// `entry` was made with the calling thread's key.
+#[inline(always)]
+pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
+    // SAFETY: the recorder is used by this thread alone; `mask` is below the tables' length; the buffer has room, because
+    // it is emptied when it has less than `ROOM`.
+    unsafe {
+        let tls = &mut *tls();
+        let Some(thread) = tls.thread.as_mut() else { return access(entry & LINE, write, pc) };
+        let delta = tls.clock - thread.last_tick;
+        let used = thread.used.load(Ordering::Relaxed);
+        if thread.busy.load(Ordering::Relaxed)
+            | thread.special
+            | (delta > MAX_DELTA)
+            | (used > BUFFER_WORDS - ROOM)
+        {
+            return access(entry & LINE, write, pc);
+        }
+        thread.busy.store(true, Ordering::Relaxed);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        let at = (entry & tls.mask) as usize;
+        tls.used.add(at).write(entry);
+        tls.written.add(at).write(if write { entry } else { 0 });
+        thread.last_tick = tls.clock;
+        let [first, second] = access_words(entry & LINE, write, pc, delta);
+        let to = thread.buffer.add(used);
+        to.write(first);
+        to.add(1).write(second);
+        thread.passed += 1;
+        thread.used.store(used + 2, Ordering::Release);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        thread.busy.store(false, Ordering::Relaxed);
     }
 }
 
 const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
 
-/// A thread without a recorder gets one, if it is to be recorded.
+/// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of it comes here again.
 #[cold]
 fn first_access(tls: *mut Tls) -> bool {
     // SAFETY: this thread's block.
     unsafe {
-        if !state::recording() || (*tls).closed || (*tls).starting {
+        if state::off() || (*tls).closed {
+            (*tls).forget();
+            return false;
+        }
+        if !state::recording() || (*tls).starting {
             return false;
         }
         start();
@@ -106,11 +151,11 @@ pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
             return;
         }
         let (first, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
-        let ticks = bytes.div_ceil(1 << LINE_SHIFT);
-        for line in first..=last {
-            (*tls).clock += u64::from(line - first < ticks);
-            if !(*tls).seen(line as u64, write) {
-                access(line << LINE_SHIFT, write, pc);
+        let ticks = bytes.div_ceil(1 << LINE_SHIFT) as u64;
+        for line in first as u64..=last as u64 {
+            (*tls).clock += u64::from(line - (first as u64) < ticks);
+            if !(*tls).seen(line, write) {
+                access(line, write, pc as u64);
             }
         }
     }
@@ -166,10 +211,11 @@ pub fn start() {
                 (*tls).key = key((*thread).epoch);
                 (*tls).mask = (*thread).lines as u64 - 1;
                 (*tls).thread = thread;
-                (*tls).filter = (*thread).filter;
+                (*tls).used = (*thread).used_lines;
+                (*tls).written = (*thread).written_lines;
                 (*thread).mark(&Mark::ThreadStart { id, stack_low, stack_high });
             }
-            None => (*tls).closed = true,
+            None => (*tls).forget(),
         }
     }
     process::set_errno(errno);
@@ -181,11 +227,14 @@ pub fn end() {
     unsafe {
         let tls = tls();
         let thread = (*tls).thread;
+        (*tls).forget(); // a signal handler must not find what is being given back
         if !thread.is_null() {
-            Thread::close(thread, 0);
+            let closed = Thread::close(thread, 0);
             state::unregister((*thread).index);
+            if closed {
+                (*thread).release();
+            }
         }
-        (*tls).forget();
     }
 }
 
@@ -195,16 +244,17 @@ impl Tls {
         self.closed = true;
         self.thread = null_mut();
         self.mask = 0;
-        self.filter = EMPTY_FILTER.as_ptr();
+        self.used = ALL_SEEN.as_ptr();
+        self.written = ALL_SEEN.as_ptr();
+        self.key = SEEN_KEY;
     }
 
     /// Whether the filter has seen this access.
     #[inline]
     fn seen(&self, line: u64, write: bool) -> bool {
-        // SAFETY: `mask` is below the filter's length.
-        let entry = unsafe { *self.filter.add((line & self.mask) as usize) };
-        let want = line | self.key;
-        if write { entry == want } else { entry | WRITTEN == want }
+        let table = if write { self.written } else { self.used };
+        // SAFETY: `mask` is below the tables' length.
+        unsafe { *table.add((line & self.mask) as usize) == line | self.key }
     }
 }
 
@@ -212,27 +262,29 @@ impl Thread {
     fn start(id: u64) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
         let (filter, buffer): (*mut u64, *mut u64) =
-            (memory::map(lines * 8).cast(), memory::map(MAX_CHUNK_WORDS * 8).cast());
+            (memory::map(2 * lines * 8).cast(), memory::map(BUFFER_WORDS * 8).cast());
         if filter.is_null() || buffer.is_null() {
             state::switch_off("stopped: no memory for another thread's buffer");
             return None;
         }
         let thread = Box::into_raw(Box::new(Self {
             tls: tls(),
-            filter,
+            used_lines: filter,
+            written_lines: filter.wrapping_add(lines),
             lines,
             index: 0,
             buffer,
             used: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
-            framer: Framer::new(),
+            framer: Some(Framer::new()),
             fd: -1,
             last_tick: 0,
             last_flush: process::seconds(),
             epoch: 1,
             interval: 0,
             shared: false,
+            special: true,
             tasks: [Task::default(); MAX_DEPTH],
             depth: 0,
             serial: id << 32,
@@ -250,9 +302,16 @@ impl Thread {
                 state::switch_off("stopped: cannot create a thread's log");
                 return None;
             }
-            (*thread).shared = state::several();
+            (*thread).look_around();
         }
         Some(thread)
+    }
+
+    /// Gives back what is large. The log is closed, so nobody else uses it.
+    fn release(&mut self) {
+        self.framer = None;
+        memory::unmap(self.buffer.cast(), BUFFER_WORDS * 8);
+        io::close(self.fd);
     }
 
     #[inline]
@@ -282,8 +341,8 @@ impl Thread {
         }
         self.push(&access_words(line, write, pc, delta));
         self.passed += 1;
-        if self.used.load(Ordering::Relaxed) > MAX_CHUNK_WORDS - ROOM {
-            self.flush();
+        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
+            self.flush(false);
         }
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
@@ -294,9 +353,6 @@ impl Thread {
     fn install(&mut self, line: u64, write: bool) {
         let at = line as usize & (self.lines - 1);
         let mut entry = line | key(self.epoch);
-        if !write {
-            entry &= !WRITTEN;
-        }
         if self.shared {
             match bypass::look(line, write, self.index, self.interval) {
                 Bypass::No => {}
@@ -312,14 +368,17 @@ impl Thread {
                 }
             }
         }
-        // SAFETY: `at` is below the filter's length.
-        unsafe { self.filter.add(at).write(entry) };
+        // SAFETY: `at` is below the tables' length.
+        unsafe {
+            self.used_lines.add(at).write(entry);
+            self.written_lines.add(at).write(if write { entry } else { 0 });
+        }
     }
 
     #[inline]
     fn push(&mut self, words: &[u64]) {
         let used = self.used.load(Ordering::Relaxed);
-        if used + words.len() > MAX_CHUNK_WORDS {
+        if used + words.len() > BUFFER_WORDS {
             self.dropped += 1; // the log was closed by another thread that exits
             return;
         }
@@ -341,11 +400,16 @@ impl Thread {
         self.last_tick = tick;
         self.push(&words[..n]);
         let now = process::seconds();
-        if self.used.load(Ordering::Relaxed) > MAX_CHUNK_WORDS - ROOM || now != self.last_flush {
-            self.flush();
+        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.last_flush {
+            self.flush(now != self.last_flush);
         }
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
+    }
+
+    fn look_around(&mut self) {
+        self.shared = state::several();
+        self.special = self.shared || state::filter_lines() == 0;
     }
 
     /// Empties the filter by starting another epoch.
@@ -354,9 +418,9 @@ impl Thread {
         if self.epoch == EPOCHS {
             self.epoch = 1;
             // SAFETY: the whole filter.
-            unsafe { self.filter.write_bytes(0, self.lines) };
+            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
         }
-        self.shared = state::several();
+        self.look_around();
         let task = &self.tasks[self.depth.min(MAX_DEPTH - 1)];
         self.interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
         // SAFETY: this thread's own block.
@@ -419,34 +483,45 @@ impl Thread {
         self.mark(&Mark::Barrier { instance, generation });
     }
 
-    /// Encodes and writes the buffer. `busy` is set.
+    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is set.
     #[cold]
-    fn flush(&mut self) {
+    #[inline(never)]
+    fn flush(&mut self, all: bool) {
         if self.flushing.swap(true, Ordering::Acquire) {
             return; // closed: `push` drops what no longer fits
         }
         let errno = process::errno();
         let n = self.used.load(Ordering::Acquire);
-        self.write_out(n);
+        let encoded = self.framer.as_ref().map_or(0, Framer::words);
+        if all || encoded + n + BUFFER_WORDS > MAX_CHUNK_WORDS {
+            self.write_out(n, &[]);
+            self.last_flush = process::seconds();
+        } else if let (Some(framer), false) = (&mut self.framer, state::count_only()) {
+            // SAFETY: `n` words were written before `used` was published.
+            let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+            let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| framer.add(words)));
+            if added.is_err() {
+                self.stop_encoding();
+            }
+        }
         self.used.store(0, Ordering::Release);
-        self.last_flush = process::seconds();
         self.flushing.store(false, Ordering::Release);
         process::set_errno(errno);
     }
 
-    fn write_out(&mut self, n: usize) {
-        // SAFETY: `n` words were written before `used` was published.
-        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
-        self.write_words(words);
-    }
-
-    fn write_words(&mut self, words: &[u64]) {
-        if words.is_empty() || state::count_only() {
+    /// Writes a frame: what was encoded, the first `n` words of the buffer, and `last`.
+    fn write_out(&mut self, n: usize, last: &[u64]) {
+        let Some(framer) = &mut self.framer else { return };
+        if framer.words() + n + last.len() == 0 || state::count_only() {
             return;
         }
-        let (fd, framer) = (self.fd, &mut self.framer);
-        let wrote =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| io::write_all(fd, framer.frame(words))));
+        // SAFETY: `n` words were written before `used` was published.
+        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+        let fd = self.fd;
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            framer.add(words);
+            io::write_all(fd, framer.frame(last))
+        }));
         match wrote {
             Ok(Ok(())) => {}
             Ok(Err(e)) => {
@@ -455,10 +530,18 @@ impl Thread {
                     self.index
                 ));
             }
-            Err(_) => {
-                state::switch_off("stopped: internal error while encoding; the program goes on unrecorded")
-            }
+            Err(_) => self.stop_encoding(),
         }
+        self.leave_if_off();
+    }
+
+    #[cold]
+    fn stop_encoding(&mut self) {
+        state::switch_off("stopped: internal error while encoding; the program goes on unrecorded");
+        self.leave_if_off();
+    }
+
+    fn leave_if_off(&self) {
         if !state::recording() {
             // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.
             unsafe { (*self.tls).forget() };
@@ -466,11 +549,12 @@ impl Thread {
     }
 
     /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
-    /// this one may still run; whoever comes first does it.
+    /// this one may still run; whoever comes first does it,
+    /// and gets true.
     ///
     /// # Safety
     /// `thread` is registered.
-    pub unsafe fn close(thread: *mut Self, reason: u64) {
+    pub unsafe fn close(thread: *mut Self, reason: u64) -> bool {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
         // append to the buffer behind `n`, which is not read.
         unsafe {
@@ -479,14 +563,14 @@ impl Thread {
             while flushing.swap(true, Ordering::Acquire) {
                 spins += 1;
                 if spins > 100_000 {
-                    return;
+                    return false;
                 }
                 libc::sched_yield();
             }
             let errno = process::errno();
             let n = (*thread).used.load(Ordering::Acquire);
-            (*thread).write_out(n);
-            let tick = (*thread).framer.tick();
+            (*thread).write_out(n, &[]);
+            let tick = (*thread).framer.as_ref().map_or(0, Framer::tick);
             let clock = (*thread).clock().max(tick);
             let mut words = [0; 3 * MARK_WORDS];
             let mut end = [0; MARK_WORDS];
@@ -500,11 +584,15 @@ impl Thread {
             words[..n].copy_from_slice(&end[..n]);
             let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
             words[n..n + m].copy_from_slice(&end[..m]);
-            (*thread).write_words(&words[..n + m]);
+            (*thread).write_out(0, &words[..n + m]);
             process::set_errno(errno);
+            true
         }
     }
 }
+
+/// Words of the buffer: they are encoded while they are in the first-level cache.
+const BUFFER_WORDS: usize = 1024;
 
 /// Words kept free so that a record always fits.
 const ROOM: usize = 2 * MARK_WORDS + 4;
@@ -516,9 +604,11 @@ fn forget_everywhere(line: u64) {
         // SAFETY: recorders and filters are never freed. The owner may write the same word at the same time; then one
         // more access is missed, which the next synchronisation ends.
         unsafe {
-            let entry = (*thread).filter.add(line as usize & ((*thread).lines - 1));
-            if entry.read_volatile() & ((1 << LINE_BITS) - 1) == line {
-                entry.write_volatile(0);
+            let at = line as usize & ((*thread).lines - 1);
+            for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {
+                if entry.read_volatile() & LINE == line {
+                    entry.write_volatile(0);
+                }
             }
         }
     }

@@ -7,17 +7,23 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::thread::Thread;
 
-/// What the fast path needs, at fixed offsets.
+/// What the fast path needs, at fixed offsets, which rewritten code knows too (`homenode_compilers::rewrite`).
+///
+/// The filter is two tables of the same length: which line was last used at a place, and whether that line was written.
+/// So an access asks one table one question: is this entry `line | key`? What is not to be recorded is given a key of
+/// ones and a table of one entry of ones, which has seen everything.
 #[repr(C, align(64))]
 pub struct Tls {
-    /// The filter's lines; [`EMPTY_FILTER`] where the thread is not recorded (yet, any more, at all).
-    pub filter: *mut u64,
-    /// [`key`] of the thread's epoch; a filter entry is `line | key`, without [`WRITTEN`] if it was only read.
+    /// The lines used.
+    pub used: *mut u64,
+    /// [`key`] of the thread's epoch.
     pub key: u64,
     /// Accesses executed.
     pub clock: u64,
-    /// Filter lines minus one.
+    /// Lines of the filter minus one.
     pub mask: u64,
+    /// The lines written: at each place 0 or what `used` has there.
+    pub written: *mut u64,
     /// The thread's recorder, or null.
     pub thread: *mut Thread,
     /// Nothing is to be recorded for this thread any more.
@@ -33,22 +39,26 @@ pub struct Tls {
 /// in one instruction), otherwise in this library's. Set by the first constructor, before any instrumented code.
 pub static OFFSET: AtomicI64 = AtomicI64::new(0);
 
-/// Bits of a filter entry: the line, above it the epoch, then these.
+/// Bits of a filter entry that hold the line; above it the epoch, then [`VALID`].
 pub const LINE_BITS: u32 = 42;
-/// The line was written in this epoch.
-pub const WRITTEN: u64 = 1 << 62;
+/// The line of an entry.
+pub const LINE: u64 = (1 << LINE_BITS) - 1;
 /// There is an entry.
-pub const VALID: u64 = 1 << 63;
+const VALID: u64 = 1 << 63;
 /// Epochs before the filter has to be cleared for real.
 pub const EPOCHS: u64 = 1 << 20;
-/// What an entry of a written line has beside the line.
+/// What an entry has beside the line.
 pub const fn key(epoch: u64) -> u64 {
-    VALID | WRITTEN | epoch << LINE_BITS
+    VALID | epoch << LINE_BITS
 }
+/// The key with which every access is one that has been seen.
+pub const SEEN_KEY: u64 = !0;
 const _: () = assert!(size_of::<Tls>() == 64);
 
-/// The filter of threads that are not recorded: it has seen nothing, so every access takes the slow path.
-pub static EMPTY_FILTER: AtomicU64 = AtomicU64::new(0);
+/// The filter of threads that have no recorder yet: it has seen nothing, so the first access takes the slow path.
+static EMPTY: AtomicU64 = AtomicU64::new(0);
+/// With [`SEEN_KEY`], the filter of threads that are not recorded.
+pub static ALL_SEEN: AtomicU64 = AtomicU64::new(SEEN_KEY);
 
 global_asm!(
     ".pushsection .tdata,\"awT\",@progbits",
@@ -59,9 +69,11 @@ global_asm!(
     ".p2align 6",
     "homenode_tls:",
     ".quad {empty}",
-    ".zero 56",
+    ".zero 24",
+    ".quad {empty}",
+    ".zero 24",
     ".popsection",
-    empty = sym EMPTY_FILTER,
+    empty = sym EMPTY,
 );
 
 fn thread_pointer() -> usize {

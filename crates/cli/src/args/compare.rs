@@ -43,6 +43,9 @@ pub struct CompareArgs {
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Keep the recordings that are made for this in DIR
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<std::path::PathBuf>,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

@@ -34,7 +34,7 @@ pub enum KernelCommand {
         /// Its name, without 'kernel:'
         #[arg(value_name = "NAME")]
         name: String,
-        /// Problem class: S, W, A, B, C
+        /// Problem class: S, W, A, B
         #[arg(long, value_name = "CLASS")]
         class: Option<String>,
         /// OpenMP threads (OMP_NUM_THREADS)

@@ -1,12 +1,15 @@
 //! `homenode record`.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::subject::{RunArgs, Subject};
 use crate::error::Result;
+use crate::recorder::FILTER_LINES;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -29,8 +32,10 @@ pub struct RecordArgs {
     /// Replace the recording when it exists
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// What the recorder leaves out
-    #[arg(long, value_enum, default_value_t = Filter::Repeats)]
+    /// What the recorder leaves out: 'repeats' that every modelled cache would hold between two synchronisations (4096
+    /// lines), 'none' for small programs and machines that do not cache remote memory, or a number of lines, a power of
+    /// two from 64 to 1048576: at most those of the smallest modelled cache
+    #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
     /// Write the report to FILE instead of stderr
     #[arg(long, value_name = "FILE")]
@@ -44,12 +49,53 @@ pub struct RecordArgs {
 }
 
 /// What the recorder leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Accesses that every modelled cache would hold between two synchronisations
+    /// Accesses that every modelled cache would hold between two synchronisations.
     Repeats,
-    /// Nothing: for small programs, and machines that do not cache remote memory
+    /// Nothing: for small programs, and machines that do not cache remote memory.
     None,
+    /// Repeats within so many lines, a power of two.
+    Lines(u32),
+}
+
+impl Filter {
+    /// Lines of the recorder's filter; 0: none.
+    pub const fn lines(self) -> u32 {
+        match self {
+            Self::Repeats => FILTER_LINES,
+            Self::None => 0,
+            Self::Lines(lines) => lines,
+        }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "repeats" => Ok(Self::Repeats),
+            "none" => Ok(Self::None),
+            _ => match text.parse::<u32>() {
+                Ok(lines) if lines.is_power_of_two() && (64..=1 << 20).contains(&lines) => {
+                    Ok(Self::Lines(lines))
+                }
+                Ok(_) => Err(format!("{text} is not a power of two from 64 to 1048576")),
+                Err(_) => Err("it is 'repeats', 'none' or a number of lines, such as 1024".into()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repeats => f.write_str("repeats"),
+            Self::None => f.write_str("none"),
+            Self::Lines(lines) => write!(f, "{lines}"),
+        }
+    }
 }
 
 impl RecordArgs {
@@ -82,5 +128,17 @@ mod tests {
     fn replacing_needs_a_name() {
         assert!(parse::<RecordArgs>("record --force -- ./app").is_err());
         assert!(parse::<RecordArgs>("record -o x --force --filter none -- ./app").is_ok());
+    }
+
+    #[test]
+    fn a_filter_has_a_name_or_a_size() {
+        let lines = |text: &str| text.parse::<Filter>().map(Filter::lines);
+        assert_eq!([lines("repeats"), lines("none"), lines("1024")], [Ok(4096), Ok(0), Ok(1024)]);
+        for bad in ["", "0", "32", "1000", "2097152", "-4", "some"] {
+            assert!(lines(bad).is_err(), "{bad}");
+        }
+        for text in ["repeats", "none", "64"] {
+            assert_eq!(text.parse::<Filter>().unwrap().to_string(), text);
+        }
     }
 }

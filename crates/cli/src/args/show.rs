@@ -5,13 +5,35 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::output::OutputArgs;
+use crate::size;
+use homenode_model::Bytes;
 
-/// Show what is in a recording: objects, regions, who touched what
+/// Examples for the end of `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  homenode show mine.hnrec                        objects by avoidable time on the default machine
+  homenode show mine.hnrec -m epyc-nps4 --top 5   on another machine
+  homenode show mine.hnrec -p round-robin --json  as if pages were placed otherwise";
+
+/// Objects by the time that a better placement would save: who touches them, where they live
 #[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = EXAMPLES)]
 pub struct ShowArgs {
     /// The recording
     #[arg(value_name = "REC")]
     pub recording: PathBuf,
+    /// Machine to simulate: a name ('homenode machine list' shows all) or a file
+    #[arg(short, long, value_name = "M", default_value = "sf15k")]
+    pub machine: String,
+    /// Placement policy; first-touch is what Linux does
+    #[arg(short, long, value_name = "P", default_value = "first-touch")]
+    pub policy: String,
+    /// Page size, one that the machine offers [default: the machine's smallest]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub page: Option<Bytes>,
+    /// Only speak when something is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
     /// How many objects to list, largest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,

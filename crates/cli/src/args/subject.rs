@@ -32,7 +32,7 @@ pub enum Subject {
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Program")]
 pub struct RunArgs {
-    /// Problem class of a kernel: S, W, A, B, C
+    /// Problem class of a kernel: S, W, A, B
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
     /// OpenMP threads (OMP_NUM_THREADS); for a recording that is to be simulated, as many as the machine has CPUs

@@ -23,6 +23,16 @@ pub enum Variant {
     Parallel,
 }
 
+impl Variant {
+    /// Its name in the names of files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::Parallel => "parallel",
+        }
+    }
+}
+
 /// A placement scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
@@ -62,26 +72,23 @@ pub fn of_kernel() -> Vec<Scheme> {
 }
 
 /// Schemes for any recording.
-pub fn of_recording(asks_for_next_touch: bool) -> Vec<Scheme> {
+pub fn of_recording() -> Vec<Scheme> {
     use Layout::{Packed, Spread};
     let serial = Variant::Serial;
-    let mut list = vec![
+    vec![
         scheme("UMA", "threads and data on one node", serial, Packed, "first-touch"),
         scheme("first-touch", "as the program initialises its data", serial, Spread, "first-touch"),
         scheme("one-node", "threads spread, data on one node", serial, Spread, "one-node"),
         scheme("round-robin", "pages round robin over the nodes", serial, Spread, "round-robin"),
         scheme("block", "each object in equal blocks over the nodes", serial, Spread, "block"),
-    ];
-    if asks_for_next_touch {
-        list.push(scheme(
+        scheme(
             "next-touch",
-            "migrate on next touch where the program asks",
+            "migrate on next touch where the program asks for it",
             serial,
             Spread,
             "next-touch",
-        ));
-    }
-    list
+        ),
+    ]
 }
 
 /// The schemes asked for: names of `all`, or policies.
@@ -124,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_slip_names_the_nearest() {
-        let e = select(&of_recording(true), &["next-tuch".into()]).unwrap_err();
+        let e = select(&of_recording(), &["next-tuch".into()]).unwrap_err();
         assert!(e.to_string().contains("next-touch"), "{e}");
     }
 }

@@ -118,6 +118,92 @@ fn check_logs(recording: &Path, whole: bool) -> Result<(), String> {
     if whole && records == 0 { Err("nothing was recorded".into()) } else { Ok(()) }
 }
 
+/// Lines touched in a recording's only log, by read and by write.
+fn touched(recording: &Path) -> std::collections::BTreeSet<(u64, bool)> {
+    let mut log = LogReader::open(&recording.join("threads/00000.hnlog")).unwrap();
+    let mut lines = std::collections::BTreeSet::new();
+    while let Some(record) = log.next_record().unwrap() {
+        if let homenode_log::What::Access { line, write, .. } = record.what {
+            lines.insert((line.0, write));
+        }
+    }
+    lines
+}
+
+/// Rewritten code must record what the compiler's calls record: the same lines, and as many accesses.
+#[test]
+fn rewritten_code_touches_what_calls_touch() {
+    const SOURCE: &str = "
+#include <stdio.h>
+#include <stdlib.h>
+struct node { struct node *next; int weight; short kind; char name[3]; };
+static double grid[64][64], sums[64];
+static int walk(const struct node *n, int depth) {
+    int sum = 0;
+    for (; n; n = n->next) sum += n->weight + n->kind + n->name[depth % 3];
+    return depth ? sum + walk(n, depth - 1) : sum;
+}
+int main(void) {
+    static struct node nodes[500];
+    for (int i = 0; i < 499; i++) { nodes[i * 7 % 499].next = &nodes[(i + 1) * 7 % 499]; nodes[i].weight = i; nodes[i].name[i % 3] = 1; }
+    nodes[498 * 7 % 499].next = 0;
+    for (int r = 1; r < 63; r++) {
+        for (int c = 1; c < 63; c++) { grid[r][c] += 0.25 * (grid[r - 1][c] + grid[r][c - 1]) + r; sums[c] += grid[r][c]; }
+        if (sums[r] < 0) abort();
+        switch (r % 5) { case 0: sums[r] *= 2; break; case 1: sums[r] -= 1; break; case 2: sums[63 - r] = 0; break; case 3: continue; default: grid[r][r] = 1; }
+    }
+    printf(\"%d %g\\n\", walk(&nodes[0], 3), sums[5]);
+    return 0;
+}";
+    if !is_recorder() {
+        println!("skipped: the recorder is not built: cargo build --release");
+        return;
+    }
+    for compiler in ["gcc", "clang"].into_iter().filter(|c| exists(c)) {
+        for level in
+            ["-O0", "-O1", "-O2", "-O3", "-O2 -fno-asynchronous-unwind-tables", "-O3 -fno-plt -fno-pie"]
+        {
+            let dir = fresh_dir("touched");
+            std::fs::write(dir.join("main.c"), SOURCE).unwrap();
+            let mut results = Vec::new();
+            for inline in ["0", "1"] {
+                let mut command = driver("c", compiler);
+                command
+                    .current_dir(&dir)
+                    .env("HOMENODE_LIB_DIR", recorder_dir())
+                    .env("HOMENODE_CC_INLINE", inline);
+                // At a fixed place, so that addresses can be compared; data only, as the code's size differs.
+                command.args(level.split(' ')).args([
+                    "main.c",
+                    "-no-pie",
+                    "-Wl,-Tdata=0x10000000",
+                    "-o",
+                    "prog",
+                ]);
+                built(&mut command).unwrap();
+                let recording = dir.join(format!("rec{inline}"));
+                std::fs::create_dir_all(recording.join("threads")).unwrap();
+                std::fs::write(recording.join("status"), [b'\n'; 4096]).unwrap();
+                let mut child = Command::new(dir.join("prog"));
+                let ended = run(child.env("HOMENODE_TRACE_DIR", &recording), RUN);
+                assert!(ended.ok(), "{compiler} {level}: {ended:?}");
+                check_logs(&recording, true).unwrap();
+                let data = |(line, _): &(u64, bool)| (0x10000000 >> 6..0x20000000 >> 6).contains(line);
+                let mut log = LogReader::open(&recording.join("threads/00000.hnlog")).unwrap();
+                let accesses = homenode_log::check::check(&mut log).0.ticks;
+                let lines: std::collections::BTreeSet<_> =
+                    touched(&recording).into_iter().filter(data).collect();
+                results.push((ended.stdout, accesses, lines));
+            }
+            assert!(results[0].2.len() > 500, "{compiler} {level}: only {} lines", results[0].2.len());
+            assert_eq!(results[0].0, results[1].0, "{compiler} {level}");
+            assert_eq!(results[0].1, results[1].1, "{compiler} {level}: accesses");
+            let differ: Vec<_> = results[0].2.symmetric_difference(&results[1].2).collect();
+            assert!(differ.is_empty(), "{compiler} {level}: {differ:x?}");
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     /// Compile and link at once.

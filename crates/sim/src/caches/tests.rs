@@ -166,6 +166,24 @@ fn hits_are_emitted_where_remote_memory_is_not_cached() {
 }
 
 #[test]
+fn a_touch_after_a_request_is_told_even_where_the_caches_hit() {
+    let mut run = Run::new(&machine(1, 2, vec![cache(1, 64, 2, CacheScope::Cpu)]), 2);
+    run.access(0, 1, false);
+    run.access(1, 1, false);
+    let mark = Mark::NextTouch { range: ByteRange { first: 0, bytes: 4096 } };
+    run.caches
+        .step(&Step { thread: ThreadId(0), tick: Ticks(9), what: What::Mark(mark) }, &mut run.out)
+        .unwrap();
+    let before: Vec<usize> = run.out.threads.iter().map(Vec::len).collect();
+    run.access(1, 1, false); // hits, and is the next touch
+    run.access(0, 1, false); // hits, and is not
+    run.access(0, 64, false); // another unit
+    let after: Vec<_> = run.out.threads.iter().zip(before).map(|(t, n)| t[n..].to_vec()).collect();
+    assert_eq!(after[1].iter().map(|i| i.what).collect::<Vec<_>>(), [MemWhat::Touch { line: LineNo(1) }]);
+    assert!(after[0].iter().all(|i| !matches!(i.what, MemWhat::Touch { .. })), "{after:?}");
+}
+
+#[test]
 fn marks_and_threads_pass_through() {
     let mut run = Run::new(&machine(1, 3, vec![cache(1, 4, 2, CacheScope::Cpu)]), 3);
     let mark = Mark::Iteration { number: 4 };

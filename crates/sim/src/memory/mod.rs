@@ -425,6 +425,7 @@ impl Memory {
     fn step(&mut self, t: usize) -> Result<(), MemoryError> {
         match self.threads[t].item() {
             MemWhat::Access { line, write, cause } => self.access(t, line, write, cause),
+            MemWhat::Touch { line } => self.touch(t, line),
             MemWhat::Sync(sync) => {
                 self.sync(t, sync);
                 Ok(())
@@ -483,6 +484,22 @@ impl Memory {
             }
         }
         self.serve(t, page, state.home(), write, cause);
+        self.next(t);
+        Ok(())
+    }
+
+    /// The page fault of a touch that may hit in the caches.
+    #[cold]
+    fn touch(&mut self, t: usize, line: LineNo) -> Result<(), MemoryError> {
+        let page = PageNo(line.0 >> self.fixed.lines);
+        let state = if page.0 < pages::MAX_PAGES { self.pages.get(page) } else { return self.skip(t) };
+        if state.is_placed() && !state.is_plain() {
+            self.trap(t, page, state)?;
+        }
+        self.skip(t)
+    }
+
+    fn skip(&mut self, t: usize) -> Result<(), MemoryError> {
         self.next(t);
         Ok(())
     }

@@ -162,6 +162,10 @@ impl Program {
     pub(crate) fn cache_time(self, ps: u64) -> Self {
         self.push(MemWhat::CacheTime(Ps(ps)))
     }
+    /// Touches a page without an access to memory.
+    pub(crate) fn touch(self, page: u64) -> Self {
+        self.push(MemWhat::Touch { line: LineNo(page * LINES) })
+    }
     pub(crate) fn signal(self, id: u32) -> Self {
         self.push(MemWhat::Sync(Sync::Signal(SyncId(id))))
     }

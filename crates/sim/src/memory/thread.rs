@@ -106,7 +106,9 @@ impl Thread {
                     self.at += 1;
                     continue;
                 }
-                MemWhat::Access { .. } | MemWhat::Mark(Mark::Alloc { .. } | Mark::Free { .. }) => {}
+                MemWhat::Access { .. }
+                | MemWhat::Touch { .. }
+                | MemWhat::Mark(Mark::Alloc { .. } | Mark::Free { .. }) => {}
                 MemWhat::Sync(_) | MemWhat::Mark(_) => self.drain(),
             }
             self.state = State::Ready;

@@ -109,8 +109,8 @@ impl<S: Source> Order<S> {
                 let now = tick.0.saturating_add(self.threads[t].shift);
                 self.release(t, tick, now, address, sink);
             }
-            LogMark::Alloc { address, bytes, site, .. } => {
-                for (object, range) in self.space.allocate(address, bytes, site) {
+            LogMark::Alloc { address, bytes, site, caller, .. } => {
+                for (object, range) in self.space.allocate(address, bytes, (site, caller)) {
                     sink.mark(thread, tick, Mark::Alloc { object, range });
                 }
             }
@@ -123,6 +123,11 @@ impl<S: Source> Order<S> {
                 for (object, range) in self.space.module(index, base, low, high) {
                     sink.mark(thread, tick, Mark::Alloc { object, range });
                 }
+            }
+            LogMark::Bypass { lines } => self.bypass.lines = self.bypass.lines.max(lines),
+            LogMark::Totals { bypassed, .. } => {
+                self.bypass.accesses += bypassed;
+                self.bypass.capped += u64::from(bypassed >= homenode_log::mark::BYPASS_CAP);
             }
             LogMark::Heap { address } => self.space.heap(address),
             LogMark::Iteration { number, .. } => {

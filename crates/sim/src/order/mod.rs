@@ -143,6 +143,19 @@ pub struct Order<S> {
     syncs: u32,
     cut_off: u64,
     accesses: u64,
+    bypass: Bypass,
+}
+
+/// What the recorder told of lines that bypass its filter, because one thread writes and another uses them between two
+/// barriers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bypass {
+    /// Lines.
+    pub lines: u64,
+    /// Accesses that passed the filter for this reason.
+    pub accesses: u64,
+    /// Threads that reached the recorder's cap, after which the lines were filtered again.
+    pub capped: u64,
 }
 
 const WAITS: u64 = u64::MAX;
@@ -200,6 +213,7 @@ impl<S: Source> Order<S> {
             syncs: 0,
             cut_off: 0,
             accesses: 0,
+            bypass: Bypass::default(),
         };
         for t in 0..order.threads.len() {
             order.fetch(t)?;
@@ -214,6 +228,10 @@ impl<S: Source> Order<S> {
     /// Times a thread was let go although what it waited for never came: the recording was cut off.
     pub const fn cut_off(&self) -> u64 {
         self.cut_off
+    }
+    /// Lines that bypass the filter, as far as the logs have been read.
+    pub const fn bypass(&self) -> Bypass {
+        self.bypass
     }
     /// Accesses passed on so far.
     pub const fn accesses(&self) -> u64 {

@@ -47,6 +47,8 @@ pub enum ObjectKind {
     Site {
         /// Return address of the call; 0: unknown.
         pc: u64,
+        /// Return address of the function with that call; 0: unknown.
+        caller: u64,
     },
 }
 
@@ -100,9 +102,9 @@ pub struct Space {
     heap: u64,
     statics: Vec<StaticObject>,
     objects: Vec<Object>,
-    sites: HashMap<u64, ObjectId>,
+    sites: HashMap<(u64, u64), ObjectId>,
     live: HashMap<u64, Live>,
-    free: HashMap<(u64, u64), Vec<u64>>,
+    free: HashMap<(ObjectId, u64), Vec<u64>>,
     ranges: Vec<(ByteRange, ObjectId)>,
 }
 
@@ -248,7 +250,7 @@ impl Space {
     }
 
     /// An allocation; its object and canonical pieces.
-    pub fn allocate(&mut self, address: u64, bytes: u64, site: u64) -> Vec<(ObjectId, ByteRange)> {
+    pub fn allocate(&mut self, address: u64, bytes: u64, site: (u64, u64)) -> Vec<(ObjectId, ByteRange)> {
         if bytes == 0 || bytes > 1 << 44 || address.checked_add(bytes).is_none_or(|e| e > u64::MAX - PAGE) {
             return vec![];
         }
@@ -256,7 +258,7 @@ impl Space {
         let object = match self.sites.get(&site) {
             Some(o) => *o,
             None => {
-                let o = self.new_object(ObjectKind::Site { pc: site });
+                let o = self.new_object(ObjectKind::Site { pc: site.0, caller: site.1 });
                 self.sites.insert(site, o);
                 o
             }
@@ -265,7 +267,7 @@ impl Space {
         let own = matches!(address % PAGE, 0 | 16);
         if own {
             let (start, end) = (address & !(PAGE - 1), (address + bytes).next_multiple_of(PAGE));
-            let to = match self.free.get_mut(&(site, end - start)).and_then(Vec::pop) {
+            let to = match self.free.get_mut(&(object, end - start)).and_then(Vec::pop) {
                 Some(to) => to,
                 None => self.reserve(start, end),
             };
@@ -288,8 +290,8 @@ impl Space {
             let (start, end) = (address & !(PAGE - 1), (address + live.bytes).next_multiple_of(PAGE));
             let to = live.ranges.first().map(|r| r.first & !(PAGE - 1));
             self.cut(start, end);
-            if let (Some(to), ObjectKind::Site { pc }) = (to, &self.objects[live.object.index()].kind) {
-                self.free.entry((*pc, end - start)).or_default().push(to);
+            if let Some(to) = to {
+                self.free.entry((live.object, end - start)).or_default().push(to);
             }
         }
         live.ranges.into_iter().map(|r| (live.object, r)).collect()
@@ -330,11 +332,11 @@ mod tests {
             s.heap(heap);
             let mut out =
                 vec![line(&mut s, stack - 64), line(&mut s, heap + 640), line(&mut s, heap + (3 << 20))];
-            let a = s.allocate(base + 16, 1 << 20, 0x1234);
+            let a = s.allocate(base + 16, 1 << 20, (0x1234, 1));
             out.push(a[0].1.first);
             out.push(line(&mut s, base + 4096));
             s.free(base + 16);
-            let b = s.allocate(base + (7 << 20) + 16, 1 << 20, 0x1234);
+            let b = s.allocate(base + (7 << 20) + 16, 1 << 20, (0x1234, 1));
             assert_eq!(a, b, "the freed range serves the same site again");
             out.push(line(&mut s, base + (7 << 20) + 4096));
             out
@@ -347,7 +349,7 @@ mod tests {
     #[test]
     fn objects_keep_their_inner_distances_and_low_bits() {
         let mut s = Space::new(vec![]);
-        let r = s.allocate(0x7000_0000_0010, 10 << 20, 1);
+        let r = s.allocate(0x7000_0000_0010, 10 << 20, (1, 1));
         assert_eq!(r.len(), 1);
         assert_eq!(r[0].1.first % 4096, 0x10);
         assert_eq!(line(&mut s, 0x7000_0000_0040 + (5 << 20)) - (r[0].1.first - 0x10), 0x40 + (5 << 20));
@@ -358,7 +360,7 @@ mod tests {
         let mut s = Space::new(vec![]);
         s.heap(0x5000_0000);
         line(&mut s, 0x5000_0000 + (2 << 20)); // the third piece is used first
-        let r = s.allocate(0x5000_0000 + 0x100, 3 << 20, 1);
+        let r = s.allocate(0x5000_0000 + 0x100, 3 << 20, (1, 1));
         assert!(r.len() > 1);
         assert_eq!(r.iter().map(|(_, r)| r.bytes).sum::<u64>(), 3 << 20);
     }
@@ -375,8 +377,8 @@ mod tests {
     #[test]
     fn hostile_ranges_are_ignored() {
         let mut s = Space::new(vec![]);
-        assert!(s.allocate(u64::MAX - 10, 100, 0).is_empty());
-        assert!(s.allocate(4096, u64::MAX, 0).is_empty());
+        assert!(s.allocate(u64::MAX - 10, 100, (0, 0)).is_empty());
+        assert!(s.allocate(4096, u64::MAX, (0, 0)).is_empty());
         assert!(s.module(0, u64::MAX, 10, 20).is_empty());
         assert!(s.ranges(5, u64::MAX).is_empty());
     }

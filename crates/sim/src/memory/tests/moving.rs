@@ -53,6 +53,17 @@ fn next_touch_moves_each_page_once_and_then_all_is_local() {
 }
 
 #[test]
+fn a_touch_that_hits_in_the_caches_moves_the_page_too() {
+    let m = Machine { migration: COST, ..machine(4) };
+    let first = Program::new().reads(0..2, 1).mark(all(2)).signal(0).wait(1, 1);
+    let second = Program::new().wait(0, 1).touch(1).touch(1).touch(7).signal(1);
+    let out = m.run(&m.spread(), "next-touch", &[first, second]);
+    assert_eq!((out.moved, out.touches, out.faults), (1, 1, 2));
+    assert_eq!(out.placement.home(homenode_model::PageNo(1)), Some(NodeId(1)));
+    assert_eq!(out.counts.total(), (2, 0), "a touch is no access");
+}
+
+#[test]
 fn serialised_moves_take_turns() {
     let m = Machine { migration: MigrationCost { serialised: true, ..COST }, ..machine(4) };
     let out = m.run(&m.spread(), "next-touch", &si_mig(2));

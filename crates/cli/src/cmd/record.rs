@@ -1,0 +1,67 @@
+//! `homenode record`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+
+use crate::args::record::RecordArgs;
+use crate::args::subject::{RunArgs, Subject};
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::kernels::{Kernel, Variant};
+use crate::output::say;
+use crate::recorder::directory::Target;
+use crate::recorder::{self, RecordSpec, Streams, finish};
+
+impl RecordArgs {
+    pub(super) fn run(self) -> Result<Exit> {
+        let subject = self.subject()?;
+        if let Some(summary) = &self.summary {
+            // Better known now than after an hour.
+            fs::File::create(summary)
+                .context(|| format!("cannot write the summary {}", summary.display()))?;
+        }
+        let (program, args, stem) = program(subject, &self.run)?;
+        let target = match self.output {
+            Some(path) => Target::Path { path, force: self.force },
+            None => Target::Free(recorder::stem(&stem)),
+        };
+        let recorded = recorder::record(&RecordSpec {
+            program,
+            args,
+            target,
+            filter_lines: self.filter.lines(),
+            threads: self.run.threads,
+            streams: Streams::Inherit,
+        })?;
+        let report = finish::report(&recorded, self.quiet);
+        match &self.summary {
+            None => drop(std::io::stderr().write_all(report.as_bytes())),
+            Some(path) => {
+                if let Err(e) = fs::write(path, &report) {
+                    say(format_args!("cannot write the summary {}: {e}", path.display()));
+                }
+            }
+        }
+        Ok(recorded.exit())
+    }
+}
+
+/// Program, arguments, and what the recording is called after.
+fn program(subject: Subject, run: &RunArgs) -> Result<(OsString, Vec<OsString>, OsString)> {
+    match subject {
+        Subject::Kernel { name, args } => {
+            let kernel = Kernel::find(&name)?;
+            let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
+            all.extend(args);
+            let binary = kernel.build(Variant::Instrumented)?;
+            Ok((binary.into(), all, kernel.name.into()))
+        }
+        Subject::Program { program, args } => match &run.class {
+            None => Ok((program.clone(), args, program)),
+            Some(class) => Err(CliError::usage(format!("--class {class} is for kernels"))
+                .hint("give a program's own options after it: -- ./app …")),
+        },
+        Subject::Recording(path) => Err(CliError::usage(format!("{} is not a program", path.display()))),
+    }
+}
