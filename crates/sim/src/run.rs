@@ -24,7 +24,7 @@ use crate::order::{Bypass, Order, Sink};
 use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
 
 /// Steps between two hand-overs to the workers.
-const BUDGET: u64 = 1 << 17;
+const BUDGET: u64 = 1 << 15;
 /// Chunks that may wait for a worker.
 const BACKLOG: usize = 4;
 
@@ -236,7 +236,7 @@ pub fn run(
         if lane == keys.len() {
             let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
             keys.push(key);
-            lanes.push(Lane { caches, chunk: fresh(threads, 0), failed: None });
+            lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None });
         }
         let context = PolicyContext::of(&job.machine, job.page);
         let policy = homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?;
@@ -279,8 +279,10 @@ pub fn run(
     Ok((trace, outcomes.into_values().collect()))
 }
 
-fn fresh(threads: usize, like: usize) -> MemChunk {
-    MemChunk { threads: (0..threads).map(|_| Vec::with_capacity(like)).collect(), items: 0, last: false }
+/// An empty chunk with room for as much as `like` has.
+fn fresh(threads: usize, like: &MemChunk) -> MemChunk {
+    let room = |t: usize| like.threads.get(t).map_or(0, |items| items.len() + items.len() / 4);
+    MemChunk { threads: (0..threads).map(|t| Vec::with_capacity(room(t))).collect(), items: 0, last: false }
 }
 
 fn produce(
@@ -304,7 +306,7 @@ fn produce(
             if let Some(e) = lane.failed.take() {
                 return Err(RunError::Caches(e));
             }
-            let next = fresh(lane.chunk.threads.len(), 1024);
+            let next = fresh(lane.chunk.threads.len(), &lane.chunk);
             let mut chunk = std::mem::replace(&mut lane.chunk, next);
             chunk.last = !more;
             let chunk = Arc::new(chunk);

@@ -4,4 +4,5 @@ mod determinism;
 mod false_sharing;
 mod fidelity;
 mod flags;
+mod hostile;
 mod support;
