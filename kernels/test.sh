@@ -14,6 +14,7 @@ mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 2
 jobs=${2:-2}
 failures=0
 export OMP_WAIT_POLICY=passive # more threads than cores must not spin
+unset LD_LIBRARY_PATH          # cargo names its folders there: programs must find the libraries they were linked with
 
 fail() { failures=$((failures + 1)); echo "FAILED: $*"; }
 has() { command -v "$1" >/dev/null 2>&1; }
