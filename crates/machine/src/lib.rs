@@ -2,7 +2,7 @@
 //!
 //! | you have | you call |
 //! |---|---|
-//! | what a user typed after `--machine` | [`resolve`] |
+//! | what a user typed after `--machine` | [`resolve()`] |
 //! | nothing yet | [`list`] |
 //! | a machine file | [`Machine::load`], [`Machine::from_toml`], [`Machine::to_toml`] |
 //! | a topology that hwloc recorded | [`host::from_xml_file`], [`host::from_synthetic`] |
