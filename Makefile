@@ -4,12 +4,30 @@
 CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
-.PHONY: demo test test-long bench bootstrap clean
+.PHONY: demo test test-long bench build install bootstrap clean
+
+PREFIX ?= /usr/local
 
 # Two programs, every placement, one table each.
-demo: bootstrap
-	cargo build --release --locked
+demo: build
 	scripts/demo.sh
+
+# Everything, in target/release. A crate's name cannot hold a '+', so the C++ driver gets its name here.
+build: bootstrap
+	cargo build --release --locked
+	ln -sf homenode-cxx target/release/homenode-c++
+
+# Into PREFIX: commands, libraries, header, Fortran module, kernels, manual pages. Run 'make build' first.
+install:
+	install -d "$(PREFIX)/bin" "$(PREFIX)/lib/homenode" "$(PREFIX)/include" "$(PREFIX)/share/homenode/fortran"
+	install target/release/homenode target/release/homenode-cc target/release/homenode-cxx \
+		target/release/homenode-fc "$(PREFIX)/bin"
+	ln -sf homenode-cxx "$(PREFIX)/bin/homenode-c++"
+	install target/release/libhomenode.so target/release/libhomenode_trace.so "$(PREFIX)/lib/homenode"
+	install -m 644 include/homenode.h "$(PREFIX)/include"
+	install -m 644 fortran/homenode.f90 "$(PREFIX)/share/homenode/fortran"
+	cp -R kernels "$(PREFIX)/share/homenode/"
+	"$(PREFIX)/bin/homenode" man "$(PREFIX)/share/man/man1"
 
 # All checks, as CI runs them.
 test: bootstrap

@@ -1,5 +1,6 @@
 //! `homenode show`: objects by avoidable time, who touches them, where they live.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use homenode_log::recording::Recording;
@@ -113,7 +114,7 @@ fn objects(machine: &Topology, page: Bytes, trace: &Trace, outcome: &Outcome) ->
         }
     }
     all.retain(|u| u.by.iter().any(|n| *n > 0));
-    all.sort_by_key(|u| (std::cmp::Reverse(u.avoidable), u.object));
+    all.sort_by_key(|u| (Reverse(u.avoidable), Reverse(u.by.iter().sum::<u64>()), u.object));
     all
 }
 
