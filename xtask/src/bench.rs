@@ -36,6 +36,10 @@ pub fn run(args: &[String]) -> Outcome {
         if args.is_empty() || args.iter().any(|a| a == target) {
             eprintln!("── {target}: {what}");
             let out = read(cargo().args(["bench", "--quiet", "--package", package, "--bench", target]))?;
+            // What it prints for people: rates, and the ratios to the baseline of the same run.
+            for line in out.lines().filter(|l| !l.starts_with("bench: ")) {
+                println!("{line}");
+            }
             now.extend(parse(&out)?);
         }
     }
