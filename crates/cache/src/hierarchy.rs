@@ -183,20 +183,6 @@ impl<W: Sharers> Hierarchy<W> {
         self.behind_the_front(agent, line, write)
     }
 
-    /// Loads what [`Hierarchy::access`] of the same line will need from host memory and changes nothing: done for a dozen
-    /// accesses in a row, the host's misses overlap.
-    #[inline]
-    pub fn glance(&self, agent: Agent, line: Line) {
-        if line >= self.end {
-            return;
-        }
-        let mut seen = 0;
-        for cache in &self.path[agent.index() * self.levels..][..self.levels] {
-            seen ^= self.tags[*cache as usize].glance(line);
-        }
-        core::hint::black_box((seen, self.directory.get(line)));
-    }
-
     /// The lines that the last access sent to memory, in order. Meaningful after an outcome that announces some.
     pub fn write_backs(&self) -> &[Line] {
         &self.write_backs

@@ -129,12 +129,6 @@ impl Tags {
         way.is(key).then_some(way)
     }
 
-    /// The first word of the line's set, only to bring it near before it is needed.
-    #[inline]
-    pub(crate) fn glance(&self, line: Line) -> u32 {
-        self.words[self.set_of(line) * self.ways].0
-    }
-
     /// Looks `line` up; it is the most recently used of its set afterwards, clean and shared if it was not there.
     #[inline]
     pub fn touch_or_insert(&mut self, line: Line) -> Found {

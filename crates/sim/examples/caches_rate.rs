@@ -11,6 +11,7 @@ use homenode_model::{
 use homenode_sim::caches::Caches;
 use homenode_sim::stream::{Cause, MemChunk, Step, What};
 
+const ROUNDS: u64 = 5;
 const ACCESSES: usize = 4 << 20;
 
 fn machine(name: &str, caches: Vec<Cache>) -> Topology {
@@ -100,10 +101,7 @@ fn main() {
         ("random 500 MB, 1 thread", 1, pattern(1, random)),
         ("mix after a filter, 4 threads", 4, pattern(4, mix)),
     ];
-    println!(
-        "{:<38} {:<30} {:>8} {:>8} {:>7} {:>7}",
-        "caches", "pattern", "M acc/s", "batched", "items %", "coher %"
-    );
+    println!("{:<38} {:<30} {:>8} {:>7} {:>7}", "caches", "pattern", "M acc/s", "items %", "coher %");
     for m in &machines {
         for (what, threads, accesses) in &patterns {
             if !only.iter().all(|word| m.name.contains(word.as_str()) || what.contains(word.as_str())) {
@@ -116,34 +114,27 @@ fn main() {
                 Err(e) => return eprintln!("{e}"),
             };
             let mut out = MemChunk::default();
-            let (mut best, mut items) = ([u64::MAX; 2], 0);
-            for round in 0..8 {
-                let batched = round % 2 == 1;
+            let (mut best, mut items) = (u64::MAX, 0);
+            for _ in 0..ROUNDS {
                 let start = cpu_ns();
                 items = 0;
                 for piece in accesses.chunks(1 << 14) {
-                    let result = match batched {
-                        true => caches.steps(piece, &mut out),
-                        false => piece.iter().try_for_each(|step| caches.step(step, &mut out)),
-                    };
-                    if let Err(e) = result {
+                    if let Err(e) = piece.iter().try_for_each(|step| caches.step(step, &mut out)) {
                         return eprintln!("{e}");
                     }
                     items += out.items;
                     out.items = 0;
                     out.threads.iter_mut().for_each(Vec::clear);
                 }
-                let best = &mut best[usize::from(batched)];
-                *best = (*best).min(cpu_ns() - start);
+                best = best.min(cpu_ns() - start);
             }
             let coherence: u64 = caches.counts().map(|c| c.causes[Cause::Coherence as usize]).sum();
             println!(
-                "{:<38} {what:<30} {:>8} {:>8} {:>7} {:>7}",
+                "{:<38} {what:<30} {:>8} {:>7} {:>7}",
                 m.name,
-                ACCESSES as u64 * 1000 / best[0].max(1),
-                ACCESSES as u64 * 1000 / best[1].max(1),
+                ACCESSES as u64 * 1000 / best.max(1),
                 items * 100 / ACCESSES as u64,
-                coherence * 100 / 8 / ACCESSES as u64
+                coherence * 100 / ROUNDS / ACCESSES as u64
             );
         }
     }

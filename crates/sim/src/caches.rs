@@ -51,9 +51,6 @@ pub use filter::{FilterFit, filter_fit};
 /// Bound of the directory: 16 GiB of touched lines of 64 B take 2 GiB of host memory, 4 GiB with over 63 CPUs.
 const MAX_CHUNKS: u32 = 1 << 14;
 
-/// Steps whose host memory is loaded together in [`Caches::steps`]: about as many as fit the host's window of loads.
-const BATCH: usize = 16;
-
 /// Why stage 2 stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CachesError {
@@ -241,30 +238,6 @@ impl Caches {
             return Ok(());
         }
         self.emit(thread, tick, line, write, outcome, out);
-        Ok(())
-    }
-
-    /// Takes several steps; faster than one by one, because what they need from host memory is loaded together.
-    ///
-    /// # Errors
-    /// As [`Caches::step`], for the first step that fails.
-    pub fn steps(&mut self, steps: &[Step], out: &mut MemChunk) -> Result<(), CachesError> {
-        for batch in steps.chunks(BATCH) {
-            for step in batch {
-                if let (What::Access { line, .. }, Some(t)) =
-                    (step.what, self.threads.get(step.thread.index()))
-                {
-                    let line = Line(line.0 >> self.shift);
-                    match &self.engine {
-                        Engine::Narrow(h) => h.glance(t.agent, line),
-                        Engine::Wide(h) => h.glance(t.agent, line),
-                    }
-                }
-            }
-            for step in batch {
-                self.step(step, out)?;
-            }
-        }
         Ok(())
     }
 

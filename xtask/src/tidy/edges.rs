@@ -19,7 +19,7 @@ const EDGES: &[(&str, May)] = &[
     ("log", Only(&["model"])),
     ("machine", Only(&["model"])),
     ("sys", Only(&["model"])),
-    ("compilers", Only(&["log"])),
+    ("compilers", Only(&[])),
     ("sim", Only(&["model", "policy", "cache", "log"])),
     ("tracer", Only(&["model", "cache", "log"])),
     ("plugin", Only(&["model", "cache", "log"])),
