@@ -39,6 +39,9 @@ struct kernel_about {
     int power_of_two;      /* the size must be one */
     int one_round_per_row; /* elimination: the size gives the number of rounds, and more make no sense */
     int extras;            /* of enum kernel_extra */
+    /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number): more than there is
+     * must be refused before anything is allocated. Null: not told. */
+    double (*bytes)(int64_t size, int letter);
 };
 
 /* Only 32- and 64-bit integers, because the Fortran module mirrors it. */
@@ -53,6 +56,7 @@ struct kernel_options {
     int32_t json;
     int32_t padded;
     int32_t schedule;
+    int32_t round_robin; /* pages dealt over the threads; serial_init is 0 then */
 };
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);
@@ -63,5 +67,8 @@ int kernel_parse_packed(const struct kernel_about *about, int count, const char 
 
 /* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
 const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
+
+/* What --init was: serial, parallel or round-robin. */
+const char *kernel_init_name(const struct kernel_options *options);
 
 #endif

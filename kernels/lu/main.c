@@ -28,6 +28,13 @@
 
 #define DOUBLES_A_PAGE 512 /* 4 KiB */
 
+/* Padded columns take up to a page more. */
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    return (double)sizeof(double) * (double)size * (double)(size + DOUBLES_A_PAGE);
+}
+
 static const struct kernel_about about = {
     .name = "lu",
     .summary = "dense LU factorisation with block, cyclic or affinity schedule",
@@ -40,6 +47,7 @@ static const struct kernel_about about = {
     .least_size = 2,
     .most_size = 50000,
     .one_round_per_row = 1,
+    .bytes = bytes,
     .extras = EXTRA_SCHEDULE | EXTRA_PADDED,
 };
 
