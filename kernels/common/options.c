@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
+#define _DEFAULT_SOURCE /* sysconf's _SC_PHYS_PAGES */
 #include "options.h"
 
 #include <errno.h>
@@ -12,10 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define USAGE 2
 #define MOST_THREADS 4096
 #define MOST_ITERATIONS 1000000
+
+const char *const kernel_init_names[] = {"parallel", "serial", "round-robin", NULL};
+const char *const kernel_schedule_names[] = {"block", "cyclic", "affinity", NULL};
+const char *const kernel_layout_names[] = {"contiguous", "rows", NULL};
 
 struct parser {
     const struct kernel_about *about;
@@ -23,7 +29,7 @@ struct parser {
     int size_given, iterations_given;
 };
 
-static int refuse(const struct kernel_about *about, const char *format, ...)
+int kernel_refuse(const struct kernel_about *about, const char *format, ...)
 {
     va_list arguments;
     fprintf(stderr, "%s: ", about->name);
@@ -53,11 +59,13 @@ static int help(const struct kernel_about *about)
     printf("  --size N              %s, instead of a class\n", about->size_meaning);
     printf("  --threads N           OpenMP threads [OMP_NUM_THREADS or all CPUs]\n");
     printf("  --iterations N        rounds of the timed outer loop [the class's]\n");
-    printf("  --init serial|parallel  who touches the main arrays first: the initial thread alone, or each thread its\n"
-           "                        share of the main loops [parallel]\n");
+    printf("  --init serial|parallel|round-robin  who touches the main arrays first: the initial thread alone, each\n"
+           "                        thread its share of the main loops, or the threads in turn, page by page [parallel]\n");
     printf("  --next-touch          ask homenode, in iteration 0, to move each page to who touches it next\n");
     if (about->extras & EXTRA_SCHEDULE)
         printf("  --schedule block|cyclic|affinity  which thread updates which column [block]\n");
+    if (about->extras & EXTRA_LAYOUT)
+        printf("  --layout contiguous|rows  each block in one piece beside its owner's others, or all in rows [contiguous]\n");
     if (about->extras & EXTRA_PADDED)
         printf("  --padded              %s\n", about->padded_meaning);
     printf("  --json                print one JSON object instead of the table\n");
@@ -85,7 +93,7 @@ static int set_class(struct parser *p, const char *text)
             p->options->class_letter = text[0];
             return KERNEL_RUN;
         }
-    return refuse(p->about, "--class %s: the classes are S, W, A and B", text);
+    return kernel_refuse(p->about, "--class %s: the classes are S, W, A and B", text);
 }
 
 static int set_size(struct parser *p, const char *text)
@@ -93,10 +101,10 @@ static int set_size(struct parser *p, const char *text)
     const struct kernel_about *about = p->about;
     int64_t n = number(text, about->least_size, about->most_size);
     if (n < 0)
-        return refuse(about, "--size %s: not a whole number from %" PRId64 " to %" PRId64, text, about->least_size,
+        return kernel_refuse(about, "--size %s: not a whole number from %" PRId64 " to %" PRId64, text, about->least_size,
                       about->most_size);
     if (about->power_of_two && (n & (n - 1)))
-        return refuse(about, "--size %s: not a power of two", text);
+        return kernel_refuse(about, "--size %s: not a power of two", text);
     p->options->size = n;
     p->size_given = 1;
     return KERNEL_RUN;
@@ -106,28 +114,45 @@ static int set_count(struct parser *p, const char *option, const char *text, int
 {
     int64_t n = number(text, 1, most);
     if (n < 0)
-        return refuse(p->about, "%s %s: not a whole number from 1 to %" PRId64, option, text, most);
+        return kernel_refuse(p->about, "%s %s: not a whole number from 1 to %" PRId64, option, text, most);
     *out = (int32_t)n;
     return KERNEL_RUN;
 }
 
+/* The place of a word in a list that ends with null, or -1. */
+static int word_of(const char *const *names, const char *text)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(text, names[i]))
+            return i;
+    return -1;
+}
+
 static int set_init(struct parser *p, const char *text)
 {
-    if (strcmp(text, "serial") && strcmp(text, "parallel"))
-        return refuse(p->about, "--init %s: it is serial or parallel", text);
-    p->options->serial_init = !strcmp(text, "serial");
+    int found = word_of(kernel_init_names, text);
+    if (found < 0)
+        return kernel_refuse(p->about, "--init %s: it is serial, parallel or round-robin", text);
+    p->options->init = found;
     return KERNEL_RUN;
 }
 
 static int set_schedule(struct parser *p, const char *text)
 {
-    static const char *const names[] = {"block", "cyclic", "affinity"};
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(text, names[i])) {
-            p->options->schedule = i;
-            return KERNEL_RUN;
-        }
-    return refuse(p->about, "--schedule %s: it is block, cyclic or affinity", text);
+    int found = word_of(kernel_schedule_names, text);
+    if (found < 0)
+        return kernel_refuse(p->about, "--schedule %s: it is block, cyclic or affinity", text);
+    p->options->schedule = found;
+    return KERNEL_RUN;
+}
+
+static int set_layout(struct parser *p, const char *text)
+{
+    int found = word_of(kernel_layout_names, text);
+    if (found < 0)
+        return kernel_refuse(p->about, "--layout %s: it is contiguous or rows", text);
+    p->options->layout = found;
+    return KERNEL_RUN;
 }
 
 static int set_value(struct parser *p, const char *option, const char *value)
@@ -144,6 +169,8 @@ static int set_value(struct parser *p, const char *option, const char *value)
     }
     if (!strcmp(option, "--init"))
         return set_init(p, value);
+    if (!strcmp(option, "--layout"))
+        return set_layout(p, value);
     return set_schedule(p, value);
 }
 
@@ -153,7 +180,8 @@ static int takes_value(const struct kernel_about *about, const char *option)
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         if (!strcmp(option, common[i]))
             return 1;
-    return (about->extras & EXTRA_SCHEDULE) && !strcmp(option, "--schedule");
+    return ((about->extras & EXTRA_SCHEDULE) && !strcmp(option, "--schedule")) ||
+           ((about->extras & EXTRA_LAYOUT) && !strcmp(option, "--layout"));
 }
 
 static int set_flag(struct parser *p, const char *option)
@@ -165,7 +193,7 @@ static int set_flag(struct parser *p, const char *option)
     else if ((p->about->extras & EXTRA_PADDED) && !strcmp(option, "--padded"))
         p->options->padded = 1;
     else
-        return refuse(p->about, "there is no option '%s'", option);
+        return kernel_refuse(p->about, "there is no option '%s'", option);
     return KERNEL_RUN;
 }
 
@@ -193,7 +221,7 @@ static int set_threads(struct parser *p)
     if (!o->threads)
         o->threads = omp_get_max_threads();
     if (o->threads > omp_get_thread_limit())
-        return refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads, omp_get_thread_limit());
+        return kernel_refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads, omp_get_thread_limit());
     omp_set_dynamic(0);
     omp_set_num_threads(o->threads);
     return KERNEL_RUN;
@@ -205,18 +233,19 @@ static int fill_in(struct parser *p)
     const struct kernel_about *about = p->about;
     struct kernel_options *o = p->options;
     if (p->size_given && o->class_letter)
-        return refuse(about, "--class and --size both give the size: use one");
+        return kernel_refuse(about, "--class and --size both give the size: use one");
     if (!p->size_given && !o->class_letter)
         o->class_letter = about->default_class;
     const struct kernel_class *c =
         o->class_letter ? class_of_letter(about, o->class_letter) : kernel_class_below(about, o->size);
     if (o->class_letter)
         o->size = c->size;
-    int32_t standard = about->one_round_per_row ? (int32_t)o->size - 1 : c->iterations;
+    int32_t rows = about->rows_a_round;
+    int32_t standard = rows ? ((int32_t)o->size - 1 + rows - 1) / rows : c->iterations;
     if (!p->iterations_given)
         o->iterations = standard;
-    if (about->one_round_per_row && o->iterations > standard)
-        return refuse(about, "--iterations %" PRId32 ": a matrix of this size has %" PRId32 " elimination steps",
+    if (rows && o->iterations > standard)
+        return kernel_refuse(about, "--iterations %" PRId32 ": a matrix of this size has %" PRId32 " elimination steps",
                       o->iterations, standard);
     o->standard_iterations = o->iterations == standard;
     return set_threads(p);
@@ -229,14 +258,14 @@ static int parse_one(struct parser *p, const char *word, const char *next, int *
     const char *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     if (strncmp(word, "--", 2) || length >= sizeof option)
-        return refuse(p->about, "'%s' is not an option", word);
+        return kernel_refuse(p->about, "'%s' is not an option", word);
     memcpy(option, word, length);
     option[length] = '\0';
     if (!takes_value(p->about, option))
-        return equals ? refuse(p->about, "'%s' is not an option with a value", word) : set_flag(p, option);
+        return equals ? kernel_refuse(p->about, "'%s' is not an option with a value", word) : set_flag(p, option);
     *used_next = !equals;
     const char *value = equals ? equals + 1 : next;
-    return value ? set_value(p, option, value) : refuse(p->about, "%s needs a value", option);
+    return value ? set_value(p, option, value) : kernel_refuse(p->about, "%s needs a value", option);
 }
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options)
@@ -255,12 +284,47 @@ int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct
     return fill_in(&p);
 }
 
+/* Bytes that a new program can take without pushing others out: what Linux estimates, else all there are. */
+static double free_memory(void)
+{
+    double kibibytes = 0.0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && kibibytes == 0.0 && fgets(line, sizeof line, file))
+        if (!strncmp(line, "MemAvailable:", 13))
+            kibibytes = strtod(line + 13, NULL);
+    if (file)
+        fclose(file);
+    if (kibibytes > 0.0)
+        return 1024.0 * kibibytes;
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
+int kernel_need_memory(const struct kernel_about *about, double bytes)
+{
+    double free = free_memory();
+    if (bytes <= free)
+        return KERNEL_RUN;
+    return kernel_refuse(about, "it takes %.1f GB and this machine has %.1f GB free: try a smaller --class or --size",
+                         1e-9 * bytes, 1e-9 * free);
+}
+
+void kernel_deal_pages(const struct kernel_options *options, void *array, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)array, end = first + bytes;
+    if (options->init != INIT_ROUND_ROBIN)
+        return;
+#pragma omp parallel for schedule(static, 1)
+    for (uintptr_t p = first / page; p < (end + page - 1) / page; p++)
+        *(volatile char *)(p * page < first ? first : p * page) = 0;
+}
+
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,
                         struct kernel_options *options)
 {
     char **argv = malloc(((size_t)count + 1) * sizeof *argv);
     if (!argv)
-        return refuse(about, "no memory for the arguments");
+        return kernel_refuse(about, "no memory for the arguments");
     argv[0] = (char *)(uintptr_t)about->name;
     for (int i = 1; i <= count; i++) {
         argv[i] = (char *)(uintptr_t)packed;

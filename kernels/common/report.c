@@ -28,7 +28,7 @@ static struct {
 
 struct verdict {
     const char *state; /* successful, FAILED, not checked */
-    char detail[256];  /* text behind it */
+    char detail[512];  /* text behind it */
     const char *what;
     double value, expected, error;
 };
@@ -138,7 +138,7 @@ static void print_header(const struct kernel_options *o)
     if (o->class_letter)
         printf("class %c, ", o->class_letter);
     printf("size %" PRId64 ", %" PRId32 " iterations, %" PRId32 " threads, %s initialisation\n", o->size,
-           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
+           o->iterations, o->threads, kernel_init_names[o->init]);
 }
 
 static void print_table(const struct verdict *v)
@@ -178,15 +178,16 @@ static void print_json_verdict(const struct verdict *v)
 
 static void print_json(const struct verdict *v)
 {
-    static const char *const schedules[] = {"block", "cyclic", "affinity"};
     const struct kernel_options *o = run.options;
     printf("{\"schema\":1,\"kernel\":\"%s\"", run.about->name);
     if (o->class_letter)
         printf(",\"class\":\"%c\"", o->class_letter);
     printf(",\"size\":%" PRId64 ",\"iterations\":%" PRId32 ",\"threads\":%" PRId32 ",\"init\":\"%s\"", o->size,
-           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
+           o->iterations, o->threads, kernel_init_names[o->init]);
     if (run.about->extras & EXTRA_SCHEDULE)
-        printf(",\"schedule\":\"%s\"", schedules[o->schedule]);
+        printf(",\"schedule\":\"%s\"", kernel_schedule_names[o->schedule]);
+    if (run.about->extras & EXTRA_LAYOUT)
+        printf(",\"layout\":\"%s\"", kernel_layout_names[o->layout]);
     if (run.about->extras & EXTRA_PADDED)
         printf(",\"padded\":%s", o->padded ? "true" : "false");
     printf(",\"next_touch\":\"%s\"", next_touch_word());
@@ -217,6 +218,30 @@ int kernel_verify_value(const char *what, double value, double expected, double 
     int right = v.error <= relative_tolerance; /* false for NaN */
     v.state = right ? "successful" : "FAILED";
     snprintf(v.detail, sizeof v.detail, "%s = %.14g, expected %.14g, error %.2e", what, value, expected, v.error);
+    return finish(&v, !right);
+}
+
+/* The values are those of the check that is furthest beyond, or nearest to, its bound. */
+int kernel_verify_checks(const struct kernel_check *checks, int count)
+{
+    struct verdict v = {.expected = 0.0};
+    size_t used = 0;
+    double worst = -1.0;
+    int right = 1;
+    for (int i = 0; i < count; i++) {
+        const struct kernel_check *c = &checks[i];
+        double share = c->error / c->bound;
+        right &= c->error <= c->bound; /* false for NaN */
+        if (!(share <= worst)) {
+            worst = share;
+            v.what = c->what;
+            v.value = v.error = c->error;
+        }
+        if (used < sizeof v.detail)
+            used += (size_t)snprintf(v.detail + used, sizeof v.detail - used, "%s%s = %.3e, allowed %.3e",
+                                     i ? "; " : "", c->what, c->error, c->bound);
+    }
+    v.state = right ? "successful" : "FAILED";
     return finish(&v, !right);
 }
 
