@@ -12,7 +12,7 @@ module kernel_common
    type, bind(c) :: kernel_options
       integer(c_int64_t) :: size
       integer(c_int32_t) :: iterations, standard_iterations, class_letter, threads
-      integer(c_int32_t) :: init, next_touch, json, padded, schedule, layout
+      integer(c_int32_t) :: serial_init, next_touch, json, padded, schedule, layout
    end type
 
    interface

@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
-#define _DEFAULT_SOURCE /* sysconf's _SC_PHYS_PAGES */
 #include "options.h"
 
 #include <errno.h>
@@ -13,15 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define USAGE 2
 #define MOST_THREADS 4096
 #define MOST_ITERATIONS 1000000
-
-const char *const kernel_init_names[] = {"parallel", "serial", "round-robin", NULL};
-const char *const kernel_schedule_names[] = {"block", "cyclic", "affinity", NULL};
-const char *const kernel_layout_names[] = {"contiguous", "rows", NULL};
 
 struct parser {
     const struct kernel_about *about;
@@ -59,8 +53,8 @@ static int help(const struct kernel_about *about)
     printf("  --size N              %s, instead of a class\n", about->size_meaning);
     printf("  --threads N           OpenMP threads [OMP_NUM_THREADS or all CPUs]\n");
     printf("  --iterations N        rounds of the timed outer loop [the class's]\n");
-    printf("  --init serial|parallel|round-robin  who touches the main arrays first: the initial thread alone, each\n"
-           "                        thread its share of the main loops, or the threads in turn, page by page [parallel]\n");
+    printf("  --init serial|parallel  who touches the main arrays first: the initial thread alone, or each thread its\n"
+           "                        share of the main loops [parallel]\n");
     printf("  --next-touch          ask homenode, in iteration 0, to move each page to who touches it next\n");
     if (about->extras & EXTRA_SCHEDULE)
         printf("  --schedule block|cyclic|affinity  which thread updates which column [block]\n");
@@ -119,39 +113,30 @@ static int set_count(struct parser *p, const char *option, const char *text, int
     return KERNEL_RUN;
 }
 
-/* The place of a word in a list that ends with null, or -1. */
-static int word_of(const char *const *names, const char *text)
-{
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(text, names[i]))
-            return i;
-    return -1;
-}
-
 static int set_init(struct parser *p, const char *text)
 {
-    int found = word_of(kernel_init_names, text);
-    if (found < 0)
-        return kernel_refuse(p->about, "--init %s: it is serial, parallel or round-robin", text);
-    p->options->init = found;
+    if (strcmp(text, "serial") && strcmp(text, "parallel"))
+        return kernel_refuse(p->about, "--init %s: it is serial or parallel", text);
+    p->options->serial_init = !strcmp(text, "serial");
     return KERNEL_RUN;
 }
 
 static int set_schedule(struct parser *p, const char *text)
 {
-    int found = word_of(kernel_schedule_names, text);
-    if (found < 0)
-        return kernel_refuse(p->about, "--schedule %s: it is block, cyclic or affinity", text);
-    p->options->schedule = found;
-    return KERNEL_RUN;
+    static const char *const names[] = {"block", "cyclic", "affinity"};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(text, names[i])) {
+            p->options->schedule = i;
+            return KERNEL_RUN;
+        }
+    return kernel_refuse(p->about, "--schedule %s: it is block, cyclic or affinity", text);
 }
 
 static int set_layout(struct parser *p, const char *text)
 {
-    int found = word_of(kernel_layout_names, text);
-    if (found < 0)
+    if (strcmp(text, "contiguous") && strcmp(text, "rows"))
         return kernel_refuse(p->about, "--layout %s: it is contiguous or rows", text);
-    p->options->layout = found;
+    p->options->layout = strcmp(text, "rows") ? LAYOUT_CONTIGUOUS : LAYOUT_ROWS;
     return KERNEL_RUN;
 }
 
@@ -282,41 +267,6 @@ int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct
         i += used_next;
     }
     return fill_in(&p);
-}
-
-/* Bytes that a new program can take without pushing others out: what Linux estimates, else all there are. */
-static double free_memory(void)
-{
-    double kibibytes = 0.0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && kibibytes == 0.0 && fgets(line, sizeof line, file))
-        if (!strncmp(line, "MemAvailable:", 13))
-            kibibytes = strtod(line + 13, NULL);
-    if (file)
-        fclose(file);
-    if (kibibytes > 0.0)
-        return 1024.0 * kibibytes;
-    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-}
-
-int kernel_need_memory(const struct kernel_about *about, double bytes)
-{
-    double free = free_memory();
-    if (bytes <= free)
-        return KERNEL_RUN;
-    return kernel_refuse(about, "it takes %.1f GB and this machine has %.1f GB free: try a smaller --class or --size",
-                         1e-9 * bytes, 1e-9 * free);
-}
-
-void kernel_deal_pages(const struct kernel_options *options, void *array, size_t bytes)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)array, end = first + bytes;
-    if (options->init != INIT_ROUND_ROBIN)
-        return;
-#pragma omp parallel for schedule(static, 1)
-    for (uintptr_t p = first / page; p < (end + page - 1) / page; p++)
-        *(volatile char *)(p * page < first ? first : p * page) = 0;
 }
 
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,

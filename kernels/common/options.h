@@ -8,21 +8,14 @@
 #ifndef KERNEL_OPTIONS_H
 #define KERNEL_OPTIONS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define KERNEL_CLASSES 4 /* S, W, A, B */
-
-/* The words of the options, by their enums; each list ends with null. */
-extern const char *const kernel_init_names[], *const kernel_schedule_names[], *const kernel_layout_names[];
 
 /* `kernel_parse` returns this when the program shall run; every other value is its exit status. */
 #define KERNEL_RUN (-1)
 
 enum kernel_schedule { SCHEDULE_BLOCK = 0, SCHEDULE_CYCLIC = 1, SCHEDULE_AFFINITY = 2 };
-
-/* Who touches the main arrays first. */
-enum kernel_init { INIT_PARALLEL = 0, INIT_SERIAL = 1, INIT_ROUND_ROBIN = 2 };
 
 /* Where the blocks of a matrix lie. */
 enum kernel_layout { LAYOUT_CONTIGUOUS = 0, LAYOUT_ROWS = 1 };
@@ -49,6 +42,9 @@ struct kernel_about {
     int power_of_two;      /* the size must be one */
     int rows_a_round;      /* elimination: so many rows each round until one is left, and more rounds make no sense; or 0 */
     int extras;            /* of enum kernel_extra */
+    /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number): more than there is
+     * must be refused before anything is allocated. Null: not told. */
+    double (*bytes)(int64_t size, int letter);
 };
 
 /* Only 32- and 64-bit integers, because the Fortran module mirrors it. */
@@ -58,7 +54,7 @@ struct kernel_options {
     int32_t standard_iterations; /* 1: what the class (or the nearest class below the size) has */
     int32_t class_letter;        /* 0: the size was given by number */
     int32_t threads;
-    int32_t init; /* of enum kernel_init */
+    int32_t serial_init;
     int32_t next_touch;
     int32_t json;
     int32_t padded;
@@ -68,20 +64,14 @@ struct kernel_options {
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);
 
+/* Prints the sentence, as for a mistyped option, and gives the exit status: for rules that only one program has. */
+__attribute__((format(printf, 2, 3))) int kernel_refuse(const struct kernel_about *about, const char *format, ...);
+
 /* For programs whose `main` is not C: `count` arguments without the program's name, each ended by a NUL, in one row. */
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,
                         struct kernel_options *options);
 
 /* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
 const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
-
-/* Prints the sentence, as for a mistyped option, and gives the exit status: for rules that only one program has. */
-__attribute__((format(printf, 2, 3))) int kernel_refuse(const struct kernel_about *about, const char *format, ...);
-
-/* Refuses what this machine's free memory cannot hold: KERNEL_RUN, or the exit status. */
-int kernel_need_memory(const struct kernel_about *about, double bytes);
-
-/* With `--init round-robin`, has the threads touch the pages of an array that is not touched yet in turn. */
-void kernel_deal_pages(const struct kernel_options *options, void *array, size_t bytes);
 
 #endif

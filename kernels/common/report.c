@@ -138,7 +138,7 @@ static void print_header(const struct kernel_options *o)
     if (o->class_letter)
         printf("class %c, ", o->class_letter);
     printf("size %" PRId64 ", %" PRId32 " iterations, %" PRId32 " threads, %s initialisation\n", o->size,
-           o->iterations, o->threads, kernel_init_names[o->init]);
+           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
 }
 
 static void print_table(const struct verdict *v)
@@ -178,16 +178,17 @@ static void print_json_verdict(const struct verdict *v)
 
 static void print_json(const struct verdict *v)
 {
+    static const char *const schedules[] = {"block", "cyclic", "affinity"};
     const struct kernel_options *o = run.options;
     printf("{\"schema\":1,\"kernel\":\"%s\"", run.about->name);
     if (o->class_letter)
         printf(",\"class\":\"%c\"", o->class_letter);
     printf(",\"size\":%" PRId64 ",\"iterations\":%" PRId32 ",\"threads\":%" PRId32 ",\"init\":\"%s\"", o->size,
-           o->iterations, o->threads, kernel_init_names[o->init]);
+           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
     if (run.about->extras & EXTRA_SCHEDULE)
-        printf(",\"schedule\":\"%s\"", kernel_schedule_names[o->schedule]);
+        printf(",\"schedule\":\"%s\"", schedules[o->schedule]);
     if (run.about->extras & EXTRA_LAYOUT)
-        printf(",\"layout\":\"%s\"", kernel_layout_names[o->layout]);
+        printf(",\"layout\":\"%s\"", o->layout == LAYOUT_ROWS ? "rows" : "contiguous");
     if (run.about->extras & EXTRA_PADDED)
         printf(",\"padded\":%s", o->padded ? "true" : "false");
     printf(",\"next_touch\":\"%s\"", next_touch_word());

@@ -47,7 +47,7 @@ static struct counters make(const struct kernel_options *options)
     size_t used = (size_t)(options->threads * c.stride) * sizeof *c.first;
     c.bytes = (used + PAGE - 1) / PAGE * PAGE;
     c.first = kernel_allocate_aligned(PAGE, c.bytes, 1, "the counters");
-#pragma omp parallel for schedule(static) if (options->init != INIT_SERIAL)
+#pragma omp parallel for schedule(static) if (!options->serial_init)
     for (int32_t t = 0; t < options->threads; t++)
         c.first[t * c.stride] = 0;
     return c;

@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     if (status != KERNEL_RUN)
         return status;
     kernel_start(&about, &options);
-    struct plate p = make(options.size, options.init == INIT_SERIAL);
+    struct plate p = make(options.size, options.serial_init);
     iterate(&p, &options);
     status = verify(&p, options.iterations);
     free(p.now);

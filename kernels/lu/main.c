@@ -182,8 +182,7 @@ static struct dense make(const struct kernel_options *options)
         alignment = DOUBLES_A_PAGE * sizeof(double);
     }
     d.a = kernel_allocate_aligned(alignment, (size_t)(d.n * d.stride), sizeof *d.a, "the matrix");
-    kernel_deal_pages(options, d.a, (size_t)(d.n * d.stride) * sizeof *d.a);
-    fill(&d, options->schedule, options->init == INIT_SERIAL);
+    fill(&d, options->schedule, options->serial_init);
     return d;
 }
 

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     struct solver s = solver_make((int32_t)options.size, problem->nonzeros, problem->shift, &options);
     double residual;
     solver_round(&s, &residual); /* untimed, as in the benchmark */
-    solver_reset(&s, options.init == INIT_SERIAL);
+    solver_reset(&s, options.serial_init);
     double zeta = iterate(&s, &options, problem->shift);
     solver_free(&s);
     return verify(&options, problem, zeta);

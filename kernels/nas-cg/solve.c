@@ -180,8 +180,8 @@ struct solver solver_make(int32_t n, int32_t nonzeros, double shift, const struc
 {
     struct solver s = {.threads = options->threads};
     allocate(&s, (size_t)n);
-    touch(&s, n, options->init == INIT_SERIAL);
-    s.a = matrix_build(n, nonzeros, shift, options->init == INIT_SERIAL);
+    touch(&s, n, options->serial_init);
+    s.a = matrix_build(n, nonzeros, shift, options->serial_init);
     return s;
 }
 

@@ -90,7 +90,7 @@ contains
    subroutine warm_up()
       logical :: serial
       integer :: n
-      serial = options%init == 1
+      serial = options%serial_init /= 0
       n = grids%points(grids%levels)
       call clear_levels(u, grids, serial)
       call clear_levels(r, grids, serial)

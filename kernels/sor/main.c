@@ -64,14 +64,11 @@ static void start_row(struct grid *g, int64_t i)
 }
 
 /* The border rows go with their neighbours, so that the schedule is that of the sweep. */
-static struct grid make(const struct kernel_options *options)
+static struct grid make(int64_t n, int serial)
 {
-    int64_t n = options->size;
-    int serial = options->init == INIT_SERIAL;
     struct grid g = {.n = n, .width = n + 2};
     g.omega = 2.0 / (1.0 + sin(PI / (double)(n + 1)));
     g.u = kernel_allocate((size_t)(g.width * g.width), sizeof *g.u, "the grid");
-    kernel_deal_pages(options, g.u, (size_t)(g.width * g.width) * sizeof *g.u);
 #pragma omp parallel for schedule(static) if (!serial)
     for (int64_t i = 1; i <= n; i++) {
         if (i == 1)
@@ -143,7 +140,7 @@ int main(int argc, char **argv)
     if (status != KERNEL_RUN)
         return status;
     kernel_start(&about, &options);
-    struct grid g = make(&options);
+    struct grid g = make(options.size, options.serial_init);
     iterate(&g, &options);
     status = verify(&g, options.iterations);
     free(g.u);

@@ -32,6 +32,12 @@
 
 typedef struct complex_number number;
 
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    return 3.0 * sizeof(number) * (double)size;
+}
+
 static const struct kernel_about about = {
     .name = "splash-fft",
     .summary = "SPLASH-2 FFT, six-step Fourier transform",
@@ -43,6 +49,7 @@ static const struct kernel_about about = {
     .least_size = 16,
     .most_size = INT64_C(1) << 30,
     .power_of_two = 1,
+    .bytes = bytes,
 };
 
 struct transform {
@@ -78,10 +85,7 @@ static struct transform make(const struct kernel_options *options)
     f.to = kernel_allocate(n, sizeof *f.to, "the transposed points");
     f.roots = kernel_allocate(n, sizeof *f.roots, "the roots of unity");
     f.row = kernel_allocate((size_t)f.threads, sizeof *f.row, "the threads' tables");
-    kernel_deal_pages(options, f.from, n * sizeof *f.from);
-    kernel_deal_pages(options, f.to, n * sizeof *f.to);
-    kernel_deal_pages(options, f.roots, n * sizeof *f.roots);
-    int serial = options->init == INIT_SERIAL;
+    int serial = options->serial_init;
 #pragma omp parallel
     {
         int me = omp_get_thread_num();
@@ -260,9 +264,6 @@ int main(int argc, char **argv)
     if (__builtin_ctzll((unsigned long long)options.size) % 2)
         return kernel_refuse(&about, "--size %lld: not a power of four, so the points form no square",
                              (long long)options.size);
-    status = kernel_need_memory(&about, (double)options.size * 3 * sizeof(number));
-    if (status != KERNEL_RUN)
-        return status;
     kernel_start(&about, &options);
     struct transform f = make(&options);
     iterate(&f, &options);

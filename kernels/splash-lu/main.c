@@ -30,6 +30,12 @@
 #define BLOCK 16
 #define PAGE_BLOCKS 2 /* blocks of 2 KiB in a page of 4 KiB */
 
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    return (double)sizeof(double) * (double)size * (double)size;
+}
+
 static const struct kernel_about about = {
     .name = "splash-lu",
     .summary = "SPLASH-2 LU, blocked dense LU factorisation",
@@ -41,6 +47,7 @@ static const struct kernel_about about = {
     .least_size = 2 * BLOCK,
     .most_size = 65536,
     .rows_a_round = BLOCK,
+    .bytes = bytes,
     .extras = EXTRA_LAYOUT,
 };
 
@@ -257,8 +264,7 @@ static struct matrix make(const struct kernel_options *options, size_t *bytes)
     else
         d.a = kernel_allocate(blocks, block_bytes, "the matrix");
     *bytes = blocks * block_bytes;
-    kernel_deal_pages(options, d.a, *bytes);
-    fill(&d, options->init == INIT_SERIAL);
+    fill(&d, options->serial_init);
     return d;
 }
 
@@ -270,9 +276,6 @@ int main(int argc, char **argv)
         return status;
     if (options.size % BLOCK)
         return kernel_refuse(&about, "--size %lld: not a multiple of the blocks' edge, %d", (long long)options.size, BLOCK);
-    status = kernel_need_memory(&about, (double)options.size * (double)options.size * sizeof(double));
-    if (status != KERNEL_RUN)
-        return status;
     kernel_start(&about, &options);
     size_t bytes;
     struct matrix d = make(&options, &bytes);
