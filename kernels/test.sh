@@ -45,7 +45,23 @@ lu --schedule affinity --padded
 lu --schedule affinity --init serial --next-touch
 lu --size 129 --iterations 40
 false-sharing
-false-sharing --padded --init serial --next-touch'
+false-sharing --padded --init serial --next-touch
+splash-fft
+splash-fft --init serial --next-touch --iterations 3
+splash-fft --size 256 --init round-robin
+splash-lu
+splash-lu --layout rows --init serial --next-touch
+splash-lu --size 144 --iterations 4
+splash-radix
+splash-radix --size 1001 --init serial --next-touch
+splash-water-nsquared --iterations 5
+splash-water-nsquared --size 64 --init serial --next-touch
+splash-water-spatial --iterations 5
+splash-water-spatial --init serial --next-touch --iterations 2
+pagerank
+pagerank --init serial --next-touch --iterations 3
+pic --iterations 5
+pic --size 16 --iterations 40 --init serial --next-touch'
 
 bad='--class X
 --class
@@ -64,7 +80,8 @@ S'
 with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac; }
 
 programs() { # of a build
-    for p in nas-cg nas-mg heat sor lu false-sharing; do [ -x "$out/$1/$p" ] && echo "$p"; done
+    for p in nas-cg nas-mg heat sor lu false-sharing splash-fft splash-lu splash-radix splash-water-nsquared \
+        splash-water-spatial pagerank pic; do [ -x "$out/$1/$p" ] && echo "$p"; done
 }
 
 check_results() {
@@ -143,7 +160,8 @@ check_calls() {
 # initialise in parallel and next to none when the initial thread does. (false-sharing has one page.)
 check_first_touch() {
     for line in 'nas-cg --class W' 'nas-mg --class W' 'heat --class W' 'sor --class A' 'lu --class A' \
-        'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded'; do
+        'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded' 'splash-fft --class W' 'splash-lu --class W' \
+        'splash-radix --class W' 'pagerank --class W' 'pic --class S'; do
         [ -x "$out/listening/${line%% *}" ] || continue
         for init in serial parallel; do
             faults=$("$out/listening/"$line --iterations 1 --threads 2 --init $init 2>&1 | sed -n 's/^faults //p')

@@ -5,6 +5,8 @@
  */
 #include "options.h"
 
+#include "memory.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <omp.h>
@@ -53,18 +55,20 @@ static int help(const struct kernel_about *about)
     printf("  --size N              %s, instead of a class\n", about->size_meaning);
     printf("  --threads N           OpenMP threads [OMP_NUM_THREADS or all CPUs]\n");
     printf("  --iterations N        rounds of the timed outer loop [the class's]\n");
-    printf("  --init serial|parallel  who touches the main arrays first: the initial thread alone, or each thread its\n"
-           "                        share of the main loops [parallel]\n");
+    printf("  --init serial|parallel|round-robin  who touches the main arrays first: the initial thread alone, each\n"
+           "                        thread its share of the main loops, or all threads in turns, a page each\n"
+           "                        [parallel]\n");
     printf("  --next-touch          ask homenode, in iteration 0, to move each page to who touches it next\n");
     if (about->extras & EXTRA_SCHEDULE)
         printf("  --schedule block|cyclic|affinity  which thread updates which column [block]\n");
     if (about->extras & EXTRA_LAYOUT)
-        printf("  --layout contiguous|rows  each block in one piece beside its owner's others, or all in rows [contiguous]\n");
+        printf("  --layout contiguous|rows  each block in one piece beside its owner's others, or all in rows\n"
+               "                        [contiguous]\n");
     if (about->extras & EXTRA_PADDED)
         printf("  --padded              %s\n", about->padded_meaning);
     printf("  --json                print one JSON object instead of the table\n");
     printf("  --help                this text\n");
-    printf("\nexit status: 0 verified or not checked, 1 wrong result or no memory, 2 bad usage\n");
+    printf("\nexit status: 0 verified or not checked, 1 wrong result, 2 bad usage or too little memory\n");
     printf("\nexample:\n  %s\n", about->example);
     return 0;
 }
@@ -95,8 +99,8 @@ static int set_size(struct parser *p, const char *text)
     const struct kernel_about *about = p->about;
     int64_t n = number(text, about->least_size, about->most_size);
     if (n < 0)
-        return kernel_refuse(about, "--size %s: not a whole number from %" PRId64 " to %" PRId64, text, about->least_size,
-                      about->most_size);
+        return kernel_refuse(about, "--size %s: not a whole number from %" PRId64 " to %" PRId64, text,
+                             about->least_size, about->most_size);
     if (about->power_of_two && (n & (n - 1)))
         return kernel_refuse(about, "--size %s: not a power of two", text);
     p->options->size = n;
@@ -115,9 +119,10 @@ static int set_count(struct parser *p, const char *option, const char *text, int
 
 static int set_init(struct parser *p, const char *text)
 {
-    if (strcmp(text, "serial") && strcmp(text, "parallel"))
-        return kernel_refuse(p->about, "--init %s: it is serial or parallel", text);
     p->options->serial_init = !strcmp(text, "serial");
+    p->options->round_robin = !strcmp(text, "round-robin");
+    if (!p->options->serial_init && !p->options->round_robin && strcmp(text, "parallel"))
+        return kernel_refuse(p->about, "--init %s: it is serial, parallel or round-robin", text);
     return KERNEL_RUN;
 }
 
@@ -206,10 +211,25 @@ static int set_threads(struct parser *p)
     if (!o->threads)
         o->threads = omp_get_max_threads();
     if (o->threads > omp_get_thread_limit())
-        return kernel_refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads, omp_get_thread_limit());
+        return kernel_refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads,
+                             omp_get_thread_limit());
     omp_set_dynamic(0);
     omp_set_num_threads(o->threads);
     return KERNEL_RUN;
+}
+
+/* Before anything is allocated: a system that is out of memory kills the program without a word. */
+static int check_memory(const struct parser *p)
+{
+    const double gigabyte = 1e9;
+    const struct kernel_options *o = p->options;
+    double wanted = p->about->bytes ? p->about->bytes(o->size, o->class_letter) : 0.0;
+    double there = kernel_available_bytes();
+    if (wanted <= there)
+        return KERNEL_RUN;
+    return kernel_refuse(p->about,
+                         "size %" PRId64 " takes %.1f GB of memory, of which %.1f GB are available: try a smaller size",
+                         o->size, wanted / gigabyte, there / gigabyte);
 }
 
 /* Only a letter names a class, even where the size is equal: MG has 256 in both A and B. */
@@ -231,9 +251,10 @@ static int fill_in(struct parser *p)
         o->iterations = standard;
     if (rows && o->iterations > standard)
         return kernel_refuse(about, "--iterations %" PRId32 ": a matrix of this size has %" PRId32 " elimination steps",
-                      o->iterations, standard);
+                             o->iterations, standard);
     o->standard_iterations = o->iterations == standard;
-    return set_threads(p);
+    int status = check_memory(p);
+    return status == KERNEL_RUN ? set_threads(p) : status;
 }
 
 /* One option, with its value after '=' or in `next` (null at the end). Sets *used_next when it took that. */
@@ -267,6 +288,11 @@ int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct
         i += used_next;
     }
     return fill_in(&p);
+}
+
+const char *kernel_init_name(const struct kernel_options *options)
+{
+    return options->serial_init ? "serial" : options->round_robin ? "round-robin" : "parallel";
 }
 
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,

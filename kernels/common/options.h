@@ -40,7 +40,7 @@ struct kernel_about {
     char default_class;
     int64_t least_size, most_size;
     int power_of_two;      /* the size must be one */
-    int rows_a_round;      /* elimination: so many rows each round until one is left, and more rounds make no sense; or 0 */
+    int rows_a_round;      /* elimination: rows a round until one is left, and more rounds make no sense; or 0 */
     int extras;            /* of enum kernel_extra */
     /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number): more than there is
      * must be refused before anything is allocated. Null: not told. */
@@ -59,6 +59,7 @@ struct kernel_options {
     int32_t json;
     int32_t padded;
     int32_t schedule;
+    int32_t round_robin; /* pages dealt over the threads; serial_init is 0 then */
     int32_t layout; /* of enum kernel_layout */
 };
 
@@ -73,5 +74,8 @@ int kernel_parse_packed(const struct kernel_about *about, int count, const char 
 
 /* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
 const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
+
+/* What --init was: serial, parallel or round-robin. */
+const char *kernel_init_name(const struct kernel_options *options);
 
 #endif

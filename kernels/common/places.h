@@ -1,5 +1,5 @@
-/* The middle of a counting sort by several threads: from how many things of each kind each thread has, where each thread's
- * go. Things of a smaller kind come first; of one kind, those of the threads in order, so the sort is stable.
+/* The middle of a counting sort by several threads: from how many things of each kind each thread has, where each
+ * thread's go. Things of a smaller kind come first; of one kind, those of the threads in order, so the sort is stable.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

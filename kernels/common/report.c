@@ -6,9 +6,11 @@
 #include "report.h"
 
 #include "homenode.h"
+#include "memory.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,26 +47,35 @@ static void *or_leave(void *memory, size_t count, size_t size, const char *what)
     if (memory)
         return memory;
     fprintf(stderr, "no memory for %s (%zu times %zu bytes): try a smaller --class or --size\n", what, count, size);
-    exit(1);
+    exit(2);
+}
+
+/* With --init round-robin, whose arrays come before any work is done: inside of a parallel region it is work space. */
+static void *deal(void *array, size_t bytes)
+{
+    if (run.options && run.options->round_robin && !omp_in_parallel())
+        kernel_deal_pages(array, bytes);
+    return array;
 }
 
 void *kernel_allocate(size_t count, size_t size, const char *what)
 {
-    return or_leave(count <= SIZE_MAX / size ? malloc(count * size) : NULL, count, size, what);
+    return deal(or_leave(count <= SIZE_MAX / size ? malloc(count * size) : NULL, count, size, what), count * size);
 }
 
 void *kernel_allocate_aligned(size_t alignment, size_t count, size_t size, const char *what)
 {
     if (alignment <= sizeof(double))
         return kernel_allocate(count, size, what);
-    return or_leave(count <= SIZE_MAX / size ? aligned_alloc(alignment, count * size) : NULL, count, size, what);
+    void *array = count <= SIZE_MAX / size ? aligned_alloc(alignment, count * size) : NULL;
+    return deal(or_leave(array, count, size, what), count * size);
 }
 
 void kernel_start(const struct kernel_about *about, const struct kernel_options *options)
 {
     run.about = about;
-    run.options = options;
     run.marks = kernel_allocate((size_t)options->iterations + 1, sizeof *run.marks, "the times");
+    run.options = options;
 }
 
 void kernel_mark(int32_t iteration)
@@ -138,7 +149,7 @@ static void print_header(const struct kernel_options *o)
     if (o->class_letter)
         printf("class %c, ", o->class_letter);
     printf("size %" PRId64 ", %" PRId32 " iterations, %" PRId32 " threads, %s initialisation\n", o->size,
-           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
+           o->iterations, o->threads, kernel_init_name(o));
 }
 
 static void print_table(const struct verdict *v)
@@ -184,7 +195,7 @@ static void print_json(const struct verdict *v)
     if (o->class_letter)
         printf(",\"class\":\"%c\"", o->class_letter);
     printf(",\"size\":%" PRId64 ",\"iterations\":%" PRId32 ",\"threads\":%" PRId32 ",\"init\":\"%s\"", o->size,
-           o->iterations, o->threads, o->serial_init ? "serial" : "parallel");
+           o->iterations, o->threads, kernel_init_name(o));
     if (run.about->extras & EXTRA_SCHEDULE)
         printf(",\"schedule\":\"%s\"", schedules[o->schedule]);
     if (run.about->extras & EXTRA_LAYOUT)

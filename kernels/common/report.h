@@ -34,7 +34,8 @@ int kernel_verify_bound(const char *what, double error, double bound);
 int kernel_verify_checks(const struct kernel_check *checks, int count); /* all must hold */
 int kernel_not_verified(const char *reason, const char *what, double value);
 
-/* Memory that is not touched yet, or the end of the program with a sentence. */
+/* Memory that is not touched yet (with --init round-robin: whose pages are dealt over the threads, see memory.h), or
+ * the end of the program with a sentence. */
 void *kernel_allocate(size_t count, size_t size, const char *what);
 
 /* The same on a boundary; count * size must be a multiple of it. */

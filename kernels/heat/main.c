@@ -22,6 +22,12 @@
 #define RATE 0.2
 #define PI 3.14159265358979323846
 
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    return 2.0 * sizeof(double) * (double)(size + 2) * (double)(size + 2);
+}
+
 static const struct kernel_about about = {
     .name = "heat",
     .summary = "heat diffusion in two dimensions, Jacobi, two grids",
@@ -32,6 +38,7 @@ static const struct kernel_about about = {
     .default_class = 'A',
     .least_size = 2,
     .most_size = 100000,
+    .bytes = bytes,
 };
 
 struct plate {

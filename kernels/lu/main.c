@@ -13,8 +13,8 @@
  * holds with the part that is not yet eliminated in U's place.
  *
  * Placement. `--init parallel`: a column is made by the thread that the schedule gives it; `serial`: the initial thread
- * makes all; `round-robin`: pages are dealt
- * over the threads, the paper's baseline. `--padded` starts each column on a page of its own, without which neighbours share pages.
+ * makes all; `round-robin`: pages are dealt over the threads, the paper's baseline. `--padded` starts each column on a
+ * page of its own, without which neighbours share pages.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -28,6 +28,13 @@
 
 #define DOUBLES_A_PAGE 512 /* 4 KiB */
 
+/* Padded columns take up to a page more. */
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    return (double)sizeof(double) * (double)size * (double)(size + DOUBLES_A_PAGE);
+}
+
 static const struct kernel_about about = {
     .name = "lu",
     .summary = "dense LU factorisation with block, cyclic or affinity schedule",
@@ -40,6 +47,7 @@ static const struct kernel_about about = {
     .least_size = 2,
     .most_size = 50000,
     .rows_a_round = 1,
+    .bytes = bytes,
     .extras = EXTRA_SCHEDULE | EXTRA_PADDED,
 };
 

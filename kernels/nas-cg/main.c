@@ -15,6 +15,8 @@
 #include "report.h"
 #include "solve.h"
 
+static double bytes(int64_t size, int letter);
+
 static const struct kernel_about about = {
     .name = "nas-cg",
     .summary = "NAS CG, conjugate gradients on a random sparse matrix",
@@ -25,6 +27,7 @@ static const struct kernel_about about = {
     .default_class = 'A',
     .least_size = 100,
     .most_size = 5000000, /* entries are counted in 32 bits */
+    .bytes = bytes,
 };
 
 struct problem {
@@ -40,15 +43,21 @@ static const struct problem problems[KERNEL_CLASSES] = {
     {'B', 13, 60.0, 22.712745482631},
 };
 
-static const struct problem *problem_of(const struct kernel_options *options)
+static const struct problem *problem_of_size(int64_t size)
 {
-    char letter = (char)options->class_letter;
-    if (!letter)
-        letter = kernel_class_below(&about, options->size)->letter;
+    char letter = kernel_class_below(&about, size)->letter;
     for (int i = 0; i < KERNEL_CLASSES; i++)
         if (problems[i].letter == letter)
             return &problems[i];
     return &problems[0];
+}
+
+/* The matrix, about k (k + 1) + 1 entries a row; the random vectors that it is made of, k + 1 entries each, twice. */
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    double k = problem_of_size(size)->nonzeros;
+    return (double)size * (12.0 * (k * (k + 1.0) + 1.0) + 24.0 * (k + 1.0) + 60.0);
 }
 
 static void mark_next_touch(const struct solver *s)
@@ -92,7 +101,7 @@ int main(int argc, char **argv)
     int status = kernel_parse(&about, argc, argv, &options);
     if (status != KERNEL_RUN)
         return status;
-    const struct problem *problem = problem_of(&options);
+    const struct problem *problem = problem_of_size(options.size);
     kernel_start(&about, &options);
     struct solver s = solver_make((int32_t)options.size, problem->nonzeros, problem->shift, &options);
     double residual;

@@ -5,6 +5,16 @@
 #include "options.h"
 #include "report.h"
 
+/* u and r hold all levels, v the finest, each with ghost points. */
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    double points = 0.0, finest = (double)(size + 2);
+    for (int64_t edge = size; edge >= 2; edge /= 2)
+        points += (double)(edge + 2) * (double)(edge + 2) * (double)(edge + 2);
+    return 8.0 * (2.0 * points + finest * finest * finest);
+}
+
 static const struct kernel_about about = {
     .name = "nas-mg",
     .summary = "NAS MG, multigrid for a 3-D Poisson problem, periodic boundaries",
@@ -16,6 +26,7 @@ static const struct kernel_about about = {
     .least_size = 4,
     .most_size = 1024,
     .power_of_two = 1,
+    .bytes = bytes,
 };
 
 int nas_mg_parse(int count, const char *packed, struct kernel_options *options)

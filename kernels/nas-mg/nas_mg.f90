@@ -39,11 +39,6 @@ program nas_mg
          real(c_double), value :: norm
          integer(c_int) :: status
       end function
-      ! Fortran 2008 stops with a constant only.
-      subroutine leave(status) bind(c, name='exit')
-         import :: c_int
-         integer(c_int), value :: status
-      end subroutine
    end interface
 
    type(kernel_options) :: options
@@ -81,9 +76,15 @@ contains
    subroutine allocate_grids()
       integer :: failure
       allocate (u(grids%total), r(grids%total), v(int(grids%points(grids%levels), kind(grids%total))**3), stat=failure)
-      if (failure == 0) return
-      write (error_unit, '(a)') 'nas-mg: no memory for the grids: try a smaller --class or --size'
-      call leave(1_c_int)
+      if (failure /= 0) then
+         write (error_unit, '(a)') 'nas-mg: no memory for the grids: try a smaller --class or --size'
+         call leave(2_c_int)
+      end if
+      if (options%round_robin /= 0) then
+         call kernel_deal_pages(c_loc(u), size(u, kind=c_size_t)*c_sizeof(u(1)))
+         call kernel_deal_pages(c_loc(v), size(v, kind=c_size_t)*c_sizeof(v(1)))
+         call kernel_deal_pages(c_loc(r), size(r, kind=c_size_t)*c_sizeof(r(1)))
+      end if
    end subroutine
 
    ! First touch of everything, the benchmark's untimed round, and back to the start.

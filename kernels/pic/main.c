@@ -1,9 +1,9 @@
 /* pic: electrons that drift through a periodic square and repel each other, by particle-in-cell.
  *
  * The physics and its source are in plasma.h. A round: sort the particles' numbers by row of cells; each thread owns
- * neighbouring rows and works on the particles that are in them now: it adds their charge to the grid, all solve for the potential
- * by Fourier transforms, and it pushes its particles. Charge that falls on the next thread's first row goes through a row
- * of one's own, added in a fixed order; so a number of threads always gives the same result.
+ * neighbouring rows and works on the particles that are in them now: it adds their charge to the grid, all solve for
+ * the potential by Fourier transforms, and it pushes its particles. Charge that falls on the next thread's first row
+ * goes through a row of one's own, added in a fixed order; so a number of threads always gives the same result.
  *
  * Verified against a serial program (reference.c), by Gauss's law on the grid, and by the momentum of all particles.
  *
@@ -210,8 +210,10 @@ static void push_row(const struct plasma *p, int64_t j)
         int64_t i = (int64_t)q->x, right = after(m, i);
         double weight[4];
         weigh(q, i, j, weight);
-        q->vx += weight[0] * row[i].x + weight[1] * row[right].x + weight[2] * next_row[i].x + weight[3] * next_row[right].x;
-        q->vy += weight[0] * row[i].y + weight[1] * row[right].y + weight[2] * next_row[i].y + weight[3] * next_row[right].y;
+        q->vx += weight[0] * row[i].x + weight[1] * row[right].x + weight[2] * next_row[i].x +
+                 weight[3] * next_row[right].x;
+        q->vy += weight[0] * row[i].y + weight[1] * row[right].y + weight[2] * next_row[i].y +
+                 weight[3] * next_row[right].y;
         q->x = plasma_wrap(q->x + q->vx, (double)m);
         q->y = plasma_wrap(q->y + q->vy, (double)m);
         p->row_of[number] = (int32_t)q->y;
@@ -294,8 +296,8 @@ static void discard(struct plasma *p)
         free(p->column[t]);
         fourier_free(&p->fourier[t]);
     }
-    void *const arrays[] = {p->particle, p->row_of, p->order, p->electrons, p->potential, p->push, p->stiffness,
-                            p->edge,     p->fourier, p->column};
+    void *const arrays[] = {p->particle, p->row_of,    p->order, p->electrons, p->potential,
+                            p->push,     p->stiffness, p->edge,  p->fourier,   p->column};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     places_free(&p->rows);

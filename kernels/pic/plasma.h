@@ -1,8 +1,8 @@
 /* Electrons that drift over a resting background: their start, and the constants of their motion.
  *
- * Source: C. K. Birdsall and A. B. Langdon, Plasma Physics via Computer Simulation (1985), chapters 2 and 14:
- * two-dimensional electrostatic particle-in-cell with linear weights. The numbers are ours. A cell's edge and a round are the
- * units of length and time, so a velocity is in cells a round.
+ * Source: C. K. Birdsall and A. B. Langdon, Plasma Physics via Computer Simulation (1985), chapters 2 and 14: two-
+ * dimensional electrostatic particle-in-cell with linear weights. The numbers are ours. A cell's edge and a round are
+ * the units of length and time, so a velocity is in cells a round.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -23,6 +23,12 @@
 
 #define PI 3.14159265358979323846
 
+static double bytes(int64_t size, int letter)
+{
+    (void)letter;
+    return (double)sizeof(double) * (double)(size + 2) * (double)(size + 2);
+}
+
 static const struct kernel_about about = {
     .name = "sor",
     .summary = "red-black over-relaxation for Laplace's equation",
@@ -33,6 +39,7 @@ static const struct kernel_about about = {
     .default_class = 'W',
     .least_size = 2,
     .most_size = 100000,
+    .bytes = bytes,
 };
 
 struct grid {

@@ -1,14 +1,15 @@
 /* splash-fft: one-dimensional complex Fourier transform of n points by the six-step method.
  *
- * Source: D. Bailey, FFTs in External or Hierarchical Memory, J. Supercomputing 4 (1990); S. C. Woo et al., The SPLASH-2
- * Programs, ISCA 1995, section 3 (FFT). Tao, Schulz and Karl use 2^14 points. The points form an m x m matrix, m = sqrt(n),
- * each thread owning neighbouring rows:
+ * Source: D. Bailey, FFTs in External or Hierarchical Memory, J. Supercomputing 4 (1990); S. C. Woo et al., The
+ * SPLASH-2 Programs, ISCA 1995, section 3 (FFT). Tao, Schulz and Karl use 2^14 points. The points form an m x m matrix,
+ * m = sqrt(n), each thread owning neighbouring rows:
  *   transpose, transform the rows and multiply by the roots of unity, transpose, transform the rows, transpose.
  * A thread transposes tile by tile and takes the owners of the source in turn, its own rows first, so that not all read
- * from the same owner at once (as the paper has it). Even rounds transform, odd rounds transform back; the result lies in
- * the other array after each, so the arrays change roles (ours: it saves a copy).
+ * from the same owner at once (as the paper has it). Even rounds transform, odd rounds transform back; the result lies
+ * in the other array after each, so the arrays change roles (ours: it saves a copy).
  *
- * Verified by sums over all points for some frequencies, computed directly, and by the inverse, which must give the input.
+ * Verified by sums over all points for some frequencies, computed directly, and by the inverse, which must give the
+ * input.
  *
  * Placement. Rows of the three arrays are private, but each transposition reads all rows of the other threads: with t
  * threads (t - 1) / t of its reads are remote under any placement.

@@ -10,8 +10,8 @@
  * `--layout contiguous` keeps a block in one piece and an owner's blocks side by side, starting on a page of their own;
  * `--layout rows` keeps the matrix in rows, so that a block's rows are n numbers apart and owners share pages.
  *
- * Verified by L U x = A x for a random x, with A made again from its formula; after fewer rounds with the part that is not
- * yet eliminated in U's place.
+ * Verified by L U x = A x for a random x, with A made again from its formula; after fewer rounds with the part that is
+ * not yet eliminated in U's place.
  *
  * Placement. `--init parallel`: the owner makes its blocks; `serial`: the initial thread makes all. In the contiguous
  * layout each page has one writer; in rows, a page of 4 KiB is written by a whole row of the grid of threads.
@@ -203,8 +203,8 @@ static double at(const struct matrix *d, int64_t i, int64_t j)
     return block(d, i / BLOCK, j / BLOCK)[i % BLOCK * d->stride + j % BLOCK];
 }
 
-/* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the identity. An element right
- * of and below them belongs to U's place. */
+/* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the identity. An element
+ * right of and below them belongs to U's place. */
 static void multiply_factors(const void *factors, const double *x, double *y)
 {
     const struct matrix *d = factors;
@@ -258,7 +258,8 @@ static struct matrix make(const struct kernel_options *options, size_t *bytes)
     d.done = (int64_t)options->iterations * BLOCK;
     shape_grid(&d);
     d.owner_first = kernel_allocate((size_t)d.threads, sizeof *d.owner_first, "the owners' blocks");
-    size_t blocks = (size_t)(d.contiguous ? count_blocks(&d) : d.blocks * d.blocks), block_bytes = BLOCK * BLOCK * sizeof *d.a;
+    size_t blocks = (size_t)(d.contiguous ? count_blocks(&d) : d.blocks * d.blocks);
+    size_t block_bytes = BLOCK * BLOCK * sizeof *d.a;
     if (d.contiguous)
         d.a = kernel_allocate_aligned(PAGE_BLOCKS * block_bytes, blocks, block_bytes, "the matrix");
     else
@@ -275,7 +276,8 @@ int main(int argc, char **argv)
     if (status != KERNEL_RUN)
         return status;
     if (options.size % BLOCK)
-        return kernel_refuse(&about, "--size %lld: not a multiple of the blocks' edge, %d", (long long)options.size, BLOCK);
+        return kernel_refuse(&about, "--size %lld: not a multiple of the blocks' edge, %d", (long long)options.size,
+                             BLOCK);
     kernel_start(&about, &options);
     size_t bytes;
     struct matrix d = make(&options, &bytes);

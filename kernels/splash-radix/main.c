@@ -1,9 +1,9 @@
 /* splash-radix: sorts whole numbers by their digits, the least significant first.
  *
- * Source: G. E. Blelloch et al., A Comparison of Sorting Algorithms for the Connection Machine CM-2, SPAA 1991; S. C. Woo et
- * al., The SPLASH-2 Programs, ISCA 1995, section 3 (RADIX): radix 1024, keys below 524288. Tao, Schulz and Karl use
- * 262144 keys. For each digit every thread counts the digits of its keys; from all counts follows where each thread's keys
- * of each digit go; then it writes its keys there, which scatters them over the memory of all threads.
+ * Source: G. E. Blelloch et al., A Comparison of Sorting Algorithms for the Connection Machine CM-2, SPAA 1991; S. C.
+ * Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (RADIX): radix 1024, keys below 524288. Tao, Schulz and Karl
+ * use 262144 keys. For each digit every thread counts the digits of its keys; from all counts follows where each
+ * thread's keys of each digit go; then it writes its keys there, which scatters them over the memory of all threads.
  *
  * A round makes the keys anew, so that no round sorts what is sorted already (ours), and sorts them, in two passes.
  * All keys are equally probable (ours).

@@ -25,7 +25,7 @@ int water_check(const struct kernel_about *about, const struct kernel_options *o
 {
     int64_t edge = lattice_edge(options->size);
     if (edge * edge * edge != options->size)
-        return kernel_refuse(about, "--size %lld: not a cube of a whole number (343, 512, 729, ...), so the molecules form no lattice",
+        return kernel_refuse(about, "--size %lld: not a cube (343, 512, 729, ...), so the molecules form no lattice",
                              (long long)options->size);
     return KERNEL_RUN;
 }

@@ -1,6 +1,8 @@
 //! The papers' programs: what `kernels/manifest.toml` says of them, and how they are built ([`Kernel::build`]).
 
 mod build;
+pub mod formula;
+mod work;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,6 +12,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 pub use build::{Variant, remedy};
+pub use work::{Figures, Region, Work};
 
 use crate::error::{CliError, Context, Result};
 use crate::{places, suggest};
@@ -63,6 +66,8 @@ pub struct Kernel {
     /// Further options that change the access pattern, by name.
     #[serde(default)]
     pub variants: BTreeMap<String, Vec<String>>,
+    /// What a round does.
+    pub work: Option<Work>,
     /// The folder with all kernels' sources.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -92,6 +97,10 @@ fn parse(text: &str, folder: &std::path::Path) -> std::result::Result<Vec<Kernel
         // It becomes a path in the build folder.
         if kernel.binary.is_empty() || kernel.binary.starts_with('.') || kernel.binary.contains('/') {
             return Err(format!("'{}' is not the name of a binary", kernel.binary));
+        }
+        let default = kernel.work.as_ref().map(|w| w.figures(kernel.default_size, 1, 0));
+        if let Some(Err(why)) = default {
+            return Err(format!("the work of '{}': {why}", kernel.name));
         }
     }
     Ok(manifest.kernel.into_iter().map(|k| Kernel { folder: folder.to_owned(), ..k }).collect())

@@ -1,6 +1,7 @@
 //! Commands end to end: with compilers, programs and kernels.
 
 mod kernel;
+mod kernel_work;
 mod machine;
 mod rec;
 mod record;
