@@ -23,8 +23,9 @@ struct edge graph_edge(int64_t n, int64_t k)
             bits = noise_bits(place++);
         unsigned draw = bits & 0xffff;
         bits >>= 16;
+        /* Sums of comparisons instead of branches, which nobody could predict. */
         int low = draw >= UPPER_LEFT + UPPER_RIGHT;
-        int right = low ? draw >= UPPER_LEFT + UPPER_RIGHT + LOWER_LEFT : draw >= UPPER_LEFT;
+        int right = (draw >= UPPER_LEFT) - low + (draw >= UPPER_LEFT + UPPER_RIGHT + LOWER_LEFT);
         e.from += (int32_t)(low * half);
         e.to += (int32_t)(right * half);
     }

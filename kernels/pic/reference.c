@@ -15,7 +15,7 @@ struct grid {
 
 static double *real_at(const struct grid *g, int64_t i, int64_t j)
 {
-    return &g->value[(j % g->m) * g->m + i % g->m].re;
+    return &g->value[(j & (g->m - 1)) * g->m + (i & (g->m - 1))].re; /* m is a power of two */
 }
 
 static void spread(const struct grid *g, const struct particle *p)

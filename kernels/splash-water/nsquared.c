@@ -22,6 +22,9 @@
 #include <omp.h>
 #include <stdlib.h>
 
+#define PAGE 4096
+#define STRIDE 512 /* sums of 72 bytes in a number of whole pages */
+
 /* Of a hundred threads. */
 static double bytes(int64_t size, int letter)
 {
@@ -44,7 +47,8 @@ static const struct kernel_about about = {
 
 struct nsquared {
     struct water water;
-    sites **sums; /* [thread][molecule] */
+    sites *sums;    /* [thread][molecule] */
+    int64_t stride; /* from a thread's sums to the next one's: whole pages */
 };
 
 /* Pairs of molecule i with the half of all molecules that comes after it; of an even number, the middle one has two. */
@@ -73,7 +77,7 @@ static void gather_force(const struct nsquared *p, int64_t i)
         for (int c = 0; c < 3; c++) {
             double sum = 0.0;
             for (int t = 0; t < p->water.threads; t++)
-                sum += p->sums[t][i][s][c];
+                sum += p->sums[t * p->stride + i][s][c];
             m->force[s][c] = sum;
         }
 }
@@ -83,10 +87,11 @@ static void find_forces(const struct nsquared *p, int me)
 {
     const struct water *w = &p->water;
     struct share mine = share_of(w->count, w->threads, me);
+    sites *sums = p->sums + me * p->stride;
     double energy = 0.0;
-    clear_sums(w, p->sums[me]);
+    clear_sums(w, sums);
     for (int64_t i = mine.first; i < mine.end; i++)
-        energy += add_pairs(w, i, p->sums[me]);
+        energy += add_pairs(w, i, sums);
     w->part[me].potential = energy;
 #pragma omp barrier
     for (int64_t i = mine.first; i < mine.end; i++)
@@ -116,10 +121,8 @@ static struct nsquared make(const struct kernel_options *options)
 {
     struct nsquared p = {.water = water_make(options, 0.5 * water_box(options->size))};
     const struct water *w = &p.water;
-    p.sums = kernel_allocate((size_t)w->threads, sizeof *p.sums, "the threads' sums");
-#pragma omp parallel for schedule(static, 1)
-    for (int t = 0; t < w->threads; t++)
-        p.sums[t] = kernel_allocate((size_t)w->count, sizeof *p.sums[t], "a thread's sums");
+    p.stride = (w->count + STRIDE - 1) / STRIDE * STRIDE;
+    p.sums = kernel_allocate_aligned(PAGE, (size_t)(w->threads * p.stride), sizeof *p.sums, "the threads' sums");
 #pragma omp parallel
     {
         int me = omp_get_thread_num();
@@ -147,8 +150,6 @@ int main(int argc, char **argv)
     struct nsquared p = make(&options);
     water_iterate(&p.water, &options, step, &p);
     status = water_verify(&p.water, options.iterations);
-    for (int t = 0; t < p.water.threads; t++)
-        free(p.sums[t]);
     free(p.sums);
     water_free(&p.water);
     return status;

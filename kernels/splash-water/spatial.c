@@ -170,7 +170,8 @@ static void step(void *program)
         make_lists(p, mine);
 #pragma omp barrier
         find_forces(p, mine, me);
-        /* Kicks change no places, so nobody waits for others' forces. */
+        /* Kicks change no places, but write the lines in which others still read places. */
+#pragma omp barrier
         p->water.part[me].kinetic = kick_molecules(p, mine);
     }
 }

@@ -21,8 +21,10 @@ struct energy {
     _Alignas(64) double potential, kinetic;
 };
 
+/* All threads read it for every pair, so it shares no line with what else is on the initial thread's stack. */
 struct water {
-    int64_t count, edge; /* molecules; and along an edge of the starting lattice */
+    _Alignas(64) int64_t count; /* molecules */
+    int64_t edge;               /* of the starting lattice, in molecules */
     int threads;
     struct model model;
     struct molecule *molecule;
