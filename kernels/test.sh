@@ -76,6 +76,16 @@ bad='--class X
 --nonsense
 S'
 
+# Sizes against the rules of one program.
+bad_sizes='splash-fft --size 32
+splash-lu --size 100
+splash-lu --size 64 --layout diagonal
+splash-water-nsquared --size 100
+splash-water-spatial --size 125
+pagerank --size 1000
+pic --size 48
+pic --layout rows'
+
 # Options of one line, with class S where no size is given.
 with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac; }
 
@@ -104,6 +114,11 @@ check_refusals() {
         done
         "$out/$1/$p" --help | grep -q '^example:' || echo "$1: $p --help has no example"
     done
+    echo "$bad_sizes" | while read -r line; do
+        text=$("$out/$1/"$line 2>/dev/null)
+        status=$?
+        [ $status -eq 2 ] && [ -z "$text" ] || echo "$1: $line gives status $status, not 2 and silence"
+    done
 }
 
 check_unverified() {
@@ -121,6 +136,16 @@ import json, sys
 run = json.load(sys.stdin)
 assert len(run["iteration_seconds"]) == run["iterations"] and run["verification"]["state"] == "successful"
 ' || echo "$1: $p --json is not right"
+    done
+}
+
+# The same number of threads gives the same result, to the last digit.
+check_repeats() {
+    for p in splash-fft splash-lu splash-water-nsquared splash-water-spatial pagerank pic; do
+        for run in 1 2; do
+            "$out/$1/$p" --class S --threads 3 --iterations 3 --json | sed 's/.*"verification"//' >"$out/repeat$run.txt"
+        done
+        [ -s "$out/repeat1.txt" ] && cmp -s "$out/repeat1.txt" "$out/repeat2.txt" || echo "$1: $p gives two results"
     done
 }
 
@@ -160,8 +185,8 @@ check_calls() {
 # initialise in parallel and next to none when the initial thread does. (false-sharing has one page.)
 check_first_touch() {
     for line in 'nas-cg --class W' 'nas-mg --class W' 'heat --class W' 'sor --class A' 'lu --class A' \
-        'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded' 'splash-fft --class W' 'splash-lu --class W' \
-        'splash-radix --class W' 'pagerank --class W' 'pic --class S'; do
+        'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded' 'splash-fft --class W' \
+        'splash-lu --class W' 'splash-radix --class W' 'pagerank --class W' 'pic --class S'; do
         [ -x "$out/listening/${line%% *}" ] || continue
         for init in serial parallel; do
             faults=$("$out/listening/"$line --iterations 1 --threads 2 --init $init 2>&1 | sed -n 's/^faults //p')
@@ -195,7 +220,7 @@ check() {
 for compiler in gcc clang; do
     has $compiler || { echo "skipped: no $compiler on this machine"; continue; }
     build $compiler -DCMAKE_C_COMPILER=$compiler || continue
-    for c in results refusals unverified; do check $c $compiler; done
+    for c in results refusals repeats unverified; do check $c $compiler; done
     if has python3; then check json $compiler; else echo "skipped: json ($compiler): no python3"; fi
 done
 if python3 -c 'import tomllib' 2>/dev/null; then
