@@ -28,7 +28,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#define TILE 8 /* numbers an edge of a transposed tile: two lines, and no more lines of one set than a cache has ways */
+#define TILE 16 /* numbers an edge of a transposed tile: four lines */
 #define SAMPLES 16
 
 typedef struct complex_number number;
