@@ -240,6 +240,78 @@ int kernel_verify_bound(const char *what, double error, double bound)
     return finish(&v, !right);
 }
 
+int kernel_verify_bounds(const struct kernel_bound *bounds, int count)
+{
+    struct verdict v = {.expected = 0.0};
+    int right = 1;
+    size_t length = 0;
+    double worst = -1.0;
+    for (int i = 0; i < count; i++) {
+        const struct kernel_bound *b = &bounds[i];
+        double ratio = b->value <= b->bound ? b->value / b->bound : INFINITY; /* NaN is beyond any bound */
+        right = right && b->value <= b->bound;
+        if (ratio > worst) {
+            worst = ratio;
+            v.what = b->what;
+            v.value = v.error = b->value;
+        }
+        if (length < sizeof v.detail)
+            length += (size_t)snprintf(v.detail + length, sizeof v.detail - length, "%s%s = %.3e, allowed %.3e",
+                                       i ? "; " : "", b->what, b->value, b->bound);
+    }
+    v.state = right ? "successful" : "FAILED";
+    return finish(&v, !right);
+}
+
+static double order_between(const struct kernel_order_row *coarse, const struct kernel_order_row *fine)
+{
+    return log(coarse->error / fine->error) / log((double)fine->size / coarse->size);
+}
+
+static void print_order_table(const char *size_name, const char *work_name, const char *error_name,
+                              const struct kernel_order_row *rows, int count)
+{
+    printf("%s: order of accuracy\n%14s %12s %20s %7s\n", run.about->name, size_name, work_name, error_name, "order");
+    for (int i = 0; i < count; i++) {
+        printf("%14d %12d %20.6e", rows[i].size, rows[i].work, rows[i].error);
+        if (i)
+            printf(" %7.3f", order_between(&rows[i - 1], &rows[i]));
+        printf("\n");
+    }
+}
+
+static void print_order_json(const struct kernel_order_row *rows, int count)
+{
+    printf("{\"schema\":1,\"kernel\":\"%s\",\"order\":[", run.about->name);
+    for (int i = 0; i < count; i++) {
+        printf("%s{\"size\":%d,\"work\":%d", i ? "," : "", rows[i].size, rows[i].work);
+        print_json_number("error", rows[i].error);
+        print_json_number("order", i ? order_between(&rows[i - 1], &rows[i]) : NAN);
+        printf("}");
+    }
+    printf("],");
+}
+
+int kernel_verify_order(const char *size_name, const char *work_name, const char *error_name,
+                        const struct kernel_order_row *rows, int count, double least)
+{
+    struct verdict v = {.what = "order of accuracy", .expected = least, .error = NAN};
+    v.value = count > 1 ? order_between(&rows[count - 2], &rows[count - 1]) : NAN;
+    int right = v.value >= least;
+    v.state = right ? "successful" : "FAILED";
+    snprintf(v.detail, sizeof v.detail, "order of accuracy = %.3f, at least %.3f", v.value, least);
+    if (run.options->json) {
+        print_order_json(rows, count);
+        print_json_verdict(&v);
+        printf("}\n");
+    } else {
+        print_order_table(size_name, work_name, error_name, rows, count);
+        printf("verification: %s (%s)\n", v.state, v.detail);
+    }
+    free(run.marks);
+    return fflush(stdout) ? 1 : !right;
+}
+
 int kernel_not_verified(const char *reason, const char *what, double value)
 {
     struct verdict v = {.what = what, .value = value, .expected = NAN, .error = NAN};
