@@ -18,6 +18,7 @@
 
 #define MOST_ROWS 100 /* a longer table (LU: one row a column) is cut, --json has all */
 #define ROWS_WHEN_CUT 10
+#define MOST_COUNTS 8
 
 /* A kernel is one run of one program, so one static record will do. */
 static struct {
@@ -26,6 +27,11 @@ static struct {
     double *marks; /* seconds, iterations + 1 of them */
     double cpu_begin, cpu_end;
     int next_touch_code; /* the worst answer; -1: not asked */
+    int counts;
+    struct {
+        const char *name;
+        int64_t value;
+    } count[MOST_COUNTS];
 } run = {.next_touch_code = -1};
 
 struct verdict {
@@ -91,6 +97,14 @@ void kernel_note_next_touch(int code)
 {
     if (code > run.next_touch_code)
         run.next_touch_code = code;
+}
+
+void kernel_note_count(const char *name, int64_t value)
+{
+    if (run.counts == MOST_COUNTS)
+        return;
+    run.count[run.counts].name = name;
+    run.count[run.counts++].value = value;
 }
 
 static double round_seconds(int k)
@@ -164,6 +178,8 @@ static void print_table(const struct verdict *v)
         printf("(%" PRId32 " more: --json prints all)\n", o->iterations - rows);
     print_summary(o->iterations);
     printf("timed section: %.6f s, %.6f CPU s\n", run.marks[o->iterations] - run.marks[0], run.cpu_end - run.cpu_begin);
+    for (int i = 0; i < run.counts; i++)
+        printf("%s: %" PRId64 "\n", run.count[i].name, run.count[i].value);
     if (run.next_touch_code >= 0)
         printf("next touch: %s%s\n", next_touch_word(), next_touch_reason());
     printf("verification: %s (%s)\n", v->state, v->detail);
@@ -187,6 +203,14 @@ static void print_json_verdict(const struct verdict *v)
     printf("}");
 }
 
+static void print_json_counts(void)
+{
+    printf(",\"counts\":{");
+    for (int i = 0; i < run.counts; i++)
+        printf("%s\"%s\":%" PRId64, i ? "," : "", run.count[i].name, run.count[i].value);
+    printf("}");
+}
+
 static void print_json(const struct verdict *v)
 {
     static const char *const schedules[] = {"block", "cyclic", "affinity"};
@@ -201,6 +225,8 @@ static void print_json(const struct verdict *v)
     if (run.about->extras & EXTRA_PADDED)
         printf(",\"padded\":%s", o->padded ? "true" : "false");
     printf(",\"next_touch\":\"%s\"", next_touch_word());
+    if (run.counts)
+        print_json_counts();
     print_json_number("seconds", run.marks[o->iterations] - run.marks[0]);
     print_json_number("cpu_seconds", run.cpu_end - run.cpu_begin);
     printf(",\"iteration_seconds\":[");
@@ -248,7 +274,8 @@ int kernel_verify_bounds(const struct kernel_bound *bounds, int count)
     double worst = -1.0;
     for (int i = 0; i < count; i++) {
         const struct kernel_bound *b = &bounds[i];
-        double ratio = b->value <= b->bound ? b->value / b->bound : INFINITY; /* NaN is beyond any bound */
+        double inside = b->value > 0.0 ? b->value / b->bound : 0.0;
+        double ratio = b->value <= b->bound ? inside : INFINITY; /* NaN is beyond any bound */
         right = right && b->value <= b->bound;
         if (ratio > worst) {
             worst = ratio;

@@ -22,6 +22,10 @@ void kernel_mark(int32_t iteration);
 /* Remember what hn_next_touch answered, to print it. */
 void kernel_note_next_touch(int code);
 
+/* A count that the input does not tell, such as a matrix's entries: printed under the table and in JSON's `counts`. `name`
+ * is kept, not copied. */
+void kernel_note_count(const char *name, int64_t value);
+
 /* Each prints the report and gives the exit status: 0, or 1 when the result is wrong. */
 int kernel_verify_value(const char *what, double value, double expected, double relative_tolerance);
 int kernel_verify_bound(const char *what, double error, double bound);

@@ -19,8 +19,8 @@
 
 #include <math.h>
 
-#define FACTOR 0.6       /* mean over the standard cycles */
-#define ERROR 0.22       /* of the density, times cells an edge */
+#define FACTOR 0.6 /* mean over the standard cycles */
+#define ERROR 0.22 /* of the density, times cells an edge */
 #define ROUNDING 1e-13
 
 static double bytes(int64_t size, int letter)
