@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -96,37 +97,55 @@ static struct linear_system make_system(int32_t cells)
     return s;
 }
 
-/* A file without a name, in $TMPDIR or /tmp: it is gone when the program ends, however it ends. */
-static FILE *open_temporary(char *name, size_t length)
+/* Where the file is written: beside the wanted one, which it replaces when it is complete; or a file in $TMPDIR or /tmp
+ * that has no name any more, so it is gone when the program ends, however it ends. */
+static FILE *open_temporary(const char *wanted, char *name, size_t length)
 {
     const char *folder = getenv("TMPDIR");
-    snprintf(name, length, "%s/i-cg-XXXXXX", folder && *folder ? folder : "/tmp");
+    if (wanted)
+        snprintf(name, length, "%s.XXXXXX", wanted);
+    else
+        snprintf(name, length, "%s/i-cg-XXXXXX", folder && *folder ? folder : "/tmp");
     int file = mkstemp(name);
     if (file < 0)
         return NULL;
-    unlink(name);
+    if (!wanted)
+        unlink(name);
     return fdopen(file, "w+b");
+}
+
+/* A device or a folder must not be replaced by a file. */
+static int is_no_plain_file(const char *name)
+{
+    struct stat there;
+    return !stat(name, &there) && !S_ISREG(there.st_mode);
 }
 
 /* Makes the system and writes it; gives the file, or null after a sentence. */
 static FILE *write_system(int32_t cells)
 {
-    char temporary[4096];
-    const char *wanted = kernel_text_option("--save"), *name = wanted ? wanted : temporary;
-    FILE *file = wanted ? fopen(wanted, "w+b") : open_temporary(temporary, sizeof temporary);
+    char name[4096];
+    const char *wanted = kernel_text_option("--save");
+    if (wanted && is_no_plain_file(wanted)) {
+        refuse("cannot create the matrix file", wanted, "something else has this name");
+        return NULL;
+    }
+    FILE *file = open_temporary(wanted, name, sizeof name);
     if (!file) {
-        refuse("cannot create the matrix file", name, strerror(errno));
+        refuse("cannot create the matrix file", wanted ? wanted : name, strerror(errno));
         return NULL;
     }
     struct linear_system s = make_system(cells);
     int code = system_write(file, &s);
     system_free(&s);
+    if (!code && wanted && (chmod(name, 0644) || rename(name, wanted)))
+        code = errno;
     if (!code)
         return file;
-    refuse("cannot write the matrix file", name, strerror(code));
+    refuse("cannot write the matrix file", wanted ? wanted : name, strerror(code));
     fclose(file);
     if (wanted)
-        remove(wanted);
+        unlink(name);
     return NULL;
 }
 
