@@ -21,6 +21,16 @@ static inline double nas_random_next(uint64_t *state)
     return (double)*state * 0x1p-46;
 }
 
+/* The state after `steps` numbers, in log2(steps) multiplications. */
+static inline uint64_t nas_random_jump(uint64_t state, uint64_t steps)
+{
+    uint64_t power = NAS_MULTIPLIER;
+    for (; steps; steps >>= 1, power *= power)
+        if (steps & 1)
+            state *= power;
+    return state & ((UINT64_C(1) << 46) - 1);
+}
+
 /* `count` numbers in a row. The Fortran programs use it. */
 void nas_random_fill(uint64_t *state, int32_t count, double *numbers);
 

@@ -26,6 +26,7 @@ static struct {
     const struct kernel_options *options;
     double *marks; /* seconds, iterations + 1 of them */
     double cpu_begin, cpu_end;
+    double section_begin; /* 0: with round 0 */
     int next_touch_code; /* the worst answer; -1: not asked */
     int counts;
     struct {
@@ -91,6 +92,11 @@ void kernel_mark(int32_t iteration)
     if (iteration == run.options->iterations)
         run.cpu_end = seconds(CLOCK_PROCESS_CPUTIME_ID);
     run.marks[iteration] = seconds(CLOCK_MONOTONIC);
+}
+
+void kernel_begin_section(void)
+{
+    run.section_begin = seconds(CLOCK_MONOTONIC);
 }
 
 void kernel_note_next_touch(int code)
@@ -180,6 +186,8 @@ static void print_table(const struct verdict *v)
     printf("timed section: %.6f s, %.6f CPU s\n", run.marks[o->iterations] - run.marks[0], run.cpu_end - run.cpu_begin);
     for (int i = 0; i < run.counts; i++)
         printf("%s: %" PRId64 "\n", run.count[i].name, run.count[i].value);
+    if (run.section_begin > 0.0)
+        printf("benchmark section: %.6f s, with the initial state\n", run.marks[o->iterations] - run.section_begin);
     if (run.next_touch_code >= 0)
         printf("next touch: %s%s\n", next_touch_word(), next_touch_reason());
     printf("verification: %s (%s)\n", v->state, v->detail);
@@ -229,6 +237,8 @@ static void print_json(const struct verdict *v)
         print_json_counts();
     print_json_number("seconds", run.marks[o->iterations] - run.marks[0]);
     print_json_number("cpu_seconds", run.cpu_end - run.cpu_begin);
+    if (run.section_begin > 0.0)
+        print_json_number("section_seconds", run.marks[o->iterations] - run.section_begin);
     printf(",\"iteration_seconds\":[");
     for (int k = 0; k < o->iterations; k++)
         printf("%s%.9f", k ? "," : "", round_seconds(k));

@@ -19,6 +19,9 @@
 void kernel_start(const struct kernel_about *about, const struct kernel_options *options);
 void kernel_mark(int32_t iteration);
 
+/* Where the benchmark's clock starts, when that is before round 0: the initial state is part of what it times. */
+void kernel_begin_section(void);
+
 /* Remember what hn_next_touch answered, to print it. */
 void kernel_note_next_touch(int code);
 
