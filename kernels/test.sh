@@ -45,7 +45,13 @@ lu --schedule affinity --padded
 lu --schedule affinity --init serial --next-touch
 lu --size 129 --iterations 40
 false-sharing
-false-sharing --padded --init serial --next-touch'
+false-sharing --padded --init serial --next-touch
+i-mg --init serial --next-touch
+i-mg --init round-robin
+i-cg
+i-cg --init serial --next-touch
+i-cg --size 4 --init round-robin
+i-cg --size 16 --verify order'
 
 bad='--class X
 --class
@@ -64,7 +70,7 @@ S'
 with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac; }
 
 programs() { # of a build
-    for p in nas-cg nas-mg heat sor lu false-sharing; do [ -x "$out/$1/$p" ] && echo "$p"; done
+    for p in nas-cg nas-mg heat sor lu false-sharing i-mg i-cg; do [ -x "$out/$1/$p" ] && echo "$p"; done
 }
 
 check_results() {
@@ -87,14 +93,40 @@ check_refusals() {
         done
         "$out/$1/$p" --help | grep -q '^example:' || echo "$1: $p --help has no example"
     done
+    for options in '--size 48' '--size 0' '--verify speed' '--verify'; do # levels need multiples of 32
+        "$out/$1/i-mg" $options >/dev/null 2>&1
+        [ $? -eq 2 ] || echo "$1: i-mg $options is not refused"
+    done
 }
 
 check_unverified() {
-    for p in nas-cg nas-mg; do
+    for p in nas-cg nas-mg i-mg i-cg; do
         [ -x "$out/$1/$p" ] || continue
         text=$("$out/$1/$p" --class S --iterations 2) || echo "$1: $p --iterations 2 fails"
         echo "$text" | grep -q '^verification: not checked (non-standard iterations)$' || echo "$1: $p claims too much"
     done
+}
+
+# i-cg's file: a saved one gives the same result; a missing, cut, changed or foreign one is refused, and nothing is left
+# behind where none can be written.
+check_matrix_file() {
+    folder=$out/matrix.$1
+    rm -rf "$folder" && mkdir "$folder" && cd "$folder" || return
+    icg=$out/$1/i-cg
+    "$icg" --size 6 --save good >saved.txt || echo "$1: i-cg --save fails"
+    "$icg" --matrix good >read.txt || echo "$1: i-cg --matrix fails"
+    [ "$(tail -n 1 saved.txt)" = "$(tail -n 1 read.txt)" ] || echo "$1: i-cg --matrix gives another result than --save"
+    head -c 1000 good >cut
+    { head -c 4000 good; printf '!'; tail -c +4002 good; } >changed
+    head -c 5000 "$icg" >foreign
+    : >empty
+    for options in '--matrix missing' '--matrix cut' '--matrix changed' '--matrix foreign' '--matrix empty' '--matrix .' \
+        '--save missing/file' '--save .' '--matrix good --save other' '--matrix good --verify order' '--verify speed'; do
+        text=$("$icg" --size 6 $options 2>errors)
+        status=$?
+        [ $status -eq 2 ] && [ -z "$text" ] && [ -s errors ] || echo "$1: i-cg $options gives status $status, not 2 and a sentence"
+    done
+    [ "$(ls | tr '\n' ' ')" = "changed cut empty errors foreign good read.txt saved.txt " ] || echo "$1: i-cg leaves $(ls | tr '\n' ' ')"
 }
 
 check_json() {
@@ -143,7 +175,7 @@ check_calls() {
 # initialise in parallel and next to none when the initial thread does. (false-sharing has one page.)
 check_first_touch() {
     for line in 'nas-cg --class W' 'nas-mg --class W' 'heat --class W' 'sor --class A' 'lu --class A' \
-        'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded'; do
+        'i-mg --class S' 'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded'; do
         [ -x "$out/listening/${line%% *}" ] || continue
         for init in serial parallel; do
             faults=$("$out/listening/"$line --iterations 1 --threads 2 --init $init 2>&1 | sed -n 's/^faults //p')
@@ -161,6 +193,7 @@ check_races() {
     echo "$runs" | while read -r line; do
         [ -x "$out/tsan/${line%% *}" ] || continue
         command="$(with_class "$line") --threads 3"
+        case $line in i-mg*) command="$command --iterations 1" ;; esac # much work a round, and each is the same
         LD_PRELOAD=$libomp OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
             "$out/tsan/"$command >"$out/tsan.txt" 2>&1
         grep -q '^verification: ' "$out/tsan.txt" || echo "tsan: $command did not run: $(tail -n 1 "$out/tsan.txt")"
@@ -177,7 +210,7 @@ check() {
 for compiler in gcc clang; do
     has $compiler || { echo "skipped: no $compiler on this machine"; continue; }
     build $compiler -DCMAKE_C_COMPILER=$compiler || continue
-    for c in results refusals unverified; do check $c $compiler; done
+    for c in results refusals unverified matrix_file; do check $c $compiler; done
     if has python3; then check json $compiler; else echo "skipped: json ($compiler): no python3"; fi
 done
 if python3 -c 'import tomllib' 2>/dev/null; then
