@@ -33,8 +33,16 @@ runs='nas-cg
 nas-cg --init serial --next-touch
 nas-mg
 nas-mg --init serial --next-touch
+nas-mg --init round-robin
+nas-ft
+nas-ft --init serial --next-touch
+nas-bt
+nas-bt --init serial --next-touch
+nas-sp
+nas-sp --init round-robin --next-touch
 heat
 heat --init serial --next-touch
+heat --init round-robin
 heat --size 16 --iterations 1000
 sor
 sor --init serial --next-touch
@@ -70,7 +78,7 @@ S'
 with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac; }
 
 programs() { # of a build
-    for p in nas-cg nas-mg heat sor lu false-sharing i-mg i-cg; do [ -x "$out/$1/$p" ] && echo "$p"; done
+    for p in nas-cg nas-mg nas-ft nas-bt nas-sp heat sor lu false-sharing i-mg i-cg; do [ -x "$out/$1/$p" ] && echo "$p"; done
 }
 
 check_results() {
@@ -99,8 +107,16 @@ check_refusals() {
     done
 }
 
+# 160 GB and 80 GB: more than the machine has, or this is not checked.
+check_memory() {
+    for p in heat sor; do
+        text=$("$out/$1/$p" --size 100000 2>&1 >/dev/null)
+        [ $? -eq 2 ] && echo "$text" | grep -q 'GB of memory, of which' || echo "$1: $p --size 100000: $text"
+    done
+}
+
 check_unverified() {
-    for p in nas-cg nas-mg i-mg i-cg; do
+    for p in nas-cg nas-mg nas-ft nas-bt nas-sp i-mg i-cg; do
         [ -x "$out/$1/$p" ] || continue
         text=$("$out/$1/$p" --class S --iterations 2) || echo "$1: $p --iterations 2 fails"
         echo "$text" | grep -q '^verification: not checked (non-standard iterations)$' || echo "$1: $p claims too much"
@@ -174,7 +190,7 @@ check_calls() {
 # Who takes the page faults before the first round: with two threads, the other one takes at least a quarter when they
 # initialise in parallel and next to none when the initial thread does. (false-sharing has one page.)
 check_first_touch() {
-    for line in 'nas-cg --class W' 'nas-mg --class W' 'heat --class W' 'sor --class A' 'lu --class A' \
+    for line in 'nas-cg --class W' 'nas-mg --class W' 'nas-ft --class W' 'nas-bt --class W' 'nas-sp --class W' 'heat --class W' 'sor --class A' 'lu --class A' \
         'i-mg --class S' 'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded'; do
         [ -x "$out/listening/${line%% *}" ] || continue
         for init in serial parallel; do
@@ -193,7 +209,10 @@ check_races() {
     echo "$runs" | while read -r line; do
         [ -x "$out/tsan/${line%% *}" ] || continue
         command="$(with_class "$line") --threads 3"
-        case $line in i-mg*) command="$command --iterations 1" ;; esac # much work a round, and each is the same
+        case $line in # the same code in each round
+        i-mg*) command="$command --iterations 1" ;;
+        nas-bt* | nas-sp*) command="$command --iterations 3" ;;
+        esac
         LD_PRELOAD=$libomp OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
             "$out/tsan/"$command >"$out/tsan.txt" 2>&1
         grep -q '^verification: ' "$out/tsan.txt" || echo "tsan: $command did not run: $(tail -n 1 "$out/tsan.txt")"
@@ -211,6 +230,8 @@ for compiler in gcc clang; do
     has $compiler || { echo "skipped: no $compiler on this machine"; continue; }
     build $compiler -DCMAKE_C_COMPILER=$compiler || continue
     for c in results refusals unverified matrix_file; do check $c $compiler; done
+    if [ "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -lt 78000000 ]; then check memory $compiler
+    else echo "skipped: memory ($compiler): this machine has 80 GB"; fi
     if has python3; then check json $compiler; else echo "skipped: json ($compiler): no python3"; fi
 done
 if python3 -c 'import tomllib' 2>/dev/null; then

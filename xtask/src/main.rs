@@ -8,6 +8,7 @@ mod metadata;
 mod new_policy;
 mod process;
 mod tidy;
+mod versus;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,6 +48,12 @@ const COMMANDS: &[Command] = &[
         args: "[NAME]...",
         about: "the benchmarks, each beside its last result",
         run: bench::run,
+    },
+    Command {
+        name: "versus",
+        args: "npb --binary PATH …",
+        about: "a program of kernels/ beside another's that does the same, in turns",
+        run: versus::run,
     },
 ];
 

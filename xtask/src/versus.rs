@@ -1,0 +1,22 @@
+//! Our programs beside others' that do the same: both run in turns, the ratio of their times with its interval.
+
+mod npb;
+mod pairs;
+
+use crate::Outcome;
+
+/// What a program can be compared with.
+const REFERENCES: &[(&str, &str, fn(&[String]) -> Outcome)] = &[("npb", npb::USAGE, npb::run)];
+
+/// `cargo xtask versus REFERENCE …`
+pub fn run(args: &[String]) -> Outcome {
+    let found = args.split_first().and_then(|(name, rest)| {
+        let reference = REFERENCES.iter().find(|(known, ..)| known == name)?;
+        Some((reference.2)(rest))
+    });
+    found.unwrap_or_else(|| {
+        let usages: Vec<_> =
+            REFERENCES.iter().map(|(name, usage, _)| format!("versus {name} {usage}")).collect();
+        Err(format!("usage: {}", usages.join("\n       ")))
+    })
+}
