@@ -69,7 +69,13 @@ splash-water-spatial --init serial --next-touch --iterations 2
 pagerank
 pagerank --init serial --next-touch --iterations 3
 pic --iterations 5
-pic --size 16 --iterations 40 --init serial --next-touch'
+pic --size 16 --iterations 40 --init serial --next-touch
+i-mg --init serial --next-touch
+i-mg --init round-robin
+i-cg
+i-cg --init serial --next-touch
+i-cg --size 4 --init round-robin
+i-cg --size 16 --verify order'
 
 bad='--class X
 --class
@@ -99,7 +105,7 @@ with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac;
 
 programs() { # of a build
     for p in nas-cg nas-mg nas-ft nas-bt nas-sp heat sor lu false-sharing splash-fft splash-lu splash-radix \
-        splash-water-nsquared splash-water-spatial pagerank pic; do [ -x "$out/$1/$p" ] && echo "$p"; done
+        splash-water-nsquared splash-water-spatial pagerank pic i-mg i-cg; do [ -x "$out/$1/$p" ] && echo "$p"; done
 }
 
 check_results() {
@@ -127,6 +133,10 @@ check_refusals() {
         status=$?
         [ $status -eq 2 ] && [ -z "$text" ] || echo "$1: $line gives status $status, not 2 and silence"
     done
+    for options in '--size 48' '--size 0' '--verify speed' '--verify'; do # levels need multiples of 32
+        "$out/$1/i-mg" $options >/dev/null 2>&1
+        [ $? -eq 2 ] || echo "$1: i-mg $options is not refused"
+    done
 }
 
 # 160 GB and 80 GB: more than the machine has, or this is not checked.
@@ -138,11 +148,33 @@ check_memory() {
 }
 
 check_unverified() {
-    for p in nas-cg nas-mg nas-ft nas-bt nas-sp; do
+    for p in nas-cg nas-mg nas-ft nas-bt nas-sp i-mg i-cg; do
         [ -x "$out/$1/$p" ] || continue
         text=$("$out/$1/$p" --class S --iterations 2) || echo "$1: $p --iterations 2 fails"
         echo "$text" | grep -q '^verification: not checked (non-standard iterations)$' || echo "$1: $p claims too much"
     done
+}
+
+# i-cg's file: a saved one gives the same result; a missing, cut, changed or foreign one is refused, and nothing is left
+# behind where none can be written.
+check_matrix_file() {
+    folder=$out/matrix.$1
+    rm -rf "$folder" && mkdir "$folder" && cd "$folder" || return
+    icg=$out/$1/i-cg
+    "$icg" --size 6 --save good >saved.txt || echo "$1: i-cg --save fails"
+    "$icg" --matrix good >read.txt || echo "$1: i-cg --matrix fails"
+    [ "$(tail -n 1 saved.txt)" = "$(tail -n 1 read.txt)" ] || echo "$1: i-cg --matrix gives another result than --save"
+    head -c 1000 good >cut
+    { head -c 4000 good; printf '!'; tail -c +4002 good; } >changed
+    head -c 5000 "$icg" >foreign
+    : >empty
+    for options in '--matrix missing' '--matrix cut' '--matrix changed' '--matrix foreign' '--matrix empty' '--matrix .' \
+        '--save missing/file' '--save .' '--matrix good --save other' '--matrix good --verify order' '--verify speed'; do
+        text=$("$icg" --size 6 $options 2>errors)
+        status=$?
+        [ $status -eq 2 ] && [ -z "$text" ] && [ -s errors ] || echo "$1: i-cg $options gives status $status, not 2 and a sentence"
+    done
+    [ "$(ls | tr '\n' ' ')" = "changed cut empty errors foreign good read.txt saved.txt " ] || echo "$1: i-cg leaves $(ls | tr '\n' ' ')"
 }
 
 check_json() {
@@ -203,7 +235,7 @@ check_first_touch() {
     for line in 'nas-cg --class W' 'nas-mg --class W' 'nas-ft --class W' 'nas-bt --class W' 'nas-sp --class W' \
         'heat --class W' 'sor --class A' 'lu --class A' 'lu --class A --schedule affinity' \
         'lu --class A --schedule cyclic --padded' 'splash-fft --class W' 'splash-lu --class W' 'splash-radix --class W' \
-        'pagerank --class W' 'pic --class S'; do
+        'pagerank --class W' 'pic --class S' 'i-mg --class S'; do
         [ -x "$out/listening/${line%% *}" ] || continue
         for init in serial parallel; do
             faults=$("$out/listening/"$line --iterations 1 --threads 2 --init $init 2>&1 | sed -n 's/^faults //p')
@@ -221,7 +253,10 @@ check_races() {
     echo "$runs" | while read -r line; do
         [ -x "$out/tsan/${line%% *}" ] || continue
         command="$(with_class "$line") --threads 3"
-        case $line in nas-bt* | nas-sp*) command="$command --iterations 3" ;; esac # the same code in each
+        case $line in # the same code in each round
+        i-mg*) command="$command --iterations 1" ;;
+        nas-bt* | nas-sp*) command="$command --iterations 3" ;;
+        esac
         LD_PRELOAD=$libomp OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
             "$out/tsan/"$command >"$out/tsan.txt" 2>&1
         grep -q '^verification: ' "$out/tsan.txt" || echo "tsan: $command did not run: $(tail -n 1 "$out/tsan.txt")"
@@ -238,7 +273,7 @@ check() {
 for compiler in gcc clang; do
     has $compiler || { echo "skipped: no $compiler on this machine"; continue; }
     build $compiler -DCMAKE_C_COMPILER=$compiler || continue
-    for c in results refusals repeats unverified; do check $c $compiler; done
+    for c in results refusals repeats unverified matrix_file; do check $c $compiler; done
     if [ "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -lt 78000000 ]; then check memory $compiler
     else echo "skipped: memory ($compiler): this machine has 80 GB"; fi
     if has python3; then check json $compiler; else echo "skipped: json ($compiler): no python3"; fi

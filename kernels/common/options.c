@@ -19,6 +19,14 @@
 #define MOST_THREADS 4096
 #define MOST_ITERATIONS 1000000
 
+/* Options whose value is a text. A program parses its command line once, so one static record will do. */
+static struct {
+    const char *name, *value;
+    int extra;
+} texts[] = {{"--verify", NULL, EXTRA_ORDER}, {"--matrix", NULL, EXTRA_MATRIX}, {"--save", NULL, EXTRA_MATRIX}};
+
+#define TEXTS ((int)(sizeof texts / sizeof *texts))
+
 struct parser {
     const struct kernel_about *about;
     struct kernel_options *options;
@@ -66,6 +74,12 @@ static int help(const struct kernel_about *about)
                "                        [contiguous]\n");
     if (about->extras & EXTRA_PADDED)
         printf("  --padded              %s\n", about->padded_meaning);
+    if (about->extras & EXTRA_ORDER)
+        printf("  --verify order        instead of the timed rounds: solve on finer and finer grids up to the size and check\n"
+               "                        the order of accuracy\n");
+    if (about->extras & EXTRA_MATRIX)
+        printf("  --matrix FILE         read the system from a file that --save wrote; it gives the size\n"
+               "  --save FILE           keep the file of the matrix there [a temporary file]\n");
     printf("  --json                print one JSON object instead of the table\n");
     printf("  --help                this text\n");
     printf("\nexit status: 0 verified or not checked, 1 wrong result, 2 bad usage or too little memory\n");
@@ -103,6 +117,9 @@ static int set_size(struct parser *p, const char *text)
                              about->least_size, about->most_size);
     if (about->power_of_two && (n & (n - 1)))
         return kernel_refuse(about, "--size %s: not a power of two", text);
+    if (about->multiple_of && n % about->multiple_of)
+        return kernel_refuse(about, "--size %s: not a multiple of %d, which %s", text, about->multiple_of,
+                      about->multiple_because);
     p->options->size = n;
     p->size_given = 1;
     return KERNEL_RUN;
@@ -145,8 +162,37 @@ static int set_layout(struct parser *p, const char *text)
     return KERNEL_RUN;
 }
 
+static int text_index(const struct kernel_about *about, const char *option)
+{
+    for (int i = 0; i < TEXTS; i++)
+        if ((about->extras & texts[i].extra) && !strcmp(option, texts[i].name))
+            return i;
+    return -1;
+}
+
+const char *kernel_text_option(const char *option)
+{
+    for (int i = 0; i < TEXTS; i++)
+        if (!strcmp(option, texts[i].name))
+            return texts[i].value;
+    return NULL;
+}
+
+static int set_text(struct parser *p, int index, const char *value)
+{
+    if (texts[index].extra == EXTRA_ORDER && strcmp(value, "order"))
+        return kernel_refuse(p->about, "--verify %s: it is order", value);
+    if (!*value)
+        return kernel_refuse(p->about, "%s needs the name of a file", texts[index].name);
+    texts[index].value = value;
+    return KERNEL_RUN;
+}
+
 static int set_value(struct parser *p, const char *option, const char *value)
 {
+    int text = text_index(p->about, option);
+    if (text >= 0)
+        return set_text(p, text, value);
     if (!strcmp(option, "--class"))
         return set_class(p, value);
     if (!strcmp(option, "--size"))
@@ -170,7 +216,8 @@ static int takes_value(const struct kernel_about *about, const char *option)
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         if (!strcmp(option, common[i]))
             return 1;
-    return ((about->extras & EXTRA_SCHEDULE) && !strcmp(option, "--schedule")) ||
+    return text_index(about, option) >= 0 ||
+           ((about->extras & EXTRA_SCHEDULE) && !strcmp(option, "--schedule")) ||
            ((about->extras & EXTRA_LAYOUT) && !strcmp(option, "--layout"));
 }
 

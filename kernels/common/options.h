@@ -21,7 +21,13 @@ enum kernel_schedule { SCHEDULE_BLOCK = 0, SCHEDULE_CYCLIC = 1, SCHEDULE_AFFINIT
 enum kernel_layout { LAYOUT_CONTIGUOUS = 0, LAYOUT_ROWS = 1 };
 
 /* Options that only some kernels know. */
-enum kernel_extra { EXTRA_SCHEDULE = 1, EXTRA_PADDED = 2, EXTRA_LAYOUT = 4 };
+enum kernel_extra {
+    EXTRA_SCHEDULE = 1,
+    EXTRA_PADDED = 2,
+    EXTRA_LAYOUT = 4,
+    EXTRA_ORDER = 8,   /* --verify order */
+    EXTRA_MATRIX = 16, /* --matrix FILE, --save FILE */
+};
 
 struct kernel_class {
     char letter;
@@ -40,6 +46,8 @@ struct kernel_about {
     char default_class;
     int64_t least_size, most_size;
     int power_of_two;      /* the size must be one */
+    int multiple_of;       /* the size must be one of this; 0: any */
+    const char *multiple_because;
     int rows_a_round;      /* elimination: rows a round until one is left, and more rounds make no sense; or 0 */
     int extras;            /* of enum kernel_extra */
     /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number): more than there is
@@ -74,6 +82,9 @@ int kernel_parse_packed(const struct kernel_about *about, int count, const char 
 
 /* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
 const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
+
+/* The value of an option that only some kernels know (--verify, --matrix, --save), or null when it was not given. */
+const char *kernel_text_option(const char *option);
 
 /* What --init was: serial, parallel or round-robin. */
 const char *kernel_init_name(const struct kernel_options *options);

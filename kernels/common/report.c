@@ -18,6 +18,7 @@
 
 #define MOST_ROWS 100 /* a longer table (LU: one row a column) is cut, --json has all */
 #define ROWS_WHEN_CUT 10
+#define MOST_COUNTS 8
 
 /* A kernel is one run of one program, so one static record will do. */
 static struct {
@@ -27,6 +28,11 @@ static struct {
     double cpu_begin, cpu_end;
     double section_begin; /* 0: with round 0 */
     int next_touch_code; /* the worst answer; -1: not asked */
+    int counts;
+    struct {
+        const char *name;
+        int64_t value;
+    } count[MOST_COUNTS];
 } run = {.next_touch_code = -1};
 
 struct verdict {
@@ -97,6 +103,14 @@ void kernel_note_next_touch(int code)
 {
     if (code > run.next_touch_code)
         run.next_touch_code = code;
+}
+
+void kernel_note_count(const char *name, int64_t value)
+{
+    if (run.counts == MOST_COUNTS)
+        return;
+    run.count[run.counts].name = name;
+    run.count[run.counts++].value = value;
 }
 
 static double round_seconds(int k)
@@ -170,6 +184,8 @@ static void print_table(const struct verdict *v)
         printf("(%" PRId32 " more: --json prints all)\n", o->iterations - rows);
     print_summary(o->iterations);
     printf("timed section: %.6f s, %.6f CPU s\n", run.marks[o->iterations] - run.marks[0], run.cpu_end - run.cpu_begin);
+    for (int i = 0; i < run.counts; i++)
+        printf("%s: %" PRId64 "\n", run.count[i].name, run.count[i].value);
     if (run.section_begin > 0.0)
         printf("benchmark section: %.6f s, with the initial state\n", run.marks[o->iterations] - run.section_begin);
     if (run.next_touch_code >= 0)
@@ -195,6 +211,14 @@ static void print_json_verdict(const struct verdict *v)
     printf("}");
 }
 
+static void print_json_counts(void)
+{
+    printf(",\"counts\":{");
+    for (int i = 0; i < run.counts; i++)
+        printf("%s\"%s\":%" PRId64, i ? "," : "", run.count[i].name, run.count[i].value);
+    printf("}");
+}
+
 static void print_json(const struct verdict *v)
 {
     static const char *const schedules[] = {"block", "cyclic", "affinity"};
@@ -211,6 +235,8 @@ static void print_json(const struct verdict *v)
     if (run.about->extras & EXTRA_PADDED)
         printf(",\"padded\":%s", o->padded ? "true" : "false");
     printf(",\"next_touch\":\"%s\"", next_touch_word());
+    if (run.counts)
+        print_json_counts();
     print_json_number("seconds", run.marks[o->iterations] - run.marks[0]);
     print_json_number("cpu_seconds", run.cpu_end - run.cpu_begin);
     if (run.section_begin > 0.0)
@@ -274,6 +300,79 @@ int kernel_verify_bound(const char *what, double error, double bound)
     v.state = right ? "successful" : "FAILED";
     snprintf(v.detail, sizeof v.detail, "%s = %.3e, allowed %.3e", what, error, bound);
     return finish(&v, !right);
+}
+
+int kernel_verify_bounds(const struct kernel_bound *bounds, int count)
+{
+    struct verdict v = {.expected = 0.0};
+    int right = 1;
+    size_t length = 0;
+    double worst = -1.0;
+    for (int i = 0; i < count; i++) {
+        const struct kernel_bound *b = &bounds[i];
+        double inside = b->value > 0.0 ? b->value / b->bound : 0.0;
+        double ratio = b->value <= b->bound ? inside : INFINITY; /* NaN is beyond any bound */
+        right = right && b->value <= b->bound;
+        if (ratio > worst) {
+            worst = ratio;
+            v.what = b->what;
+            v.value = v.error = b->value;
+        }
+        if (length < sizeof v.detail)
+            length += (size_t)snprintf(v.detail + length, sizeof v.detail - length, "%s%s = %.3e, allowed %.3e",
+                                       i ? "; " : "", b->what, b->value, b->bound);
+    }
+    v.state = right ? "successful" : "FAILED";
+    return finish(&v, !right);
+}
+
+static double order_between(const struct kernel_order_row *coarse, const struct kernel_order_row *fine)
+{
+    return log(coarse->error / fine->error) / log((double)fine->size / coarse->size);
+}
+
+static void print_order_table(const char *size_name, const char *work_name, const char *error_name,
+                              const struct kernel_order_row *rows, int count)
+{
+    printf("%s: order of accuracy\n%14s %12s %20s %7s\n", run.about->name, size_name, work_name, error_name, "order");
+    for (int i = 0; i < count; i++) {
+        printf("%14d %12d %20.6e", rows[i].size, rows[i].work, rows[i].error);
+        if (i)
+            printf(" %7.3f", order_between(&rows[i - 1], &rows[i]));
+        printf("\n");
+    }
+}
+
+static void print_order_json(const struct kernel_order_row *rows, int count)
+{
+    printf("{\"schema\":1,\"kernel\":\"%s\",\"order\":[", run.about->name);
+    for (int i = 0; i < count; i++) {
+        printf("%s{\"size\":%d,\"work\":%d", i ? "," : "", rows[i].size, rows[i].work);
+        print_json_number("error", rows[i].error);
+        print_json_number("order", i ? order_between(&rows[i - 1], &rows[i]) : NAN);
+        printf("}");
+    }
+    printf("],");
+}
+
+int kernel_verify_order(const char *size_name, const char *work_name, const char *error_name,
+                        const struct kernel_order_row *rows, int count, double least)
+{
+    struct verdict v = {.what = "order of accuracy", .expected = least, .error = NAN};
+    v.value = count > 1 ? order_between(&rows[count - 2], &rows[count - 1]) : NAN;
+    int right = v.value >= least;
+    v.state = right ? "successful" : "FAILED";
+    snprintf(v.detail, sizeof v.detail, "order of accuracy = %.3f, at least %.3f", v.value, least);
+    if (run.options->json) {
+        print_order_json(rows, count);
+        print_json_verdict(&v);
+        printf("}\n");
+    } else {
+        print_order_table(size_name, work_name, error_name, rows, count);
+        printf("verification: %s (%s)\n", v.state, v.detail);
+    }
+    free(run.marks);
+    return fflush(stdout) ? 1 : !right;
 }
 
 int kernel_not_verified(const char *reason, const char *what, double value)
