@@ -6,3 +6,4 @@ pub mod memory;
 pub mod order;
 pub mod run;
 pub mod stream;
+pub mod yardsticks;

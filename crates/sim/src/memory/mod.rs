@@ -43,6 +43,7 @@ mod thread;
 mod turns;
 mod window;
 
+pub(crate) use pages::MAX_PAGES;
 pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, RegionTime, ThreadTime};
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use crate::stream::ByteRange;
 
 /// Pages from here on are refused: 4 TiB of 4 KiB pages. Canonical addresses are compact, so only a damaged or hostile
 /// stream gets there.
-pub(super) const MAX_PAGES: u64 = 1 << 30;
+pub(crate) const MAX_PAGES: u64 = 1 << 30;
 
 /// What is known of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
