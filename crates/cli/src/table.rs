@@ -199,6 +199,11 @@ impl Table {
         machine_readable::json(self)
     }
 
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// As CSV (RFC 4180): keys, then rows. Cells without a value are empty.
     pub fn to_csv(&self) -> String {
         machine_readable::csv(self)

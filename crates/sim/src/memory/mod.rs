@@ -43,8 +43,8 @@ mod thread;
 mod turns;
 mod window;
 
-pub(crate) use pages::MAX_PAGES;
 pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, RegionTime, ThreadTime};
+pub(crate) use pages::MAX_PAGES;
 
 use std::collections::BTreeMap;
 use std::fmt;

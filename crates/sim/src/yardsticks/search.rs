@@ -56,7 +56,8 @@ impl Loads {
 
 impl Search {
     pub(super) fn new(costs: &Costs) -> Self {
-        let nearest = |n: usize| (0..costs.homes.len()).min_by_key(|h| (costs.latency(n, *h), *h)).unwrap_or(0);
+        let nearest =
+            |n: usize| (0..costs.homes.len()).min_by_key(|h| (costs.latency(n, *h), *h)).unwrap_or(0);
         Self {
             nearest: (0..costs.nodes).map(nearest).collect(),
             costs: costs.clone(),
@@ -103,8 +104,7 @@ impl Search {
         let home_of = |node: NodeId| self.costs.homes.iter().position(|h| *h == node).unwrap_or(0);
         let mut pages = self.pages.clone();
         pages.sort_unstable();
-        let mut homes: Vec<usize> =
-            pages.iter().map(|p| start.home(*p).map_or(0, home_of)).collect();
+        let mut homes: Vec<usize> = pages.iter().map(|p| start.home(*p).map_or(0, home_of)).collect();
         let mut used = vec![0u64; count];
         let mut loads = self.unplaced();
         for (page, home) in pages.iter().zip(&homes) {
@@ -137,8 +137,7 @@ impl Search {
         let idle = (0..used.len()).min_by_key(|h| (loads.controllers[*h], *h));
         let row = self.counts.row(page.index()).unwrap_or(&[]);
         let users = row.iter().zip(&self.costs.threads).filter(|(c, _)| **c != Counts::NONE);
-        let mut candidates: Vec<usize> =
-            users.map(|(_, n)| self.nearest[n.index()]).chain(idle).collect();
+        let mut candidates: Vec<usize> = users.map(|(_, n)| self.nearest[n.index()]).chain(idle).collect();
         candidates.sort_unstable();
         candidates.dedup();
         let mut best = (i128::MAX, home);

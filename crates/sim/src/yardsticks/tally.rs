@@ -34,7 +34,9 @@ impl fmt::Display for TallyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Topology(e) => write!(f, "the machine cannot be simulated: {e}"),
-            Self::Binding { threads } => write!(f, "the stream's {threads} threads are not all bound to CPUs"),
+            Self::Binding { threads } => {
+                write!(f, "the stream's {threads} threads are not all bound to CPUs")
+            }
             Self::Address { address } => {
                 write!(f, "address {address:#x} is beyond all canonical ones: the recording is damaged")
             }

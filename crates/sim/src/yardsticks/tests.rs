@@ -50,8 +50,7 @@ fn yardsticks(machine: &Machine, binding: &[CpuId], programs: &[Program]) -> Yar
 
 fn scripted(machine: &Machine, binding: &[CpuId], way: super::path::Way, programs: &[Program]) -> Outcome {
     let script = Box::new(Script::new(Arc::new(way)));
-    let mut memory =
-        Memory::new(&machine.build(), binding, PAGE, script, &MemoryOptions::default()).unwrap();
+    let mut memory = Memory::new(&machine.build(), binding, PAGE, script, &MemoryOptions::default()).unwrap();
     memory.feed(&whole(programs)).unwrap();
     memory.finish().unwrap()
 }
@@ -185,7 +184,8 @@ fn hostile_streams_are_refused() {
     let machine = machine(2);
     let mut tally = Tally::new(&machine.build(), &machine.spread(), PAGE, None).unwrap();
     assert!(tally.feed(&whole(&[Program::new().read(1 << 40)])).is_err());
-    let wide = Mark::Free { object: homenode_model::ObjectId(0), range: ByteRange { first: 0, bytes: u64::MAX } };
+    let wide =
+        Mark::Free { object: homenode_model::ObjectId(0), range: ByteRange { first: 0, bytes: u64::MAX } };
     assert!(tally.feed(&whole(&[Program::new().mark(wide)])).is_err());
     assert!(tally.feed(&whole(&[Program::new(), Program::new(), Program::new()])).is_err());
     assert!(Tally::new(&machine.build(), &[CpuId(99)], Bytes(4096), None).is_err());
