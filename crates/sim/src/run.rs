@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use homenode_log::LogError;
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
+use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{PolicyContext, SpecError};
 
 use crate::caches::{Caches, CachesError};
@@ -198,6 +199,23 @@ struct Running {
     number: usize,
     lane: usize,
     memory: Result<Memory, MemoryError>,
+    journal: Option<Journal>,
+}
+
+/// Where a policy's journal goes: one end is with the policy, which the simulation owns.
+#[derive(Clone, Debug, Default)]
+struct Journal(Arc<Mutex<Vec<u8>>>);
+
+impl Journal {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl journal::Sink for Journal {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes().extend_from_slice(bytes);
+    }
 }
 
 impl Running {
@@ -208,6 +226,15 @@ impl Running {
         {
             self.memory = Err(e);
         }
+    }
+
+    fn finish(self) -> (usize, Result<Outcome, MemoryError>) {
+        let mut outcome = self.memory.and_then(Memory::finish);
+        // The policy is gone by now, and with it went the last of its journal.
+        if let (Ok(outcome), Some(journal)) = (&mut outcome, self.journal) {
+            outcome.journal = Some(std::mem::take(&mut journal.bytes()));
+        }
+        (self.number, outcome)
     }
 }
 
@@ -232,16 +259,24 @@ pub fn run(
             return Err(RunError::Threads { recorded: threads, bound: job.binding.len() });
         }
         let key = (job.machine.clone(), sharing(&job.machine, &job.binding));
+        let mut context = PolicyContext::of(&job.machine, job.page);
+        context.plan.clone_from(&job.options.plan);
+        let mut policy = homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?;
         let lane = keys.iter().position(|k| *k == key).unwrap_or(keys.len());
         if lane == keys.len() {
             let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
             keys.push(key);
             lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None });
         }
-        let context = PolicyContext::of(&job.machine, job.page);
-        let policy = homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?;
+        if policy.interest().touches_by_region {
+            lanes[lane].caches.tell_region_touches();
+        }
+        let journal = job.options.journal.then(Journal::default);
+        if let Some(journal) = journal.clone() {
+            policy = Box::new(Journalled::new(policy, &job.policy, &context, journal));
+        }
         let memory = Memory::new(&job.machine, &job.binding, job.page, policy, &job.options);
-        running.push(Running { number, lane, memory });
+        running.push(Running { number, lane, memory, journal });
     }
     let mut lanes = Lanes(lanes);
     let mut trace = Trace { threads, ..Trace::default() };
@@ -328,5 +363,5 @@ fn work(mut share: Vec<Running>, chunks: &Receiver<Message>) -> Vec<(usize, Resu
             running.feed(lane, &chunk);
         }
     }
-    share.into_iter().map(|r| (r.number, r.memory.and_then(Memory::finish))).collect()
+    share.into_iter().map(Running::finish).collect()
 }

@@ -153,6 +153,12 @@ pub enum MemWhat {
         /// The line.
         line: LineNo,
     },
+    /// The first access, hit or miss, to a 4 KiB unit since a region began, where no [`MemWhat::Touch`] says the same. It
+    /// is in the stream when one of the policies that share it arms pages at region starts, and nothing at all to the others.
+    RegionTouch {
+        /// The line.
+        line: LineNo,
+    },
     /// Synchronisation, passed through.
     Sync(Sync),
     /// A mark, passed through.

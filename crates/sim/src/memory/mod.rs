@@ -23,6 +23,11 @@
 //!   other threads then alive, one move at a time over the machine where `serialised`. The copy keeps both controllers,
 //!   the ports and the link busy (option). Others may use the page meanwhile, as if it were at its new home. A trap that
 //!   moves nothing takes no time.
+//! - **Copies** of a page cost the thread that makes them what a move costs. Reads of a node that has one are local; all
+//!   others go to the home. A write makes all copies go and costs the writer the same less the copying (a trap, the page
+//!   tables, the TLB shoot-down). Only writes that reach stage 3 are seen: a store that hits a line which its CPU had
+//!   modified before the page was copied is missed. Copies take memory, which they give back when a page without a home
+//!   needs it. A machine's first 64 nodes can hold them.
 //! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it is, or whose turn it is.
 //!
 //! Two threads on one CPU are refused: time sharing is not modelled.
@@ -48,10 +53,11 @@ pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, Region
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use homenode_model::{
-    AccessKind, Bytes, CpuId, Histogram, LineNo, MigrationCost, NodeId, Ns, PageNo, Ps, Rows, ThreadId,
-    Topology, TopologyError,
+    AccessKind, Bytes, CpuId, Histogram, LineNo, MigrationCost, NodeId, Ns, PageNo, Placement, Ps, Rows,
+    ThreadId, Topology, TopologyError,
 };
 use homenode_policy::Policy;
 
@@ -76,11 +82,15 @@ pub struct MemoryOptions {
     pub copy_traffic: bool,
     /// How many [`Migration`]s to list; all are counted.
     pub keep_migrations: usize,
+    /// Homes known beforehand, for the policy `plan` ([`PolicyContext::plan`](homenode_policy::PolicyContext)).
+    pub plan: Option<Arc<Placement>>,
+    /// Whether to keep what the policy was told and what it decided ([`Outcome::journal`]); [`crate::run`] does.
+    pub journal: bool,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { outstanding: None, copy_traffic: true, keep_migrations: 1 << 16 }
+        Self { outstanding: None, copy_traffic: true, keep_migrations: 1 << 16, plan: None, journal: false }
     }
 }
 
@@ -253,6 +263,8 @@ struct Ledger {
     moved: u64,
     migration: Ps,
     migrations: Vec<Migration>,
+    replicated: u64,
+    collapsed: u64,
     moves_refused: u64,
     places_refused: u64,
     lost_write_backs: u64,
@@ -346,6 +358,8 @@ impl Memory {
                 moved: 0,
                 migration: Ps::ZERO,
                 migrations: Vec::new(),
+                replicated: 0,
+                collapsed: 0,
                 moves_refused: 0,
                 places_refused: 0,
                 lost_write_backs: 0,
@@ -393,7 +407,8 @@ impl Memory {
         let t = self.threads.len();
         let unbound = || MemoryError::Unbound { thread: ThreadId(t as u32), bound: t };
         let cpu = *self.fixed.binding.get(t).ok_or_else(unbound)?;
-        self.threads.push(Thread::new(self.fixed.cpus[cpu.index()], self.fixed.outstanding));
+        let regions = self.told.touches_by_region();
+        self.threads.push(Thread::new(self.fixed.cpus[cpu.index()], self.fixed.outstanding, regions));
         self.turns.grow(t + 1);
         self.turns.set(t, 0);
         self.alive += 1;
@@ -425,7 +440,7 @@ impl Memory {
     fn step(&mut self, t: usize) -> Result<(), MemoryError> {
         match self.threads[t].item() {
             MemWhat::Access { line, write, cause } => self.access(t, line, write, cause),
-            MemWhat::Touch { line } => self.touch(t, line),
+            MemWhat::Touch { line } | MemWhat::RegionTouch { line } => self.touch(t, line),
             MemWhat::Sync(sync) => {
                 self.sync(t, sync);
                 Ok(())
@@ -464,26 +479,50 @@ impl Memory {
                 address: line.0.saturating_mul(LineNo::BYTES),
             });
         }
-        let mut state = self.pages.get(page);
+        let state = self.pages.get(page);
         if !state.is_plain() {
-            if cause == Cause::WriteBack {
-                if !state.is_placed() {
-                    self.ledger.lost_write_backs += 1;
-                    self.next(t);
-                    return Ok(());
-                }
-            } else {
-                let before = self.threads[t].now;
-                self.trap(t, page, state)?;
-                if self.threads[t].now != before {
-                    // Others may be first now; the access is tried again at its turn.
-                    self.turns.set(t, self.threads[t].now);
-                    return Ok(());
-                }
-                state = self.pages.get(page);
-            }
+            return self.access_special(t, page, write, cause);
         }
         self.serve(t, page, state.home(), write, cause);
+        self.next(t);
+        Ok(())
+    }
+
+    /// An access to a page that has no home, is armed, or has copies.
+    fn access_special(
+        &mut self,
+        t: usize,
+        page: PageNo,
+        write: bool,
+        cause: Cause,
+    ) -> Result<(), MemoryError> {
+        let before = self.threads[t].now;
+        let mut state = self.pages.get(page);
+        if cause == Cause::WriteBack {
+            if state.is_placed() {
+                self.serve(t, page, state.home(), write, cause);
+            } else {
+                self.ledger.lost_write_backs += 1;
+            }
+            self.next(t);
+            return Ok(());
+        }
+        if state.traps() {
+            self.trap(t, page, state)?;
+            state = self.pages.get(page);
+        }
+        if state.is_copied() && (write || cause == Cause::Upgrade) {
+            self.collapse(t, page)?;
+        }
+        if self.threads[t].now != before {
+            // Others may be first now; the access is tried again at its turn.
+            self.turns.set(t, self.threads[t].now);
+            return Ok(());
+        }
+        let state = self.pages.get(page);
+        let node = self.threads[t].node;
+        let copied = state.is_copied() && self.pages.has_copy(page, node);
+        self.serve(t, page, if copied { node } else { state.home() }, write, cause);
         self.next(t);
         Ok(())
     }
@@ -493,7 +532,7 @@ impl Memory {
     fn touch(&mut self, t: usize, line: LineNo) -> Result<(), MemoryError> {
         let page = PageNo(line.0 >> self.fixed.lines);
         let state = if page.0 < pages::MAX_PAGES { self.pages.get(page) } else { return self.skip(t) };
-        if state.is_placed() && !state.is_plain() {
+        if state.is_placed() && state.traps() {
             self.trap(t, page, state)?;
         }
         self.skip(t)
@@ -586,6 +625,8 @@ impl Memory {
             moved: ledger.moved,
             migration: ledger.migration,
             migrations: ledger.migrations,
+            replicated: ledger.replicated,
+            collapsed: ledger.collapsed,
             moves_refused: ledger.moves_refused,
             places_refused: ledger.places_refused,
             lost_write_backs: ledger.lost_write_backs,
@@ -593,6 +634,7 @@ impl Memory {
             controllers: self.paths.controllers_busy(),
             links: self.paths.links_busy(),
             latency,
+            journal: None,
         }
     }
 }
