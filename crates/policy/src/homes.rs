@@ -9,7 +9,7 @@ use crate::PolicyContext;
 
 /// Homes as the policy believes them to be, with the count of pages a node holds: 2 bytes a page.
 ///
-/// Invariant: `used[n]` is the number of pages whose home is `n`, and never above `capacity[n]`.
+/// Invariant: `used[n]` is the number of pages whose home is `n`, plus the copies there that the policy has told of.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
     capacity: Vec<u64>,
@@ -45,6 +45,20 @@ impl Homes {
         self.home.set(page, node);
         Some(node)
     }
+    /// Home of `page`, if it has one.
+    pub(crate) fn home(&self, page: PageNo) -> Option<NodeId> {
+        self.home.home(page)
+    }
+    /// A copy of some page came to `node`.
+    #[allow(dead_code)]
+    pub(crate) fn copied_to(&mut self, node: NodeId) {
+        self.used[node.index()] += 1;
+    }
+    /// A copy of some page on `node` is gone.
+    #[allow(dead_code)]
+    pub(crate) fn copy_gone(&mut self, node: NodeId) {
+        self.used[node.index()] = self.used[node.index()].saturating_sub(1);
+    }
     /// Takes note of a move that the driver reports.
     pub(crate) fn moved(&mut self, outcome: &MoveOutcome) {
         if outcome.result == MoveResult::Moved {
@@ -56,11 +70,11 @@ impl Homes {
     /// The pages are gone.
     pub(crate) fn free(&mut self, pages: PageRange) {
         let used = &mut self.used;
-        self.home.clear_range(pages, |_, node| used[node.index()] -= 1);
+        self.home.clear_range(pages, |_, node| used[node.index()] = used[node.index()].saturating_sub(1));
     }
     fn forget(&mut self, page: PageNo) {
         if let Some(node) = self.home.home(page) {
-            self.used[node.index()] -= 1;
+            self.used[node.index()] = self.used[node.index()].saturating_sub(1);
             self.home.clear(page);
         }
     }

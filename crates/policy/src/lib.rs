@@ -8,11 +8,14 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod context;
 pub mod explicit;
 pub mod first_touch;
 mod homes;
+pub mod journal;
 pub mod next_touch;
 pub mod one_node;
 mod queue;
@@ -48,9 +51,9 @@ pub enum Step {
 /// A placement policy. `Send`, so that many can be tried at once; it holds no references to anything.
 ///
 /// Contract of a driver: it calls [`Policy::observe`] for every event of the policy's [`Interest`] in its total order,
-/// [`Policy::poll`] at least after each `Fault`, `Touched`, `RegionBegin`, `RegionEnd`, `Iteration` and
-/// `NextTouchRequest`, with an empty buffer, carries decisions out in order, and reports each `Move` by
-/// [`Policy::outcome`] before the next `observe`.
+/// [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`, `RegionBegin`, `RegionEnd`, `Iteration` and
+/// `NextTouchRequest`, with an empty buffer, carries decisions out in order, and reports each `Move` and `Replicate` by
+/// [`Policy::outcome`] before the next `observe` and the next `poll`.
 pub trait Policy: Send {
     /// Which events it wants. Constant over the policy's life.
     fn interest(&self) -> Interest;

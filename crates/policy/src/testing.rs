@@ -5,8 +5,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use homenode_model::{
-    Bytes, Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, ObjectId, PageNo, PageRange,
-    Placement,
+    AccessKind, Bytes, Decision, DecisionBuf, Event, Matrix, MbPerS, MoveOutcome, MoveResult, NodeId, Ns,
+    ObjectId, PageNo, PageRange, Placement,
 };
 use proptest::prelude::*;
 
@@ -29,7 +29,16 @@ pub(crate) fn machine(capacity: &[u64]) -> PolicyContext {
             all
         })
         .collect();
-    PolicyContext { capacity: capacity.to_vec(), nearest, page: Bytes::kib(4) }
+    PolicyContext {
+        capacity: capacity.to_vec(),
+        nearest,
+        page: Bytes::kib(4),
+        latency: Matrix::from_fn(NODES, |a, b| Ns(100 + 100 * a.abs_diff(b) as u64)),
+        bandwidth: vec![MbPerS(6400); NODES],
+        line: Bytes(64),
+        migration: Ns(1000),
+        plan: None,
+    }
 }
 
 /// Capacities that may run out, and touches of pages below 64.
@@ -44,7 +53,9 @@ pub(crate) struct Bench<P> {
     policy: P,
     capacity: Vec<u64>,
     home: Placement,
+    copies: Vec<(PageNo, NodeId)>,
     armed: Vec<bool>,
+    now: Ns,
     /// Moves carried out.
     pub(crate) moves: u64,
 }
@@ -55,12 +66,15 @@ impl<P: Policy> Bench<P> {
             policy,
             capacity: context.capacity.clone(),
             home: Placement::new(),
+            copies: Vec::new(),
+            now: Ns(0),
             armed: vec![false; 20_000],
             moves: 0,
         }
     }
     pub(crate) fn used(&self, node: NodeId) -> u64 {
-        self.home.iter().filter(|(_, n)| *n == node).count() as u64
+        let copies = self.copies.iter().filter(|(_, n)| *n == node).count();
+        (self.home.iter().filter(|(_, n)| *n == node).count() + copies) as u64
     }
     pub(crate) fn room(&self) -> Vec<u64> {
         (0u16..).zip(&self.capacity).map(|(n, c)| c - self.used(NodeId(n))).collect()
@@ -92,13 +106,40 @@ impl<P: Policy> Bench<P> {
     }
     pub(crate) fn free(&mut self, object: ObjectId, pages: PageRange) {
         self.home.clear_range(pages, |_, _| {});
+        self.copies.retain(|(p, _)| !pages.contains(*p));
         pages.iter().for_each(|p| self.armed[p.index()] = false);
         self.observe(&Event::Free { object, pages });
     }
+    /// Accesses of a page that has a home; a write makes copies go. Not followed by a poll.
+    pub(crate) fn accesses(&mut self, page: PageNo, node: NodeId, kind: AccessKind, count: u32) {
+        let Some(home) = self.home(page) else { return };
+        if kind == AccessKind::Write && self.copies.iter().any(|(p, _)| *p == page) {
+            self.copies.retain(|(p, _)| *p != page);
+            self.observe(&Event::Collapsed { page, home });
+        }
+        self.policy.observe(&Event::Accesses { page, home, node, kind, count });
+    }
+    /// Time goes by; the policy is polled at its end, without an event.
+    pub(crate) fn later(&mut self, by: Ns) {
+        self.now += by;
+        self.decide();
+    }
     pub(crate) fn observe(&mut self, event: &Event) {
         self.policy.observe(event);
+        self.decide();
+    }
+    /// Polls until the policy has no more to say.
+    fn decide(&mut self) {
+        for _ in 0..1000 {
+            if !self.poll() {
+                return;
+            }
+        }
+        panic!("the policy does not stop deciding");
+    }
+    fn poll(&mut self) -> bool {
         let mut out = DecisionBuf::new();
-        let step = self.policy.poll(Ns(0), &mut out);
+        let step = self.policy.poll(self.now, &mut out);
         assert_eq!(step == Step::Act, !out.as_slice().is_empty());
         for decision in out.as_slice() {
             match *decision {
@@ -109,15 +150,28 @@ impl<P: Policy> Bench<P> {
                 }
                 Decision::Move { page, to } => {
                     let there = self.home(page) == Some(to);
+                    assert!(self.home(page).is_some(), "{page} has no home to move from");
                     assert!(there || self.room()[to.index()] > 0, "{to} has no room");
                     let result = if there { MoveResult::AlreadyThere } else { MoveResult::Moved };
                     self.home.set(page, to);
+                    self.copies.retain(|(p, _)| *p != page);
                     self.moves += u64::from(!there);
                     self.policy.outcome(&MoveOutcome { page, to, result, cost: Ns(1) });
+                }
+                Decision::Replicate { page, on } => {
+                    let there = self.home(page) == Some(on) || self.copies.contains(&(page, on));
+                    assert!(self.home(page).is_some(), "{page} has no home to copy from");
+                    assert!(there || self.room()[on.index()] > 0, "{on} has no room");
+                    let result = if there { MoveResult::AlreadyThere } else { MoveResult::Replicated };
+                    if !there {
+                        self.copies.push((page, on));
+                    }
+                    self.policy.outcome(&MoveOutcome { page, to: on, result, cost: Ns(1) });
                 }
                 Decision::Arm { pages } => pages.iter().for_each(|p| self.armed[p.index()] = true),
                 _ => {}
             }
         }
+        step == Step::Act
     }
 }

@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use homenode_log::LogError;
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
+use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{Policy, PolicyContext, SpecError};
 
 use crate::caches::{Caches, CachesError};
@@ -51,7 +51,7 @@ pub struct Job {
 impl Job {
     /// What the bound, the oracle and the search for this job's machine and binding need.
     fn tally(&self) -> Result<Tally, TallyError> {
-        Tally::new(&self.machine, &self.binding, self.page, self.options.outstanding.map(NonZeroU32::get))
+        Tally::new(&self.machine, &self.binding, self.page, &self.options)
     }
 }
 
@@ -221,6 +221,23 @@ struct Running {
     number: usize,
     lane: usize,
     memory: Result<Memory, MemoryError>,
+    journal: Option<Journal>,
+}
+
+/// Where a policy's journal goes: one end is with the policy, which the simulation owns.
+#[derive(Clone, Debug, Default)]
+struct Journal(Arc<Mutex<Vec<u8>>>);
+
+impl Journal {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl journal::Sink for Journal {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes().extend_from_slice(bytes);
+    }
 }
 
 impl Running {
@@ -231,6 +248,15 @@ impl Running {
         {
             self.memory = Err(e);
         }
+    }
+
+    fn finish(self) -> (usize, Result<Outcome, MemoryError>) {
+        let mut outcome = self.memory.and_then(Memory::finish);
+        // The policy is gone by now, and with it went the last of its journal.
+        if let (Ok(outcome), Some(journal)) = (&mut outcome, self.journal) {
+            outcome.journal = Some(std::mem::take(&mut journal.bytes()));
+        }
+        (self.number, outcome)
     }
 }
 
@@ -272,7 +298,7 @@ impl Share {
             self.running.iter_mut().for_each(|r| r.feed(lane, &chunk));
             self.tallying.iter_mut().for_each(|t| t.feed(lane, &chunk));
         }
-        let outcomes = self.running.into_iter().map(|r| (r.number, r.memory.and_then(Memory::finish)));
+        let outcomes = self.running.into_iter().map(Running::finish);
         let yardsticks = self.tallying.into_iter().map(|t| (t.number, t.tally.map(Tally::finish)));
         Yield { outcomes: outcomes.collect(), yardsticks: yardsticks.collect() }
     }
@@ -302,19 +328,27 @@ pub fn run(
             return Err(RunError::Threads { recorded: threads, bound: job.binding.len() });
         }
         let key = (job.machine.clone(), sharing(&job.machine, &job.binding));
+        let mut context = PolicyContext::of(&job.machine, job.page);
+        context.plan.clone_from(&job.options.plan);
+        let mut policy: Box<dyn Policy> = match &job.way {
+            Some(way) => Box::new(Script::new(way.clone())),
+            None => homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?,
+        };
         let lane = keys.iter().position(|k| *k == key).unwrap_or(keys.len());
         if lane == keys.len() {
             let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
             keys.push(key);
             lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None });
         }
-        let context = PolicyContext::of(&job.machine, job.page);
-        let policy: Box<dyn Policy> = match &job.way {
-            Some(way) => Box::new(Script::new(way.clone())),
-            None => homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?,
-        };
+        if policy.interest().touches_by_region {
+            lanes[lane].caches.tell_region_touches();
+        }
+        let journal = job.options.journal.then(Journal::default);
+        if let Some(journal) = journal.clone() {
+            policy = Box::new(Journalled::new(policy, &job.policy, &context, journal));
+        }
         let memory = Memory::new(&job.machine, &job.binding, job.page, policy, &job.options);
-        shares[number % n].running.push(Running { number, lane, memory });
+        shares[number % n].running.push(Running { number, lane, memory, journal });
         for (number, _) in tallied.iter().enumerate().filter(|(_, j)| **j == number) {
             let tally = job.tally();
             shares[number % n].tallying.push(Tallying { number, lane, tally });

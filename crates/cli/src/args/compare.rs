@@ -42,6 +42,9 @@ pub struct CompareArgs {
     /// Outstanding misses of a CPU instead of the machine's; 1: it waits for each
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub outstanding: Option<u32>,
+    /// Percent of the latency that prefetching hides of misses in sequential streams [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub coverage: Option<u8>,
     /// What to measure the schemes against: all takes a second pass over the recording
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     pub yardsticks: Extent,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
 use homenode_sim::caches::{FilterFit, filter_fit};
-use homenode_sim::memory::MemoryOptions;
+use homenode_sim::memory::{MemoryOptions, Percent};
 
 use crate::args::compare::CompareArgs;
 use crate::args::subject::Subject;
@@ -138,6 +138,7 @@ impl CompareArgs {
     fn options(&self) -> MemoryOptions {
         MemoryOptions {
             outstanding: self.outstanding.and_then(NonZeroU32::new),
+            coverage: self.coverage.and_then(Percent::new).unwrap_or_default(),
             keep_migrations: KEEP_MIGRATIONS,
             ..MemoryOptions::default()
         }

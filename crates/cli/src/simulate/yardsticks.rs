@@ -48,7 +48,8 @@ pub struct Best {
 impl Measures {
     /// Floor and bound alone.
     pub fn of(yardsticks: &Yardsticks) -> Self {
-        let one_pass = || "yardsticks: bound alone was asked for".to_owned();
+        let one_pass =
+            || "is sought for threads that are spread, unless --yardsticks says otherwise".to_owned();
         Self {
             floor: yardsticks.floor,
             bound: yardsticks.bound,

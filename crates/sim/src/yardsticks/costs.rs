@@ -1,14 +1,18 @@
 //! What an access costs where, on one machine with one binding: the constants of stage 3.
 
+use std::num::NonZeroU32;
+
 use homenode_model::{Bytes, CpuId, LineNo, NodeId, Topology};
 
-use crate::memory::WORD;
+use crate::memory::{MemoryOptions, Percent, WORD};
 
 /// Transactions of one thread with one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Misses: the thread waits, the controller works.
     pub(super) misses: u32,
+    /// Those of them that go on with a stream: a part of the latency is hidden.
+    pub(super) streamed: u32,
     /// Upgrades: the thread waits.
     pub(super) upgrades: u32,
     /// Hits that cost something if the page is remote and remote memory is not cached.
@@ -18,10 +22,11 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) const NONE: Self = Self { misses: 0, upgrades: 0, hits: 0, write_backs: 0 };
+    pub(super) const NONE: Self = Self { misses: 0, streamed: 0, upgrades: 0, hits: 0, write_backs: 0 };
 
     pub(super) fn add(&mut self, other: Self) {
         self.misses = self.misses.saturating_add(other.misses);
+        self.streamed = self.streamed.saturating_add(other.streamed);
         self.upgrades = self.upgrades.saturating_add(other.upgrades);
         self.hits = self.hits.saturating_add(other.hits);
         self.write_backs = self.write_backs.saturating_add(other.write_backs);
@@ -47,7 +52,10 @@ pub(super) struct Costs {
     pub(super) lines: u32,
     /// Least and most that it costs the mover to move a page.
     pub(super) moving: (u64, u64),
+    /// 64-byte lines of a line of the last cache.
+    pub(super) line_step: u64,
     remote_cacheable: bool,
+    coverage: Percent,
     latency: Vec<u64>,
     line: Vec<u64>,
     word: Vec<u64>,
@@ -55,7 +63,8 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    pub(super) fn new(machine: &Topology, binding: &[CpuId], page: Bytes, outstanding: u32) -> Self {
+    pub(super) fn new(machine: &Topology, binding: &[CpuId], page: Bytes, options: &MemoryOptions) -> Self {
+        let outstanding = options.outstanding.map_or(machine.core.outstanding, NonZeroU32::get);
         let homes = machine.nodes_with_memory();
         let line = machine.caches.last().map_or(Bytes(LineNo::BYTES), |c| c.line);
         let service = |bytes: Bytes| {
@@ -71,7 +80,9 @@ impl Costs {
             outstanding: u64::from(outstanding.max(1)),
             lines: page.0.trailing_zeros() - LineNo::SHIFT,
             moving: (machine.migration.of(page, 0).ps().0, machine.migration.of(page, others).ps().0),
+            line_step: (line.0 / LineNo::BYTES).max(1),
             remote_cacheable: machine.remote_cacheable,
+            coverage: options.coverage,
             latency: pairs().map(|(n, h)| machine.latency.at(n, h).ps().0).collect(),
             line: service(line),
             word: service(WORD),
@@ -98,11 +109,17 @@ impl Costs {
     #[inline]
     pub(super) fn waiting(&self, c: Counts, node: usize, home: usize) -> u64 {
         let hits = if self.homes[home].index() == node { 0 } else { u64::from(c.hits) };
-        (u64::from(c.misses) + u64::from(c.upgrades) + hits).saturating_mul(self.latency(node, home))
+        self.latencies(c, hits, self.latency(node, home))
     }
     /// The least that a thread of `node` can wait: hits are free on its own node.
     pub(super) fn waiting_least(&self, c: Counts, node: usize) -> u64 {
-        (u64::from(c.misses) + u64::from(c.upgrades)).saturating_mul(self.nearest(node))
+        self.latencies(c, 0, self.nearest(node))
+    }
+    #[inline]
+    fn latencies(&self, c: Counts, hits: u64, latency: u64) -> u64 {
+        let whole = u64::from(c.misses - c.streamed.min(c.misses)) + u64::from(c.upgrades) + hits;
+        let part = u64::from(c.streamed).saturating_mul(self.coverage.off(latency));
+        whole.saturating_mul(latency).saturating_add(part)
     }
     /// Time at work of the home's controller.
     #[inline]

@@ -9,7 +9,8 @@ use super::costs::{Costs, Counts};
 use super::epoch::Epoch;
 use super::path::{Path, Way};
 use super::search::Search;
-use crate::memory::MAX_PAGES;
+use crate::memory::streams::Streams;
+use crate::memory::{MAX_PAGES, MemoryOptions};
 use crate::stream::{ByteRange, Cause, Mark, MemChunk, MemItem, MemWhat, Sync};
 
 /// Why there are no yardsticks.
@@ -64,15 +65,29 @@ pub struct Yardsticks {
 }
 
 /// A thread's place in the stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Thread {
     tick: Ticks,
+    streams: Streams,
     /// The last mark that it knows of, through synchronisation.
     epoch: u64,
     ended: bool,
     /// Items from `at` on are still to be done.
     items: Vec<MemItem>,
     at: usize,
+}
+
+impl Thread {
+    fn new(line_step: u64) -> Self {
+        Self {
+            tick: Ticks::ZERO,
+            streams: Streams::new(line_step),
+            epoch: 0,
+            ended: false,
+            items: Vec::new(),
+            at: 0,
+        }
+    }
 }
 
 /// A one-shot counter of the stream.
@@ -102,8 +117,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The machine `machine` with pages of `page` bytes, thread i on CPU `binding[i]`, and as many accesses under way as
-    /// `outstanding` says, or else the machine.
+    /// The machine `machine` with pages of `page` bytes, thread i on CPU `binding[i]`, and CPUs that wait as `options` says.
     ///
     /// # Errors
     /// The machine makes no sense, or a CPU is not there.
@@ -111,15 +125,15 @@ impl Tally {
         machine: &Topology,
         binding: &[CpuId],
         page: Bytes,
-        outstanding: Option<u32>,
+        options: &MemoryOptions,
     ) -> Result<Self, TallyError> {
         machine.check().map_err(TallyError::Topology)?;
         if binding.iter().any(|c| c.index() >= machine.cpus.len()) {
             return Err(TallyError::Binding { threads: binding.len() });
         }
-        let costs = Costs::new(machine, binding, page, outstanding.unwrap_or(machine.core.outstanding));
+        let costs = Costs::new(machine, binding, page, options);
         Ok(Self {
-            threads: vec![Thread::default(); binding.len()],
+            threads: vec![Thread::new(costs.line_step); binding.len()],
             counters: Rows::new(1, Counter { count: 0, epoch: 0 }),
             page_shift: page.0.trailing_zeros(),
             marks: 0,
@@ -212,7 +226,10 @@ impl Tally {
             MemWhat::Sync(Sync::End) => self.threads[t].ended = true,
             MemWhat::Mark(Mark::Iteration { number }) => self.iteration(t, number),
             MemWhat::Mark(Mark::Free { range, .. }) => self.free(range)?,
-            MemWhat::Sync(Sync::Wait { .. }) | MemWhat::Touch { .. } | MemWhat::Mark(_) => {}
+            MemWhat::Sync(Sync::Wait { .. })
+            | MemWhat::Touch { .. }
+            | MemWhat::RegionTouch { .. }
+            | MemWhat::Mark(_) => {}
         }
         Ok(())
     }
@@ -225,7 +242,10 @@ impl Tally {
         }
         let none = Counts::NONE;
         let what = match cause {
-            Cause::Cold | Cause::Capacity | Cause::Coherence => Counts { misses: 1, ..none },
+            Cause::Cold | Cause::Capacity | Cause::Coherence => {
+                let streamed = self.threads[t].streams.follows(line).into();
+                Counts { misses: 1, streamed, ..none }
+            }
             Cause::Upgrade => Counts { upgrades: 1, ..none },
             Cause::WriteBack => Counts { write_backs: 1, ..none },
             Cause::Uncached => Counts { hits: 1, ..none },

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use homenode_model::{Bytes, CpuId, MigrationCost, NodeId, Ns, PageNo, Placement, Ps};
-use homenode_policy::POLICIES;
+use homenode_policy::{POLICIES, Policy, PolicyContext, build};
 use proptest::prelude::*;
 
 use super::{Script, Tally, Yardsticks};
 use crate::memory::testing::{Machine, PAGE, Program, machine, whole};
-use crate::memory::{Memory, MemoryOptions, Outcome};
+use crate::memory::{Memory, MemoryOptions, Outcome, Percent};
 use crate::stream::{ByteRange, Cause, Mark};
 
 /// Reads of page p by thread t in round r: `rounds[r][t]` lists (page, times).
@@ -43,16 +43,35 @@ fn programs(rounds: &Rounds, threads: usize) -> Vec<Program> {
 }
 
 fn yardsticks(machine: &Machine, binding: &[CpuId], programs: &[Program]) -> Yardsticks {
-    let mut tally = Tally::new(&machine.build(), binding, PAGE, None).unwrap();
+    tallied(machine, binding, &MemoryOptions::default(), programs)
+}
+
+fn tallied(
+    machine: &Machine,
+    binding: &[CpuId],
+    options: &MemoryOptions,
+    programs: &[Program],
+) -> Yardsticks {
+    let mut tally = Tally::new(&machine.build(), binding, PAGE, options).unwrap();
     tally.feed(&whole(programs)).unwrap();
     tally.finish()
 }
 
-fn scripted(machine: &Machine, binding: &[CpuId], way: super::path::Way, programs: &[Program]) -> Outcome {
-    let script = Box::new(Script::new(Arc::new(way)));
-    let mut memory = Memory::new(&machine.build(), binding, PAGE, script, &MemoryOptions::default()).unwrap();
+fn driven(
+    machine: &Machine,
+    binding: &[CpuId],
+    options: &MemoryOptions,
+    policy: Box<dyn Policy>,
+    programs: &[Program],
+) -> Outcome {
+    let mut memory = Memory::new(&machine.build(), binding, PAGE, policy, options).unwrap();
     memory.feed(&whole(programs)).unwrap();
     memory.finish().unwrap()
+}
+
+fn scripted(machine: &Machine, binding: &[CpuId], way: super::path::Way, programs: &[Program]) -> Outcome {
+    let script = Box::new(Script::new(Arc::new(way)));
+    driven(machine, binding, &MemoryOptions::default(), script, programs)
 }
 
 /// Two nodes, moves of 2 us, one at a time.
@@ -69,20 +88,30 @@ fn rounds(threads: usize) -> impl Strategy<Value = Rounds> {
 proptest! {
     #[test]
     fn no_policy_is_below_the_bound(
-        rounds in rounds(4), outstanding in 1u32..4, controller in prop_oneof![Just(0u64), Just(400)]
+        rounds in rounds(4),
+        outstanding in 1u32..4,
+        controller in prop_oneof![Just(0u64), Just(400)],
+        coverage in 0u8..101,
     ) {
         let machine = Machine { outstanding, controller, cpus: 2, ..costly() };
         let binding: Vec<CpuId> = (0..4).map(CpuId).collect();
+        let options = MemoryOptions { coverage: Percent::new(coverage).unwrap(), ..MemoryOptions::default() };
         let programs = programs(&rounds, 4);
-        let y = yardsticks(&machine, &binding, &programs);
+        let y = tallied(&machine, &binding, &options, &programs);
+        let context = PolicyContext::of(&machine.build(), PAGE);
         prop_assert!(y.floor <= y.bound);
         prop_assert_eq!(y.approximate, 0);
         for policy in POLICIES.iter().filter(|p| p.name != "plan") {
-            let timed = machine.run(&binding, policy.name, &programs).timed;
+            let policy_made = build(policy.name, &context).unwrap();
+            let outcome = driven(&machine, &binding, &options, policy_made, &programs);
+            if outcome.replicated > 0 {
+                continue;
+            }
+            let timed = outcome.timed;
             prop_assert!(y.bound <= timed, "{}: {timed} is below the bound of {}", policy.name, y.bound);
         }
-        let way = y.way.unwrap();
-        prop_assert!(y.bound <= scripted(&machine, &binding, way, &programs).timed);
+        let script = Box::new(Script::new(Arc::new(y.way.unwrap())));
+        prop_assert!(y.bound <= driven(&machine, &binding, &options, script, &programs).timed);
     }
 
     #[test]
@@ -103,7 +132,7 @@ proptest! {
         let programs = programs(&rounds, 3);
         let binding = machine.spread();
         let one = yardsticks(&machine, &binding, &programs);
-        let mut tally = Tally::new(&machine.build(), &binding, PAGE, None).unwrap();
+        let mut tally = Tally::new(&machine.build(), &binding, PAGE, &MemoryOptions::default()).unwrap();
         let mut chunk = whole(&programs);
         let mut rest = chunk.clone();
         for (t, cut) in cuts.into_iter().enumerate() {
@@ -182,11 +211,11 @@ fn a_freed_page_starts_anew() {
 #[test]
 fn hostile_streams_are_refused() {
     let machine = machine(2);
-    let mut tally = Tally::new(&machine.build(), &machine.spread(), PAGE, None).unwrap();
+    let mut tally = Tally::new(&machine.build(), &machine.spread(), PAGE, &MemoryOptions::default()).unwrap();
     assert!(tally.feed(&whole(&[Program::new().read(1 << 40)])).is_err());
     let wide =
         Mark::Free { object: homenode_model::ObjectId(0), range: ByteRange { first: 0, bytes: u64::MAX } };
     assert!(tally.feed(&whole(&[Program::new().mark(wide)])).is_err());
     assert!(tally.feed(&whole(&[Program::new(), Program::new(), Program::new()])).is_err());
-    assert!(Tally::new(&machine.build(), &[CpuId(99)], Bytes(4096), None).is_err());
+    assert!(Tally::new(&machine.build(), &[CpuId(99)], Bytes(4096), &MemoryOptions::default()).is_err());
 }

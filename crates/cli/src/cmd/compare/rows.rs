@@ -106,7 +106,7 @@ fn named(name: &str, mut values: Vec<Cell>) -> Vec<Cell> {
 fn yardsticks(group: &Measures, uma: Option<Ps>) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for (name, value) in [("floor", group.floor), ("bound", group.bound)] {
-        let mut values = vec![Cell::float(value.secs(), 3), to_uma(value, uma)];
+        let mut values = vec![secs(value), to_uma(value, uma)];
         values.extend((0..4).map(|_| Cell::missing("a number, not a run")));
         values.extend(distances(value, Some(group)));
         rows.push(named(name, values));
@@ -118,6 +118,17 @@ fn yardsticks(group: &Measures, uma: Option<Ps>) -> Vec<Vec<Cell>> {
         rows.push(row("best found", &best.outcome, uma, Some(group)));
     }
     rows
+}
+
+/// Seconds, with four digits that say something.
+fn secs(time: Ps) -> Cell {
+    let digits = match time.0 {
+        1_000_000_000_000.. => 3,
+        100_000_000_000.. => 4,
+        10_000_000_000.. => 5,
+        _ => 6,
+    };
+    Cell::float(time.secs(), digits)
 }
 
 fn to_uma(time: Ps, uma: Option<Ps>) -> Cell {
@@ -146,7 +157,7 @@ fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>)
     let (local, remote) = counts.total();
     let iterations = outcome.iterations();
     let mut values = vec![
-        Cell::float(time.secs(), 3),
+        secs(time),
         to_uma(time, uma),
         Cell::percent(remote as f64 / (local + remote).max(1) as f64, 2),
         Cell::int(outcome.moved),

@@ -136,7 +136,7 @@ struct Daemon {
 
 impl Policy for Daemon {
     fn interest(&self) -> Interest {
-        Interest { faults: true, counts_by_region: true, counts_by_iteration: true }
+        Interest { faults: true, counts_by_region: true, counts_by_iteration: true, ..Interest::default() }
     }
     fn observe(&mut self, event: &Event) {
         *self.seen.lock().unwrap() += &format!("{event:?}\n");
