@@ -1,5 +1,6 @@
 //! From a recording and machines to simulated schemes, for `compare` and `show`.
 
+pub mod folder;
 pub mod scheme;
 pub mod yardsticks;
 
@@ -184,7 +185,11 @@ pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
     out
 }
 
-fn binding(
+/// The CPUs of a program's threads.
+///
+/// # Errors
+/// The machine has too few.
+pub fn binding(
     machine: &Topology,
     layout: Layout,
     threads: usize,
@@ -277,14 +282,25 @@ impl Plan {
 }
 
 /// A pass over a recording.
-struct Pass<'a> {
-    loaded: &'a Loaded,
-    workers: usize,
-    quiet: bool,
-    interrupt: &'a Interrupt,
+pub struct Pass<'a> {
+    /// The recording.
+    pub loaded: &'a Loaded,
+    /// Host threads.
+    pub workers: usize,
+    /// No progress.
+    pub quiet: bool,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
 }
 
 impl Pass<'_> {
+    /// Simulates jobs.
+    ///
+    /// # Errors
+    /// Nothing can be simulated.
+    pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
+        self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
+    }
     fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;

@@ -199,6 +199,11 @@ impl Table {
         machine_readable::json(self)
     }
 
+    /// How many columns it has.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Its name.
     pub const fn name(&self) -> &'static str {
         self.name

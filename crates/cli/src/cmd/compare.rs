@@ -6,7 +6,7 @@ mod statistics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use homenode_log::recording::Recording;
@@ -23,6 +23,7 @@ use crate::kernels::{self, Kernel};
 use crate::output::say;
 use crate::recorder::directory::Target;
 use crate::recorder::{FILTER_LINES, RecordSpec, Streams, record};
+use crate::simulate::folder::Folder;
 use crate::simulate::scheme::{self, Variant};
 use crate::simulate::{self, Loaded, Plan};
 use crate::table::Table;
@@ -50,7 +51,7 @@ impl CompareArgs {
             options: self.options(),
             extent: self.yardsticks,
         };
-        let folder = Folder::new(self.keep.as_deref())?;
+        let folder = Folder::new("compare", self.keep.as_deref())?;
         let runs = self.recordings(&subject, &plan, &folder, &interrupt)?;
         self.simulate(&plan, &runs, &interrupt)
     }
@@ -192,30 +193,4 @@ fn kernel_options(kernel: &Kernel, variant: Variant) -> Vec<OsString> {
         Variant::Parallel => kernel.options_parallel.iter().collect(),
     };
     words.into_iter().map(OsString::from).collect()
-}
-
-/// Where recordings go that are made for a comparison; removed at the end unless the user named it.
-struct Folder {
-    path: PathBuf,
-    keep: bool,
-}
-
-impl Folder {
-    fn new(keep: Option<&Path>) -> Result<Self> {
-        let path = match keep {
-            Some(path) => path.to_owned(),
-            None => std::env::temp_dir().join(format!("homenode-compare-{}", std::process::id())),
-        };
-        std::fs::create_dir_all(&path).context(|| format!("cannot make the folder {}", path.display()))?;
-        Ok(Self { path, keep: keep.is_some() })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.keep {
-            // What cannot be removed is in the system's folder for temporary files and goes with it.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }

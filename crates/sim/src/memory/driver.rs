@@ -316,7 +316,8 @@ impl Memory {
             return false;
         }
         let first = self.ledger.marks.is_empty();
-        self.ledger.marks.push(IterationMark { number, at });
+        let (local, remote) = self.accesses();
+        self.ledger.marks.push(IterationMark { number, at, local, remote });
         self.ledger.histogram.mark(first);
         if let Some(hits) = &mut self.ledger.hits {
             hits.mark(first);

@@ -104,6 +104,10 @@ pub struct IterationMark {
     pub number: u32,
     /// When: the latest of the threads that say so.
     pub at: Ps,
+    /// Local accesses of all threads until then, since the program began.
+    pub local: u64,
+    /// Remote ones.
+    pub remote: u64,
 }
 
 /// A region's instances together.
