@@ -31,6 +31,10 @@ impl Homes {
     pub(crate) fn has_room(&self, node: NodeId) -> bool {
         self.used[node.index()] < self.capacity[node.index()]
     }
+    /// How many more pages `node` can take.
+    pub(crate) fn room(&self, node: NodeId) -> u64 {
+        self.capacity[node.index()].saturating_sub(self.used[node.index()])
+    }
     /// The node with memory that is nearest to `node`, full or not.
     pub(crate) fn nearest(&self, node: NodeId) -> Option<NodeId> {
         self.nearest[node.index()].iter().copied().find(|n| self.capacity[n.index()] > 0)
@@ -50,12 +54,10 @@ impl Homes {
         self.home.home(page)
     }
     /// A copy of some page came to `node`.
-    #[allow(dead_code)]
     pub(crate) fn copied_to(&mut self, node: NodeId) {
         self.used[node.index()] += 1;
     }
     /// A copy of some page on `node` is gone.
-    #[allow(dead_code)]
     pub(crate) fn copy_gone(&mut self, node: NodeId) {
         self.used[node.index()] = self.used[node.index()].saturating_sub(1);
     }

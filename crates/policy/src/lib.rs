@@ -11,19 +11,33 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod ars;
+mod bounces;
+pub mod competitive;
+pub mod competitive_balanced;
 mod context;
+mod counting;
+pub mod daemon;
 pub mod explicit;
 pub mod first_touch;
 mod homes;
+pub mod in_w;
+pub mod initial;
+mod interval;
 pub mod journal;
+mod latency;
 pub mod next_touch;
 pub mod one_node;
+pub mod out_u;
+pub mod out_w;
 mod queue;
 pub mod registry;
+mod room;
 pub mod round_robin;
 pub mod spelling;
 #[cfg(test)]
 mod testing;
+pub mod when;
 
 pub use context::PolicyContext;
 pub use explicit::Explicit;
