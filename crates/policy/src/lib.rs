@@ -27,9 +27,11 @@ mod interval;
 pub mod journal;
 mod latency;
 pub mod next_touch;
+pub mod objects;
 pub mod one_node;
 pub mod out_u;
 pub mod out_w;
+pub mod plan;
 mod queue;
 pub mod registry;
 mod room;
@@ -37,6 +39,7 @@ pub mod round_robin;
 pub mod spelling;
 #[cfg(test)]
 mod testing;
+pub mod weighted;
 pub mod when;
 
 pub use context::PolicyContext;
@@ -44,8 +47,10 @@ pub use explicit::Explicit;
 pub use first_touch::FirstTouch;
 pub use next_touch::NextTouch;
 pub use one_node::OneNode;
-pub use registry::{POLICIES, PolicySpec, SpecError, build};
+pub use plan::Plan;
+pub use registry::{Offer, POLICIES, PolicySpec, Requirements, SpecError, build, requirements};
 pub use round_robin::RoundRobin;
+pub use weighted::Weighted;
 
 use alloc::boxed::Box;
 

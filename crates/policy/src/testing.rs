@@ -1,6 +1,7 @@
 //! A driver small enough to see through, for the property tests. It asserts what holds for *every* policy: no page is
 //! ever sent to a node without memory or without room, and a step of `Act` carries decisions.
 
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -77,6 +78,8 @@ pub(crate) struct Bench<P> {
     home: Placement,
     copies: Vec<(PageNo, NodeId)>,
     armed: Vec<bool>,
+    /// Accesses that the policy does not know of yet.
+    untold: BTreeMap<(PageNo, NodeId, AccessKind), u32>,
     now: Ns,
     rounds: u32,
     /// Moves carried out.
@@ -90,6 +93,7 @@ impl<P: Policy> Bench<P> {
             capacity: context.capacity.clone(),
             home: Placement::new(),
             copies: Vec::new(),
+            untold: BTreeMap::new(),
             now: Ns(0),
             rounds: 0,
             armed: vec![false; 20_000],
@@ -134,14 +138,22 @@ impl<P: Policy> Bench<P> {
         pages.iter().for_each(|p| self.armed[p.index()] = false);
         self.observe(&Event::Free { object, pages });
     }
-    /// Accesses of a page that has a home; a write makes copies go. Not followed by a poll.
+    /// Accesses of a page that has a home; a write makes copies go. The policy is told when it wants to be.
     pub(crate) fn accesses(&mut self, page: PageNo, node: NodeId, kind: AccessKind, count: u32) {
         let Some(home) = self.home(page) else { return };
         if kind == AccessKind::Write && self.copies.iter().any(|(p, _)| *p == page) {
             self.copies.retain(|(p, _)| *p != page);
             self.observe(&Event::Collapsed { page, home });
         }
-        self.policy.observe(&Event::Accesses { page, home, node, kind, count });
+        let told = self.untold.entry((page, node, kind)).or_default();
+        *told = told.saturating_add(count);
+    }
+    fn tell_accesses(&mut self) {
+        for ((page, node, kind), count) in core::mem::take(&mut self.untold) {
+            if let (Some(home), true) = (self.home(page), count > 0) {
+                self.policy.observe(&Event::Accesses { page, home, node, kind, count });
+            }
+        }
     }
     /// Tells of an interval's accesses; pages without a home are touched first by who accesses them first.
     pub(crate) fn tell(&mut self, rows: &[Row]) {
@@ -180,9 +192,18 @@ impl<P: Policy> Bench<P> {
     /// Time goes by; the policy is polled at its end, without an event.
     pub(crate) fn later(&mut self, by: Ns) {
         self.now += by;
+        if self.policy.interest().counts_at_wakes {
+            self.tell_accesses();
+        }
         self.decide();
     }
     pub(crate) fn observe(&mut self, event: &Event) {
+        let interest = self.policy.interest();
+        match event {
+            Event::RegionEnd { .. } if interest.counts_by_region => self.tell_accesses(),
+            Event::Iteration { .. } if interest.counts_by_iteration => self.tell_accesses(),
+            _ => {}
+        }
         self.policy.observe(event);
         self.decide();
     }
