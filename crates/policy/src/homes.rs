@@ -16,6 +16,7 @@ pub(crate) struct Homes {
     used: Vec<u64>,
     nearest: Vec<Vec<NodeId>>,
     home: Placement,
+    end: u64,
 }
 
 impl Homes {
@@ -25,11 +26,20 @@ impl Homes {
             used: vec![0; context.capacity.len()],
             nearest: context.nearest.clone(),
             home: Placement::new(),
+            end: 0,
         }
     }
     /// Whether `node` can take one more page.
     pub(crate) fn has_room(&self, node: NodeId) -> bool {
         self.used[node.index()] < self.capacity[node.index()]
+    }
+    /// Number of nodes.
+    pub(crate) const fn nodes(&self) -> usize {
+        self.capacity.len()
+    }
+    /// How many more pages `node` can take.
+    pub(crate) fn room(&self, node: NodeId) -> u64 {
+        self.capacity[node.index()].saturating_sub(self.used[node.index()])
     }
     /// The node with memory that is nearest to `node`, full or not.
     pub(crate) fn nearest(&self, node: NodeId) -> Option<NodeId> {
@@ -43,19 +53,22 @@ impl Homes {
         let node = if self.has_room(wanted) { wanted } else { fallback()? };
         self.used[node.index()] += 1;
         self.home.set(page, node);
+        self.end = self.end.max(page.0 + 1);
         Some(node)
     }
     /// Home of `page`, if it has one.
     pub(crate) fn home(&self, page: PageNo) -> Option<NodeId> {
         self.home.home(page)
     }
+    /// One more than the highest page that ever had a home.
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
     /// A copy of some page came to `node`.
-    #[allow(dead_code)]
     pub(crate) fn copied_to(&mut self, node: NodeId) {
         self.used[node.index()] += 1;
     }
     /// A copy of some page on `node` is gone.
-    #[allow(dead_code)]
     pub(crate) fn copy_gone(&mut self, node: NodeId) {
         self.used[node.index()] = self.used[node.index()].saturating_sub(1);
     }

@@ -11,27 +11,46 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod ars;
+mod bounces;
+pub mod competitive;
+pub mod competitive_balanced;
 mod context;
+mod counting;
+pub mod daemon;
 pub mod explicit;
 pub mod first_touch;
 mod homes;
+pub mod in_w;
+pub mod initial;
+mod interval;
 pub mod journal;
+mod latency;
 pub mod next_touch;
+pub mod objects;
 pub mod one_node;
+pub mod out_u;
+pub mod out_w;
+pub mod plan;
 mod queue;
 pub mod registry;
+mod room;
 pub mod round_robin;
 pub mod spelling;
 #[cfg(test)]
 mod testing;
+pub mod weighted;
+pub mod when;
 
 pub use context::PolicyContext;
 pub use explicit::Explicit;
 pub use first_touch::FirstTouch;
 pub use next_touch::NextTouch;
 pub use one_node::OneNode;
-pub use registry::{POLICIES, PolicySpec, SpecError, build};
+pub use plan::Plan;
+pub use registry::{Offer, POLICIES, PolicySpec, Requirements, SpecError, build, requirements};
 pub use round_robin::RoundRobin;
+pub use weighted::Weighted;
 
 use alloc::boxed::Box;
 
