@@ -297,7 +297,7 @@ impl<'a> Lof<'a> {
                 Column::unit("coverage", "coverage", "%"),
             ],
         );
-        let grid: Vec<Percent> = (0..=100).step_by(5).filter_map(Percent::new).collect();
+        let grid: Vec<Percent> = (0..=100).step_by(20).filter_map(Percent::new).collect();
         for program in self.programs()? {
             let Some(experiment) = self.experiment(program, &mut table)? else {
                 missing_program(&mut table, program, 1);
