@@ -193,8 +193,14 @@ impl Rule for Competitive {
 
 /// Options without thresholds, for tests.
 #[cfg(test)]
-pub(crate) const EAGER: Options =
-    Options { initial: Initial::FirstTouch, when: When::Iteration, gain: 0, horizon: 0, bounces: 255, quiet: 0 };
+pub(crate) const EAGER: Options = Options {
+    initial: Initial::FirstTouch,
+    when: When::Iteration,
+    gain: 0,
+    horizon: 0,
+    bounces: 255,
+    quiet: 0,
+};
 
 #[cfg(test)]
 mod tests {

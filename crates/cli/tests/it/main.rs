@@ -2,6 +2,7 @@
 
 mod kernel;
 mod machine;
+mod paper;
 mod rec;
 mod record;
 mod support;
