@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod kernel;
 pub mod machine;
+pub mod paper;
 pub mod rec;
 pub mod record;
 pub mod show;

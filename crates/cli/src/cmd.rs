@@ -5,6 +5,7 @@ mod completions;
 mod kernel;
 mod machine;
 mod man;
+mod paper;
 mod rec;
 mod record;
 mod show;
@@ -37,6 +38,8 @@ pub enum Command {
     Machine(crate::args::machine::MachineArgs),
     /// The papers' programs
     Kernel(crate::args::kernel::KernelArgs),
+    /// The papers' tables, theirs beside ours
+    Paper(crate::args::paper::PaperArgs),
     /// Objects by the time that a better placement would save
     Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
@@ -57,6 +60,7 @@ impl Command {
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),
+            Self::Paper(args) => args.run(),
             Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),

@@ -28,6 +28,7 @@ mod help;
 pub mod interrupt;
 pub mod kernels;
 pub mod output;
+pub mod paper;
 pub mod places;
 pub mod progress;
 pub mod recorder;

@@ -3,6 +3,7 @@
 mod kernel;
 mod kernel_work;
 mod machine;
+mod paper;
 mod rec;
 mod record;
 mod support;
