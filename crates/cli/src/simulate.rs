@@ -3,11 +3,13 @@
 pub mod scheme;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use homenode_log::recording::{Recording, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_policy::{Offer, PolicyContext, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
 use homenode_sim::order::space::StaticObject;
@@ -165,6 +167,42 @@ pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
     out
 }
 
+/// Writes the journal of each scheme that has one to a file of its own, `MACHINE-SCHEME.hnjournal`.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+pub fn write_journals(folder: &Path, plan: &Plan, cells: &Cells) -> Result<()> {
+    std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+    let plain = |name: &str| -> String {
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
+    };
+    for ((m, s), cell) in cells {
+        if let Some(journal) = cell.as_ref().ok().and_then(|outcome| outcome.journal.as_ref()) {
+            let (machine, scheme) = (plain(&plan.machines[*m].name), plain(&plan.schemes[*s].name));
+            let path = folder.join(format!("{machine}-{scheme}.hnjournal"));
+            std::fs::write(&path, journal).context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Policies that could not act because the recording lacks what they act on, and what would help.
+pub fn idle_policies(plan: &Plan, cells: &Cells) -> Vec<String> {
+    let of = |(place, cell): (&(usize, usize), &Cell)| {
+        let (outcome, spec) = (cell.as_ref().ok()?, &plan.schemes[place.1].policy);
+        let offer = Offer {
+            counts: true,
+            iterations: outcome.marks.len() as u64,
+            regions: outcome.regions.iter().map(|r| r.instances).sum(),
+        };
+        // Whether the plan is there does not change what a policy needs.
+        let context =
+            PolicyContext::of(&plan.machines[place.0], plan.pages[place.0]).with_plan(Arc::default());
+        requirements(spec, &context).ok()?.lacking(spec, offer)
+    };
+    cells.iter().filter_map(of).collect()
+}
+
 fn binding(
     machine: &Topology,
     layout: Layout,
@@ -178,6 +216,11 @@ fn binding(
         }
     }
 }
+
+/// The policy whose homes are worked out before.
+const PLAN: &str = "plan";
+/// Percent of the least cost within which a planned page's homes are as good as each other.
+const PLAN_SLACK: u32 = 0;
 
 impl Plan {
     /// Runs the schemes of `variant` over one recording.
@@ -198,7 +241,8 @@ impl Plan {
             RunError::Stopped => CliError::failed("interrupted").code(Exit::Partial),
             e => CliError::failed(format!("cannot simulate {name}: {e}")),
         };
-        let order = run::open(&logs, loaded.statics()).map_err(failed)?;
+        let open = || run::open(&logs, loaded.statics()).map_err(failed);
+        let order = open()?;
         let (mut jobs, mut places, mut cells) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (m, machine) in self.machines.iter().enumerate() {
             for (s, scheme) in self.schemes.iter().enumerate().filter(|(_, s)| s.variant == variant) {
@@ -217,16 +261,38 @@ impl Plan {
                 }
             }
         }
-        let mut progress =
-            if quiet { Progress::hidden() } else { Progress::new(format!("simulating {name}"), None) };
-        let mut told = 0;
-        let (trace, outcomes) = run::run(order, &jobs, self.jobs, |accesses| {
-            progress.advance(accesses - told);
-            told = accesses;
-            !interrupt.asked()
-        })
-        .map_err(failed)?;
-        progress.finish();
+        let simulate = |order, jobs: &[Job], what: &str| {
+            let mut progress =
+                if quiet { Progress::hidden() } else { Progress::new(format!("{what} {name}"), None) };
+            let mut told = 0;
+            let result = run::run(order, jobs, self.jobs, |accesses| {
+                progress.advance(accesses - told);
+                told = accesses;
+                !interrupt.asked()
+            });
+            progress.finish();
+            result.map_err(failed)
+        };
+        // What is planned beforehand is planned from the same recording, under first touch.
+        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
+        if !planned.is_empty() {
+            let first = |i: &usize| Job {
+                policy: "first-touch".into(),
+                options: MemoryOptions { journal: false, ..jobs[*i].options.clone() },
+                ..jobs[*i].clone()
+            };
+            let probes: Vec<Job> = planned.iter().map(first).collect();
+            let (_, outcomes) = simulate(open()?, &probes, "planning from")?;
+            for (i, outcome) in planned.into_iter().zip(outcomes) {
+                // A probe that fails leaves a plan of nothing, and the job itself says why.
+                let homes = outcome.map(|outcome| {
+                    let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
+                    plan::best(&context, &outcome.histogram, PLAN_SLACK)
+                });
+                jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
+            }
+        }
+        let (trace, outcomes) = simulate(order, &jobs, "simulating")?;
         for (place, outcome) in places.into_iter().zip(outcomes) {
             cells.insert(place, outcome.map(Box::new).map_err(|e: MemoryError| e.to_string()));
         }

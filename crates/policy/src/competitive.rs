@@ -49,7 +49,7 @@
 
 use alloc::boxed::Box;
 
-use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
+use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageRange};
 
 use crate::bounces::Bounces;
 use crate::counting::{Counting, Rule};
@@ -200,6 +200,7 @@ pub(crate) const EAGER: Options =
 mod tests {
     use super::*;
     use crate::testing::{Bench, Row, counts, machine, roomy};
+    use homenode_model::PageNo;
     use proptest::prelude::*;
 
     fn largest(context: &PolicyContext, row: &Row, home: NodeId) -> u64 {

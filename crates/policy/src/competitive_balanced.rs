@@ -47,7 +47,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
+use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageRange};
 
 use crate::bounces::Bounces;
 use crate::competitive::{Options, Quiet, Worth, best};
@@ -226,6 +226,7 @@ mod tests {
     use super::*;
     use crate::competitive::{self, EAGER};
     use crate::testing::{Bench, NODES, Row, counts, machine, roomy};
+    use homenode_model::PageNo;
     use proptest::prelude::*;
 
     const BALANCE: Balance = Balance { slack: 25, even: 0 };

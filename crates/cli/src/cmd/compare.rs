@@ -124,7 +124,11 @@ impl CompareArgs {
     }
 
     fn options(&self) -> MemoryOptions {
-        MemoryOptions { outstanding: self.outstanding.and_then(NonZeroU32::new), ..MemoryOptions::default() }
+        MemoryOptions {
+            outstanding: self.outstanding.and_then(NonZeroU32::new),
+            journal: self.journal.is_some(),
+            ..MemoryOptions::default()
+        }
     }
 
     /// Simulates and prints.
@@ -151,6 +155,10 @@ impl CompareArgs {
             notes.extend(warnings);
             cells.extend(of_variant);
         }
+        if let Some(folder) = &self.journal {
+            simulate::write_journals(folder, plan, &cells)?;
+        }
+        notes.extend(simulate::idle_policies(plan, &cells));
         rows(&mut table, plan, &cells);
         notes.sort();
         notes.dedup();
