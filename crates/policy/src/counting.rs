@@ -52,7 +52,9 @@ impl<R: Rule> Counting<R> {
     fn moment(&mut self, moment: Moment) {
         match moment {
             Moment::Within => return,
-            Moment::End if !self.rule.is_done() => self.rule.decide(&self.interval, &self.homes, &mut self.queue),
+            Moment::End if !self.rule.is_done() => {
+                self.rule.decide(&self.interval, &self.homes, &mut self.queue)
+            }
             Moment::Begin | Moment::End => {}
         }
         self.interval.clear();

@@ -80,7 +80,8 @@ impl Chosen {
             Objects::All => self.sizes().into_keys().collect(),
             Objects::Ids(ids) => ids.clone(),
             Objects::Largest(n) => {
-                let mut all: Vec<_> = self.sizes().into_iter().map(|(id, size)| (Reverse(size), id)).collect();
+                let mut all: Vec<_> =
+                    self.sizes().into_iter().map(|(id, size)| (Reverse(size), id)).collect();
                 all.sort_unstable();
                 all.into_iter().take(*n).map(|(_, id)| id).collect()
             }

@@ -91,7 +91,8 @@ impl Rule for OutU {
                 true => self.threshold.exceeded_beside(remote, counts[home], self.nodes),
             };
             let (page, to) = (seen.page(), remote.node());
-            let majority = u64::from(remote.max) * 2 > u64::from(remote.sum) && remote.sum >= self.threshold.least;
+            let majority =
+                u64::from(remote.max) * 2 > u64::from(remote.sum) && remote.sum >= self.threshold.least;
             self.adaptive.saw(page, goes, majority && !goes);
             if goes && room.has(to) {
                 room.moved(seen.home, to);

@@ -156,8 +156,16 @@ pub const POLICIES: &[PolicySpec] = &[
         name: "next-touch",
         about: "first touch; pages the program asks for follow whoever touches them next (Löf)",
         options: &[
-            option("at", "when pages are armed: request, first-region, or region (every region's start)", "request"),
-            option("objects", "which: all, ids as in 3/7, largest:N, or pages:N (of at least N pages)", "all"),
+            option(
+                "at",
+                "when pages are armed: request, first-region, or region (every region's start)",
+                "request",
+            ),
+            option(
+                "objects",
+                "which: all, ids as in 3/7, largest:N, or pages:N (of at least N pages)",
+                "all",
+            ),
             FROM,
         ],
         make: |v, c| {
@@ -245,11 +253,19 @@ pub const POLICIES: &[PolicySpec] = &[
         options: &[
             option("period", "time between two looks at the counts", "10ms"),
             option("rate", "moves and copies a period at most, 1 to 1000000", "64"),
-            option("factor", "percent of the home's accesses that another node must exceed, 100 to 10000", "200"),
+            option(
+                "factor",
+                "percent of the home's accesses that another node must exceed, 100 to 10000",
+                "200",
+            ),
             option("share", "percent of a page's accesses that make a node a sharer, 1 to 50", "20"),
             option("least", "accesses in a period below which a page is left", "16"),
             option("replicate", "copy pages that several nodes read: yes or no", "yes"),
-            option("rest", "periods in which a page that was written after it was copied is not copied, 0 to 254", "4"),
+            option(
+                "rest",
+                "periods in which a page that was written after it was copied is not copied, 0 to 254",
+                "4",
+            ),
             FROM,
         ],
         make: |v, c| {
