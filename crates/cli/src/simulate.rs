@@ -5,12 +5,14 @@ pub mod scheme;
 pub mod yardsticks;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_policy::{Offer, PolicyContext, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
 use homenode_sim::order::Order;
@@ -185,6 +187,42 @@ pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
     out
 }
 
+/// Writes the journal of each scheme that has one to a file of its own, `MACHINE-SCHEME.hnjournal`.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+pub fn write_journals(folder: &Path, plan: &Plan, cells: &Cells) -> Result<()> {
+    std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+    let plain = |name: &str| -> String {
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
+    };
+    for ((m, s), cell) in cells {
+        if let Some(journal) = cell.as_ref().ok().and_then(|outcome| outcome.journal.as_ref()) {
+            let (machine, scheme) = (plain(&plan.machines[*m].name), plain(&plan.schemes[*s].name));
+            let path = folder.join(format!("{machine}-{scheme}.hnjournal"));
+            std::fs::write(&path, journal).context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Policies that could not act because the recording lacks what they act on, and what would help.
+pub fn idle_policies(plan: &Plan, cells: &Cells) -> Vec<String> {
+    let of = |(place, cell): (&(usize, usize), &Cell)| {
+        let (outcome, spec) = (cell.as_ref().ok()?, &plan.schemes[place.1].policy);
+        let offer = Offer {
+            counts: true,
+            iterations: outcome.marks.len() as u64,
+            regions: outcome.regions.iter().map(|r| r.instances).sum(),
+        };
+        // Whether the plan is there does not change what a policy needs.
+        let context =
+            PolicyContext::of(&plan.machines[place.0], plan.pages[place.0]).with_plan(Arc::default());
+        requirements(spec, &context).ok()?.lacking(spec, offer)
+    };
+    cells.iter().filter_map(of).collect()
+}
+
 /// The CPUs of a program's threads.
 ///
 /// # Errors
@@ -202,6 +240,11 @@ pub fn binding(
         }
     }
 }
+
+/// The policy whose homes are worked out before.
+const PLAN: &str = "plan";
+/// Percent of the least cost within which a planned page's homes are as good as each other.
+const PLAN_SLACK: u32 = 0;
 
 impl Plan {
     /// Runs the schemes of `variant` over one recording, and what they are measured against.
@@ -236,6 +279,7 @@ impl Plan {
                 }
             }
         }
+        self.plan_ahead(&pass, &mut jobs)?;
         let groups = self.groups(&places);
         let tallied: Vec<usize> = groups.values().copied().collect();
         let first = pass.run(order, &jobs, &tallied, "simulating").map_err(|e| pass.failed(e))?;
@@ -267,6 +311,30 @@ impl Plan {
             measures.extend(keys.into_iter().zip(all));
         }
         Ok(Simulated { trace: first.trace, cells, measures })
+    }
+
+    /// What is planned beforehand is planned from the same recording, under first touch.
+    fn plan_ahead(&self, pass: &Pass<'_>, jobs: &mut [Job]) -> Result<()> {
+        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let first = |i: &usize| Job {
+            policy: "first-touch".into(),
+            options: MemoryOptions { journal: false, ..jobs[*i].options.clone() },
+            ..jobs[*i].clone()
+        };
+        let probes: Vec<Job> = planned.iter().map(first).collect();
+        let probed = pass.run(pass.open()?, &probes, &[], "planning from").map_err(|e| pass.failed(e))?;
+        for (i, outcome) in planned.into_iter().zip(probed.outcomes) {
+            // A probe that fails leaves a plan of nothing, and the job itself says why.
+            let homes = outcome.map(|outcome| {
+                let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
+                plan::best(&context, &outcome.histogram, PLAN_SLACK)
+            });
+            jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
+        }
+        Ok(())
     }
 
     /// A job of each machine and layout that yardsticks are wanted for.

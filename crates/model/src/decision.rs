@@ -86,6 +86,14 @@ impl DecisionBuf {
     pub fn push(&mut self, decision: Decision) {
         self.list.push(decision);
     }
+    /// Adds all of `list`, which is empty afterwards; both keep their memory between them.
+    pub fn append(&mut self, list: &mut Vec<Decision>) {
+        if self.list.is_empty() {
+            core::mem::swap(&mut self.list, list);
+        } else {
+            self.list.append(list);
+        }
+    }
     /// The decisions, in order.
     pub fn as_slice(&self) -> &[Decision] {
         &self.list

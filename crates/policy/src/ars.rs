@@ -68,8 +68,8 @@ impl Remote {
 impl Threshold {
     /// Whether the biggest is too big, on a machine of `nodes` nodes.
     pub(crate) fn exceeded(&self, by: Remote, nodes: usize) -> bool {
-        let (max, sum, nodes) = (i128::from(by.max), i128::from(by.sum), nodes as i128);
-        let factor = i128::from(self.factor);
+        let (max, sum, nodes) = (i64::from(by.max), i64::from(by.sum), nodes as i64);
+        let factor = i64::from(self.factor);
         let more = match self.form {
             Form::Share => max * 100 > factor * (sum - max),
             Form::Literal => (max * (nodes - 1) - sum) * 100 > factor * sum,
@@ -81,12 +81,12 @@ impl Threshold {
     /// The same where local references are known: the biggest is compared with them instead of the average. Literally, the
     /// difference must exceed the threshold, `factor` times the average.
     pub(crate) fn exceeded_beside(&self, by: Remote, local: u32, nodes: usize) -> bool {
-        let (max, sum, local) = (i128::from(by.max), i128::from(by.sum), i128::from(local));
-        let factor = i128::from(self.factor);
+        let (max, sum, local) = (i64::from(by.max), i64::from(by.sum), i64::from(local));
+        let factor = i64::from(self.factor);
         let more = match self.form {
             Form::Share | Form::Others => max * 100 > factor * local,
-            Form::Literal => (max - local) * (nodes as i128 - 1).max(1) * 100 > factor * sum,
-            Form::LiteralAll => (max - local) * nodes as i128 * 100 > factor * (sum + local),
+            Form::Literal => (max - local) * (nodes as i64 - 1).max(1) * 100 > factor * sum,
+            Form::LiteralAll => (max - local) * nodes as i64 * 100 > factor * (sum + local),
         };
         more && by.max > 0 && by.sum.saturating_add(by.max) / 2 >= self.least / 2 && by.sum >= self.least
     }
@@ -147,18 +147,18 @@ impl Adaptive {
 /// Σ over d ≤ `reach` of 2^−d (c(i−d) + c(i+d)), and c(i) once, for each i: the relative references of Out-W and In-W, rounded
 /// down. `f` gets (i, sum). Linear: the sum over a window follows from that of its neighbour, exactly, for each window's lowest
 /// weight is 1 in units of 2^−reach.
-pub(crate) fn relative(reach: u32, len: usize, count: impl Fn(usize) -> u32, mut f: impl FnMut(usize, u32)) {
-    let at = |i: usize| if i < len { u64::from(count(i)) } else { 0 };
-    let reach_ = reach as usize;
+pub(crate) fn relative(reach: u32, counts: &[u32], mut f: impl FnMut(usize, u32)) {
+    let far = reach as usize;
+    let at = |i: usize| u64::from(counts.get(i).copied().unwrap_or(0));
     // Behind: Σ c(i−d) 2^(reach−d). Ahead: the same of c(i+d).
     let mut behind = 0u64;
-    let mut ahead = (0..=reach_).map(|d| at(d) << (reach_ - d)).sum::<u64>();
-    for i in 0..len {
-        let lost = if i > reach_ { at(i - reach_ - 1) } else { 0 };
-        let own = at(i) << reach;
+    let mut ahead = (0..=far).map(|d| at(d) << (far - d)).sum::<u64>();
+    for (i, count) in counts.iter().enumerate() {
+        let lost = if i > far { at(i - far - 1) } else { 0 };
+        let own = u64::from(*count) << reach;
         behind = own + (behind - lost) / 2;
         f(i, u32::try_from((behind + ahead - own) >> reach).unwrap_or(u32::MAX));
-        ahead = (ahead - own) * 2 + at(i + reach_ + 1);
+        ahead = (ahead - own) * 2 + at(i + far + 1);
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
             reach in 0u32..=8,
         ) {
             let mut got = Vec::new();
-            relative(reach, counts.len(), |i| counts[i], |i, sum| got.push((i, sum)));
+            relative(reach, &counts, |i, sum| got.push((i, sum)));
             for (i, sum) in got.iter().copied() {
                 let weigh = |(j, c): (usize, &u32)| match i.abs_diff(j) as u32 {
                     d if d <= reach => u64::from(*c) << (reach - d),

@@ -49,7 +49,7 @@
 
 use alloc::boxed::Box;
 
-use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
+use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageRange};
 
 use crate::bounces::Bounces;
 use crate::counting::{Counting, Rule};
@@ -122,7 +122,8 @@ impl Quiet {
     }
 }
 
-/// The home of least cost among those with room and the present one, with both costs.
+/// The home of least cost among those with room whose largest latency is less than the present one's, with both costs;
+/// the present one if there is none.
 pub(crate) fn best(
     latencies: &Latencies,
     counts: &[u32],
@@ -130,11 +131,15 @@ pub(crate) fn best(
     room: &Room,
 ) -> Option<(NodeId, Cost, Cost)> {
     let now = latencies.cost_at(home, counts)?;
+    // What the node with the most accesses would suffer is nearly always enough to rule a home out.
+    let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
     let mut best = (now, home);
     for (position, to) in latencies.homes().iter().enumerate() {
-        let cost = latencies.cost(position, counts);
-        if cost < best.0 && room.has(*to) {
-            best = (cost, *to);
+        if latencies.part(position, most, counts) < now.largest {
+            let cost = latencies.cost(position, counts);
+            if cost.largest < now.largest && cost < best.0 && room.has(*to) {
+                best = (cost, *to);
+            }
         }
     }
     Some((best.1, now, best.0))
@@ -206,6 +211,7 @@ pub(crate) const EAGER: Options = Options {
 mod tests {
     use super::*;
     use crate::testing::{Bench, Row, counts, machine, roomy};
+    use homenode_model::PageNo;
     use proptest::prelude::*;
 
     fn largest(context: &PolicyContext, row: &Row, home: NodeId) -> u64 {

@@ -25,15 +25,15 @@
 //! At the end of an interval:
 //!
 //! 1. Pages with one good home: as [`super::competitive`]. Their accesses are the loads to begin with.
-//! 2. The others by accesses descending, then page ascending. h = the present home if it is good, c = the good home with room
-//!    whose load with the page is least; ties to the smaller cost, then to the lower id. The page stays at h if load(h) ≤
-//!    load(c) + `even` percent of the mean load; else it goes to c, unless that would not pay within `horizon`: a page
-//!    with fewer accesses than a move is worth is left.
+//! 2. The others by accesses descending, in classes of an eighth, so that sorting costs no comparisons; within a class, by
+//!    page. h = the present home if it is good, c = the good home with room whose load with the page is least; ties to the
+//!    lower id. The page stays at h if load(h) ≤ load(c) + `even` percent of the mean load; else it goes to c, unless that
+//!    would not pay within `horizon`: a page with fewer accesses than a move is worth is left.
 //! 3. Freezing and stopping as there.
 //!
 //! Where the present home is not good, a contested page goes to c if that is worth it.
 //!
-//! State: as there, and 16 bytes a contested page while deciding.
+//! Only the first 32 nodes with memory can be good homes. State: as there, and 16 bytes a contested page.
 //!
 //! # Properties
 //!
@@ -45,9 +45,8 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
-use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
+use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageRange};
 
 use crate::bounces::Bounces;
 use crate::competitive::{Options, Quiet, Worth, best};
@@ -68,6 +67,27 @@ pub struct Balance {
     pub even: u32,
 }
 
+/// A contested page of an interval: 12 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Contested {
+    index: u32,
+    accesses: u32,
+    /// Good homes, a bit for each of the first 32 with memory.
+    good: u32,
+}
+
+impl Contested {
+    /// Class of the accesses, the most first: three bits below the highest tell classes apart, so that those of a class are
+    /// within an eighth of each other.
+    const fn class(self) -> usize {
+        let n = self.accesses | 1;
+        let high = n.ilog2();
+        let next = if high >= 3 { n >> (high - 3) } else { n << (3 - high) } & 7;
+        Self::CLASSES - 1 - (high * 8 + next) as usize
+    }
+    const CLASSES: usize = 32 * 8;
+}
+
 /// Deals pages out over homes that are as good as each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
@@ -77,8 +97,9 @@ pub(crate) struct Balancer {
     weight: Vec<u64>,
     nodes: usize,
     loads: Vec<u64>,
-    /// (accesses, index in the interval) of contested pages.
-    contested: Vec<(Reverse<u64>, u32)>,
+    contested: Vec<Contested>,
+    /// Positions in `contested`, by class.
+    order: Vec<u32>,
 }
 
 impl Balancer {
@@ -92,27 +113,27 @@ impl Balancer {
             nodes,
             loads: vec![0; nodes],
             contested: Vec::new(),
+            order: Vec::new(),
         }
     }
-    /// Whether a home of this cost is good where the least is `least`.
-    fn is_good(&self, cost: u64, least: u64) -> bool {
-        let allowed = u128::from(least) * u128::from(100 + self.balance.slack);
-        u128::from(cost) * 100 <= allowed
-    }
-    fn good_homes<'a>(&'a self, counts: &'a [u32]) -> impl Iterator<Item = (u64, NodeId)> + 'a {
-        let costs = || {
-            let homes = self.latencies.homes().iter().enumerate();
-            homes.map(|(position, home)| (self.latencies.cost(position, counts).largest, *home))
-        };
-        let least = costs().map(|(cost, _)| cost).min().unwrap_or(0);
-        costs().filter(move |(cost, _)| self.is_good(*cost, least))
+    /// The good homes, as bits.
+    fn good(&self, counts: &[u32]) -> u32 {
+        let homes = self.latencies.homes().len().min(32);
+        let mut costs = [0; 32];
+        for (position, cost) in costs[..homes].iter_mut().enumerate() {
+            *cost = self.latencies.cost(position, counts).largest;
+        }
+        let least = costs[..homes].iter().copied().min().unwrap_or(0);
+        let slack = u64::from(self.balance.slack);
+        let limit = least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100);
+        costs[..homes].iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
     }
     fn load(&mut self, home: NodeId, accesses: u64) {
         let load = &mut self.loads[home.index()];
         *load = load.saturating_add(accesses.saturating_mul(self.weight[home.index()]));
     }
-    /// Says for each page of the interval where it should be, those with one good home first; `settle` is told of the page,
-    /// its counts and whether it is contested, with the home that is best, and answers where it will be.
+    /// Says for each page of the interval where it should be, those with one good home first; `settle` is told of the page's
+    /// index, whether it is contested, and the home that is best, and answers where it will be.
     pub(crate) fn deal(
         &mut self,
         interval: &Interval,
@@ -121,42 +142,71 @@ impl Balancer {
     ) {
         self.loads.fill(0);
         self.contested.clear();
+        let mut all = 0u64;
         for (index, (seen, counts)) in interval.rows().enumerate() {
-            let accesses = counts.iter().map(|c| u64::from(*c)).sum();
-            if self.good_homes(counts).nth(1).is_some() {
-                self.contested.push((Reverse(accesses), index as u32));
+            let accesses: u64 = counts.iter().map(|c| u64::from(*c)).sum();
+            all = all.saturating_add(accesses);
+            let good = self.good(counts);
+            if good.count_ones() > 1 {
+                let accesses = u32::try_from(accesses).unwrap_or(u32::MAX);
+                self.contested.push(Contested { index: index as u32, accesses, good });
                 continue;
             }
-            let to = best(&self.latencies, counts, seen.home, room).map_or(seen.home, |(to, ..)| to);
+            let only = self.latencies.homes().get(good.trailing_zeros() as usize).copied();
+            let to = match only {
+                Some(home) if good != 0 && (home == seen.home || room.has(home)) => home,
+                _ => best(&self.latencies, counts, seen.home, room).map_or(seen.home, |(to, ..)| to),
+            };
             let home = settle(index, false, to, room);
             self.load(home, accesses);
         }
-        let mut contested = core::mem::take(&mut self.contested);
-        // Pages ascend with the index.
-        contested.sort_unstable();
-        let all: u64 = contested.iter().map(|(Reverse(a), _)| *a).sum();
-        let sum = self.loads.iter().fold(all, |sum, load| sum.saturating_add(*load));
+        self.sort();
+        let weight = self.weight.iter().copied().max().unwrap_or(1);
         let homes = self.latencies.homes().len().max(1) as u64;
-        let tolerance = sum / homes / 100 * u64::from(self.balance.even);
-        for (Reverse(accesses), index) in &contested {
-            let to = self.choose(interval, *index as usize, *accesses, tolerance, room);
-            let home = settle(*index as usize, true, to, room);
-            self.load(home, *accesses);
+        let even = all.saturating_mul(weight) / homes / 100 * u64::from(self.balance.even);
+        for at in 0..self.order.len() {
+            let page = self.contested[self.order[at] as usize];
+            let index = page.index as usize;
+            let to = self.choose(page, interval.row(index).0.home, even, room);
+            let home = settle(index, true, to, room);
+            self.load(home, page.accesses.into());
         }
-        self.contested = contested;
     }
-    fn choose(&self, interval: &Interval, index: usize, accesses: u64, even: u64, room: &Room) -> NodeId {
-        let (seen, counts) = interval.row(index);
+    /// Puts contested pages in order of their classes, then of pages: a counting sort.
+    fn sort(&mut self) {
+        let mut starts = [0u32; Contested::CLASSES + 1];
+        for page in &self.contested {
+            starts[page.class() + 1] += 1;
+        }
+        for class in 1..starts.len() {
+            starts[class] += starts[class - 1];
+        }
+        self.order.clear();
+        self.order.resize(self.contested.len(), 0);
+        for (at, page) in (0u32..).zip(&self.contested) {
+            let place = &mut starts[page.class()];
+            self.order[*place as usize] = at;
+            *place += 1;
+        }
+    }
+    fn choose(&self, page: Contested, now: NodeId, even: u64, room: &Room) -> NodeId {
         let with = |home: NodeId| {
-            let mine = accesses.saturating_mul(self.weight[home.index()]);
+            let mine = u64::from(page.accesses).saturating_mul(self.weight[home.index()]);
             self.loads[home.index()].saturating_add(mine)
         };
-        let homes = self.good_homes(counts).filter(|(_, home)| *home == seen.home || room.has(*home));
-        let Some((load, _, to)) = homes.map(|(cost, home)| (with(home), cost, home)).min() else {
-            return seen.home;
-        };
-        let stays = self.good_homes(counts).any(|(_, home)| home == seen.home);
-        if stays && with(seen.home) <= load.saturating_add(even) { seen.home } else { to }
+        let homes = self.latencies.homes().iter().take(32).enumerate();
+        let good = homes.filter(|(i, _)| page.good >> i & 1 != 0).map(|(_, home)| *home);
+        let (mut least, mut stays) = (None, false);
+        for home in good {
+            stays |= home == now;
+            if (home == now || room.has(home)) && least.is_none_or(|l| (with(home), home) < l) {
+                least = Some((with(home), home));
+            }
+        }
+        match least {
+            Some((load, to)) if !stays || with(now) > load.saturating_add(even) => to,
+            _ => now,
+        }
     }
 }
 
@@ -226,6 +276,7 @@ mod tests {
     use super::*;
     use crate::competitive::{self, EAGER};
     use crate::testing::{Bench, NODES, Row, counts, machine, roomy};
+    use homenode_model::PageNo;
     use proptest::prelude::*;
 
     const BALANCE: Balance = Balance { slack: 25, even: 0 };

@@ -102,6 +102,8 @@ struct Daemon {
     /// Nodes with copies, by page, a bit each.
     copies: BTreeMap<PageNo, u64>,
     candidates: Vec<Candidate>,
+    /// The worst of them once there are enough: what is worse need not be listed.
+    worst: Option<Candidate>,
 }
 
 /// The policy for the machine of `context`.
@@ -113,6 +115,7 @@ pub fn policy(context: &PolicyContext, options: &Options) -> Box<dyn Policy> {
         lost: Rows::new(1, Lost { rest: 0, next: 0 }),
         copies: BTreeMap::new(),
         candidates: Vec::new(),
+        worst: None,
     };
     Box::new(Counting::new(context, options.initial, When::Every(options.period), rule))
 }
@@ -139,7 +142,7 @@ impl Daemon {
                 let to = NodeId(n as u16);
                 let wants = to != seen.home && n < 64 && copies >> n & 1 == 0;
                 if let (true, Some(gain)) = (wants, self.gain(*count, to, seen.home)) {
-                    self.candidates.push((Reverse(gain), index as u32, to, true));
+                    self.list((Reverse(gain), index as u32, to, true));
                 }
             }
             return;
@@ -156,8 +159,26 @@ impl Daemon {
             let to = NodeId(most as u16);
             let cost = |home| Some(self.latencies.cost_at(home, counts)?.sum);
             if let (Some(before), Some(after)) = (cost(seen.home), cost(to)) {
-                self.candidates.push((Reverse(before.saturating_sub(after)), index as u32, to, false));
+                self.list((Reverse(before.saturating_sub(after)), index as u32, to, false));
             }
+        }
+    }
+    fn list(&mut self, candidate: Candidate) {
+        if self.worst.is_some_and(|worst| candidate >= worst) {
+            return;
+        }
+        self.candidates.push(candidate);
+        if self.candidates.len() >= 2 * self.options.rate as usize + 1024 {
+            self.keep_the_best();
+        }
+    }
+    /// Leaves as many as may be carried out. All candidates differ, so which these are is a matter of their values alone.
+    fn keep_the_best(&mut self) {
+        let rate = self.options.rate as usize;
+        if self.candidates.len() > rate {
+            let (_, worst, _) = self.candidates.select_nth_unstable(rate);
+            self.worst = Some(*worst);
+            self.candidates.truncate(rate);
         }
     }
     /// What `count` reads of `to` save if it has a copy; `None` if it has no memory.
@@ -173,18 +194,14 @@ impl Daemon {
 impl Rule for Daemon {
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
         self.candidates.clear();
+        self.worst = None;
         for (index, (seen, counts)) in interval.rows().enumerate() {
             self.consider(index, seen, counts);
         }
         for (_, row) in self.lost.range_mut(0..usize::MAX) {
             row[0].rest = row[0].rest.saturating_sub(1);
         }
-        let rate = self.options.rate as usize;
-        if self.candidates.len() > rate {
-            // Only the best are put in order; all candidates differ, so which these are is a matter of their values alone.
-            self.candidates.select_nth_unstable(rate);
-            self.candidates.truncate(rate);
-        }
+        self.keep_the_best();
         self.candidates.sort_unstable_by_key(|(_, index, to, _)| (*index, *to));
         let mut room = Room::of(homes, self.nodes);
         for (_, index, to, copy) in &self.candidates {

@@ -26,7 +26,7 @@
 //! At the end of an interval, for each node with memory, ascending: for each of its remote pages, ascending, that is not
 //! fixed: if its relative references exceed the threshold and the node has room, move the page to the node, and fix it.
 //!
-//! State: 4 bytes a page and node, 16 a page, and one byte a page that moved.
+//! State: 4 bytes a page and node, 20 a page, and one byte a page that moved.
 //!
 //! # Properties
 //!
@@ -72,6 +72,8 @@ struct InW {
     /// The remote pages of the node at hand, as indices of the interval, and its relative references.
     remote: Vec<u32>,
     sums: Vec<u32>,
+    /// Its references.
+    counts: Vec<u32>,
 }
 
 /// The policy for the machine of `context`.
@@ -82,28 +84,33 @@ pub fn policy(context: &PolicyContext, options: &Options) -> Box<dyn Policy> {
         rest: Rows::new(1, 0),
         remote: Vec::new(),
         sums: Vec::new(),
+        counts: Vec::new(),
     };
     Box::new(Counting::new(context, options.initial, options.when, rule))
 }
 
 impl InW {
     fn look(&mut self, interval: &Interval, node: NodeId) {
-        let Self { remote, sums, .. } = self;
+        let Self { remote, sums, counts, .. } = self;
         remote.clear();
-        let pages = interval.rows().enumerate();
-        let mine = pages.filter(|(_, (seen, counts))| seen.home != node && counts[node.index()] > 0);
-        remote.extend(mine.map(|(index, _)| index as u32));
+        counts.clear();
+        for (index, (seen, row)) in interval.rows().enumerate() {
+            let count = row[node.index()];
+            if seen.home != node && count > 0 {
+                remote.push(index as u32);
+                counts.push(count);
+            }
+        }
         sums.clear();
-        let count = |i: usize| interval.row(remote[i] as usize).1[node.index()];
-        relative(self.options.reach, remote.len(), count, |_, sum| sums.push(sum));
+        relative(self.options.reach, counts, |_, sum| sums.push(sum));
     }
-    /// Whether `sum` is enough where `all` is the sum over `pages` pages.
-    fn exceeded(&self, sum: u32, all: u64, pages: u64) -> bool {
+    /// What the references to a page must exceed, rounded down: they are whole.
+    fn bound(&self) -> u32 {
         let Threshold { form, factor, least, .. } = self.options.threshold;
-        let (mine, all) = (u128::from(sum) * u128::from(pages) * 100, u128::from(all));
-        let factor = u128::from(factor);
-        let bound = if form == Form::Share { factor * all } else { (factor + 100) * all };
-        mine > bound && sum >= least
+        let all: u64 = self.sums.iter().map(|s| u64::from(*s)).sum();
+        let factor = if form == Form::Share { factor } else { factor + 100 };
+        let average = u128::from(all) * u128::from(factor) / (100 * self.sums.len().max(1) as u128);
+        u32::try_from(average).unwrap_or(u32::MAX).max(least.saturating_sub(1))
     }
     fn is_fixed(&self, page: PageNo) -> bool {
         self.rest.row(page.index()).is_some_and(|r| r[0] > 0)
@@ -119,13 +126,13 @@ impl Rule for InW {
                 continue;
             }
             self.look(interval, node);
-            let all = self.sums.iter().map(|s| u64::from(*s)).sum();
+            let bound = self.bound();
             for i in 0..self.remote.len() {
-                let (seen, _) = interval.row(self.remote[i] as usize);
-                let page = seen.page();
-                if !self.exceeded(self.sums[i], all, self.remote.len() as u64) || !room.has(node) {
+                if self.sums[i] <= bound || !room.has(node) {
                     continue;
                 }
+                let (seen, _) = interval.row(self.remote[i] as usize);
+                let page = seen.page();
                 if !self.is_fixed(page) {
                     // One more than it rests: the next interval's end takes one off before it looks.
                     self.rest.row_mut(page.index())[0] = self.options.rest.saturating_add(1);

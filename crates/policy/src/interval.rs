@@ -38,18 +38,19 @@ impl Interval {
     #[inline]
     pub(crate) fn add(&mut self, page: PageNo, home: NodeId, node: NodeId, kind: AccessKind, count: u32) {
         let Ok(page) = u32::try_from(page.0) else { return };
-        if self.seen.last().is_none_or(|s| s.page != page) {
-            self.seen.push(Seen { page, home, written: false });
-            self.counts.resize(self.counts.len() + self.nodes, 0);
+        match self.seen.last_mut() {
+            Some(last) if last.page == page => last.written |= kind == AccessKind::Write,
+            _ => self.begin(Seen { page, home, written: kind == AccessKind::Write }),
         }
         let row = self.counts.len() - self.nodes;
-        let cell = &mut self.counts[row + node.index()];
-        *cell = cell.saturating_add(count);
-        if kind == AccessKind::Write
-            && let Some(last) = self.seen.last_mut()
-        {
-            last.written = true;
+        if let Some(cell) = self.counts[row..].get_mut(node.index()) {
+            *cell = cell.saturating_add(count);
         }
+    }
+    #[inline]
+    fn begin(&mut self, seen: Seen) {
+        self.seen.push(seen);
+        self.counts.extend(core::iter::repeat_n(0, self.nodes));
     }
     /// The pages with the counts of each node, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (Seen, &[u32])> + Clone + '_ {

@@ -90,10 +90,6 @@ impl Chosen {
             }
         }
     }
-    /// Whether `object` is one of them.
-    pub(crate) fn contains(&self, object: ObjectId) -> bool {
-        self.which == Objects::All || self.ids().contains(&object)
-    }
     /// The pages of the chosen objects within `bounds`, as ranges that ascend and do not overlap.
     pub(crate) fn within(&self, bounds: PageRange) -> Vec<PageRange> {
         if self.which == Objects::All {
@@ -149,7 +145,6 @@ mod tests {
         }
         assert_eq!(chosen.within(range(0, u64::MAX)), [range(3, 16)]);
         assert_eq!(chosen.within(range(5, 4)), [range(5, 4)]);
-        assert!(chosen.contains(ObjectId(2)) && !chosen.contains(ObjectId(0)));
         chosen.observe(&Event::Free { object: ObjectId(1), pages: range(4, 9) });
         assert_eq!(chosen.within(range(0, u64::MAX)), [range(0, 4), range(13, 6)]);
         assert_eq!(Chosen::new(Objects::All).within(range(1, 2)), [range(1, 2)]);

@@ -23,7 +23,7 @@
 //! At the end of an interval, for each home with memory, ascending, and each of its pages, ascending: if the biggest R among
 //! the remote nodes (ties: the lowest node) exceeds the threshold, and its node has memory and room, move the page there.
 //!
-//! State: 4 bytes a page and node, 24 a page; one more where the threshold adapts.
+//! State: 4 bytes a page and node, 28 a page; one more where the threshold adapts.
 //!
 //! # Properties
 //!
@@ -55,6 +55,8 @@ struct OutW {
     remote: Vec<Remote>,
     /// Those of the home.
     own: Vec<u32>,
+    /// References of the node at hand.
+    counts: Vec<u32>,
 }
 
 /// The policy for the machine of `context`; neighbours up to distance `reach` count.
@@ -67,6 +69,7 @@ pub fn policy(context: &PolicyContext, options: &Options, reach: u32) -> Box<dyn
         local: Vec::new(),
         remote: Vec::new(),
         own: Vec::new(),
+        counts: Vec::new(),
     };
     Box::new(Counting::new(context, options.initial, options.when, rule))
 }
@@ -74,7 +77,7 @@ pub fn policy(context: &PolicyContext, options: &Options, reach: u32) -> Box<dyn
 impl OutW {
     /// Works out the relative references to the pages of `home`.
     fn look(&mut self, interval: &Interval, home: NodeId) {
-        let Self { local, remote, own, .. } = self;
+        let Self { local, remote, own, counts, .. } = self;
         local.clear();
         let pages = interval.rows().enumerate().filter(|(_, (seen, _))| seen.home == home);
         local.extend(pages.map(|(index, _)| index as u32));
@@ -82,11 +85,15 @@ impl OutW {
         remote.resize(local.len(), Remote::default());
         own.clear();
         for node in 0..self.nodes {
-            let count = |i: usize| interval.row(local[i] as usize).1[node];
-            if node != home.index() {
-                relative(self.reach, local.len(), count, |i, sum| remote[i].add(node, sum));
-            } else if self.options.local {
-                relative(self.reach, local.len(), count, |_, sum| own.push(sum));
+            if node == home.index() && !self.options.local {
+                continue;
+            }
+            counts.clear();
+            counts.extend(local.iter().map(|index| interval.row(*index as usize).1[node]));
+            if node == home.index() {
+                relative(self.reach, counts, |_, sum| own.push(sum));
+            } else {
+                relative(self.reach, counts, |i, sum| remote[i].add(node, sum));
             }
         }
     }

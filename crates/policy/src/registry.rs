@@ -698,6 +698,9 @@ mod tests {
     }
 
     proptest! {
+        // Every policy, each in all of them.
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
         fn no_policy_uses_memory_that_is_not_there((capacity, touches) in touches()) {
             for policy in POLICIES {

@@ -57,6 +57,9 @@ pub struct CompareArgs {
     /// Keep the recordings that are made for this in DIR
     #[arg(long, value_name = "DIR")]
     pub keep: Option<std::path::PathBuf>,
+    /// Write what each policy was told and decided to DIR, a file a scheme, for 'homenode rec replay-policy'
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<std::path::PathBuf>,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

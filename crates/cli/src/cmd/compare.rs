@@ -141,6 +141,7 @@ impl CompareArgs {
             outstanding: self.outstanding.and_then(NonZeroU32::new),
             coverage: self.coverage.and_then(Percent::new).unwrap_or_default(),
             keep_migrations: KEEP_MIGRATIONS,
+            journal: self.journal.is_some(),
             ..MemoryOptions::default()
         }
     }
@@ -171,6 +172,10 @@ impl CompareArgs {
             cells.extend(simulated.cells);
             measures.extend(simulated.measures);
         }
+        if let Some(folder) = &self.journal {
+            simulate::write_journals(folder, plan, &cells)?;
+        }
+        notes.extend(simulate::idle_policies(plan, &cells));
         rows::add(&mut table, plan, &cells, &measures);
         notes.sort();
         notes.dedup();

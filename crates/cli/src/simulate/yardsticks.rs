@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use homenode_model::{Placement, Ps};
-use homenode_sim::memory::Outcome;
+use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::run::{self, Job, RunError};
 use homenode_sim::yardsticks::Yardsticks;
 use homenode_sim::yardsticks::path::Way;
@@ -113,7 +113,12 @@ pub fn second_pass(
     let mut jobs = Vec::new();
     for (group, (way, candidates)) in groups.iter().zip(&tried) {
         let ways = way.iter().chain(candidates.iter().map(|c| &c.way));
-        jobs.extend(ways.map(|w| Job { way: Some(Arc::new(w.clone())), ..group.job.clone() }));
+        let options = MemoryOptions { journal: false, ..group.job.options.clone() };
+        jobs.extend(ways.map(|w| Job {
+            way: Some(Arc::new(w.clone())),
+            options: options.clone(),
+            ..group.job.clone()
+        }));
     }
     let mut outcomes = simulate(&jobs)?.outcomes.into_iter();
     let mut next = || match outcomes.next() {
