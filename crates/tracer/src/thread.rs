@@ -42,6 +42,8 @@ pub struct Thread {
     busy: AtomicBool,
     /// Held while the buffer is encoded; taken for good when the log is closed.
     flushing: AtomicBool,
+    /// The log is closed or about to be.
+    closed: AtomicBool,
     /// Gone when the thread has ended.
     framer: Option<Framer>,
     fd: i32,
@@ -249,6 +251,7 @@ impl Thread {
             busy: AtomicBool::new(false),
             gate: AtomicUsize::new(0),
             flushing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             framer: Some(Framer::new()),
             fd: -1,
             last_tick: 0,
@@ -552,11 +555,16 @@ impl Thread {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
         // append to the buffer behind `n`, which is not read.
         unsafe {
+            // Whoever is not the first has nothing to wait for: the lock is never given back then.
+            if (*thread).closed.swap(true, Ordering::AcqRel) {
+                return false;
+            }
             let flushing = &(*thread).flushing;
             let mut spins = 0u32;
             while flushing.swap(true, Ordering::Acquire) {
                 spins += 1;
                 if spins > 100_000 {
+                    (*thread).closed.store(false, Ordering::Release);
                     return false;
                 }
                 libc::sched_yield();
