@@ -96,9 +96,13 @@ install_rust() {
         rust_is_complete || rustup component add rustfmt clippy >&2 || die "rustup could not add rustfmt and clippy"
     else
         say "installing Rust with rustup into ${CARGO_HOME:-$HOME/.cargo}"
-        local script
+        local script url fetched=
         script=$(mktemp)
-        curl --proto '=https' --tlsv1.2 -sSf --retry 3 -o "$script" https://sh.rustup.rs ||
+        # The same script at two addresses: some networks let only the second one through.
+        for url in https://sh.rustup.rs https://static.rust-lang.org/rustup/rustup-init.sh; do
+            curl --proto '=https' --tlsv1.2 -sSf --retry 2 -o "$script" "$url" && fetched=1 && break
+        done
+        [ -n "$fetched" ] ||
             die "rustup's installer could not be fetched; install Rust 1.$RUST_MINOR or later by hand (https://rustup.rs)"
         sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain stable \
             --component rustfmt --component clippy >&2 || die "rustup's installer failed"
