@@ -3,6 +3,7 @@
 mod compare;
 mod completions;
 mod kernel;
+mod lab;
 mod machine;
 mod man;
 mod rec;
@@ -37,6 +38,8 @@ pub enum Command {
     Machine(crate::args::machine::MachineArgs),
     /// The papers' programs
     Kernel(crate::args::kernel::KernelArgs),
+    /// A virtual NUMA machine to run programs on
+    Lab(crate::args::lab::LabArgs),
     /// Objects by the time that a better placement would save
     Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
@@ -57,6 +60,7 @@ impl Command {
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),
+            Self::Lab(args) => args.run(),
             Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
