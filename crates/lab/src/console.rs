@@ -6,14 +6,16 @@ use std::path::Path;
 /// Lines that are shown.
 const LINES: usize = 12;
 
-/// The last lines of the console in `file`, without what is not text.
+/// The last lines of the console in `file`, without what is not text; from the one that says what happened, if one does.
 pub fn last(file: &Path) -> Vec<String> {
     let bytes = fs::read(file).unwrap_or_default();
     let tail = &bytes[bytes.len().saturating_sub(16 << 10)..];
     let text = String::from_utf8_lossy(tail);
     let clean = |l: &str| l.chars().filter(|c| !c.is_control()).collect::<String>();
     let lines: Vec<String> = text.lines().map(clean).filter(|l| !l.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(LINES)..].to_vec()
+    let last = lines.len().saturating_sub(LINES);
+    let from = lines.iter().position(|l| diagnosis(std::slice::from_ref(l)).is_some()).unwrap_or(last);
+    lines[from.min(last)..].iter().take(LINES).cloned().collect()
 }
 
 /// What happened, if the console says.
