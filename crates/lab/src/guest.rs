@@ -44,14 +44,18 @@ fn serve() -> io::Result<()> {
     let mut control = ports::open("control")?;
     let streams =
         Streams { stdin: ports::open("stdin")?, out: ports::open("stdout")?, err: ports::open("stderr")? };
-    say(&mut control, &Said::Ready)?;
     let before = job.sync.as_deref().map(Snapshot::take);
     let killed = out_of_memory();
+    say(&mut control, &Said::Ready)?;
+    let mut orders = BufReader::new(control.try_clone()?);
+    if job.monitor {
+        orders.read_line(&mut String::new())?;
+    }
     match start(&job) {
         Err(e) => say(&mut control, &Said::CannotRun(e.raw_os_error().unwrap_or(0)))?,
         Ok(mut child) => {
             say(&mut control, &Said::Started)?;
-            watch(control.try_clone()?, child.id());
+            watch(orders, child.id());
             let (status, written) = attend(&mut child, streams)?;
             let out_of_memory = out_of_memory().saturating_sub(killed);
             say(&mut control, &Said::Ended { status: how(status), written, out_of_memory })?;
@@ -181,10 +185,10 @@ fn how(status: ExitStatus) -> Status {
 }
 
 /// Signals that the host passes on; when the host is gone, so is the guest.
-fn watch(control: File, child: u32) {
+fn watch(orders: BufReader<File>, child: u32) {
     thread::spawn(move || {
         let group = Pid::from_raw(child as i32);
-        for line in BufReader::new(control).lines() {
+        for line in orders.lines() {
             let Ok(line) = line else { break };
             let number = line.strip_prefix("signal ").and_then(|n| n.parse().ok());
             if let (Some(signal), Some(group)) = (number.and_then(Signal::from_named_raw), group) {

@@ -29,7 +29,7 @@ pub struct Job {
     pub sync: Option<PathBuf>,
     /// Whom it runs as: user and group.
     pub user: (u32, u32),
-    /// Where its pages are is told at marks, for the monitor.
+    /// It starts when the host says `go`: the monitor counts from there on.
     pub monitor: bool,
 }
 

@@ -10,6 +10,7 @@
 //! | what the guest starts with | [`initramfs`], [`cpio`] |
 //! | QEMU's command line | [`qemu`] |
 //! | is KVM any good here | [`trial`] |
+//! | the monitor: what it is told, what it found | [`monitor`] |
 //! | running it all | [`run`], [`relay`], [`console`] |
 //! | what host and guest say to each other | [`job`], [`wire`] |
 //! | files coming back | [`bring`] |
@@ -30,6 +31,7 @@ pub mod initramfs;
 pub mod job;
 pub mod kernel;
 pub mod machine;
+pub mod monitor;
 pub mod qemu;
 pub mod relay;
 pub mod run;

@@ -212,7 +212,7 @@ const fn mib(bytes: Bytes) -> u64 {
 }
 
 /// A comma ends an option's value unless there are two.
-fn escaped(path: &Path) -> OsString {
+pub fn escaped(path: &Path) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut out = Vec::new();
     for byte in path.as_os_str().as_bytes() {

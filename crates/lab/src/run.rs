@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use homenode_model::Bytes;
+use homenode_model::{Bytes, Topology};
 
 use crate::bring::Brought;
 use crate::carry::Carry;
@@ -19,6 +19,7 @@ use crate::initramfs::{self, Settings, Then, Thp};
 use crate::job::{Job, PATH as JOB};
 use crate::kernel::{self, Kernel};
 use crate::machine::{self, Machine};
+use crate::monitor::Found;
 use crate::qemu::{Accel, Boot, Console, Qemu};
 use crate::scratch::Scratch;
 use crate::wire::Status;
@@ -73,8 +74,17 @@ pub struct Lab {
     pub guest: PathBuf,
     /// Where scratch files go.
     pub scratch: PathBuf,
-    /// A plug-in with its arguments, for QEMU.
-    pub plugin: Option<OsString>,
+    /// Counts the program's main-memory accesses.
+    pub monitor: Option<Monitoring>,
+}
+
+/// What the monitor needs.
+#[derive(Clone, Debug)]
+pub struct Monitoring {
+    /// The plug-in.
+    pub library: PathBuf,
+    /// The modelled machine, its CPUs those of the guest.
+    pub machine: Topology,
 }
 
 /// A working directory with more than that is probably not meant.
@@ -129,6 +139,8 @@ pub struct Outcome {
     pub brought: Brought,
     /// What did not travel and may be missed.
     pub left: Vec<String>,
+    /// What the monitor found.
+    pub found: Option<Found>,
     /// The guest's kernel.
     pub kernel: String,
     /// How it ran.
@@ -153,7 +165,7 @@ pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) ->
 /// The lab failed.
 pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) -> Result<()> {
     let ready = prepare(lab, say, program, Then::Shell)?;
-    let boot = ready.boot(lab, Console::Terminal, &[]);
+    let boot = ready.boot(lab, Console::Terminal, &[], None);
     let status = ready.qemu.command(&boot).status();
     let status = status.map_err(|e| Error::io("start", &ready.qemu.qemu.path, &e))?;
     if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU ended with {status}"))) }
@@ -171,7 +183,13 @@ struct Ready {
 }
 
 impl Ready {
-    fn boot<'a>(&'a self, lab: &'a Lab, console: Console<'a>, ports: &'a [(&'a str, i32)]) -> Boot<'a> {
+    fn boot<'a>(
+        &'a self,
+        lab: &'a Lab,
+        console: Console<'a>,
+        ports: &'a [(&'a str, i32)],
+        plugin: Option<OsString>,
+    ) -> Boot<'a> {
         Boot {
             machine: &lab.machine,
             accel: self.accel,
@@ -180,7 +198,7 @@ impl Ready {
             disk: Some(&self.disk),
             console,
             ports,
-            plugin: lab.plugin.clone(),
+            plugin,
         }
     }
 }
@@ -248,7 +266,7 @@ fn accel(
     if lab.deterministic {
         return Ok(Accel::Deterministic);
     }
-    if lab.plugin.is_some() || lab.accel == Choice::Tcg {
+    if lab.monitor.is_some() || lab.accel == Choice::Tcg {
         return Ok(Accel::Tcg);
     }
     if Path::new("/dev/kvm").exists() {
@@ -368,7 +386,7 @@ fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
         cwd: lab.cwd.clone(),
         sync: lab.sync.then(|| lab.cwd.clone()),
         user,
-        monitor: false,
+        monitor: lab.monitor.is_some(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches as _, Subcommand, ValueEnum};
 use homenode_model::Bytes;
 
 use super::subject::{RunArgs, Subject};
@@ -127,6 +127,15 @@ pub struct MachineArgs {
     /// Run as root in the guest
     #[arg(long)]
     pub root: bool,
+}
+
+impl Default for MachineArgs {
+    /// As when nothing is said.
+    fn default() -> Self {
+        let command = Self::augment_args(clap::Command::new("lab"));
+        let parsed = command.try_get_matches_from(["lab"]).and_then(|m| Self::from_arg_matches(&m));
+        parsed.unwrap_or_else(|e| e.exit())
+    }
 }
 
 /// How instructions are executed.

@@ -81,11 +81,16 @@ impl LabRunArgs {
             error.tried.extend(outcome.brought.failed.iter().take(10).map(|f| format!("write {f}")));
             return Err(error.hint("is the disk full, or the folder read-only?"));
         }
-        Ok(Exit::Program(match outcome.status {
-            Status::Exit(n) => n,
-            Status::Signal(n) => 128 | n,
-        }))
+        Ok(exit_of(&outcome))
     }
+}
+
+/// The program's status as homenode returns it.
+pub(super) fn exit_of(outcome: &Outcome) -> Exit {
+    Exit::Program(match outcome.status {
+        Status::Exit(n) => n,
+        Status::Signal(n) => 128 | n,
+    })
 }
 
 impl LabShellArgs {
@@ -103,7 +108,7 @@ impl LabShellArgs {
 }
 
 /// What a person wants to know after a run.
-fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
+pub(super) fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
     if outcome.out_of_memory > 0 {
         let n = outcome.out_of_memory;
         say(format_args!(
@@ -137,7 +142,7 @@ fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
 }
 
 /// The program to run, and where it is.
-pub(crate) fn program(subject: Subject, run: &RunArgs) -> Result<Program> {
+pub(super) fn program(subject: Subject, run: &RunArgs) -> Result<Program> {
     match subject {
         Subject::Kernel { name, args } => {
             let kernel = Kernel::find(&name)?;
@@ -160,7 +165,7 @@ impl MachineArgs {
     ///
     /// # Errors
     /// What makes no sense.
-    pub(crate) fn lab(&self, threads: Option<u32>) -> Result<Lab> {
+    pub(super) fn lab(&self, threads: Option<u32>) -> Result<Lab> {
         let machine = match &self.machine {
             None => Machine::even(self.nodes, self.cpus, self.mem, self.distance)?,
             Some(name) => {
@@ -196,7 +201,7 @@ impl MachineArgs {
             root: self.root,
             guest: guest()?,
             scratch: env::temp_dir(),
-            plugin: None,
+            monitor: None,
         })
     }
 
@@ -243,10 +248,10 @@ impl From<Error> for CliError {
 }
 
 /// Signals that are the program's.
-struct Signals(Vec<(i32, Arc<AtomicBool>)>);
+pub(super) struct Signals(Vec<(i32, Arc<AtomicBool>)>);
 
 impl Signals {
-    fn watch() -> io::Result<Self> {
+    pub(super) fn watch() -> io::Result<Self> {
         let one = |number| {
             let flag = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(number, Arc::clone(&flag)).map(|_| (number, flag))
@@ -254,7 +259,7 @@ impl Signals {
         [SIGINT, SIGTERM, SIGHUP].into_iter().map(one).collect::<io::Result<Vec<_>>>().map(Self)
     }
 
-    fn next(&mut self) -> Option<i32> {
+    pub(super) fn next(&mut self) -> Option<i32> {
         self.0.iter().find(|(_, f)| f.swap(false, Ordering::Relaxed)).map(|(n, _)| *n)
     }
 }

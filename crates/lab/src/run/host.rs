@@ -1,5 +1,6 @@
 //! The host's side of a run: QEMU as a child, ports, time limits, signals, the end.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,11 +14,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Lab, Outcome, Program, Ready, Streams, Watch};
+use super::{Lab, Monitoring, Outcome, Program, Ready, Streams, Watch};
 use crate::bring::{self, Brought};
 use crate::console;
 use crate::error::{Error, Kind, Result};
-use crate::qemu::{Accel, Console};
+use crate::monitor::{self, Found};
+use crate::qemu::{Accel, Console, escaped};
 use crate::relay::{self, Count};
 use crate::wire::{PORTS, Said, Status};
 
@@ -91,7 +93,7 @@ pub fn run(
 ) -> Result<Outcome> {
     (watch.say)("booting");
     let start = Instant::now();
-    let (mut guest, ports) = boot(lab, ready)?;
+    let (mut guest, ports, mut counter) = boot(lab, ready)?;
     let [control, stdin, stdout, stderr, files] = ports;
     let written = [relay::out_of(stdout, streams.stdout), relay::out_of(stderr, streams.stderr)];
     let stdin_kept = stdin.try_clone().map_err(|e| Error::io("keep", Path::new("the input port"), &e))?;
@@ -102,6 +104,11 @@ pub fn run(
         Run { guest: &mut guest, control, events, watch, start, deadline: None, started: false, signals: 0 };
 
     run.until("the guest did not come up", |s| matches!(s, Said::Ready), Some(BOOT))?;
+    if let Some(counter) = &mut counter {
+        counter.tell("begin")?;
+        // The guest waits for it.
+        writeln!(run.control, "go").map_err(|e| Error::io("write", Path::new("the control port"), &e))?;
+    }
     let begun = run.until("the guest ended before the program started", begins, Some(BOOT))?;
     if let Said::CannotRun(errno) = begun {
         let why = io::Error::from_raw_os_error(errno);
@@ -122,6 +129,7 @@ pub fn run(
         return Err(run.guest.failed("the guest made no sense"));
     };
     run.deadline = None;
+    let found = counter.map(Counter::end).transpose()?;
     run.drain(&written, total)?;
     run.until("the guest ended before all files were back", |s| *s == Said::Bye, None)?;
     let brought = if lab.sync { collect(files)? } else { Brought::default() };
@@ -131,7 +139,7 @@ pub fn run(
         return Err(timed_out(watch.timeout, status));
     }
     let (kernel, accel) = (ready.kernel.version.clone(), ready.accel);
-    Ok(Outcome { status, boot, elapsed, out_of_memory, brought, left: Vec::new(), kernel, accel })
+    Ok(Outcome { status, boot, elapsed, out_of_memory, brought, left: Vec::new(), found, kernel, accel })
 }
 
 const fn begins(said: &Said) -> bool {
@@ -150,20 +158,25 @@ fn timed_out(limit: Option<Duration>, status: Status) -> Error {
 }
 
 /// Starts QEMU and returns this side of the ports, in the order of [`PORTS`].
-fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5])> {
+fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Counter>)> {
     let console = ready.scratch.path().join("console");
     let failed = |e: io::Error| Error::failed("cannot make the guest's ports").tried(e.to_string());
     let mut mine = Vec::new();
     let mut theirs: Vec<OwnedFd> = Vec::new();
     for _ in PORTS {
-        let (a, b) = UnixStream::pair().map_err(failed)?;
-        let b = OwnedFd::from(b);
-        rustix::io::fcntl_setfd(&b, rustix::io::FdFlags::empty()).map_err(|e| failed(e.into()))?;
+        let (a, b) = pair().map_err(failed)?;
         mine.push(a);
         theirs.push(b);
     }
+    let (mut counter, mut plugin) = (None, None);
+    if let Some(monitoring) = &lab.monitor {
+        let (own, its) = pair().map_err(failed)?;
+        let (started, words) = Counter::start(monitoring, ready, own, its.as_raw_fd())?;
+        (counter, plugin) = (Some(started), Some(words));
+        theirs.push(its);
+    }
     let ports: Vec<(&str, i32)> = PORTS.iter().zip(&theirs).map(|(n, fd)| (*n, fd.as_raw_fd())).collect();
-    let boot = ready.boot(lab, Console::File(&console), &ports);
+    let boot = ready.boot(lab, Console::File(&console), &ports, plugin);
     let errors = ready.scratch.path().join("qemu");
     let file = fs::File::create(&errors).map_err(|e| Error::io("create", &errors, &e))?;
     let mut command = ready.qemu.command(&boot);
@@ -189,7 +202,50 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5])> {
     }
     let mine: [UnixStream; 5] =
         mine.try_into().map_err(|_| Error::failed("cannot make the guest's ports"))?;
-    Ok((guest, mine))
+    Ok((guest, mine, counter))
+}
+
+/// Two ends of a stream: one for this process, one that a child inherits.
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (mine, its) = UnixStream::pair()?;
+    let its = OwnedFd::from(its);
+    rustix::io::fcntl_setfd(&its, rustix::io::FdFlags::empty())?;
+    Ok((mine, its))
+}
+
+/// The monitor, from here.
+struct Counter {
+    control: BufReader<UnixStream>,
+    output: PathBuf,
+}
+
+impl Counter {
+    /// It, and what QEMU is told of it.
+    fn start(monitoring: &Monitoring, ready: &Ready, own: UnixStream, its: i32) -> Result<(Self, OsString)> {
+        let scratch = ready.scratch.path();
+        let (output, file) = (scratch.join("counts"), scratch.join("monitor"));
+        let text = monitor::configuration(&monitoring.machine, ready.qemu.qemu.version, its, &output);
+        fs::write(&file, text).map_err(|e| Error::io("write", &file, &e))?;
+        let mut words = escaped(&monitoring.library);
+        words.push(",config=");
+        words.push(escaped(&file));
+        Ok((Self { control: BufReader::new(own), output }, words))
+    }
+
+    /// Tells it, and waits until it has done so.
+    fn tell(&mut self, word: &str) -> Result<()> {
+        let failed = |why: &str| Error::failed("the monitor in QEMU failed").tried(format!("tell it to {word}: {why}"));
+        let mut answer = String::new();
+        writeln!(self.control.get_mut(), "{word}")
+            .and_then(|()| self.control.read_line(&mut answer))
+            .map_err(|e| failed(&e.to_string()))?;
+        if answer.trim() == "ok" { Ok(()) } else { Err(failed(answer.trim())) }
+    }
+
+    fn end(mut self) -> Result<Found> {
+        self.tell("end")?;
+        Found::read(&self.output)
+    }
 }
 
 fn listen(control: &UnixStream) -> io::Result<Receiver<Event>> {
