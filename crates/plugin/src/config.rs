@@ -43,7 +43,8 @@ impl Config {
         if lines.next() != Some(MAGIC) {
             return Err(format!("it does not begin with '{MAGIC}'"));
         }
-        let (mut nodes, mut cpus, mut latencies, mut caches) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut nodes, mut cpus, mut latencies, mut caches) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut addresses, mut output, mut control, mut access) = (None, None, None, None);
         for line in lines {
             let wrong = || format!("'{line}'");
@@ -115,9 +116,12 @@ mod tests {
                     cache 2 524288 64 8 1 3\noutput /tmp/x y\n";
         let config = Config::parse(good).unwrap();
         assert_eq!((config.output.as_str(), config.machine.caches.len()), ("/tmp/x y", 1));
-        for (from, to) in
-            [("monitor 1", "monitor 2"), ("cpu 0", "cpu 1"), ("latency 95", "latency 95 95"), ("addresses 1", "addresses x")]
-        {
+        for (from, to) in [
+            ("monitor 1", "monitor 2"),
+            ("cpu 0", "cpu 1"),
+            ("latency 95", "latency 95 95"),
+            ("addresses 1", "addresses x"),
+        ] {
             assert!(Config::parse(&good.replace(from, to)).is_err(), "{to}");
         }
     }

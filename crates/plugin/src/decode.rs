@@ -48,10 +48,10 @@ mod tests {
     #[test]
     fn what_the_kernel_uses_is_known() {
         for bytes in [
-            &[0x0f, 0x22, 0xd8][..],       // mov cr3, rax
-            &[0x41, 0x0f, 0x22, 0xdc],     // mov cr3, r12
-            &[0x0f, 0x22, 0xe0],           // mov cr4, rax
-            &[0x0f, 0x01, 0x3f],           // invlpg [rdi]
+            &[0x0f, 0x22, 0xd8][..],               // mov cr3, rax
+            &[0x41, 0x0f, 0x22, 0xdc],             // mov cr3, r12
+            &[0x0f, 0x22, 0xe0],                   // mov cr4, rax
+            &[0x0f, 0x01, 0x3f],                   // invlpg [rdi]
             &[0x66, 0x0f, 0x38, 0x82, 0x04, 0x24], // invpcid rax, [rsp]
         ] {
             assert!(invalidates(bytes), "{bytes:x?}");

@@ -234,7 +234,9 @@ impl Counter {
 
     /// Tells it, and waits until it has done so.
     fn tell(&mut self, word: &str) -> Result<()> {
-        let failed = |why: &str| Error::failed("the monitor in QEMU failed").tried(format!("tell it to {word}: {why}"));
+        let failed = |why: &str| {
+            Error::failed("the monitor in QEMU failed").tried(format!("tell it to {word}: {why}"))
+        };
         let mut answer = String::new();
         writeln!(self.control.get_mut(), "{word}")
             .and_then(|()| self.control.read_line(&mut answer))

@@ -17,15 +17,11 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::output::say;
 use crate::places;
-use crate::recorder::directory::{self, Target};
+use crate::recorder::directory::{self, ACCESSES, LAB, Target};
 use crate::recorder::{self, shown};
 
 /// Whose caches and latencies are modelled when no machine is named.
 const LIKE: &str = "epyc-nps4";
-/// Counts by interval, page and node.
-const ACCESSES: &str = "accesses.csv";
-/// The machine and what each CPU did.
-const ABOUT: &str = "lab.json";
 
 impl RecordArgs {
     pub(super) fn on_lab(self) -> Result<Exit> {
@@ -56,9 +52,11 @@ impl RecordArgs {
             stdout: Box::new(io::stdout()),
             stderr: Box::new(io::stderr()),
         };
-        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from)?;
-        let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
         let mut recording = directory::make(&target, meta)?;
+        let ran = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from);
+        let ran = ran.inspect_err(|_| drop(directory::remove(&recording.path)));
+        let outcome = ran?;
+        let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
         keep(&mut recording, &outcome, found, &machine)?;
         report(&outcome, &lab, self.quiet);
         if !self.quiet {
@@ -117,7 +115,7 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
         "modelled": "time: one miss at a time, no contention of controllers and links",
         "measured": "accesses by page and node",
     });
-    write(ABOUT, &format!("{about:#}\n"))
+    write(LAB, &format!("{about:#}\n"))
 }
 
 /// A line a CPU.
