@@ -25,11 +25,18 @@ has_clang_openmp() { have clang && clang -fopenmp -fsyntax-only -x c - <<<'#incl
 has_hwloc() { have pkg-config && pkg-config --exists hwloc 2>/dev/null; }
 has_libc_headers() { have gcc && gcc -fsyntax-only -x c - <<<'#include <stdio.h>' 2>/dev/null; }
 
+# A dynamic loader in it means that it needs libraries.
+has_static_busybox() { have busybox && ! grep -q /ld-linux "$(command -v busybox)"; }
+
 missing_packages() {
     local tool
     for tool in gcc g++ gfortran clang cmake make pkg-config git curl; do
         have "$tool" || printf '%s\n' "$tool"
     done
+    # The lab: QEMU, a shell for its guest, its disk, its kernel.
+    have qemu-system-x86_64 || printf 'qemu-system-x86\n'
+    has_static_busybox || printf 'busybox-static\n'
+    PATH="$PATH:/usr/sbin:/sbin" have mke2fs || printf 'e2fsprogs\n'
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'

@@ -4,6 +4,7 @@
 
 pub mod compare;
 pub mod kernel;
+pub mod lab;
 pub mod machine;
 pub mod paper;
 pub mod rec;

@@ -3,6 +3,7 @@
 mod compare;
 mod completions;
 mod kernel;
+mod lab;
 mod machine;
 mod man;
 mod paper;
@@ -40,6 +41,8 @@ pub enum Command {
     Kernel(crate::args::kernel::KernelArgs),
     /// The papers' tables, theirs beside ours
     Paper(crate::args::paper::PaperArgs),
+    /// A virtual NUMA machine to run programs on
+    Lab(crate::args::lab::LabArgs),
     /// Objects by the time that a better placement would save
     Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
@@ -61,6 +64,7 @@ impl Command {
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),
             Self::Paper(args) => args.run(),
+            Self::Lab(args) => args.run(),
             Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),

@@ -19,6 +19,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("record", "homenode record -- ./app", "who touches what"),
     ("machine", "homenode machine list", "machines to simulate on"),
     ("kernel", "homenode kernel list", "the papers' programs, each a kernel:NAME"),
+    ("lab", "homenode lab run -- ./app", "on a virtual machine with four nodes"),
     ("completions", "homenode completions bash", "completions for a shell"),
     ("man", "homenode man | man -l -", "the manual page"),
 ];

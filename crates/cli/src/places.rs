@@ -48,6 +48,16 @@ pub fn libraries() -> Result<PathBuf> {
     find("the recorder", "libhomenode_trace.so", "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)
 }
 
+/// The lab's monitor, which QEMU loads.
+///
+/// # Errors
+/// As [`kernels`].
+pub fn monitor() -> Result<PathBuf> {
+    const FILE: &str = "libhomenode_monitor.so";
+    let hint = "build it (cargo build --release)";
+    Ok(find("the lab's monitor", FILE, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)?.join(FILE))
+}
+
 /// A program that is installed beside this one.
 ///
 /// # Errors

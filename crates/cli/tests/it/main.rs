@@ -2,6 +2,7 @@
 
 mod kernel;
 mod kernel_work;
+mod lab;
 mod machine;
 mod paper;
 mod rec;
