@@ -1,0 +1,1 @@
+//! Events to the policy, its decisions to the pages.

@@ -1,0 +1,1 @@
+//! The budget of homenode's own time, and whether moving pays.

@@ -1,0 +1,1 @@
+//! Which region runs, and which of them make an iteration.

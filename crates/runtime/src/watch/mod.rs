@@ -1,0 +1,1 @@
+//! Which node touches what.
