@@ -13,7 +13,6 @@
 //! | reading files and folders of `/proc` | [`file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
-//! | samples from the kernel | [`perf`] |
 
 pub mod call;
 mod error;
@@ -21,7 +20,6 @@ pub mod file;
 pub mod maps;
 pub mod memory;
 pub mod numa;
-pub mod perf;
 pub mod signal;
 mod span;
 pub mod uffd;
