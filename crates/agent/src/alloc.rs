@@ -273,3 +273,17 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> i32 {
     }
     code
 }
+
+/// For the front end of `mmap`: private anonymous memory was mapped.
+#[inline]
+pub fn mapped(p: *mut c_void, bytes: usize) {
+    if p != libc::MAP_FAILED {
+        born(p, bytes);
+    }
+}
+
+/// For the front ends of `munmap` and `mremap`: the mapping that starts there is about to go.
+#[inline]
+pub fn unmaps(p: *mut c_void) {
+    dies(p);
+}

@@ -51,6 +51,10 @@ pub trait Mover: Send {
     fn arm(&mut self, address: usize, bytes: usize) -> Armed;
     /// Nothing is armed any more; contents are in place.
     fn disarm(&mut self);
+    /// The memory is about to go or to change its owner: it is not armed any more.
+    fn leave(&mut self, address: usize, bytes: usize);
+    /// A moment when the team sleeps: what has been touched altogether can be tidied up.
+    fn settle(&mut self);
     /// Tells of the touches since the last time.
     fn touches(&mut self, tell: &mut dyn FnMut(Touch));
     /// Homes of the pages of a range; `None` where there is no page. One entry a page.

@@ -75,9 +75,9 @@ impl Driver {
     pub fn new(settings: Settings, mover: Box<dyn Mover>, clock: fn() -> Ns) -> Result<Self, String> {
         let context = settings.machine.context(Bytes(PAGE as u64));
         let policy = homenode_policy::build(&settings.policy, &context).map_err(|e| e.to_string())?;
-        let hold = HoldBack { off: settings.force, ..HoldBack::default() };
+        let hold = HoldBack::new(settings.force);
         let interest = policy.interest();
-        let mut notes = mover.cannot();
+        let mut notes = Vec::new();
         if interest.counts_by_iteration || interest.counts_by_region {
             notes.push(format!(
                 "the policy {} wants counts of accesses; this machine offers only presence, so it decides on touches alone",
@@ -129,6 +129,9 @@ impl Driver {
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {
+            if let Some(bytes) = d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes) {
+                d.mover.leave(address, bytes);
+            }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.policy.observe(&Event::Free { object, pages });
             }
@@ -166,6 +169,9 @@ impl Driver {
                 stats.guard.armed(d.moved_now, d.ping_pongs_now);
             }
             d.moved_in_round += d.moved_now;
+            if d.moved_now > 0 {
+                d.mover.settle();
+            }
         });
     }
 
@@ -340,10 +346,14 @@ impl Driver {
     pub fn elapsed(&self) -> Ns {
         (self.clock)() - self.started
     }
-    /// Stops for good; contents are in place afterwards.
-    pub fn stop(&mut self, why: &str) {
-        self.mover.disarm();
-        self.take_touches();
-        self.stopped.get_or_insert_with(|| why.to_owned());
+    /// The program ends: nothing is armed any more, and the last touches are counted.
+    pub fn end(&mut self) {
+        self.timed(|d, _| {
+            d.take_touches();
+            d.mover.disarm();
+            for note in d.mover.cannot() {
+                d.note(note);
+            }
+        });
     }
 }

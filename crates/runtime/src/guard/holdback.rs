@@ -71,6 +71,11 @@ pub fn block_of(object_bytes: usize) -> usize {
 }
 
 impl HoldBack {
+    /// Nothing sampled yet; `off`: hold nothing back and do not judge.
+    pub fn new(off: bool) -> Self {
+        Self { off, ..Self::default() }
+    }
+
     /// The group of the block with `address`, in blocks of `block` bytes.
     pub fn group(&self, address: usize, block: usize) -> Group {
         let number = (address / block) as u64;
@@ -145,7 +150,7 @@ mod tests {
         let h = HoldBack::default();
         let held = (0..20_000).filter(|i| h.group(i * (64 << 10), 64 << 10) == Group::Held).count();
         assert!((800..1200).contains(&held), "{held}");
-        assert!(HoldBack { off: true, ..HoldBack::default() }.group(0, 64 << 10) == Group::Moved);
+        assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
     }
 
     fn judged(moved_remote: u64, held_remote: u64) -> Verdict {

@@ -82,7 +82,6 @@ pub struct Nest {
     stack: Vec<Element>,
     loops: Vec<Loop>,
     free: Vec<u32>,
-    forgotten: bool,
 }
 
 fn mix(mut x: u64) -> u64 {
@@ -105,7 +104,6 @@ impl Nest {
             stack: Vec::with_capacity(MAX_ELEMENTS),
             loops: Vec::with_capacity(MAX_ELEMENTS),
             free: Vec::with_capacity(MAX_ELEMENTS),
-            forgotten: false,
         }
     }
 
