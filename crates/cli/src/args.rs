@@ -7,6 +7,7 @@ pub mod kernel;
 pub mod machine;
 pub mod rec;
 pub mod record;
+pub mod run;
 pub mod show;
 pub mod subject;
 

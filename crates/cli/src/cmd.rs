@@ -7,6 +7,7 @@ mod machine;
 mod man;
 mod rec;
 mod record;
+mod run;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,8 @@ pub struct Cli {
 pub enum Command {
     /// Record who touches what
     Record(crate::args::record::RecordArgs),
+    /// Run a program and move its pages to the nodes that use them
+    Run(crate::args::run::LiveArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
     /// Check recordings
@@ -54,6 +57,7 @@ impl Command {
         match self {
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
+            Self::Run(args) => args.run(),
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),

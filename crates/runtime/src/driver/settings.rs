@@ -18,8 +18,6 @@ pub const MACHINE: &str = "HOMENODE_MACHINE";
 pub const PRETEND: &str = "HOMENODE_PRETEND_NODES";
 /// Budget: permille of run time, comma, milliseconds.
 pub const BUDGET: &str = "HOMENODE_BUDGET";
-/// `1`: bind threads to CPUs.
-pub const BIND: &str = "HOMENODE_BIND";
 /// `1`: hold nothing back and do not judge, as tests want it.
 pub const FORCE: &str = "HOMENODE_FORCE";
 /// The launcher's table of static objects: `path<tab>address<tab>bytes` lines.
@@ -28,8 +26,8 @@ pub const STATICS: &str = "HOMENODE_STATICS";
 pub const SEQUENCE: &str = "HOMENODE_SEQUENCE";
 
 /// All of them.
-pub const ALL: [&str; 10] =
-    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, BIND, FORCE, STATICS, SEQUENCE];
+pub const ALL: [&str; 9] =
+    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, SEQUENCE];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +91,6 @@ pub struct Settings {
     pub pretend: bool,
     /// The budget.
     pub budget: Budget,
-    /// Bind threads.
-    pub bind: bool,
     /// Do not judge.
     pub force: bool,
     /// The launcher's table of static objects.
@@ -123,7 +119,6 @@ impl Settings {
             machine,
             pretend: get(PRETEND).is_some(),
             budget: get(BUDGET).map_or(Ok(Budget::DEFAULT), |t| Budget::parse(&t))?,
-            bind: get(BIND).is_some_and(|v| v == "1"),
             force: get(FORCE).is_some_and(|v| v == "1"),
             statics: get(STATICS).map(PathBuf::from),
             sequence: get(SEQUENCE).map(PathBuf::from),
