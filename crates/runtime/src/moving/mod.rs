@@ -15,14 +15,17 @@
 //!
 //! | function of the program | what to call |
 //! |---|---|
-//! | `free`, `munmap`, `realloc`, `mremap`, `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory |
-//! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish`], held until the call returns |
-//! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for ever |
-//! | `fork`, `vfork`, `posix_spawn`, `execve`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
+//! | `free`, `munmap`, `realloc`, `mremap` | [`before_free`] of the memory |
+//! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory |
+//! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish`]; [`retire`] when the call has returned |
+//! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
+//! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
+//! | `fork` | nothing: the C library tells of every fork; a child has no mover |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
+//! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
 //!
-//! None of these panics, allocates with the program's allocator or changes `errno`. Nothing is done, at the cost of one load,
-//! until the first [`arm`].
+//! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start`] they do nothing, at the
+//! cost of one load.
 //!
 //! # What may be armed
 //!
@@ -30,10 +33,36 @@
 //! in flight to or from the kernel, not excluded. Copying (all mechanisms but [`Mechanism::Protect`] on real nodes) is off as
 //! soon as anything in the process can pin memory; see [`Why`].
 
+mod arm;
+mod disarm;
+mod events;
+mod fault;
+mod inflight;
+mod kernel;
+mod pieces;
+mod pinning;
+mod program;
+pub mod signals;
+mod start;
+mod state;
+mod table;
+mod touches;
+
 use std::fmt;
 
-use homenode_model::{Bytes, NodeId, Ns};
 pub use homenode_sys::Span;
+use homenode_model::{Bytes, NodeId, Ns};
+
+pub use arm::arm;
+pub use disarm::{disarm, disarm_all, settle};
+pub use fault::on_fault;
+pub use inflight::{InFlight, Quiet, publish, retire};
+pub use kernel::{Move, MoveReport, Moves, homes, move_pages};
+pub use pinning::{look as pinning, pins, see_path};
+pub use program::{before_change, before_free, before_process, exclude};
+pub use start::{start, stop};
+pub use state::{counters, current_node, mechanism};
+pub use touches::drain;
 
 /// How next touch is done, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +75,7 @@ pub enum Mechanism {
     /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their place. For containers that
     /// forbid all calls that name nodes.
     CopyRemap,
-    /// No next touch: `reason` in [`Started`] says why.
+    /// No next touch: [`Started::reasons`] says why.
     None,
 }
 
