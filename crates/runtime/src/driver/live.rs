@@ -58,7 +58,7 @@ impl Mover for Live {
     }
 
     fn leave(&mut self, address: usize, bytes: usize) {
-        moving::before_change(Span::new(address, bytes));
+        moving::before_free(Span::new(address, bytes));
     }
 
     fn settle(&mut self) {
@@ -86,13 +86,13 @@ impl Mover for Live {
     fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> (u64, MoveResult) {
         self.kernel_moves_wanted = true;
         let mut moves: Vec<Move> =
-            (0..pages).map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage }).collect();
+            (0..pages).map(|i| Move { page: address + i * PAGE, to: node, result: None }).collect();
         let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             self.failure(e.to_string());
         }
-        let done = |m: &&Move| matches!(m.result, MoveResult::Moved | MoveResult::AlreadyThere);
-        let others = moves.iter().find(|m| !done(m)).map_or(MoveResult::Moved, |m| m.result);
+        let done = |m: &&Move| matches!(m.result, Some(MoveResult::Moved | MoveResult::AlreadyThere));
+        let others = moves.iter().find(|m| !done(m)).map_or(MoveResult::Moved, |m| m.result.unwrap_or(MoveResult::NoPage));
         (moves.iter().take_while(done).count() as u64, others)
     }
 
@@ -126,7 +126,7 @@ impl Mover for Live {
                 list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
             }
         }
-        list.extend(moving::pinning());
+        list.extend(moving::pinning().map(|what| format!("no copying: the process has {what}, which can pin memory")));
         list.extend(self.failed.iter().cloned());
         list
     }
