@@ -15,7 +15,12 @@ compile_error!("the live runtime is written for x86-64 Linux: its front ends rea
 mod alloc;
 mod callers;
 mod capi;
+mod force;
 mod gomp;
+mod interpose;
+mod interpose_io;
+mod interpose_memory;
+mod interpose_signal;
 mod modules;
 mod mover;
 mod next;

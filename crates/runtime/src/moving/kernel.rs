@@ -21,15 +21,23 @@ pub struct Move {
     pub page: usize,
     /// Where to.
     pub to: NodeId,
-    /// How it ended; `None` before.
-    pub result: Option<MoveResult>,
+    /// How it ended; before, anything.
+    pub result: MoveResult,
 }
 
 impl Move {
     /// Not yet made.
     pub const fn new(page: usize, to: NodeId) -> Self {
-        Self { page, to, result: None }
+        Self { page, to, result: MoveResult::Busy }
     }
+}
+
+/// A move in the making.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    page: usize,
+    to: NodeId,
+    result: Option<MoveResult>,
 }
 
 /// What became of several moves.
@@ -92,17 +100,18 @@ fn where_it_is(page: usize) -> usize {
     if state::chosen() == super::Mechanism::UserFault && armed() { table::shadow(page) } else { page }
 }
 
-/// Moves pages in the calling thread and sets each result: asked first, sorted by target, huge pages whole, in calls
-/// that take about `cap` each.
+/// Moves pages in the calling thread and sets each result: asked first, sorted by target (the slice,
+/// too), huge pages whole, in calls that take about `cap` each.
 pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
     moves.sort_unstable_by_key(|m| (m.to, m.page));
+    let mut work: Vec<Work> = moves.iter().map(|m| Work { page: m.page, to: m.to, result: None }).collect();
     if state::pretended() != 0 {
-        copy_as_if_moved(moves, &mut report);
+        copy_as_if_moved(&mut work, &mut report);
     } else {
         let mut chunk = Chunk::default();
-        let mut rest = moves;
+        let mut rest = &mut work[..];
         while !rest.is_empty() {
             let n = rest.len().min(chunk.pages);
             // One target a call: the kernel starts anew at every change.
@@ -112,7 +121,10 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
             rest = later;
         }
     }
-    count(&state::MOVED, report.moved.0);
+    moves.iter_mut().zip(&work).for_each(|(m, w)| m.result = w.result.unwrap_or(MoveResult::Busy));
+    if state::pretended() == 0 {
+        count(&state::MOVED, report.moved.0);
+    }
     report.took = state::count_time(&state::IN_CALLS, begin);
     report
 }
@@ -136,7 +148,7 @@ impl Default for Chunk {
 }
 
 impl Chunk {
-    fn run(&mut self, moves: &mut [Move], report: &mut MoveReport, cap: Ns) {
+    fn run(&mut self, moves: &mut [Work], report: &mut MoveReport, cap: Ns) {
         let begin = call::now();
         self.at.clear();
         self.at.extend(moves.iter().map(|m| m.page));
@@ -171,7 +183,7 @@ impl Chunk {
     }
 
     /// What the kernel said of the pages that it tried and did not move: only "no memory" is worth telling from "busy".
-    fn refused(&mut self, moves: &mut [Move]) {
+    fn refused(&mut self, moves: &mut [Work]) {
         let mut moves = moves.iter_mut();
         for (page, status) in self.at.iter().zip(&self.status) {
             if status.errno() == Some(Errno(libc::ENOMEM))
@@ -182,8 +194,8 @@ impl Chunk {
         }
     }
 
-    fn ask_again(&mut self, moves: &mut [Move]) {
-        let open = |m: &Move| matches!(m.result, None | Some(MoveResult::NoMemory));
+    fn ask_again(&mut self, moves: &mut [Work]) {
+        let open = |m: &Work| matches!(m.result, None | Some(MoveResult::NoMemory));
         self.at.clear();
         self.at.extend(moves.iter().filter(|m| open(m)).map(|m| m.page));
         if numa::query(&self.at, &mut self.status).is_err() {
@@ -209,7 +221,7 @@ fn failure(errno: Option<Errno>) -> MoveResult {
     }
 }
 
-fn finish(m: &mut Move, result: MoveResult, report: &mut MoveReport) {
+fn finish(m: &mut Work, result: MoveResult, report: &mut MoveReport) {
     m.result = Some(result);
     report.note(result);
 }
@@ -218,7 +230,7 @@ fn finish(m: &mut Move, result: MoveResult, report: &mut MoveReport) {
 struct Huge(Vec<Span>);
 
 impl Huge {
-    fn among(moves: &[Move]) -> Self {
+    fn among(moves: &[Work]) -> Self {
         let mut found = Vec::new();
         let whole = moves.windows(HUGE / PAGE).filter(|w| {
             w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE
@@ -240,7 +252,7 @@ impl Huge {
 }
 
 /// Copies pages to fresh ones and notes the homes.
-fn copy_as_if_moved(moves: &mut [Move], report: &mut MoveReport) {
+fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     let mut rest = moves;
     while !rest.is_empty() {
         let first = rest[0];
@@ -251,7 +263,7 @@ fn copy_as_if_moved(moves: &mut [Move], report: &mut MoveReport) {
     }
 }
 
-fn copy_run(moves: &mut [Move], report: &mut MoveReport) {
+fn copy_run(moves: &mut [Work], report: &mut MoveReport) {
     let to = moves[0].to;
     for m in moves.iter_mut() {
         let mut home = [None];

@@ -54,6 +54,11 @@ pub fn pins(what: &'static str) {
     }
 }
 
+/// What in the process can pin memory, if anything, as part of a sentence: copying is off because of it.
+pub fn pinning() -> Option<String> {
+    found().map(|what| format!("pages are not copied: there is {what}"))
+}
+
 /// What was found so far.
 pub fn found() -> Option<&'static str> {
     FOUND.get().copied()
