@@ -86,13 +86,13 @@ impl Mover for Live {
     fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> (u64, MoveResult) {
         self.kernel_moves_wanted = true;
         let mut moves: Vec<Move> =
-            (0..pages).map(|i| Move { page: address + i * PAGE, to: node, result: None }).collect();
+            (0..pages).map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage }).collect();
         let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             self.failure(e.to_string());
         }
-        let done = |m: &&Move| matches!(m.result, Some(MoveResult::Moved | MoveResult::AlreadyThere));
-        let others = moves.iter().find(|m| !done(m)).map_or(MoveResult::Moved, |m| m.result.unwrap_or(MoveResult::NoPage));
+        let done = |m: &&Move| matches!(m.result, MoveResult::Moved | MoveResult::AlreadyThere);
+        let others = moves.iter().find(|m| !done(m)).map_or(MoveResult::Moved, |m| m.result);
         (moves.iter().take_while(done).count() as u64, others)
     }
 
