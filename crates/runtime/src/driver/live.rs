@@ -58,7 +58,8 @@ impl Mover for Live {
     }
 
     fn leave(&mut self, address: usize, bytes: usize) {
-        moving::before_change(Span::new(address, bytes));
+        // Whoever lets it go holds it until it is gone.
+        moving::retire(moving::before_change(Span::new(address, bytes)));
     }
 
     fn settle(&mut self) {
