@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::Origin;
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
@@ -42,23 +43,29 @@ fn enter(address: usize, bytes: usize) {
     }
 }
 
-/// Called before the memory goes back, so that nobody else can get it first.
+/// Called before the memory goes back, so that nobody else can get it first. What it returns is to be retired when the
+/// memory has gone: until then nobody arms it.
 #[inline]
-fn dies(p: *mut c_void) {
+fn dies(p: *mut c_void) -> Option<InFlight> {
     if p.is_null() || !state::running() {
-        return;
+        return None;
     }
     for slot in slots(p as usize) {
         match slot.load(Ordering::Relaxed) {
-            0 => return,
+            0 => return None,
             a if a == p as usize => {
                 slot.store(GONE, Ordering::Relaxed);
-                state::with(|d| d.dies(p as usize));
-                return;
+                let bytes = state::with(|d| {
+                    let bytes = d.objects().live().find(|o| o.address == p as usize).map_or(0, |o| o.bytes);
+                    d.dies(p as usize);
+                    bytes
+                });
+                return Some(moving::before_free(Span::new(p as usize, bytes.unwrap_or(0))));
             }
             _ => {}
         }
     }
+    None
 }
 
 unsafe extern "C" {
@@ -202,11 +209,13 @@ pub unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
         }
         return new;
     }
-    dies(p);
-    match allocator!(realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void) {
+    let held = dies(p);
+    let new = match allocator!(realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void) {
         Some(f) => born(unsafe { f(p, bytes) }, bytes),
         None => early::give(bytes, 16),
-    }
+    };
+    held.into_iter().for_each(moving::retire);
+    new
 }
 
 /// `free`.
@@ -218,10 +227,11 @@ pub unsafe extern "C" fn free(p: *mut c_void) {
     if early::is(p) {
         return;
     }
-    dies(p);
+    let held = dies(p);
     if let Some(f) = allocator!(free: unsafe extern "C" fn(*mut c_void)) {
         unsafe { f(p) }
     }
+    held.into_iter().for_each(moving::retire);
 }
 
 /// `posix_memalign`.
@@ -285,5 +295,6 @@ pub fn mapped(p: *mut c_void, bytes: usize) {
 /// For the front ends of `munmap` and `mremap`: the mapping that starts there is about to go.
 #[inline]
 pub fn unmaps(p: *mut c_void) {
-    dies(p);
+    // The front end holds the mapping itself.
+    dies(p).into_iter().for_each(moving::retire);
 }

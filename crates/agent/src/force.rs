@@ -10,10 +10,6 @@ use crate::state;
 /// The variable.
 const FORCE_ARM: &str = "HOMENODE_RUN_FORCE_ARM";
 
-fn objects() -> Vec<Span> {
-    state::with(|d| d.objects().live().map(|o| Span::new(o.address, o.bytes)).collect()).unwrap_or_default()
-}
-
 fn for_ever(every: Duration) {
     let mut rounds = 0_u64;
     loop {
@@ -21,8 +17,9 @@ fn for_ever(every: Duration) {
         if !state::running() {
             continue;
         }
-        let spans = objects();
-        state::guarded(|| {
+        // With the driver held: no object goes before it is armed.
+        state::with(|d| {
+            let spans: Vec<Span> = d.objects().live().map(|o| Span::new(o.address, o.bytes)).collect();
             moving::arm(&spans);
             rounds += 1;
             match rounds % 8 {

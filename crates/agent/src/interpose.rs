@@ -1,6 +1,6 @@
 //! What front ends that only tell the mover something have in common.
 
-use homenode_runtime::moving::Span;
+use homenode_runtime::moving::{self, InFlight, Span};
 
 /// What a function returns when there is no such function behind this library.
 pub trait Absent {
@@ -37,6 +37,22 @@ impl<T> Absent for *mut T {
     }
 }
 
+/// What is left to do when the real function has returned.
+pub trait After {
+    /// Does it.
+    fn after(self);
+}
+
+impl After for () {
+    fn after(self) {}
+}
+
+impl After for InFlight {
+    fn after(self) {
+        moving::retire(self);
+    }
+}
+
 /// `n` things from `p` on.
 pub fn span<T>(p: *const T, n: usize) -> Span {
     // A pointer to void is to bytes.
@@ -56,9 +72,11 @@ macro_rules! front {
         pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             match $crate::next::next!($name: unsafe extern "C-unwind" fn($($ty),*) -> $ret) {
                 Some(f) => {
-                    $before;
+                    let after = $before;
                     // SAFETY: the caller's arguments.
-                    unsafe { f($($arg),*) }
+                    let result = unsafe { f($($arg),*) };
+                    $crate::interpose::After::after(after);
+                    result
                 }
                 None => $crate::interpose::Absent::absent(),
             }

@@ -386,7 +386,7 @@ pub unsafe extern "C-unwind" fn syscall(
     let Some(f) = next!(syscall: Real) else { return -1 };
     let at = Span::new;
     let mut buffers = [Span::EMPTY; 3];
-    let mut quiet = None;
+    let (mut quiet, mut held) = (None, None);
     match number {
         libc::SYS_futex => moving::exclude(at(a, 4)),
         libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => buffers[0] = at(b, c),
@@ -397,10 +397,9 @@ pub unsafe extern "C-unwind" fn syscall(
             let n = b.saturating_mul(4);
             buffers = [at(c, n.saturating_mul(2)), at(d, if d == 0 { 0 } else { n }), at(e, n)];
         }
-        libc::SYS_munmap => moving::before_free(at(a, b)),
-        libc::SYS_mremap => moving::before_free(at(a, b)),
+        libc::SYS_munmap | libc::SYS_mremap => held = Some(moving::before_free(at(a, b))),
         libc::SYS_madvise | libc::SYS_mprotect | libc::SYS_mlock | libc::SYS_mlock2 => {
-            moving::before_change(at(a, b));
+            held = Some(moving::before_change(at(a, b)));
         }
         libc::SYS_io_uring_setup | libc::SYS_io_uring_register => moving::pins(RING),
         libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
@@ -415,6 +414,7 @@ pub unsafe extern "C-unwind" fn syscall(
     // SAFETY: the caller's arguments.
     let result = unsafe { f(number, a, b, c, d, e, g) };
     moving::retire(flight);
+    held.into_iter().for_each(moving::retire);
     drop(quiet);
     result
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use homenode_runtime::moving::{self, Span};
+use homenode_runtime::moving::{self, InFlight, Span};
 
 use crate::interpose::{front, span};
 use crate::next::next;
@@ -21,12 +21,14 @@ macro_rules! maps {
         ) -> *mut c_void {
             type Real = unsafe extern "C" fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
             let Some(f) = next!($name: Real) else { return libc::MAP_FAILED };
+            let mut replaced = None;
             if flags & libc::MAP_FIXED != 0 {
-                moving::before_free(span(at, bytes));
+                replaced = Some(moving::before_free(span(at, bytes)));
                 alloc::unmaps(at);
             }
             // SAFETY: the caller's arguments.
             let p = unsafe { f(at, bytes, access, flags, fd, offset) };
+            replaced.into_iter().for_each(moving::retire);
             let stack = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
             let plain = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0 && !stack;
             if plain && access & libc::PROT_READ != 0 && p != libc::MAP_FAILED {
@@ -41,8 +43,8 @@ maps! { mmap mmap64 }
 
 front! {
     munmap(at: *mut c_void, bytes: usize) -> i32, {
-        moving::before_free(span(at, bytes));
         alloc::unmaps(at);
+        moving::before_free(span(at, bytes))
     };
     mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32, moving::before_change(span(at, bytes));
     pkey_mprotect(at: *mut c_void, bytes: usize, access: i32, key: i32) -> i32,
@@ -54,12 +56,12 @@ front! {
     mlockall(flags: i32) -> i32, moving::pins("a program that locks all its memory (mlockall)");
 }
 
-fn advised(memory: Span, advice: i32) {
-    moving::before_change(memory);
+fn advised(memory: Span, advice: i32) -> InFlight {
     // What devices register is advised so first.
     if matches!(advice, libc::MADV_DONTFORK | libc::MADV_WIPEONFORK) {
         moving::exclude(memory);
     }
+    moving::before_change(memory)
 }
 
 /// `mremap`: the old place is disarmed; the new one is an object.
@@ -76,14 +78,17 @@ pub unsafe extern "C" fn mremap(
 ) -> *mut c_void {
     type Real = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
     let Some(f) = next!(mremap: Real) else { return libc::MAP_FAILED };
-    moving::before_free(span(old, old_bytes));
     alloc::unmaps(old);
+    let source = moving::before_free(span(old, old_bytes));
+    let mut target = None;
     if flags & libc::MREMAP_FIXED != 0 {
-        moving::before_free(span(to, bytes));
         alloc::unmaps(to);
+        target = Some(moving::before_free(span(to, bytes)));
     }
     // SAFETY: the caller's arguments; the last is looked at with MREMAP_FIXED alone.
     let p = unsafe { f(old, old_bytes, bytes, flags, to) };
+    moving::retire(source);
+    target.into_iter().for_each(moving::retire);
     if p == libc::MAP_FAILED {
         alloc::mapped(old, old_bytes);
     } else {

@@ -56,11 +56,11 @@ fn assigned(line: &str) -> Option<String> {
             line[at + "allocate(".len()..].trim_start().chars().take_while(|c| word(*c) || *c == '%').collect();
         return (!name.is_empty()).then_some(name);
     }
-    if !["alloc", "new ", "new(", "mmap", "vector"].iter().any(|a| lower.contains(a)) {
-        return None;
-    }
-    let (left, right) = line.split_once('=')?;
-    if right.starts_with('=') {
+    let calls = ["alloc", "new ", "new(", "mmap", "vector"];
+    let call = calls.iter().filter_map(|a| lower.find(a)).min()?;
+    // Several assignments may stand on the line: the last one before the call is its.
+    let left = line.get(..call)?.rsplit_once('=')?.0;
+    if left.ends_with(['=', '!', '<', '>']) {
         return None;
     }
     let left = left.trim_end();
@@ -129,6 +129,7 @@ mod tests {
             ("  grid->cells = calloc(n, 8);", Some("grid->cells")),
             ("  allocate(u(n, n), v(n))", Some("u")),
             ("  auto p = new double[n];", Some("p")),
+            ("int n = 8; double *a = malloc(n);", Some("a")),
             ("  return malloc(8);", None),
             ("  if (x == malloc(8))", None),
             ("  x = y + 1;", None),

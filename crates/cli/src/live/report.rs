@@ -46,13 +46,6 @@ fn percent(part: u64, all: u64) -> String {
     if all == 0 { "–".into() } else { format!("{:.1} %", part as f64 * 100.0 / all as f64) }
 }
 
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-    }
-}
-
 impl Report<'_> {
     /// For people.
     pub fn text(&self) -> String {

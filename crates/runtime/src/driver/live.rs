@@ -58,7 +58,8 @@ impl Mover for Live {
     }
 
     fn leave(&mut self, address: usize, bytes: usize) {
-        moving::before_free(Span::new(address, bytes));
+        // Whoever lets it go holds it until it is gone.
+        moving::retire(moving::before_change(Span::new(address, bytes)));
     }
 
     fn settle(&mut self) {
@@ -126,7 +127,7 @@ impl Mover for Live {
                 list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
             }
         }
-        list.extend(moving::pinning().map(|what| format!("no copying: the process has {what}, which can pin memory")));
+        list.extend(moving::pinning());
         list.extend(self.failed.iter().cloned());
         list
     }

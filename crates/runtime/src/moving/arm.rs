@@ -274,7 +274,8 @@ impl Arming<'_> {
                 pages[(block.span().start - first) / BLOCK] &= !block.pages_touched(buffer);
             }
         });
-        if !allowed {
+        // An event that is being dealt with may be about this memory as it was before.
+        if !allowed || events::pending() {
             pages.fill(0);
         }
     }

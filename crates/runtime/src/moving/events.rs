@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use homenode_sys::call::yield_now;
 use homenode_sys::signal::{Set, replace_mask};
 use homenode_sys::uffd::{Event, Uffd};
-use homenode_sys::{PAGE, Span, memory};
+use homenode_sys::{PAGE, Span, maps, memory};
 
 use super::state;
 use super::table::{self, Block, Word};
 
 static PENDING: AtomicBool = AtomicBool::new(false);
+/// The reader has read an event, or is about to, and has not yet seen whose it is.
+static READING: AtomicBool = AtomicBool::new(false);
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_END: AtomicUsize = AtomicUsize::new(0);
 
@@ -30,11 +32,20 @@ pub fn wait() -> bool {
     waited
 }
 
+/// Whether an event is being dealt with.
+pub fn pending() -> bool {
+    PENDING.load(Ordering::SeqCst)
+}
+
 /// Runs `f`, whose events for `span` are our own doing. Under the lock.
 pub fn own<R>(span: Span, f: impl FnOnce() -> R) -> R {
     OWN_END.store(span.end, Ordering::SeqCst);
     OWN_START.store(span.start, Ordering::SeqCst);
     let result = f();
+    // The system call has returned, so its event was read; but the reader may not yet have compared it.
+    while READING.load(Ordering::SeqCst) {
+        yield_now();
+    }
     OWN_END.store(0, Ordering::SeqCst);
     result
 }
@@ -74,6 +85,7 @@ fn read_for_ever(uffd: &'static Uffd) {
 
 /// In a forked child there is no reader.
 pub fn in_child() {
+    READING.store(false, Ordering::SeqCst);
     PENDING.store(false, Ordering::SeqCst);
 }
 
@@ -85,16 +97,20 @@ struct Reader {
 impl Reader {
     /// Reads what there is; keeps what is not our own.
     fn read(&mut self) {
-        while let Some(event) = self.uffd.event() {
+        loop {
+            READING.store(true, Ordering::SeqCst);
+            let Some(event) = self.uffd.event() else { break };
             let own = match event {
-                Event::Remap { from, .. } => is_own(from),
+                Event::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
                 Event::Remove(span) | Event::Unmap(span) => is_own(span),
                 Event::Other(_) => true,
             };
+            READING.store(false, Ordering::SeqCst);
             if !own {
                 self.waiting.push_back(event);
             }
         }
+        READING.store(false, Ordering::SeqCst);
     }
 
     /// Claims a block. Goes on reading meanwhile: its owner may be waiting for its own event to be read.
@@ -152,22 +168,34 @@ impl Reader {
             }
             block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
         }
+        // It may have become longer.
+        let mut mapping = Span::new(to, from.len());
+        let _ = maps::each(|m| {
+            if m.span.contains(to) {
+                mapping.end = mapping.end.max(m.span.end);
+            }
+            m.span.start <= to
+        });
         // SAFETY: every page of it that has contents is there.
-        let _ = unsafe { self.uffd.unregister(Span::new(to, from.len())) };
+        let _ = unsafe { self.uffd.unregister(mapping) };
     }
 
-    fn deliver(&self, run: Span, to: usize) {
+    fn deliver(&mut self, run: Span, to: usize) {
         let from = table::shadow(run.start);
         let mut done = 0;
         while done < run.len() {
             // SAFETY: the shadow of a claimed block: mapped, and nobody else uses it.
-            let copied = unsafe { self.uffd.copy(Span::new(to + done, run.len() - done), from + done) };
+            let copied = unsafe { self.uffd.copy(Span::new(to + done, PAGE), from + done) };
             done += copied.done;
             match copied.stopped.map(|e| e.0) {
-                None => break,
-                Some(libc::EAGAIN | libc::ENOMEM) => yield_now(),
-                Some(libc::EEXIST | libc::EFAULT) => done += PAGE,
-                Some(_) => break,
+                None => {}
+                Some(libc::EAGAIN | libc::ENOMEM) => {
+                    // The mappings change until all events of the change are read; one call can have several.
+                    self.read();
+                    yield_now();
+                }
+                // Nothing there to copy, or nothing to copy to.
+                Some(_) => done += PAGE,
             }
         }
     }

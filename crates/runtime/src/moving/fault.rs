@@ -40,17 +40,23 @@ fn handle(address: usize) -> bool {
             yield_now();
             continue;
         }
-        if word.armed() & page == 0 {
-            return word.ever() && taken_by_another(address, word.marked() & page != 0);
+        let armed = word.armed() & page != 0;
+        if !armed && !word.ever() {
+            return false;
         }
-        if let Some(word) = block.try_claim() {
+        // Claimed in any case: what is not armed now may be armed before the next line.
+        let Some(word) = block.try_claim() else { continue };
+        if word.armed() & page != 0 {
             take(block, word, state::current_node());
             return true;
         }
+        let again = taken_by_another(address, word.marked() & page != 0);
+        block.release(word);
+        return again;
     }
 }
 
-/// The page is not armed (any more): the access goes well now, unless the fault was never ours.
+/// The page of a claimed block is not armed (any more): the access goes well now, unless the fault was never ours.
 fn taken_by_another(address: usize, registered: bool) -> bool {
     if registered && state::chosen() == Mechanism::UserFault {
         // There, unless the program gave it up behind our back: then it is zero.
@@ -134,14 +140,16 @@ fn taken(block: Block, word: Word, node: NodeId) {
 /// Copies a run of a claimed block from its shadow, which is freed.
 pub fn copy_from_shadow(uffd: &Uffd, run: Span) {
     let from = table::shadow(run.start);
-    let mut at = run.start;
+    let (mut at, mut page_by_page) = (run.start, false);
     while at < run.end {
-        let rest = Span { start: at, end: run.end };
+        let rest = if page_by_page { Span::new(at, PAGE) } else { Span { start: at, end: run.end } };
         // SAFETY: the shadow of a claimed block: mapped, and nobody else uses it.
         let copied = unsafe { uffd.copy(rest, from + (at - run.start)) };
         at += copied.done;
         match copied.stopped.map(|e| e.0) {
-            None => break,
+            None => {}
+            // The run lies in several mappings: one call serves one.
+            Some(libc::ENOENT | libc::EINVAL) if !page_by_page => page_by_page = true,
             // Something is there already.
             Some(libc::EEXIST) => at += PAGE,
             // The source has no page that could be read.
@@ -150,7 +158,7 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) {
                 match uffd.zero(page).stopped.map(|e| e.0) {
                     None | Some(libc::EEXIST) => at += PAGE,
                     Some(libc::EAGAIN) => yield_now(),
-                    Some(_) => break,
+                    Some(_) => at += PAGE,
                 }
             }
             // Part of it, or the mappings are changing.
@@ -161,8 +169,8 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) {
                 at += back.done;
                 yield_now();
             }
-            // The mapping is gone, or no longer ours.
-            Some(_) => break,
+            // The page's mapping is gone, and its contents with it.
+            Some(_) => at += PAGE,
         }
     }
     // SAFETY: what was there has been copied, or has nowhere to go.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use homenode_sys::Span;
 
-use super::{Mechanism, fault, state};
+use super::{Mechanism, disarm, fault, state};
 
 /// Buffers at a time. One more and nothing is armed until there are fewer.
 const SLOTS: usize = 1024;
@@ -45,8 +45,25 @@ impl InFlight {
 /// The kernel is about to read or write these: armed pages in them come over first, and none is armed until
 /// [`retire`]. Costs some 20 ns where nothing is armed.
 pub fn publish(buffers: &[Span]) -> InFlight {
+    let mine = keep(buffers);
+    if mine.is_some() {
+        buffers.iter().for_each(|b| fault::bring(*b));
+    }
+    mine.unwrap_or(InFlight::NOTHING)
+}
+
+/// This is about to change: it is disarmed, its untouched pages where they are, and not armed until [`retire`].
+pub fn hold(memory: Span) -> InFlight {
+    let mine = keep(&[memory]);
+    if mine.is_some() {
+        disarm::disarm(memory);
+    }
+    mine.unwrap_or(InFlight::NOTHING)
+}
+
+fn keep(buffers: &[Span]) -> Option<InFlight> {
     if state::mechanism() == Mechanism::None {
-        return InFlight::NOTHING;
+        return None;
     }
     let mut mine = InFlight::NOTHING;
     if buffers.len() <= EACH {
@@ -63,8 +80,7 @@ pub fn publish(buffers: &[Span]) -> InFlight {
         QUIET.fetch_add(1, Ordering::SeqCst);
     }
     fence(Ordering::SeqCst);
-    buffers.iter().for_each(|b| fault::bring(*b));
-    mine
+    Some(mine)
 }
 
 /// The call has returned.

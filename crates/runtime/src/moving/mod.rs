@@ -15,8 +15,8 @@
 //!
 //! | function of the program | what to call |
 //! |---|---|
-//! | `free`, `munmap`, `realloc`, `mremap` | [`before_free`] of the memory |
-//! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory |
+//! | `free`, `munmap`, `realloc`, `mremap` | [`before_free`] of the memory; [`retire`] when the call has returned |
+//! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory; [`retire`] when the call has returned |
 //! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish`]; [`retire`] when the call has returned |
 //! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
 //! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |

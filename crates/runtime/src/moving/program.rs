@@ -5,30 +5,31 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use homenode_sys::{PAGE, Span, call};
 
-use super::inflight::Quiet;
+use super::inflight::{self, InFlight, Quiet};
 use super::state::{self, Locked};
 use super::table::{self, Block};
 use super::{Mechanism, disarm, events, pieces};
 
-/// The program is about to unmap, remap, protect, advise or lock this: it is disarmed.
-pub fn before_change(span: Span) {
-    disarm::disarm(span);
+/// The program is about to protect, advise or lock this: it is disarmed, and not armed until the result is handed to
+/// [`super::retire`], when the change has been made.
+pub fn before_change(span: Span) -> InFlight {
+    inflight::hold(span)
 }
 
-/// The program is about to free this: it is disarmed, and nothing is known of it any more.
-pub fn before_free(span: Span) {
-    if state::mechanism() == Mechanism::None {
-        return;
-    }
-    disarm::disarm(span);
-    for block in Block::all(span) {
-        if block.word().excluded() != 0 {
-            block.include(block.pages_in(span));
+/// The program is about to free, unmap or remap this: as [`before_change`], and nothing is known of it any more.
+pub fn before_free(span: Span) -> InFlight {
+    let held = inflight::hold(span);
+    if state::mechanism() != Mechanism::None {
+        for block in Block::all(span) {
+            if block.word().excluded() != 0 {
+                block.include(block.pages_in(span));
+            }
+        }
+        if state::pretended() != 0 {
+            table::forget_homes(span.inner(PAGE));
         }
     }
-    if state::pretended() != 0 {
-        table::forget_homes(span.inner(PAGE));
-    }
+    held
 }
 
 /// Pages that this touches are never to be armed (again) while the memory lives: it holds a lock, a stack, a buffer of

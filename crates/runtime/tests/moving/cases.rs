@@ -58,9 +58,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        moving::before_free(self.0);
+        let held = moving::before_free(self.0);
         // SAFETY: this test's memory.
         unsafe { unmap(self.0).unwrap() };
+        moving::retire(held);
     }
 }
 
