@@ -158,9 +158,9 @@ fn number(text: &[u8]) -> u64 {
 /// The hexadecimal number that ends at `end`.
 fn hexadecimal(text: &mut &[u8], end: u8) -> Option<usize> {
     let at = text.iter().position(|c| *c == end)?;
-    let n = text[..at].iter().try_fold(0_usize, |n, c| {
-        Some(n.checked_mul(16)? + (*c as char).to_digit(16)? as usize)
-    })?;
+    let n = text[..at]
+        .iter()
+        .try_fold(0_usize, |n, c| Some(n.checked_mul(16)? + (*c as char).to_digit(16)? as usize))?;
     *text = &text[at + 1..];
     Some(n)
 }

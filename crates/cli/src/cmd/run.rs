@@ -147,7 +147,13 @@ impl Live {
     }
 
     /// Sets the environment so that the program loads homenode; where it cannot, notes why, and the program runs without.
-    fn prepare(&mut self, args: &LiveArgs, policy: &Policy, path: &Path, command: &mut Command) -> Result<()> {
+    fn prepare(
+        &mut self,
+        args: &LiveArgs,
+        policy: &Policy,
+        path: &Path,
+        command: &mut Command,
+    ) -> Result<()> {
         for name in settings::ALL {
             command.env_remove(name);
         }
@@ -201,7 +207,8 @@ impl Live {
     fn bind(&mut self, nodes: &Nodes, command: &mut Command) {
         let set = |name: &str| env::var_os(name).is_some_and(|v| !v.is_empty());
         if set("OMP_PROC_BIND") || set("OMP_PLACES") || set("GOMP_CPU_AFFINITY") || set("KMP_AFFINITY") {
-            self.before.push("--bind: the environment says already where threads are bound, and that holds".into());
+            self.before
+                .push("--bind: the environment says already where threads are bound, and that holds".into());
             return;
         }
         command.env("OMP_PLACES", nodes.places()).env("OMP_PROC_BIND", "close");

@@ -52,8 +52,11 @@ fn assigned(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
     // Fortran: allocate(a(n), …)
     if let Some(at) = lower.find("allocate(").filter(|_| !line.contains('=')) {
-        let name: String =
-            line[at + "allocate(".len()..].trim_start().chars().take_while(|c| word(*c) || *c == '%').collect();
+        let name: String = line[at + "allocate(".len()..]
+            .trim_start()
+            .chars()
+            .take_while(|c| word(*c) || *c == '%')
+            .collect();
         return (!name.is_empty()).then_some(name);
     }
     let calls = ["alloc", "new ", "new(", "mmap", "vector"];
@@ -93,7 +96,8 @@ fn sentence(object: &Object) -> Option<String> {
         return None;
     }
     let owner = object.homes.iter().position(|n| *n * 100 >= pages * ALONE);
-    let users: Vec<usize> = (0..object.touched.len()).filter(|n| object.touched[*n] * 100 >= touched * USES).collect();
+    let users: Vec<usize> =
+        (0..object.touched.len()).filter(|n| object.touched[*n] * 100 >= touched * USES).collect();
     if object.ping_pongs * 2 > object.moved {
         return Some(
             "used by several nodes in turn: its pages went back and forth. Give each thread the same part in every loop \
@@ -146,7 +150,10 @@ mod tests {
     #[test]
     fn advice_follows_homes_and_touches() {
         let says = |o: &Object| sentence(o).unwrap_or_default();
-        assert!(says(&object(&[100], &[50, 50], 50, 0)).starts_with("first touched by one thread (node 0 had 100 of"));
+        assert!(
+            says(&object(&[100], &[50, 50], 50, 0))
+                .starts_with("first touched by one thread (node 0 had 100 of")
+        );
         assert!(says(&object(&[100], &[0, 100], 100, 0)).contains("used by node 1"));
         assert!(says(&object(&[50, 50], &[50, 50], 50, 0)).contains("another distribution"));
         assert!(says(&object(&[100], &[50, 50], 90, 60)).contains("back and forth"));

@@ -199,8 +199,14 @@ impl Facts {
                 (self.nodes, self.pretended) = (number(n)?, how == "pretended");
             }
             "counters" => {
-                [self.arms, self.armed_pages, self.faults, self.copies, self.kernel_moves, self.lost_touches] =
-                    numbers(rest)?;
+                [
+                    self.arms,
+                    self.armed_pages,
+                    self.faults,
+                    self.copies,
+                    self.kernel_moves,
+                    self.lost_touches,
+                ] = numbers(rest)?;
             }
             "regions" => [self.regions, self.region_runs] = numbers(rest)?,
             "region" => {
@@ -266,7 +272,14 @@ fn object(rest: &str) -> Option<Object> {
     };
     let mut next = || fields.next().and_then(number);
     let (bytes, moved, ping_pongs) = (next()?, next()?, next()?);
-    Some(Object { origin, bytes, moved, ping_pongs, homes: list(fields.next()?)?, touched: list(fields.next()?)? })
+    Some(Object {
+        origin,
+        bytes,
+        moved,
+        ping_pongs,
+        homes: list(fields.next()?)?,
+        touched: list(fields.next()?)?,
+    })
 }
 
 #[cfg(test)]

@@ -53,7 +53,9 @@ impl Nodes {
             if mems.as_ref().is_none_or(|l| l.contains(n)) {
                 node.mib = read(&at, "meminfo").map_or(0, |t| total_mib(&t));
             } else {
-                hidden.push(format!("node {n} is hidden by the process's cpuset (Mems_allowed): no page moves there"));
+                hidden.push(format!(
+                    "node {n} is hidden by the process's cpuset (Mems_allowed): no page moves there"
+                ));
             }
             if node.cpus.is_empty() && !all.is_empty() {
                 hidden.push(format!("the CPUs of node {n} are hidden by the process's cpuset or affinity"));

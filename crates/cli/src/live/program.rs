@@ -12,7 +12,17 @@ use crate::error::{CliError, Result};
 
 /// What starts processes elsewhere, where homenode's library and report would not go along.
 const JOB_LAUNCHERS: [&str; 12] = [
-    "aprun", "flux", "jsrun", "mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prun", "salloc", "sbatch", "srun",
+    "aprun",
+    "flux",
+    "jsrun",
+    "mpiexec",
+    "mpiexec.hydra",
+    "mpirun",
+    "orterun",
+    "prun",
+    "salloc",
+    "sbatch",
+    "srun",
     "ssh",
 ];
 
@@ -34,15 +44,19 @@ pub fn refuse_launcher(program: &OsStr) -> Result<()> {
     if !JOB_LAUNCHERS.contains(&&*name) {
         return Ok(());
     }
-    Err(CliError::usage(format!("{name} starts the program elsewhere: homenode would watch {name}, and not the program"))
-        .hint(format!("put {name} and its options in front: {name} … homenode run -- APP")))
+    Err(CliError::usage(format!(
+        "{name} starts the program elsewhere: homenode would watch {name}, and not the program"
+    ))
+    .hint(format!("put {name} and its options in front: {name} … homenode run -- APP")))
 }
 
 /// Looks into a program's file.
 pub fn loadable(path: &Path) -> Loadable {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     if fs::metadata(path).is_ok_and(|m| m.mode() & 0o6000 != 0) {
-        return Loadable::No(format!("{name} is setuid or setgid: the system loads no foreign library into it"));
+        return Loadable::No(format!(
+            "{name} is setuid or setgid: the system loads no foreign library into it"
+        ));
     }
     let Ok(mut file) = File::open(path) else { return Loadable::Yes };
     let mut head = [0u8; 20];
@@ -67,7 +81,9 @@ mod tests {
     #[test]
     fn launchers_of_jobs_are_refused_with_the_right_order() {
         let error = refuse_launcher("/usr/bin/srun".as_ref()).unwrap_err();
-        assert!(error.hint.unwrap().starts_with("put srun and its options in front: srun … homenode run -- APP"));
+        assert!(
+            error.hint.unwrap().starts_with("put srun and its options in front: srun … homenode run -- APP")
+        );
         assert!(refuse_launcher("numactl".as_ref()).is_ok() && refuse_launcher("./srunner".as_ref()).is_ok());
     }
 

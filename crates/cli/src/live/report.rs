@@ -50,7 +50,13 @@ impl Report<'_> {
     /// For people.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "homenode: ran {} ({}), policy {}", self.command, seconds(nanos(self.elapsed)), self.policy);
+        let _ = writeln!(
+            out,
+            "homenode: ran {} ({}), policy {}",
+            self.command,
+            seconds(nanos(self.elapsed)),
+            self.policy
+        );
         for note in &self.before {
             let _ = writeln!(out, "  could not: {note}");
         }
@@ -88,7 +94,10 @@ impl Report<'_> {
             f.nodes
         )?;
         if f.region_runs == 0 {
-            writeln!(out, "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know")?;
+            writeln!(
+                out,
+                "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know"
+            )?;
         } else {
             writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
         }
@@ -109,7 +118,11 @@ impl Report<'_> {
             writeln!(out, "  stopped    {why}")?;
         }
         if f.lost_touches > 0 {
-            writeln!(out, "  could not: {} touches came too fast to be told (exact); their pages moved all the same", f.lost_touches)?;
+            writeln!(
+                out,
+                "  could not: {} touches came too fast to be told (exact); their pages moved all the same",
+                f.lost_touches
+            )?;
         }
         for note in &f.notes {
             writeln!(out, "  could not: {note}")?;
@@ -218,7 +231,11 @@ fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {
         (_, 0) => "not sampled afterwards".to_owned(),
         (r, all) => format!("{} of {all} samples afterwards", percent(r, all)),
     };
-    writeln!(out, "  remote     {} of {touched} touched pages had another home before, {after} (presence)", percent(remote, touched))
+    writeln!(
+        out,
+        "  remote     {} of {touched} touched pages had another home before, {after} (presence)",
+        percent(remote, touched)
+    )
 }
 
 fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
@@ -248,7 +265,9 @@ fn held_back(out: &mut String, f: &Facts) -> std::fmt::Result {
         "pays" => writeln!(out, "  judged     moving pays: {groups}"),
         "no-gain" => writeln!(out, "  judged     moving makes no difference: {groups}"),
         "harms" => writeln!(out, "  judged     moving harms, and was undone: {groups}"),
-        "open" if f.objects[3] > 0 => writeln!(out, "  judged     not yet: too few samples ({ma} and {ha}, presence)"),
+        "open" if f.objects[3] > 0 => {
+            writeln!(out, "  judged     not yet: too few samples ({ma} and {ha}, presence)")
+        }
         _ => Ok(()),
     }
 }

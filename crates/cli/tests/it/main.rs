@@ -4,4 +4,5 @@ mod kernel;
 mod machine;
 mod rec;
 mod record;
+mod run;
 mod support;

@@ -26,8 +26,7 @@ pub const STATICS: &str = "HOMENODE_STATICS";
 pub const SEQUENCE: &str = "HOMENODE_SEQUENCE";
 
 /// All of them.
-pub const ALL: [&str; 9] =
-    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, SEQUENCE];
+pub const ALL: [&str; 9] = [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, SEQUENCE];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +65,8 @@ impl Budget {
 
     fn parse(text: &str) -> Result<Self, String> {
         let numbers = text.split_once(',').and_then(|(a, b)| Some((a.parse().ok()?, b.parse::<u64>().ok()?)));
-        let (permille, ms) = numbers.ok_or_else(|| format!("{BUDGET}={text}: it is PERMILLE,MILLISECONDS"))?;
+        let (permille, ms) =
+            numbers.ok_or_else(|| format!("{BUDGET}={text}: it is PERMILLE,MILLISECONDS"))?;
         Ok(Self { permille, fixed: Ns(ms.saturating_mul(1_000_000)) })
     }
 
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn what_is_set_is_read() {
-        let set = [(RUN_DIR, "/d"), (MACHINE, "0/100/10.20;1/100/20.10"), (ARMING, "region"), (BUDGET, "5,100")];
+        let set =
+            [(RUN_DIR, "/d"), (MACHINE, "0/100/10.20;1/100/20.10"), (ARMING, "region"), (BUDGET, "5,100")];
         let s = read(&set).unwrap().unwrap();
         assert_eq!((s.arming, s.machine.nodes()), (Arming::Region, 2));
         assert_eq!(s.budget.allows(Ns(1_000_000_000)), Ns(105_000_000));

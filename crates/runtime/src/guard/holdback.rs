@@ -20,6 +20,8 @@ use super::super::watch::numbers::PAGE;
 pub const ONE_IN: u64 = 20;
 /// Samples of each group that a verdict takes.
 pub const ENOUGH: u64 = 24;
+/// A difference of the two shares counts when it is larger than so many standard deviations of what chance would give.
+const SIGMAS: f64 = 2.0;
 /// Pages of each group that are armed at the begin of an iteration.
 pub const AT_ONCE: usize = 16;
 
@@ -39,7 +41,7 @@ pub enum Verdict {
     Open,
     /// Pages that moved are touched remotely less often.
     Pays,
-    /// No less often.
+    /// Neither less nor more often, as far as so few samples can tell.
     NoGain,
     /// More often.
     Harms,
@@ -120,11 +122,16 @@ impl HoldBack {
         if moved.all < ENOUGH || held.all < ENOUGH {
             return Verdict::Open;
         }
-        let (m, h) = (moved.remote * held.all, held.remote * moved.all);
-        let v = match m.cmp(&h) {
-            std::cmp::Ordering::Less => Verdict::Pays,
-            std::cmp::Ordering::Equal => Verdict::NoGain,
-            std::cmp::Ordering::Greater => Verdict::Harms,
+        let (nm, nh) = (moved.all as f64, held.all as f64);
+        let difference = held.remote as f64 / nh - moved.remote as f64 / nm;
+        let both = (moved.remote + held.remote) as f64 / (nm + nh);
+        let noise = SIGMAS * (both * (1.0 - both) * (1.0 / nm + 1.0 / nh)).sqrt();
+        let v = if difference > noise {
+            Verdict::Pays
+        } else if -difference > noise {
+            Verdict::Harms
+        } else {
+            Verdict::NoGain
         };
         self.verdict = Some(v);
         v
@@ -169,12 +176,16 @@ mod tests {
     fn the_groups_are_compared() {
         assert_eq!(judged(1, 12), Verdict::Pays);
         assert_eq!(judged(12, 12), Verdict::NoGain);
-        assert_eq!(judged(13, 12), Verdict::Harms);
+        assert_eq!(judged(1, 0), Verdict::NoGain, "one touch more is chance");
+        assert_eq!(judged(20, 2), Verdict::Harms);
         assert_eq!(HoldBack::default().judge(), Verdict::Open);
     }
 
     #[test]
     fn blocks_are_neither_tiny_nor_larger_than_a_huge_page() {
-        assert_eq!([block_of(64 << 10), block_of(16 << 20), block_of(1 << 30)], [64 << 10, 256 << 10, 2 << 20]);
+        assert_eq!(
+            [block_of(64 << 10), block_of(16 << 20), block_of(1 << 30)],
+            [64 << 10, 256 << 10, 2 << 20]
+        );
     }
 }

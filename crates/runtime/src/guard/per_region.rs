@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_settled_region_is_armed_ever_more_rarely() {
         assert_eq!(armings(1000, 10, 0), 1000);
-        assert_eq!(armings(1000, 0, 0), 9, "after 1, 2, 4, … starts");
-        assert_eq!(armings(1000, 10, 8), 9);
+        assert_eq!(armings(1000, 0, 0), 10, "after 1, 2, 4, … starts");
+        assert_eq!(armings(1000, 10, 8), 10);
     }
 }

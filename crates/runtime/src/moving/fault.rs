@@ -193,7 +193,9 @@ fn take_window(block: Block, word: Word, node: NodeId) {
     }
     let mut open = Run { span: Span::EMPTY, read_only: false, node };
     for (block, word) in mine.iter().flatten() {
-        for (pages, read_only) in [(word.armed() & !word.marked(), false), (word.armed() & word.marked(), true)] {
+        for (pages, read_only) in
+            [(word.armed() & !word.marked(), false), (word.armed() & word.marked(), true)]
+        {
             for span in block.runs(pages) {
                 open.extend(span, read_only);
             }

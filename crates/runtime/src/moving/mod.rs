@@ -50,8 +50,8 @@ mod touches;
 
 use std::fmt;
 
-pub use homenode_sys::Span;
 use homenode_model::{Bytes, NodeId, Ns};
+pub use homenode_sys::Span;
 
 pub use arm::arm;
 pub use disarm::{disarm, disarm_all, settle};

@@ -90,10 +90,8 @@ fn collapse_works() -> bool {
 
 /// Opens the descriptor, tries what arming does, starts the reader of its events.
 fn user_faults() -> Result<()> {
-    let needed = Features::SIGBUS
-        .and(Features::EVENT_REMAP)
-        .and(Features::EVENT_REMOVE)
-        .and(Features::EVENT_UNMAP);
+    let needed =
+        Features::SIGBUS.and(Features::EVENT_REMAP).and(Features::EVENT_REMOVE).and(Features::EVENT_UNMAP);
     let offered = Uffd::offered()?;
     let wanted = if offered.has(Features::MOVE) { needed.and(Features::MOVE) } else { needed };
     TAKE_BACK.store(offered.has(Features::MOVE), Ordering::Relaxed);
