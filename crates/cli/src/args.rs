@@ -9,6 +9,7 @@ pub mod machine;
 pub mod paper;
 pub mod rec;
 pub mod record;
+pub mod run;
 pub mod show;
 pub mod subject;
 

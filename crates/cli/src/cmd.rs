@@ -9,6 +9,7 @@ mod man;
 mod paper;
 mod rec;
 mod record;
+mod run;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,8 @@ pub struct Cli {
 pub enum Command {
     /// Record who touches what
     Record(crate::args::record::RecordArgs),
+    /// Run a program and move its pages to the nodes that use them
+    Run(crate::args::run::LiveArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
     /// Check recordings
@@ -60,6 +63,7 @@ impl Command {
         match self {
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
+            Self::Run(args) => args.run(),
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),

@@ -58,6 +58,16 @@ pub fn monitor() -> Result<PathBuf> {
     Ok(find("the lab's monitor", FILE, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)?.join(FILE))
 }
 
+/// The library of the live runtime.
+///
+/// # Errors
+/// As [`kernels`].
+pub fn live_library() -> Result<PathBuf> {
+    const NAME: &str = "libhomenode.so";
+    let hint = "build it (cargo build --release)";
+    find("the live runtime", NAME, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint).map(|f| f.join(NAME))
+}
+
 /// A program that is installed beside this one.
 ///
 /// # Errors

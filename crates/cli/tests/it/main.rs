@@ -7,4 +7,5 @@ mod machine;
 mod paper;
 mod rec;
 mod record;
+mod run;
 mod support;
