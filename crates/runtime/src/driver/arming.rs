@@ -103,6 +103,7 @@ impl Driver {
                         }
                     }
                 },
+                Decision::Replicate { page, on } => self.refuse_copy(page, on),
                 _ => {}
             }
         }
@@ -231,8 +232,15 @@ impl Driver {
             Decision::Arm { pages } => {
                 self.arm(pages);
             }
+            Decision::Replicate { page, on } => self.refuse_copy(page, on),
             _ => {}
         }
+    }
+
+    /// Linux keeps no copies of a process's pages on several nodes.
+    fn refuse_copy(&mut self, page: PageNo, to: NodeId) {
+        let result = MoveResult::Unsupported;
+        self.policy.outcome(&MoveOutcome { page, to, result, cost: Ns::ZERO });
     }
 
     /// At the begin of a round: takes samples of both groups, or acts on the verdict.

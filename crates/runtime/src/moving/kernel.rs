@@ -67,6 +67,8 @@ impl MoveReport {
             MoveResult::Busy => &mut self.busy,
             MoveResult::NoMemory => &mut self.no_memory,
             MoveResult::NoPage => &mut self.no_page,
+            // What the kernel's moves never answer: it keeps no copies of pages.
+            MoveResult::Replicated | MoveResult::Unsupported => return,
         };
         *sum += Bytes(PAGE as u64);
     }
