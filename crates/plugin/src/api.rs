@@ -74,8 +74,11 @@ macro_rules! find {
         if found.is_null() {
             return Err($name.to_string_lossy().into_owned());
         }
-        // SAFETY: QEMU documents the function of this name with the type of the field that this goes to.
-        unsafe { std::mem::transmute(found) }
+        // SAFETY: QEMU documents the function of this name with the type of the field that this goes to, which names it.
+        #[allow(clippy::missing_transmute_annotations)]
+        unsafe {
+            std::mem::transmute(found)
+        }
     }};
 }
 
