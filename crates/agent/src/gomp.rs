@@ -8,8 +8,18 @@ use std::ffi::CStr;
 use crate::{callers, state};
 
 /// The call as it came, and what the stub adds: entry point and return address.
-type Forward =
-    unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
+type Forward = unsafe extern "C-unwind" fn(
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+    usize,
+) -> usize;
 /// Every entry point, called with more arguments than it has: those beyond are never looked at.
 type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 

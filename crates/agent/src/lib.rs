@@ -10,7 +10,9 @@
 //! they only pass on.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-compile_error!("the live runtime is written for x86-64 Linux: its front ends read return addresses in assembly");
+compile_error!(
+    "the live runtime is written for x86-64 Linux: its front ends read return addresses in assembly"
+);
 
 mod alloc;
 mod callers;

@@ -14,8 +14,7 @@ type Lookup = unsafe extern "C" fn(*const c_char) -> Option<AnyFn>;
 type SetCallback = unsafe extern "C" fn(c_int, Option<AnyFn>) -> c_int;
 type GetCallback = unsafe extern "C" fn(c_int, *mut Option<AnyFn>) -> c_int;
 type StartTool = unsafe extern "C" fn(c_uint, *const c_char) -> *mut StartToolResult;
-type ParallelBegin =
-    unsafe extern "C" fn(*mut u64, *const c_void, *mut u64, c_uint, c_int, *const c_void);
+type ParallelBegin = unsafe extern "C" fn(*mut u64, *const c_void, *mut u64, c_uint, c_int, *const c_void);
 type ParallelEnd = unsafe extern "C" fn(*mut u64, *mut u64, c_int, *const c_void);
 type SyncRegion = unsafe extern "C" fn(c_int, c_int, *mut u64, *mut u64, *const c_void);
 
@@ -140,12 +139,8 @@ unsafe extern "C" fn lookup_for_other(name: *const c_char) -> Option<AnyFn> {
     // SAFETY: the other tool's C string; our own functions have the types that the interface gives to these names.
     unsafe {
         match CStr::from_ptr(name).to_bytes() {
-            b"ompt_set_callback" => {
-                Some(std::mem::transmute::<*const (), AnyFn>(set_for_other as *const ()))
-            }
-            b"ompt_get_callback" => {
-                Some(std::mem::transmute::<*const (), AnyFn>(get_for_other as *const ()))
-            }
+            b"ompt_set_callback" => Some(std::mem::transmute::<*const (), AnyFn>(set_for_other as *const ())),
+            b"ompt_get_callback" => Some(std::mem::transmute::<*const (), AnyFn>(get_for_other as *const ())),
             _ => {
                 let lookup: Lookup = std::mem::transmute(LOOKUP.load(Ordering::Acquire));
                 lookup(name)

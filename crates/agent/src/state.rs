@@ -214,4 +214,3 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = destructor;
-

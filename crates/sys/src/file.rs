@@ -107,7 +107,8 @@ impl File {
             }
             let mut rest = &buffer.0[..have];
             while rest.len() > NAME {
-                let length = usize::from(u16::from_ne_bytes([rest[LENGTH], rest[LENGTH + 1]])).min(rest.len());
+                let length =
+                    usize::from(u16::from_ne_bytes([rest[LENGTH], rest[LENGTH + 1]])).min(rest.len());
                 let Some(name) = rest.get(NAME..length) else { break };
                 if CStr::from_bytes_until_nul(name).is_ok_and(|name| !see(name)) {
                     return Ok(());

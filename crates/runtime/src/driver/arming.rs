@@ -94,7 +94,9 @@ impl Driver {
             match *decision {
                 Decision::Arm { pages } => armed += self.arm(pages),
                 Decision::Place { page, node } | Decision::Move { page, to: node } => match &mut run {
-                    Some((pages, to)) if *to == node && pages.first.0 + pages.count == page.0 => pages.count += 1,
+                    Some((pages, to)) if *to == node && pages.first.0 + pages.count == page.0 => {
+                        pages.count += 1
+                    }
                     _ => {
                         if let Some((pages, to)) = run.replace((PageRange { first: page, count: 1 }, node)) {
                             self.bring(pages, to);
@@ -112,7 +114,8 @@ impl Driver {
 
     /// Moves pages that are not at `to`.
     fn bring(&mut self, pages: PageRange, to: NodeId) {
-        let Some(object) = self.objects.numbers().address(pages.first).and_then(|a| self.objects.at(a)) else {
+        let Some(object) = self.objects.numbers().address(pages.first).and_then(|a| self.objects.at(a))
+        else {
             return;
         };
         let wrong = |p: PageNo| object.home(p).is_some_and(|h| h != to);
@@ -234,7 +237,8 @@ impl Driver {
 
     /// At the begin of a round: takes samples of both groups, or acts on the verdict.
     pub(super) fn judge(&mut self, now: Ns) {
-        if self.hold.off || self.hold.verdict() != Verdict::Open || self.objects.live().all(|o| o.moved == 0) {
+        if self.hold.off || self.hold.verdict() != Verdict::Open || self.objects.live().all(|o| o.moved == 0)
+        {
             return;
         }
         match self.hold.judge() {

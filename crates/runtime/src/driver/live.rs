@@ -86,8 +86,9 @@ impl Mover for Live {
 
     fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> (u64, MoveResult) {
         self.kernel_moves_wanted = true;
-        let mut moves: Vec<Move> =
-            (0..pages).map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage }).collect();
+        let mut moves: Vec<Move> = (0..pages)
+            .map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage })
+            .collect();
         let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             self.failure(e.to_string());

@@ -1,8 +1,6 @@
 //! The nodes, as the launcher hands them over: reading them takes libraries that have no place in a program.
 
-use homenode_model::{
-    Bytes, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
-};
+use homenode_model::{Bytes, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology};
 use homenode_policy::PolicyContext;
 
 /// Nodes with their CPUs and memory.
@@ -83,7 +81,12 @@ impl Machine {
             caches: Vec::new(),
             page_sizes: vec![page],
             core: Core { access: Ps(500), outstanding: 10 },
-            migration: MigrationCost { fixed: Ns(1_000), per_kib: Ns(125), shootdown: Ns(0), serialised: false },
+            migration: MigrationCost {
+                fixed: Ns(1_000),
+                per_kib: Ns(125),
+                shootdown: Ns(0),
+                serialised: false,
+            },
             remote_cacheable: true,
         };
         PolicyContext::of(&topology, page)

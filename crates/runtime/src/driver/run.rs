@@ -129,7 +129,9 @@ impl Driver {
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {
-            if let Some(bytes) = d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes) {
+            if let Some(bytes) =
+                d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes)
+            {
                 d.mover.leave(address, bytes);
             }
             if let Some((object, pages)) = d.objects.dies(address) {

@@ -68,7 +68,8 @@ impl Budget {
 
     fn parse(text: &str) -> Result<Self, String> {
         let numbers = text.split_once(',').and_then(|(a, b)| Some((a.parse().ok()?, b.parse::<u64>().ok()?)));
-        let (permille, ms) = numbers.ok_or_else(|| format!("{BUDGET}={text}: it is PERMILLE,MILLISECONDS"))?;
+        let (permille, ms) =
+            numbers.ok_or_else(|| format!("{BUDGET}={text}: it is PERMILLE,MILLISECONDS"))?;
         Ok(Self { permille, fixed: Ns(ms.saturating_mul(1_000_000)) })
     }
 
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn what_is_set_is_read() {
-        let set = [(RUN_DIR, "/d"), (MACHINE, "0/100/10.20;1/100/20.10"), (ARMING, "region"), (BUDGET, "5,100")];
+        let set =
+            [(RUN_DIR, "/d"), (MACHINE, "0/100/10.20;1/100/20.10"), (ARMING, "region"), (BUDGET, "5,100")];
         let s = read(&set).unwrap().unwrap();
         assert_eq!((s.arming, s.machine.nodes()), (Arming::Region, 2));
         assert_eq!(s.budget.allows(Ns(1_000_000_000)), Ns(105_000_000));

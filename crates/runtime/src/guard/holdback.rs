@@ -175,6 +175,9 @@ mod tests {
 
     #[test]
     fn blocks_are_neither_tiny_nor_larger_than_a_huge_page() {
-        assert_eq!([block_of(64 << 10), block_of(16 << 20), block_of(1 << 30)], [64 << 10, 256 << 10, 2 << 20]);
+        assert_eq!(
+            [block_of(64 << 10), block_of(16 << 20), block_of(1 << 30)],
+            [64 << 10, 256 << 10, 2 << 20]
+        );
     }
 }

@@ -210,7 +210,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether the machine uses any transparent huge page: looking for them in a span costs 5 ns a small page.
+/// Whether the machine uses any transparent huge page: looking for them costs 0.3 µs for 2 MiB.
 fn huge_pages_exist() -> bool {
     let mut some = false;
     let _ = maps::lines(c"/proc/meminfo", |line| match line.strip_prefix(b"AnonHugePages:") {
@@ -245,7 +245,7 @@ impl Arming<'_> {
         self.leave_out_published(pages);
         if self.huge {
             let first = self.span.start & !(BLOCK - 1);
-            let _ = maps::huge_in(self.span, |s| {
+            let _ = maps::huge_units(self.span, |s| {
                 Block::all(s).for_each(|b| huge[(b.span().start - first) / BLOCK] = true);
             });
         }
@@ -282,7 +282,11 @@ impl Arming<'_> {
 
     /// Calls `arm` with each maximal stretch of chosen pages that have the same mark; pages of stretches for which it says
     /// `false` are no longer chosen.
-    fn stretches(&mut self, pages: &mut [Pages], mut arm: impl FnMut(&mut Self, Span, bool) -> bool) -> usize {
+    fn stretches(
+        &mut self,
+        pages: &mut [Pages],
+        mut arm: impl FnMut(&mut Self, Span, bool) -> bool,
+    ) -> usize {
         let (mut open, mut open_marked, mut armed) = (Span::EMPTY, false, 0);
         let mut failed = [Span::EMPTY; 16];
         let mut failures = 0;
@@ -294,14 +298,14 @@ impl Arming<'_> {
                 // More than fits: all of them are taken out below by one covering span.
                 let at = failures.min(failed.len() - 1);
                 let old = failed[at];
-                failed[at] =
-                    if old.is_empty() { span } else { Span { start: old.start, end: span.end } };
+                failed[at] = if old.is_empty() { span } else { Span { start: old.start, end: span.end } };
                 failures += 1;
             }
         };
         for (block, chosen) in Block::all(self.span).zip(pages.iter()) {
             let marked = block.word().marked();
-            let (mut a, mut b) = (block.runs(chosen & marked).peekable(), block.runs(chosen & !marked).peekable());
+            let (mut a, mut b) =
+                (block.runs(chosen & marked).peekable(), block.runs(chosen & !marked).peekable());
             loop {
                 let (run, is_marked) = match (a.peek().copied(), b.peek().copied()) {
                     (None, None) => break,

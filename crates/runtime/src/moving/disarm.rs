@@ -133,18 +133,26 @@ fn give_back_chunk(uffd: &Uffd, chunk: Span, take_back: bool) -> bool {
         let word = block.claim();
         whole &= word.marked() & block.pages_in(chunk) == block.pages_in(chunk);
     }
-    stretches(chunk, |b, w| w.armed() & b.pages_in(chunk), |span| {
-        count(&state::RETURNED, span.len() as u64);
-        if take_back {
-            take_back_pages(uffd, span);
-        } else {
-            move_back(uffd, span);
-        }
-    });
-    stretches(chunk, |b, w| w.marked() & b.pages_in(chunk), |span| {
-        // SAFETY: every page with contents is back.
-        let _ = unsafe { uffd.unregister(span) };
-    });
+    stretches(
+        chunk,
+        |b, w| w.armed() & b.pages_in(chunk),
+        |span| {
+            count(&state::RETURNED, span.len() as u64);
+            if take_back {
+                take_back_pages(uffd, span);
+            } else {
+                move_back(uffd, span);
+            }
+        },
+    );
+    stretches(
+        chunk,
+        |b, w| w.marked() & b.pages_in(chunk),
+        |span| {
+            // SAFETY: every page with contents is back.
+            let _ = unsafe { uffd.unregister(span) };
+        },
+    );
     for block in Block::all(chunk) {
         let (word, pages) = (block.word(), block.pages_in(chunk));
         block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));

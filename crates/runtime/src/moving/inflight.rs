@@ -20,7 +20,8 @@ struct Slot {
     end: AtomicUsize,
 }
 
-static TABLE: [Slot; SLOTS] = [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; SLOTS];
+static TABLE: [Slot; SLOTS] =
+    [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; SLOTS];
 /// One past the highest slot that was ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// While it is not 0 nothing is armed.

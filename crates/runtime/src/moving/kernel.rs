@@ -96,7 +96,8 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) {
 }
 
 fn where_it_is(page: usize) -> usize {
-    let armed = || Block::of(page).is_some_and(|b| b.word().armed() & b.pages_touched(Span::new(page, 1)) != 0);
+    let armed =
+        || Block::of(page).is_some_and(|b| b.word().armed() & b.pages_touched(Span::new(page, 1)) != 0);
     if state::chosen() == super::Mechanism::UserFault && armed() { table::shadow(page) } else { page }
 }
 
@@ -165,7 +166,8 @@ impl Chunk {
         }
         self.at.clear();
         let huge = Huge::among(moves);
-        self.at.extend(moves.iter().filter(|m| m.result.is_none() && !huge.has_as_tail(m.page)).map(|m| m.page));
+        self.at
+            .extend(moves.iter().filter(|m| m.result.is_none() && !huge.has_as_tail(m.page)).map(|m| m.page));
         if !self.at.is_empty() {
             self.to.clear();
             self.to.resize(self.at.len(), i32::from(moves[0].to.0));
@@ -232,16 +234,12 @@ struct Huge(Vec<Span>);
 impl Huge {
     fn among(moves: &[Work]) -> Self {
         let mut found = Vec::new();
-        let whole = moves.windows(HUGE / PAGE).filter(|w| {
-            w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE
-        });
+        let whole = moves
+            .windows(HUGE / PAGE)
+            .filter(|w| w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE);
         for w in whole {
             let unit = Span::new(w[0].page, HUGE);
-            let _ = maps::huge_in(unit, |s| {
-                if s == unit {
-                    found.push(unit);
-                }
-            });
+            let _ = maps::huge_units(unit, |unit| found.push(unit));
         }
         Self(found)
     }
@@ -256,7 +254,11 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     let mut rest = moves;
     while !rest.is_empty() {
         let first = rest[0];
-        let n = rest.iter().enumerate().take_while(|(i, m)| m.to == first.to && m.page == first.page + i * PAGE).count();
+        let n = rest
+            .iter()
+            .enumerate()
+            .take_while(|(i, m)| m.to == first.to && m.page == first.page + i * PAGE)
+            .count();
         let (now, later) = rest.split_at_mut(n);
         copy_run(now, report);
         rest = later;

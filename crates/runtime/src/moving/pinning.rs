@@ -117,7 +117,9 @@ fn descriptors() {
     let _ = folder.entries(|name| {
         let mut link = [0; 64];
         let Some(link) = folder.link(name, &mut link) else { return true };
-        if link.starts_with(b"anon_inode:[userfaultfd]") && name.to_str().ok().and_then(|n| n.parse().ok()) != own {
+        if link.starts_with(b"anon_inode:[userfaultfd]")
+            && name.to_str().ok().and_then(|n| n.parse().ok()) != own
+        {
             let _ = FOUND.set("user-space page faults of the program's own (userfaultfd)");
         } else {
             see_mapping(link);

@@ -22,7 +22,8 @@ struct Program {
 }
 
 static PROGRAM: [Program; 2] =
-    [const { Program { handler: AtomicUsize::new(0), flags: AtomicU64::new(0), mask: AtomicU64::new(0) } }; 2];
+    [const { Program { handler: AtomicUsize::new(0), flags: AtomicU64::new(0), mask: AtomicU64::new(0) } };
+        2];
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 fn program(signal: i32) -> Option<&'static Program> {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use homenode_model::NodeId;
 use homenode_sys::Span;
 
+use super::Touch;
 use super::state::{self, TOUCHES_LOST};
 use super::table::{BLOCK, Block, Pages};
-use super::Touch;
 
 /// Blocks that are remembered until the next [`drain`]: 16 GiB.
 const LENGTH: u64 = 1 << 18;
@@ -25,7 +25,8 @@ pub fn note(block: Span, pages: Pages, node: NodeId) {
         state::count(&TOUCHES_LOST, 1);
         return;
     }
-    let entry = VALID | u64::from(node.0 & 0x7fff) << 48 | u64::from(pages) << 32 | (block.start / BLOCK) as u64;
+    let entry =
+        VALID | u64::from(node.0 & 0x7fff) << 48 | u64::from(pages) << 32 | (block.start / BLOCK) as u64;
     RING[(at % LENGTH) as usize].store(entry, Ordering::Release);
 }
 

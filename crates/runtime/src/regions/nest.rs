@@ -251,7 +251,11 @@ mod tests {
         let last = rounds.last().unwrap();
         assert_eq!((nest.len(), last.rounds, last.place), (1, 15, 0));
         let inner = rounds.iter().filter(|r| r.shape != last.shape).count();
-        assert_eq!(inner, 15 * 24, "each run of the inner loop ends 25 rounds, of which the first is not seen");
+        assert_eq!(
+            inner,
+            15 * 24,
+            "each run of the inner loop ends 25 rounds, of which the first is not seen"
+        );
     }
 
     #[test]

@@ -54,7 +54,12 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
         Arming::Region => "region",
     };
     writeln!(out, "arming {arming}")?;
-    writeln!(out, "nodes {} {}", settings.machine.nodes(), if settings.pretend { "pretended" } else { "real" })?;
+    writeln!(
+        out,
+        "nodes {} {}",
+        settings.machine.nodes(),
+        if settings.pretend { "pretended" } else { "real" }
+    )?;
     let c = d.counters();
     writeln!(
         out,
@@ -98,7 +103,11 @@ fn regions(out: &mut String, d: &Driver) -> std::fmt::Result {
         let (function, caller) = r.key.map_or((0, 0), |k| (k.function, k.caller));
         let g = r.guard;
         let (runs, time) = (r.runs, r.time.0);
-        writeln!(out, "region {function:#x} {caller:#x} {runs} {time} {} {} {}", g.armings, g.moved, g.ping_pongs)?;
+        writeln!(
+            out,
+            "region {function:#x} {caller:#x} {runs} {time} {} {} {}",
+            g.armings, g.moved, g.ping_pongs
+        )?;
     }
     Ok(())
 }
@@ -126,7 +135,8 @@ fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
         let origin = match &o.origin {
             Origin::Static(number) => format!("static:{number}"),
             Origin::Allocated(frames) => {
-                let frames: Vec<_> = frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
+                let frames: Vec<_> =
+                    frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
                 format!("alloc:{}", frames.join(","))
             }
         };

@@ -92,7 +92,8 @@ impl Object {
 
     /// Whether the block of the page at `address` is no longer where it was first seen.
     pub fn has_moved(&self, address: usize) -> bool {
-        let page = PageNo(self.pages.first.0 + (address.saturating_sub(self.whole_pages().start) / PAGE) as u64);
+        let page =
+            PageNo(self.pages.first.0 + (address.saturating_sub(self.whole_pages().start) / PAGE) as u64);
         self.blocks.get(self.block(page)).is_some_and(|b| b.now != b.first)
     }
 

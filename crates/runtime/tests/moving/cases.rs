@@ -16,7 +16,7 @@ static ONE: Mutex<()> = Mutex::new(());
 /// Starts the mover, one test at a time. `None`: this machine lacks the mechanism, which is said.
 fn ready() -> Option<MutexGuard<'static, ()>> {
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let options = Options { pretend_nodes: Some(2), mechanism: Some(MECHANISM) };
+    let options = Options { pretend_nodes: Some(2), mechanism: Some(MECHANISM), ..Options::default() };
     let started = moving::start(&options);
     if started.mechanism != MECHANISM {
         println!("skipped: {:?}", started.reasons);
@@ -119,7 +119,9 @@ fn each_thread_gets_what_it_touches() {
     // Halves of two windows each, so that no unit of any mechanism is shared.
     let m = Memory::new(4 * HUGE);
     moving::arm(&[m.0]);
-    let touch = |first: usize| (first..first + 2 * HUGE / PAGE).for_each(|p| assert_eq!(m.read(p), m.0.start + p * PAGE));
+    let touch = |first: usize| {
+        (first..first + 2 * HUGE / PAGE).for_each(|p| assert_eq!(m.read(p), m.0.start + p * PAGE))
+    };
     on_node(0, || touch(0));
     on_node(1, || touch(2 * HUGE / PAGE));
     let pages: Vec<usize> = (m.0.start..m.0.end).step_by(PAGE).collect();
@@ -199,7 +201,8 @@ fn only_private_anonymous_memory_is_armed() {
     let shared = {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         // SAFETY: new memory.
-        let p = unsafe { libc::mmap(ptr::null_mut(), HUGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        let p =
+            unsafe { libc::mmap(ptr::null_mut(), HUGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         Span::new(p as usize, HUGE)
     };
     let here = [0_u8; 3 * PAGE];
@@ -229,7 +232,11 @@ fn known_homes_are_reached_and_contents_kept() {
     let mut moves: Vec<Move> = (0..64).map(|i| Move::new(page(i), NodeId(i as u16 / 32 % 2))).collect();
     moves.push(Move::new(map(PAGE, Access::ReadWrite).unwrap().start, NodeId(1)));
     let report = moving::move_pages(&mut moves, Ns(1_000_000));
-    assert_eq!((report.moved, report.already), (Bytes(32 * PAGE as u64), Bytes(32 * PAGE as u64)), "{report:?}");
+    assert_eq!(
+        (report.moved, report.already),
+        (Bytes(32 * PAGE as u64), Bytes(32 * PAGE as u64)),
+        "{report:?}"
+    );
     assert_eq!(report.no_page, Bytes(PAGE as u64));
     let mut homes = [None; 2];
     moving::homes(&[page(0), page(63)], &mut homes);
