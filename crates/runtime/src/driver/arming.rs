@@ -274,7 +274,10 @@ impl Driver {
                 let pages = (next - at) / PAGE;
                 let page = at + self.draw(at) % pages.max(1) * PAGE;
                 let moved = object.has_moved(page);
-                if left[group as usize] > 0 && (group == Group::Held || moved) && self.draw(page) % 4 == 0 {
+                if left[group as usize] > 0
+                    && (group == Group::Held || moved)
+                    && self.draw(page).is_multiple_of(4)
+                {
                     left[group as usize] -= 1;
                     picked.push((page, group));
                 }

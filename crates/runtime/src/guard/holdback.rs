@@ -86,7 +86,11 @@ impl HoldBack {
         let number = (address / block) as u64;
         // Well mixed, so that what is held back has no period that a distribution could share.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        if !self.off && self.verdict.is_none() && mixed % ONE_IN == 0 { Group::Held } else { Group::Moved }
+        if !self.off && self.verdict.is_none() && mixed.is_multiple_of(ONE_IN) {
+            Group::Held
+        } else {
+            Group::Moved
+        }
     }
 
     /// How many pages of each group (moved, held back) to arm in this round; none once it has gone on for long enough.

@@ -51,7 +51,6 @@ pub fn exclude(span: Span) {
 
 /// The program is about to start another (`exec`, `posix_spawn`, `system`), or to unload a library: everything is disarmed, and
 /// nothing armed while the result lives.
-#[must_use]
 pub fn before_process() -> Quiet {
     let quiet = Quiet::new();
     disarm::disarm_all();
