@@ -1,6 +1,5 @@
 /* realloc, mremap, munmap of parts, MADV_DONTNEED, MADV_FREE and mprotect of memory that may be armed. */
 #include "hostile.h"
-#include <sys/syscall.h>
 
 int main(void) {
     double end = end_time();
@@ -20,17 +19,7 @@ int main(void) {
         must(m != MAP_FAILED, "mmap");
         fill(m, n, round);
         usleep(1500);
-        /* Every other time by a system call that no library sees. */
-        if (round % 2)
-            m = mremap(m, n, 2 * n, MREMAP_MAYMOVE);
-        else {
-            register long r10 __asm__("r10") = MREMAP_MAYMOVE;
-            long to;
-            __asm__ volatile("syscall" : "=a"(to) : "0"((long)SYS_mremap), "D"(m), "S"(n), "d"(2 * n), "r"(r10)
-                             : "rcx", "r11", "memory");
-            must(to > 0, "raw mremap");
-            m = (uint64_t *)to;
-        }
+        m = mremap(m, n, 2 * n, MREMAP_MAYMOVE);
         must(m != MAP_FAILED, "mremap");
         check(m, n, round, "mremap");
         usleep(1500);

@@ -4,7 +4,7 @@ use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, Node
 
 use super::mover::Touch;
 use super::run::Driver;
-use crate::guard::holdback::{AT_ONCE, Group, Verdict, block_of};
+use crate::guard::holdback::{Group, Verdict, block_of};
 use crate::watch::numbers::PAGE;
 
 /// Starts of regions at which a new object is looked at for pages; one that has none by then is left to first touch.
@@ -266,8 +266,11 @@ impl Driver {
     /// Arms a page each of some blocks that moved and of some that were held back.
     fn take_samples(&mut self) {
         self.hold.forget_pending();
-        let mut left = [AT_ONCE, AT_ONCE];
-        let mut picked: Vec<(usize, Group)> = Vec::with_capacity(2 * AT_ONCE);
+        let mut left = self.hold.wanted();
+        if left == [0, 0] {
+            return;
+        }
+        let mut picked: Vec<(usize, Group)> = Vec::with_capacity(left[0] + left[1]);
         for object in self.objects.live().filter(|o| o.armed) {
             let whole = object.whole_pages();
             let block = block_of(object.bytes);
@@ -279,12 +282,19 @@ impl Driver {
                 let pages = (next - at) / PAGE;
                 let page = at + self.draw(at) % pages.max(1) * PAGE;
                 let moved = object.has_moved(page);
-                if left[group as usize] > 0 && (group == Group::Held || moved) && self.draw(page).is_multiple_of(4) {
+                if left[group as usize] > 0
+                    && (group == Group::Held || moved)
+                    && self.draw(page).is_multiple_of(4)
+                {
                     left[group as usize] -= 1;
                     picked.push((page, group));
                 }
                 at = next;
             }
+        }
+        // Without the other group there is nothing to compare with.
+        if !picked.iter().any(|(_, g)| *g == Group::Held) && self.hold.samples().1.all == 0 {
+            picked.clear();
         }
         for (page, group) in picked {
             if self.mover.arm(page, PAGE).pages > 0 {

@@ -20,10 +20,12 @@ use super::super::watch::numbers::PAGE;
 pub const ONE_IN: u64 = 20;
 /// Samples of each group that a verdict takes.
 pub const ENOUGH: u64 = 24;
+/// Iterations in which samples are taken: a small program may have no block to hold back, or nobody touches it.
+const ROUNDS: u32 = 48;
 /// A difference of the two shares counts when it is larger than so many standard deviations of what chance would give.
 const SIGMAS: f64 = 2.0;
 /// Pages of each group that are armed at the begin of an iteration.
-pub const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 16;
 
 /// Which group a block is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub struct HoldBack {
     samples: [Share; 2],
     verdict: Option<Verdict>,
     pending: Vec<(usize, Group)>,
+    rounds: u32,
 }
 
 /// Touches by whether they came from a remote node.
@@ -83,7 +86,20 @@ impl HoldBack {
         let number = (address / block) as u64;
         // Well mixed, so that what is held back has no period that a distribution could share.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        if !self.off && self.verdict.is_none() && mixed.is_multiple_of(ONE_IN) { Group::Held } else { Group::Moved }
+        if !self.off && self.verdict.is_none() && mixed.is_multiple_of(ONE_IN) {
+            Group::Held
+        } else {
+            Group::Moved
+        }
+    }
+
+    /// How many pages of each group (moved, held back) to arm in this round; none once it has gone on for long enough.
+    pub fn wanted(&mut self) -> [usize; 2] {
+        self.rounds += 1;
+        if self.rounds > ROUNDS {
+            return [0, 0];
+        }
+        self.samples.map(|s| if s.all < 2 * ENOUGH { AT_ONCE } else { 0 })
     }
 
     /// Remembers that a page was armed to tell of its group.
@@ -179,6 +195,13 @@ mod tests {
         assert_eq!(judged(1, 0), Verdict::NoGain, "one touch more is chance");
         assert_eq!(judged(20, 2), Verdict::Harms);
         assert_eq!(HoldBack::default().judge(), Verdict::Open);
+    }
+
+    #[test]
+    fn sampling_comes_to_an_end() {
+        let mut h = HoldBack::default();
+        let asked: usize = (0..1000).map(|_| h.wanted().iter().sum::<usize>()).sum();
+        assert_eq!(asked, ROUNDS as usize * 2 * AT_ONCE);
     }
 
     #[test]

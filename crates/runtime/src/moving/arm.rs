@@ -210,7 +210,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether the machine uses any transparent huge page: looking for them in a span costs 5 ns a small page.
+/// Whether the machine uses any transparent huge page: looking for them costs 0.3 µs for 2 MiB.
 fn huge_pages_exist() -> bool {
     let mut some = false;
     let _ = maps::lines(c"/proc/meminfo", |line| match line.strip_prefix(b"AnonHugePages:") {
@@ -245,7 +245,7 @@ impl Arming<'_> {
         self.leave_out_published(pages);
         if self.huge {
             let first = self.span.start & !(BLOCK - 1);
-            let _ = maps::huge_in(self.span, |s| {
+            let _ = maps::huge_units(self.span, |s| {
                 Block::all(s).for_each(|b| huge[(b.span().start - first) / BLOCK] = true);
             });
         }

@@ -3,9 +3,9 @@
 //! Runs in signal handlers, with signals from others blocked: no allocation, no lock but the block's own, which nobody
 //! holds while waiting for anything but the kernel.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use homenode_model::NodeId;
+use homenode_model::{Bytes, NodeId};
 use homenode_sys::call::yield_now;
 use homenode_sys::memory::{self, Access};
 use homenode_sys::signal::Held;
@@ -13,7 +13,7 @@ use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
 use super::state::{self, count};
-use super::table::{self, BLOCK, Block, Word};
+use super::table::{self, BLOCK, Block, Pages, Word};
 use super::{Mechanism, events, touches};
 
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
@@ -47,7 +47,7 @@ fn handle(address: usize) -> bool {
         // Claimed in any case: what is not armed now may be armed before the next line.
         let Some(word) = block.try_claim() else { continue };
         if word.armed() & page != 0 {
-            take(block, word, state::current_node());
+            take(block, word, around(page), state::current_node());
             return true;
         }
         let again = taken_by_another(address, word.marked() & page != 0);
@@ -106,35 +106,52 @@ pub fn bring_to(buffer: Span, node: Option<NodeId>) {
             let _signals = Held::new();
             if let Some(word) = block.try_claim() {
                 count(&state::PUBLISHED, u64::from(word.armed().count_ones()) * PAGE as u64);
-                take(block, word, node.unwrap_or_else(state::current_node));
+                take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
             }
         }
     }
 }
 
-/// Takes the armed pages of a block, claimed by the caller, and gives the block up.
-fn take(block: Block, word: Word, node: NodeId) {
+/// Pages that come with one touch.
+static AROUND: AtomicU32 = AtomicU32::new((BLOCK / PAGE) as u32);
+
+/// Has so much come with one touch, from a page to a block.
+pub fn set_around(bytes: Bytes) {
+    let pages = (bytes.0 as usize / PAGE).clamp(1, BLOCK / PAGE).next_power_of_two();
+    AROUND.store(pages as u32, Ordering::Relaxed);
+}
+
+/// The pages of a block that come with `page` (one bit).
+fn around(page: Pages) -> Pages {
+    let count = AROUND.load(Ordering::Relaxed);
+    let first = page.trailing_zeros() & !(count - 1);
+    (((1_u64 << count) - 1) << first) as Pages
+}
+
+/// Takes those of `wanted` that are armed, of a block claimed by the caller, and gives the block up.
+fn take(block: Block, word: Word, wanted: Pages, node: NodeId) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
-            for run in block.runs(word.armed()) {
+            for run in block.runs(word.armed() & wanted) {
                 copy_from_shadow(uffd, run);
                 count(&state::COPIED, run.len() as u64);
             }
-            taken(block, word, node);
+            taken(block, word, wanted, node);
         }
         _ => take_window(block, word, node),
     }
 }
 
-fn taken(block: Block, word: Word, node: NodeId) {
-    for run in block.runs(word.armed()) {
+fn taken(block: Block, word: Word, wanted: Pages, node: NodeId) {
+    let pages = word.armed() & wanted;
+    for run in block.runs(pages) {
         table::set_homes(run, node.0.min(254) as u8);
     }
-    if word.armed() != 0 {
-        touches::note(block.span(), word.armed(), node);
+    if pages != 0 {
+        touches::note(block.span(), pages, node);
         note_change();
     }
-    block.release(word.with_armed(0));
+    block.release(word.with_armed(word.armed() & !pages));
 }
 
 /// Copies a run of a claimed block from its shadow, which is freed.
@@ -203,7 +220,7 @@ fn take_window(block: Block, word: Word, node: NodeId) {
     }
     open.flush();
     for (block, word) in mine.into_iter().flatten() {
-        taken(block, word.with_marked(word.marked() & !word.armed()), node);
+        taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node);
     }
 }
 

@@ -241,11 +241,7 @@ impl Huge {
             .filter(|w| w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE);
         for w in whole {
             let unit = Span::new(w[0].page, HUGE);
-            let _ = maps::huge_in(unit, |s| {
-                if s == unit {
-                    found.push(unit);
-                }
-            });
+            let _ = maps::huge_units(unit, |unit| found.push(unit));
         }
         Self(found)
     }

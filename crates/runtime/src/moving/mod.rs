@@ -86,6 +86,8 @@ pub struct Options {
     pub pretend_nodes: Option<u16>,
     /// This mechanism or none.
     pub mechanism: Option<Mechanism>,
+    /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64 KiB, which it is unless told.
+    pub fault_around: Option<Bytes>,
 }
 
 /// What the mover has to work with.

@@ -7,7 +7,7 @@ use homenode_sys::{HUGE, PAGE, Result, Span};
 use std::sync::atomic::Ordering;
 
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
-use super::{Mechanism, Options, Started, disarm, events, program, signals};
+use super::{Mechanism, Options, Started, disarm, events, fault, program, signals};
 
 /// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer as the first.
 pub fn start(options: &Options) -> Started {
@@ -22,6 +22,9 @@ pub fn stop() {
 
 fn first_start(options: &Options) -> Started {
     let mut reasons = Vec::new();
+    if let Some(bytes) = options.fault_around {
+        fault::set_around(bytes);
+    }
     state::pretend(options.pretend_nodes.unwrap_or(0));
     let kernel_moves = note("pages cannot be moved by the kernel", moves_work(), &mut reasons);
     KERNEL_MOVES.store(kernel_moves, Ordering::Relaxed);

@@ -16,7 +16,7 @@ static ONE: Mutex<()> = Mutex::new(());
 /// Starts the mover, one test at a time. `None`: this machine lacks the mechanism, which is said.
 fn ready() -> Option<MutexGuard<'static, ()>> {
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let options = Options { pretend_nodes: Some(2), mechanism: Some(MECHANISM) };
+    let options = Options { pretend_nodes: Some(2), mechanism: Some(MECHANISM), ..Options::default() };
     let started = moving::start(&options);
     if started.mechanism != MECHANISM {
         println!("skipped: {:?}", started.reasons);
