@@ -5,7 +5,7 @@ use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
-use super::fault::{copy_from_shadow, note_change, unprotect};
+use super::fault::{PATIENCE, copy_from_shadow, note_change, unprotect};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
@@ -132,16 +132,17 @@ const BLOCKS: usize = HUGE / BLOCK;
 
 /// Whether all of it was still ours.
 fn give_back_chunk(uffd: &Uffd, chunk: Span) -> bool {
-    /// So often a system call of the program's own may come in between.
-    const PATIENCE: usize = 1000;
-    for _ in 0..PATIENCE {
-        if let Some(whole) = try_give_back(uffd, chunk) {
-            return whole;
+    let deadline = call::now() + PATIENCE;
+    loop {
+        match try_give_back(uffd, chunk) {
+            Some(whole) => return whole,
+            None if call::now() > deadline => return false,
+            None => {
+                events::wait();
+                yield_now();
+            }
         }
-        events::wait();
-        yield_now();
     }
-    false
 }
 
 /// `None`: the mappings are changing; what is left is still armed.

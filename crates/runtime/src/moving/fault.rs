@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use homenode_model::{Bytes, NodeId};
+use homenode_model::{Bytes, NodeId, Ns};
 use homenode_sys::call::yield_now;
 use homenode_sys::memory::{self, Access};
 use homenode_sys::signal::Held;
@@ -98,25 +98,42 @@ pub fn bring(buffer: Span) {
 
 /// The same, noting `node` as their home where nodes are pretended.
 pub fn bring_to(buffer: Span, node: Option<NodeId>) {
-    // Who gives the kernel memory that is not there gets the kernel's answer.
-    const PATIENCE: usize = 10_000;
     for block in Block::all(buffer) {
-        let wanted = block.pages_touched(buffer);
-        for _ in 0..PATIENCE {
-            events::wait();
-            let word = block.word();
-            if word.busy() {
-                yield_now();
-                continue;
-            }
-            if word.armed() & wanted == 0 {
-                break;
-            }
+        bring_block(block, block.pages_touched(buffer), node);
+    }
+}
+
+/// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
+/// memory that is not there at all must not stop a program for ever.
+pub const PATIENCE: Ns = Ns(10_000_000_000);
+
+fn bring_block(block: Block, wanted: Pages, node: Option<NodeId>) {
+    let mut deadline = None;
+    loop {
+        events::wait();
+        let word = block.word();
+        if word.busy() {
+            yield_now();
+            continue;
+        }
+        if word.armed() & wanted == 0 {
+            return;
+        }
+        if deadline.is_some_and(|d| call::now() > d) {
+            return;
+        }
+        {
             let _signals = Held::new();
-            if let Some(word) = block.try_claim() {
-                count(&state::PUBLISHED, u64::from(word.armed().count_ones()) * PAGE as u64);
-                take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
-            }
+            let Some(word) = block.try_claim() else { continue };
+            let before = word.armed().count_ones();
+            take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
+            let left = block.word().armed().count_ones().min(before);
+            count(&state::PUBLISHED, u64::from(before - left) * PAGE as u64);
+        }
+        // Again, if mappings were changing.
+        deadline.get_or_insert_with(|| call::now() + PATIENCE);
+        if block.word().armed() & wanted != 0 {
+            yield_now();
         }
     }
 }
