@@ -5,17 +5,18 @@ use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
-use super::fault::{copy_from_shadow, note_change, unprotect};
+use super::fault::{PATIENCE, copy_from_shadow, note_change, unprotect};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
-use super::table::{self, Block, LEAF, Pages, Word};
+use super::table::{self, BLOCK, Block, Pages, Word};
 use super::{Mechanism, events};
 use std::sync::atomic::Ordering;
 
 /// Pages of `span` that are armed and untouched stay on their nodes, and are no longer armed.
 pub fn disarm(span: Span) {
     let whole = span.outer(PAGE);
-    if !pieces::any() || Block::all(whole).all(|b| is_idle(b, whole)) {
+    // Who is arming has no pieces yet, but owns the blocks.
+    if Block::all(whole).all(|b| is_idle(b, whole)) {
         return;
     }
     let begin = call::now();
@@ -33,7 +34,8 @@ fn is_idle(block: Block, span: Span) -> bool {
 
 /// The same for all memory; huge pages that were taken altogether by one node come back.
 pub fn disarm_all() {
-    if !pieces::any() {
+    // Who is arming has no pieces yet, but the lock.
+    if !pieces::any() && state::nobody_arms() {
         return;
     }
     let begin = call::now();
@@ -92,11 +94,10 @@ pub fn settle() {
 fn give_back(piece: &Piece) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
-            let take_back = TAKE_BACK.load(Ordering::Relaxed);
             let mut whole = true;
-            // Page by page takes long: others wait for no more than 2 MiB of it. Remapping is quick, and splits mappings.
-            for chunk in piece.span.pieces(if take_back { HUGE } else { LEAF }) {
-                whole &= give_back_chunk(uffd, chunk, take_back);
+            // Page by page takes long: others wait for no more than 2 MiB of it.
+            for chunk in piece.span.pieces(HUGE) {
+                whole &= give_back_chunk(uffd, chunk);
             }
             if let (true, Some(policy)) = (whole, piece.policy) {
                 let _ = numa::set_policy(piece.span, &policy);
@@ -126,43 +127,57 @@ fn stretches(span: Span, choose: impl Fn(Block, Word) -> Pages, mut f: impl FnMu
     }
 }
 
+/// Blocks of a chunk.
+const BLOCKS: usize = HUGE / BLOCK;
+
 /// Whether all of it was still ours.
-fn give_back_chunk(uffd: &Uffd, chunk: Span, take_back: bool) -> bool {
-    let mut whole = true;
-    for block in Block::all(chunk) {
-        let word = block.claim();
-        whole &= word.marked() & block.pages_in(chunk) == block.pages_in(chunk);
-    }
-    stretches(
-        chunk,
-        |b, w| w.armed() & b.pages_in(chunk),
-        |span| {
-            count(&state::RETURNED, span.len() as u64);
-            if take_back {
-                take_back_pages(uffd, span);
-            } else {
-                move_back(uffd, span);
+fn give_back_chunk(uffd: &Uffd, chunk: Span) -> bool {
+    let deadline = call::now() + PATIENCE;
+    loop {
+        match try_give_back(uffd, chunk) {
+            Some(whole) => return whole,
+            None if call::now() > deadline => return false,
+            None => {
+                events::wait();
+                yield_now();
             }
-        },
-    );
-    stretches(
-        chunk,
-        |b, w| w.marked() & b.pages_in(chunk),
-        |span| {
+        }
+    }
+}
+
+/// `None`: the mappings are changing; what is left is still armed.
+fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
+    let mut whole = true;
+    let mut left: [Pages; BLOCKS] = [0; BLOCKS];
+    for (block, left) in Block::all(chunk).zip(&mut left) {
+        let (word, pages) = (block.claim(), block.pages_in(chunk));
+        if events::pending() {
+            // What the shadow has may be given up by now: that comes first.
+            *left = word.armed() & pages;
+            continue;
+        }
+        whole &= word.marked() & pages == pages;
+        for run in block.runs(word.armed() & pages) {
+            let rest =
+                if TAKE_BACK.load(Ordering::Relaxed) { take_back(uffd, run) } else { move_back(uffd, run) };
+            *left |= block.pages_in(rest);
+            count(&state::RETURNED, (run.len() - rest.len()) as u64);
+        }
+    }
+    for (block, left) in Block::all(chunk).zip(left) {
+        let (word, pages) = (block.word(), block.pages_in(chunk) & !left);
+        for run in block.runs(word.marked() & pages) {
             // SAFETY: every page with contents is back.
-            let _ = unsafe { uffd.unregister(span) };
-        },
-    );
-    for block in Block::all(chunk) {
-        let (word, pages) = (block.word(), block.pages_in(chunk));
+            let _ = unsafe { uffd.unregister(run) };
+        }
         block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
     }
     note_change();
-    whole
+    left.iter().all(|l| *l == 0).then_some(whole)
 }
 
-/// Puts the pages themselves back, one by one.
-fn take_back_pages(uffd: &Uffd, span: Span) {
+/// Puts the pages themselves back, one by one; what is left of them.
+fn take_back(uffd: &Uffd, span: Span) -> Span {
     let from = table::shadow(span.start);
     let mut at = span.start;
     while at < span.end {
@@ -171,28 +186,29 @@ fn take_back_pages(uffd: &Uffd, span: Span) {
         let moved = unsafe { uffd.take_back(rest, from + (at - span.start)) };
         at += moved.done;
         match moved.stopped.map(|e| e.0) {
-            None => return,
-            Some(libc::EAGAIN) => yield_now(),
+            None => {}
+            Some(libc::EAGAIN) if moved.done > 0 => {}
             Some(libc::EEXIST) => at += PAGE,
-            // Shared with a child since a fork, or in use: copied.
-            Some(_) if at < span.end => {
-                copy_from_shadow(uffd, Span::new(at, PAGE));
+            Some(_) if at >= span.end => {}
+            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are changing.
+            Some(_) => {
+                if !copy_from_shadow(uffd, Span::new(at, PAGE)).is_empty() {
+                    break;
+                }
                 at += PAGE;
             }
-            Some(_) => return,
         }
     }
+    Span { start: at, end: span.end }
 }
 
-/// Puts the pages back with their mapping.
-fn move_back(uffd: &Uffd, span: Span) {
+/// Puts the pages back with their mapping; what is left of them.
+fn move_back(uffd: &Uffd, span: Span) -> Span {
     let shadow = Span::new(table::shadow(span.start), span.len());
     // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; no page of the span is there, so
     // nothing is lost with the mapping that is replaced. The shadow's mapping stays.
     let moved = events::own(span, || unsafe { memory::move_leaving_mapping(shadow, span.start) });
-    if moved.is_err() {
-        copy_from_shadow(uffd, span);
-    }
+    if moved.is_ok() { Span::EMPTY } else { copy_from_shadow(uffd, span) }
 }
 
 fn make_accessible(span: Span) {

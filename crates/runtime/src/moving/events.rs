@@ -102,7 +102,9 @@ impl Reader {
             let Some(event) = self.uffd.event() else { break };
             let own = match event {
                 Event::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
-                Event::Remove(span) | Event::Unmap(span) => is_own(span),
+                // We give nothing up that is registered, and replace mappings only where pages cannot be taken back.
+                Event::Remove(_) => false,
+                Event::Unmap(span) => is_own(span) && !state::TAKE_BACK.load(Ordering::Relaxed),
                 Event::Other(_) => true,
             };
             READING.store(false, Ordering::SeqCst);

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use homenode_model::{Bytes, NodeId};
+use homenode_model::{Bytes, NodeId, Ns};
 use homenode_sys::call::yield_now;
 use homenode_sys::memory::{self, Access};
 use homenode_sys::signal::Held;
@@ -46,6 +46,12 @@ fn handle(address: usize) -> bool {
         }
         // Claimed in any case: what is not armed now may be armed before the next line.
         let Some(word) = block.try_claim() else { continue };
+        if events::pending() {
+            // What the shadow has may be given up by now: that comes first.
+            block.release(word);
+            events::wait();
+            return true;
+        }
         if word.armed() & page != 0 {
             take(block, word, around(page), state::current_node());
             return true;
@@ -93,21 +99,41 @@ pub fn bring(buffer: Span) {
 /// The same, noting `node` as their home where nodes are pretended.
 pub fn bring_to(buffer: Span, node: Option<NodeId>) {
     for block in Block::all(buffer) {
-        let wanted = block.pages_touched(buffer);
-        loop {
-            let word = block.word();
-            if word.busy() {
-                yield_now();
-                continue;
-            }
-            if word.armed() & wanted == 0 {
-                break;
-            }
+        bring_block(block, block.pages_touched(buffer), node);
+    }
+}
+
+/// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
+/// memory that is not there at all must not stop a program for ever.
+pub const PATIENCE: Ns = Ns(10_000_000_000);
+
+fn bring_block(block: Block, wanted: Pages, node: Option<NodeId>) {
+    let mut deadline = None;
+    loop {
+        events::wait();
+        let word = block.word();
+        if word.busy() {
+            yield_now();
+            continue;
+        }
+        if word.armed() & wanted == 0 {
+            return;
+        }
+        if deadline.is_some_and(|d| call::now() > d) {
+            return;
+        }
+        {
             let _signals = Held::new();
-            if let Some(word) = block.try_claim() {
-                count(&state::PUBLISHED, u64::from(word.armed().count_ones()) * PAGE as u64);
-                take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
-            }
+            let Some(word) = block.try_claim() else { continue };
+            let before = word.armed().count_ones();
+            take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
+            let left = block.word().armed().count_ones().min(before);
+            count(&state::PUBLISHED, u64::from(before - left) * PAGE as u64);
+        }
+        // Again, if mappings were changing.
+        deadline.get_or_insert_with(|| call::now() + PATIENCE);
+        if block.word().armed() & wanted != 0 {
+            yield_now();
         }
     }
 }
@@ -132,11 +158,13 @@ fn around(page: Pages) -> Pages {
 fn take(block: Block, word: Word, wanted: Pages, node: NodeId) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
+            let mut left = 0;
             for run in block.runs(word.armed() & wanted) {
-                copy_from_shadow(uffd, run);
-                count(&state::COPIED, run.len() as u64);
+                let rest = copy_from_shadow(uffd, run);
+                left |= block.pages_in(rest);
+                count(&state::COPIED, (run.len() - rest.len()) as u64);
             }
-            taken(block, word, wanted, node);
+            taken(block, word, wanted & !left, node);
         }
         _ => take_window(block, word, node),
     }
@@ -154,8 +182,11 @@ fn taken(block: Block, word: Word, wanted: Pages, node: NodeId) {
     block.release(word.with_armed(word.armed() & !pages));
 }
 
-/// Copies a run of a claimed block from its shadow, which is freed.
-pub fn copy_from_shadow(uffd: &Uffd, run: Span) {
+/// Copies a run of a claimed block from its shadow, and frees that. What it returns of the run stays in the shadow: the
+/// mappings are changing under the program's own system call. An event will tell how; it must be dealt with first, so
+/// the caller gives the block up with these pages still armed.
+#[must_use]
+pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
     let from = table::shadow(run.start);
     let (mut at, mut page_by_page) = (run.start, false);
     while at < run.end {
@@ -165,33 +196,29 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) {
         at += copied.done;
         match copied.stopped.map(|e| e.0) {
             None => {}
+            // A part of it.
+            Some(libc::EAGAIN) if copied.done > 0 => {}
             // The run lies in several mappings: one call serves one.
             Some(libc::ENOENT | libc::EINVAL) if !page_by_page => page_by_page = true,
             // Something is there already.
             Some(libc::EEXIST) => at += PAGE,
             // The source has no page that could be read.
-            Some(libc::EFAULT) => {
-                let page = Span::new(at, PAGE);
-                match uffd.zero(page).stopped.map(|e| e.0) {
-                    None | Some(libc::EEXIST) => at += PAGE,
-                    Some(libc::EAGAIN) => yield_now(),
-                    Some(_) => at += PAGE,
-                }
-            }
-            // Part of it, or the mappings are changing.
-            Some(libc::EAGAIN) => yield_now(),
+            Some(libc::EFAULT) => match uffd.zero(Span::new(at, PAGE)).stopped.map(|e| e.0) {
+                None | Some(libc::EEXIST) => at += PAGE,
+                Some(_) => break,
+            },
             Some(libc::ENOMEM) => {
                 // SAFETY: as above.
-                let back = unsafe { uffd.take_back(Span::new(at, PAGE), from + (at - run.start)) };
-                at += back.done;
+                at += unsafe { uffd.take_back(Span::new(at, PAGE), from + (at - run.start)) }.done;
                 yield_now();
             }
-            // The page's mapping is gone, and its contents with it.
-            Some(_) => at += PAGE,
+            // The mappings are changing, or the page's mapping is gone or elsewhere.
+            Some(_) => break,
         }
     }
-    // SAFETY: what was there has been copied, or has nowhere to go.
-    let _ = unsafe { memory::discard(Span::new(from, run.len())) };
+    // SAFETY: what was there has been copied.
+    let _ = unsafe { memory::discard(Span::new(from, at - run.start)) };
+    Span { start: at, end: run.end }
 }
 
 /// Blocks of a 2 MiB window.

@@ -110,6 +110,11 @@ pub fn current_node() -> NodeId {
 /// Held by who arms, disarms or settles; never by handlers.
 static LOCK: AtomicU32 = AtomicU32::new(0);
 
+/// Nobody has the lock.
+pub fn nobody_arms() -> bool {
+    LOCK.load(Ordering::SeqCst) == 0
+}
+
 /// The lock, with signals held: no handler of this thread can wait for what it interrupted.
 pub struct Locked {
     _signals: Held,

@@ -58,11 +58,16 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let held = moving::before_free(self.0);
-        // SAFETY: this test's memory.
-        unsafe { unmap(self.0).unwrap() };
-        moving::retire(held);
+        gone(self.0);
     }
+}
+
+/// Unmaps a test's memory as front ends do: another test may get the same addresses.
+fn gone(m: Span) {
+    let held = moving::before_free(m);
+    // SAFETY: the memory of a test that is done with it.
+    unsafe { unmap(m).unwrap() };
+    moving::retire(held);
 }
 
 fn run_on(cpu: usize) {
@@ -170,8 +175,8 @@ fn pages_never_touched_before_are_zero() {
         ((m.end - 8) as *mut u64).write_volatile(4);
         moving::disarm_all();
         assert_eq!(((m.end - 8) as *const u64).read_volatile(), 4);
-        unmap(m).unwrap();
     }
+    gone(m);
 }
 
 #[test]
@@ -220,8 +225,8 @@ fn only_private_anonymous_memory_is_armed() {
     } else {
         println!("skipped: mlock is not allowed");
     }
-    // SAFETY: this test's memory.
-    unsafe { unmap(shared).and_then(|()| unmap(guard)).unwrap() };
+    gone(shared);
+    gone(guard);
 }
 
 #[test]
@@ -284,8 +289,7 @@ fn increments_survive(adds: u64) {
     println!("{} arms, {:?}", arms.load(Ordering::Relaxed), moving::counters());
     assert!(arms.load(Ordering::Relaxed) > 0);
     assert_eq!(sum, adds * THREADS as u64, "lost updates");
-    // SAFETY: this test's memory.
-    unsafe { unmap(m).unwrap() };
+    gone(m);
 }
 
 #[test]
