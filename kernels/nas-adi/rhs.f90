@@ -16,11 +16,11 @@ module adi_rhs
 
    abstract interface
       ! What a program does with a row of its right-hand side before it is stored: r(i, 1:5) for the points 2 .. n - 1.
-      pure subroutine row_work(count, ld, r, u, p)
+      pure subroutine row_work(count, ld, r, p)
          import :: dp, PRIMITIVES
          integer, intent(in) :: count, ld
          real(dp), intent(inout) :: r(ld, 5)
-         real(dp), intent(in) :: u(ld, 5), p(ld, PRIMITIVES)
+         real(dp), intent(in) :: p(ld, PRIMITIVES)
       end subroutine
    end interface
 
@@ -51,7 +51,7 @@ contains
             call load(g%n - 2, g%ld, forcing(2, 1, j, k), r)
             call add_differences(g, u, p, j, k, r)
             r(:g%n - 2, :) = g%dt*r(:g%n - 2, :)
-            if (present(finish)) call finish(g%n - 2, g%ld, r, u(2, 1, j, k), p(2, 1, j, k))
+            if (present(finish)) call finish(g%n - 2, g%ld, r, p(2, 1, j, k))
             rhs(2:g%n - 1, :, j, k) = r(:g%n - 2, :)
          end do
       end do

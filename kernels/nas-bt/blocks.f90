@@ -22,7 +22,7 @@ contains
       ! Of the point before, this one and the next in turn.
       real(dp), dimension(WIDTH, 5, 5) :: f, v, below, centre, next_below, next_centre
       real(dp) :: x(WIDTH, 5, 6), upper(WIDTH, 5, 5, g%n)
-      integer :: i, m, order(3)
+      integer :: i, order(3)
       order = tangents(direction)
       r(:, :, 1) = 0
       r(:, :, g%n) = 0
@@ -46,9 +46,7 @@ contains
          centre = next_centre
       end do
       do i = g%n - 2, 2, -1
-         do m = 1, 5
-            r(:, :, i) = r(:, :, i) - upper(:, :, m, i)*spread(r(:, m, i + 1), 2, 5)
-         end do
+         call substitute(upper(1, 1, 1, i), r(1, 1, i + 1), r(1, 1, i))
       end do
    end subroutine
 
@@ -116,56 +114,90 @@ contains
       integer, intent(in) :: order(3)
       real(dp), intent(in) :: below(WIDTH, 5, 5), upper(WIDTH, 5, 5), r(WIDTH, 5)
       real(dp), intent(inout) :: centre(WIDTH, 5, 5), x(WIDTH, 5, 6)
-      integer :: c, e, m, q
-      c = order(1)
+      integer :: q
       do q = 1, 5
-         centre(:, 1, q) = centre(:, 1, q) - below(:, 1, 1)*upper(:, 1, q) - below(:, 1, c)*upper(:, c, q)
-         do e = 2, 3
-            m = order(e)
-            centre(:, m, q) = centre(:, m, q) - below(:, m, 1)*upper(:, 1, q) - below(:, m, c)*upper(:, c, q) &
-                              - below(:, m, m)*upper(:, m, q)
-         end do
-         centre(:, c, q) = full(below, c, upper(:, :, q), centre(:, c, q))
-         centre(:, 5, q) = full(below, 5, upper(:, :, q), centre(:, 5, q))
+         call subtract(order, below, upper(1, 1, q), centre(1, 1, q))
       end do
-      do m = 1, 5
-         x(:, m, 6) = full(below, m, r, x(:, m, 6))
+      call subtract(order, below, r, x(1, 1, 6))
+   end subroutine
+
+   ! y = y - below z. Each number is read once: the compiler makes the loop over lines one of vectors in registers.
+   pure subroutine subtract(order, below, z, y)
+      integer, intent(in) :: order(3)
+      real(dp), intent(in) :: below(WIDTH, 5, 5), z(WIDTH, 5)
+      real(dp), intent(inout) :: y(WIDTH, 5)
+      real(dp) :: z1, zc, za, zb, z5
+      integer :: l, c, a, b
+      c = order(1)
+      a = order(2)
+      b = order(3)
+      do l = 1, WIDTH
+         z1 = z(l, 1)
+         zc = z(l, c)
+         za = z(l, a)
+         zb = z(l, b)
+         z5 = z(l, 5)
+         y(l, 1) = y(l, 1) - below(l, 1, 1)*z1 - below(l, 1, c)*zc
+         y(l, a) = y(l, a) - below(l, a, 1)*z1 - below(l, a, c)*zc - below(l, a, a)*za
+         y(l, b) = y(l, b) - below(l, b, 1)*z1 - below(l, b, c)*zc - below(l, b, b)*zb
+         y(l, c) = y(l, c) - below(l, c, 1)*z1 - below(l, c, c)*zc - below(l, c, a)*za - below(l, c, b)*zb &
+                   - below(l, c, 5)*z5
+         y(l, 5) = y(l, 5) - below(l, 5, 1)*z1 - below(l, 5, c)*zc - below(l, 5, a)*za - below(l, 5, b)*zb &
+                   - below(l, 5, 5)*z5
       end do
    end subroutine
 
-   pure function full(below, m, y, start) result(s)
-      real(dp), intent(in) :: below(WIDTH, 5, 5), y(WIDTH, 5), start(WIDTH)
-      integer, intent(in) :: m
-      real(dp) :: s(WIDTH)
-      s = start - below(:, m, 1)*y(:, 1) - below(:, m, 2)*y(:, 2) - below(:, m, 3)*y(:, 3) &
-          - below(:, m, 4)*y(:, 4) - below(:, m, 5)*y(:, 5)
-   end function
-
-   ! x = b^-1 x; b is overwritten.
+   ! x = b^-1 x; b is overwritten by its factors.
    pure subroutine solve_block(b, x)
       real(dp), intent(inout) :: b(WIDTH, 5, 5), x(WIDTH, 5, 6)
-      real(dp) :: inverse(WIDTH)
+      real(dp) :: inverse(WIDTH, 5), x1, x2, x3, x4, x5
+      integer :: j, l
+      call factor(b, inverse)
+      do j = 1, 6
+         do l = 1, WIDTH
+            x1 = x(l, 1, j)*inverse(l, 1)
+            x2 = (x(l, 2, j) - b(l, 2, 1)*x1)*inverse(l, 2)
+            x3 = (x(l, 3, j) - b(l, 3, 1)*x1 - b(l, 3, 2)*x2)*inverse(l, 3)
+            x4 = (x(l, 4, j) - b(l, 4, 1)*x1 - b(l, 4, 2)*x2 - b(l, 4, 3)*x3)*inverse(l, 4)
+            x5 = (x(l, 5, j) - b(l, 5, 1)*x1 - b(l, 5, 2)*x2 - b(l, 5, 3)*x3 - b(l, 5, 4)*x4)*inverse(l, 5)
+            x4 = x4 - b(l, 4, 5)*x5
+            x3 = x3 - b(l, 3, 4)*x4 - b(l, 3, 5)*x5
+            x2 = x2 - b(l, 2, 3)*x3 - b(l, 2, 4)*x4 - b(l, 2, 5)*x5
+            x1 = x1 - b(l, 1, 2)*x2 - b(l, 1, 3)*x3 - b(l, 1, 4)*x4 - b(l, 1, 5)*x5
+            x(l, 1, j) = x1
+            x(l, 2, j) = x2
+            x(l, 3, j) = x3
+            x(l, 4, j) = x4
+            x(l, 5, j) = x5
+         end do
+      end do
+   end subroutine
+
+   ! b = L U with ones on U's diagonal; the inverses of L's diagonal beside it.
+   pure subroutine factor(b, inverse)
+      real(dp), intent(inout) :: b(WIDTH, 5, 5)
+      real(dp), intent(out) :: inverse(WIDTH, 5)
       integer :: i, j, m
       do m = 1, 5
-         inverse = 1.0_dp/b(:, m, m)
+         inverse(:, m) = 1.0_dp/b(:, m, m)
          do j = m + 1, 5
-            b(:, m, j) = b(:, m, j)*inverse
+            b(:, m, j) = b(:, m, j)*inverse(:, m)
             do i = m + 1, 5
                b(:, i, j) = b(:, i, j) - b(:, i, m)*b(:, m, j)
             end do
          end do
-         do j = 1, 6
-            x(:, m, j) = x(:, m, j)*inverse
-            do i = m + 1, 5
-               x(:, i, j) = x(:, i, j) - b(:, i, m)*x(:, m, j)
-            end do
-         end do
       end do
-      do j = 1, 6
-         do m = 4, 1, -1
-            do i = m + 1, 5
-               x(:, m, j) = x(:, m, j) - b(:, m, i)*x(:, i, j)
-            end do
+   end subroutine
+
+   ! r = r - upper after
+   pure subroutine substitute(upper, after, r)
+      real(dp), intent(in) :: upper(WIDTH, 5, 5), after(WIDTH, 5)
+      real(dp), intent(inout) :: r(WIDTH, 5)
+      integer :: l, m
+      do m = 1, 5
+         do l = 1, WIDTH
+            r(l, m) = r(l, m) - upper(l, m, 1)*after(l, 1) - upper(l, m, 2)*after(l, 2) - upper(l, m, 3)*after(l, 3) &
+                      - upper(l, m, 4)*after(l, 4) - upper(l, m, 5)*after(l, 5)
          end do
       end do
    end subroutine

@@ -30,10 +30,10 @@ contains
    end subroutine
 
    ! From conserved to characteristic quantities, up to the first direction's rotation.
-   pure subroutine to_characteristic(count, ld, r, u, p)
+   pure subroutine to_characteristic(count, ld, r, p)
       integer, intent(in) :: count, ld
       real(dp), intent(inout) :: r(ld, 5)
-      real(dp), intent(in) :: u(ld, 5), p(ld, PRIMITIVES)
+      real(dp), intent(in) :: p(ld, PRIMITIVES)
       real(dp) :: pressure, normal, sound, density
       integer :: i
       do i = 1, count
