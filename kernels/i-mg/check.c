@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "cycle.h"
+#include "flux.h"
 #include "report.h"
 
 #include <math.h>

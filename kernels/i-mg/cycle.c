@@ -14,6 +14,8 @@
  */
 #include "cycle.h"
 
+#include "flux.h"
+
 #include <math.h>
 
 #define SWEEPS 2 /* on each level, down and up */

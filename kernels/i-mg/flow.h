@@ -1,4 +1,4 @@
-/* The gas: its state, the flow that is known exactly, and the split flux through a face.
+/* The gas: its state, and the flow that is known exactly.
  *
  * A state is kept in primitive variables (density, three velocities, pressure): a split flux needs these, and a Newton
  * step in them cannot turn a positive pressure negative by a small change of the momentum.
@@ -18,13 +18,5 @@ void flow_exact(const double point[3], double state[VARIABLES]);
 
 /* Its speed and density at mid-channel, turned into the direction of the exact flow: where iterating starts. */
 void flow_start(const double point[3], double state[VARIABLES]);
-
-/* flux += the part of the flux through a face that leaves with the waves going along `area` (the face's normal times its
- * area). With `area` reversed and the neighbour's state it is the part that enters. */
-void flux_add(const double state[VARIABLES], const double area[3], double sign, double flux[VARIABLES]);
-
-/* The same, and jacobian[equation][variable] += its derivative by the state. */
-void flux_add_with_jacobian(const double state[VARIABLES], const double area[3], double flux[VARIABLES],
-                            double jacobian[VARIABLES][VARIABLES]);
 
 #endif
