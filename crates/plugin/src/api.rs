@@ -68,12 +68,14 @@ fn look_up(name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
+fn present(name: &CStr) -> Result<*mut c_void, String> {
+    let found = look_up(name);
+    if found.is_null() { Err(name.to_string_lossy().into_owned()) } else { Ok(found) }
+}
+
 macro_rules! find {
     ($name:literal) => {{
-        let found = look_up($name);
-        if found.is_null() {
-            return Err($name.to_string_lossy().into_owned());
-        }
+        let found = present($name)?;
         // SAFETY: QEMU documents the function of this name with the type of the field that this goes to, which names it.
         #[allow(clippy::missing_transmute_annotations)]
         unsafe {
@@ -102,7 +104,7 @@ impl Api {
             physical: find!(c"qemu_plugin_get_hwaddr"),
             is_device: find!(c"qemu_plugin_hwaddr_is_io"),
             physical_address: find!(c"qemu_plugin_hwaddr_phys_addr"),
-            bytes: find!(c"qemu_plugin_insn_data"),
+            bytes: present(c"qemu_plugin_insn_data")?,
             version,
         })
     }

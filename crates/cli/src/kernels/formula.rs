@@ -229,7 +229,8 @@ impl Parser<'_> {
         self.need(",")?;
         let last = self.compare()?;
         self.need(",")?;
-        if !self.skip && !(last - first <= MOST_TERMS) {
+        let terms = last - first;
+        if !self.skip && (terms.is_nan() || terms > MOST_TERMS) {
             return Err(format!("a sum from {first} to {last}"));
         }
         let body = self.at;
