@@ -102,7 +102,10 @@ impl Report<'_> {
             writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
         }
         let [watched, armed, pages, moved, back] = f.objects;
-        writeln!(out, "  watched    {watched} objects at the end; {armed} armed, {pages} pages (exact)")?;
+        writeln!(
+            out,
+            "  watched    {watched} objects at the end; {armed} armed or moved, {pages} pages (exact)"
+        )?;
         writeln!(
             out,
             "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",

@@ -183,9 +183,16 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
             "{status:?} {err}"
         );
     }
+    std::fs::write(dir.join("quiet.c"), "int main(void) { return 4; }").unwrap();
+    assert!(
+        Command::new("gcc").args(["-o", "quiet", "quiet.c"]).current_dir(&dir).status().unwrap().success()
+    );
+    let (status, _, err) = live(&dir, &["--pretend-nodes", "2", "--", "./quiet"]);
+    assert!(status == Some(4) && err.contains("no parallel region was seen"), "{status:?} {err}");
+    // The shell ends by _exit.
     let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--", "sh", "-c", "echo hi; exit 4"]);
     assert_eq!((status, out.as_str()), (Some(4), "hi\n"), "{err}");
-    assert!(err.contains("no parallel region was seen"), "{err}");
+    assert!(err.contains("no process left a report"), "{err}");
     let (status, out, err) = live(&dir, &["--", "srun", "-n", "2", "./serial"]);
     assert_eq!((status, out.as_str()), (Some(125), ""));
     assert!(err.contains("srun … homenode run -- APP"), "{err}");

@@ -2,7 +2,7 @@
 
 use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
 
-use super::mover::Touch;
+use super::mover::{Brought, Touch};
 use super::run::Driver;
 use crate::guard::holdback::{Group, Verdict, block_of};
 use crate::watch::numbers::PAGE;
@@ -135,15 +135,15 @@ impl Driver {
     fn move_range(&mut self, pages: PageRange, to: NodeId) -> u64 {
         let Some(address) = self.objects.numbers().address(pages.first) else { return 0 };
         let before = self.mover.counters().own_ns;
-        let (moved, others) = self.mover.move_to(address, pages.count as usize, to);
+        let Brought { there, moved, others } = self.mover.move_to(address, pages.count as usize, to);
         let cost = Ns((self.mover.counters().own_ns - before) / pages.count.max(1));
         for (i, page) in pages.iter().enumerate() {
-            let result = if (i as u64) < moved { MoveResult::Moved } else { others };
+            let result = if (i as u64) < there { MoveResult::Moved } else { others };
             self.policy.outcome(&MoveOutcome { page, to, result, cost });
         }
         if let Some(o) = self.objects.at(address) {
             o.moved += moved;
-            for page in pages.iter().take(moved as usize) {
+            for page in pages.iter().take(there as usize) {
                 o.set_home(page, to);
             }
         }

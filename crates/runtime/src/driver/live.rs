@@ -2,7 +2,7 @@
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
-use super::mover::{Armed, Counters, Mover, Touch};
+use super::mover::{Armed, Brought, Counters, Mover, Touch};
 use super::settings::Settings;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
 use crate::watch::numbers::PAGE;
@@ -84,7 +84,7 @@ impl Mover for Live {
         moving::homes(&list, out);
     }
 
-    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> (u64, MoveResult) {
+    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought {
         self.kernel_moves_wanted = true;
         let mut moves: Vec<Move> = (0..pages)
             .map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage })
@@ -94,8 +94,10 @@ impl Mover for Live {
             self.failure(e.to_string());
         }
         let done = |m: &&Move| matches!(m.result, MoveResult::Moved | MoveResult::AlreadyThere);
-        let others = moves.iter().find(|m| !done(m)).map_or(MoveResult::Moved, |m| m.result);
-        (moves.iter().take_while(done).count() as u64, others)
+        let there = moves.iter().take_while(done).count();
+        let moved = moves[..there].iter().filter(|m| m.result == MoveResult::Moved).count();
+        let others = moves.get(there).map_or(MoveResult::Moved, |m| m.result);
+        Brought { there: there as u64, moved: moved as u64, others }
     }
 
     fn counters(&self) -> Counters {

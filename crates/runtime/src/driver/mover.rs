@@ -26,6 +26,17 @@ pub struct Touch {
     pub moved: bool,
 }
 
+/// What became of an order to move pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Pages, from the first on, that are at the node now.
+    pub there: u64,
+    /// Of these, those that were elsewhere before.
+    pub moved: u64,
+    /// How the first of the others fared.
+    pub others: MoveResult,
+}
+
 /// Sums since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -59,8 +70,8 @@ pub trait Mover: Send {
     fn touches(&mut self, tell: &mut dyn FnMut(Touch));
     /// Homes of the pages of a range; `None` where there is no page. One entry a page.
     fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>);
-    /// Moves whole pages to a node. How many got there, and how the others fared.
-    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> (u64, MoveResult);
+    /// Moves whole pages to a node.
+    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought;
     /// Sums.
     fn counters(&self) -> Counters;
     /// What it cannot do on this machine, a sentence each.

@@ -22,11 +22,9 @@ pub const BUDGET: &str = "HOMENODE_BUDGET";
 pub const FORCE: &str = "HOMENODE_FORCE";
 /// The launcher's table of static objects: `path<tab>address<tab>bytes` lines.
 pub const STATICS: &str = "HOMENODE_STATICS";
-/// A file that takes the sequence of regions, one line each.
-pub const SEQUENCE: &str = "HOMENODE_SEQUENCE";
 
 /// All of them.
-pub const ALL: [&str; 9] = [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, SEQUENCE];
+pub const ALL: [&str; 8] = [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +93,6 @@ pub struct Settings {
     pub force: bool,
     /// The launcher's table of static objects.
     pub statics: Option<PathBuf>,
-    /// Where the sequence of regions goes.
-    pub sequence: Option<PathBuf>,
 }
 
 impl Settings {
@@ -121,7 +117,6 @@ impl Settings {
             budget: get(BUDGET).map_or(Ok(Budget::DEFAULT), |t| Budget::parse(&t))?,
             force: get(FORCE).is_some_and(|v| v == "1"),
             statics: get(STATICS).map(PathBuf::from),
-            sequence: get(SEQUENCE).map(PathBuf::from),
         })
     }
 }

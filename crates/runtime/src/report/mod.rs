@@ -114,7 +114,7 @@ fn regions(out: &mut String, d: &Driver) -> std::fmt::Result {
 
 fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
     let all = d.objects();
-    let took_part = || all.live().chain(all.past()).filter(|o| o.armed);
+    let took_part = || all.live().chain(all.past()).filter(|o| o.took_part());
     let sum = |f: fn(&Object) -> u64| took_part().map(f).sum::<u64>();
     writeln!(
         out,

@@ -61,6 +61,11 @@ struct BlockHome {
 }
 
 impl Object {
+    /// Whether it was armed, or pages of it moved.
+    pub fn took_part(&self) -> bool {
+        self.armed || self.moved > 0
+    }
+
     fn block(&self, page: PageNo) -> usize {
         (page.0.saturating_sub(self.pages.first.0) / HOME_PAGES) as usize
     }
@@ -204,7 +209,7 @@ impl Objects {
         }
         self.numbers.take_back(object.pages);
         let told = (object.id, object.pages);
-        if object.armed {
+        if object.took_part() {
             self.bury(object);
         }
         Some(told)
