@@ -53,6 +53,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, report: &mut ArmReport
     if !may_copy(lock) {
         return report.skip(Why::Pinning, pages);
     }
+    let changes = inflight::changes();
     let plan = match Plan::make(lock, spans) {
         Ok(plan) => plan,
         Err(e) => return report.fail(e, pages),
@@ -74,7 +75,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, report: &mut ArmReport
             report.skip(why, candidate.span.len());
         } else {
             for span in candidate.span.pieces(LEAF) {
-                Arming { lock, span, writable: candidate.writable, report, huge: plan.huge }.run();
+                Arming { lock, span, writable: candidate.writable, report, huge: plan.huge, changes }.run();
             }
         }
     }
@@ -230,6 +231,8 @@ struct Arming<'a> {
     writable: bool,
     report: &'a mut ArmReport,
     huge: bool,
+    /// Changes of mappings that the plan knows of.
+    changes: usize,
 }
 
 impl Arming<'_> {
@@ -275,7 +278,7 @@ impl Arming<'_> {
             }
         });
         // An event that is being dealt with may be about this memory as it was before.
-        if !allowed || events::pending() {
+        if !allowed || events::pending() || inflight::changed(self.changes, self.span) {
             pages.fill(0);
         }
     }

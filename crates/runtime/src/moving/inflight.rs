@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
-use homenode_sys::Span;
+use homenode_sys::{PAGE, Span};
 
 use super::{Mechanism, disarm, fault, state};
 
@@ -57,9 +57,45 @@ pub fn publish(buffers: &[Span]) -> InFlight {
 pub fn hold(memory: Span) -> InFlight {
     let mine = keep(&[memory]);
     if mine.is_some() {
+        remember(memory);
         disarm::disarm(memory);
     }
     mine.unwrap_or(InFlight::NOTHING)
+}
+
+/// Changes that are remembered.
+const CHANGES: usize = 64;
+static CHANGED: [Slot; CHANGES] =
+    [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; CHANGES];
+/// Changes so far, counted before they are written down and again after: they are the same when none is in between.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
+/// For who is arming and has already looked at the mappings.
+fn remember(memory: Span) {
+    let at = BEGUN.fetch_add(1, Ordering::SeqCst) % CHANGES;
+    CHANGED[at].start.store(memory.start, Ordering::SeqCst);
+    CHANGED[at].end.store(memory.end, Ordering::SeqCst);
+    WRITTEN.fetch_add(1, Ordering::SeqCst);
+}
+
+/// The number of changes so far, to be asked for before mappings are looked at.
+pub fn changes() -> usize {
+    WRITTEN.load(Ordering::SeqCst)
+}
+
+/// Whether something of `span` may have changed after the first `since` changes. The caller has claimed its blocks.
+pub fn changed(since: usize, span: Span) -> bool {
+    let now = BEGUN.load(Ordering::SeqCst);
+    if now != WRITTEN.load(Ordering::SeqCst) || now - since.min(now) >= CHANGES {
+        return now != since;
+    }
+    (since..now).any(|i| {
+        let c = &CHANGED[i % CHANGES];
+        Span { start: c.start.load(Ordering::SeqCst), end: c.end.load(Ordering::SeqCst) }
+            .outer(PAGE)
+            .overlaps(span)
+    })
 }
 
 fn keep(buffers: &[Span]) -> Option<InFlight> {
@@ -161,6 +197,17 @@ impl Drop for Quiet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_seen_by_who_looked_before_it() {
+        let (span, other) = (Span::new(0x71_0000_0000, 0x1000), Span::new(0x72_0000_0000, 0x1000));
+        let before = changes();
+        assert!(!changed(before, span));
+        remember(span);
+        assert!(changed(before, span) && !changed(before, other) && !changed(changes(), span));
+        (0..CHANGES).for_each(|_| remember(other));
+        assert!(changed(before, span), "forgotten is not unchanged");
+    }
 
     #[test]
     fn what_is_noted_is_seen_until_it_is_retired() {
