@@ -241,10 +241,10 @@ impl Rule for Balanced {
             if to == seen.home || !bounces.allow(page, to) {
                 return seen.home;
             }
-            let cost = |home| latencies.cost_at(home, counts);
-            let (Some(before), Some(after)) = (cost(seen.home), cost(to)) else { return seen.home };
+            let Some(before) = latencies.cost_at(seen.home, counts) else { return seen.home };
             // For balance, what a page's accesses cost at all is what is at stake.
-            let worth_it = worth.it(before, after) || contested && worth.pays(Ns(before.sum));
+            let worth_it = contested && worth.pays(Ns(before.sum))
+                || latencies.cost_at(to, counts).is_some_and(|after| worth.it(before, after));
             if !worth_it {
                 return seen.home;
             }
