@@ -13,6 +13,7 @@ use crate::{Outcome, root};
 const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-cli", "table", "rendering a result"),
     ("homenode-sim", "replay", "simulating recordings of NAS CG and MG, class W, 4 threads"),
+    ("homenode-lab", "boot", "booting the lab with four nodes"),
     ("homenode-compilers", "recording", "what a recording costs"),
 ];
 
