@@ -97,7 +97,7 @@ mod tests {
             let agent = Agent((r % 4) as u32);
             // Mostly few lines, in few sets, so that sets overflow and lines are shared.
             let line = Line((r >> 8) % 3 + ((r >> 20) % 12) * sets + ((r >> 40) % 64 / 63) * 7 * sets);
-            let write = (r >> 60) % 4 == 0;
+            let write = (r >> 60).is_multiple_of(4);
             let a = all.access(agent, line, write).unwrap();
             if a.miss.is_some() || a.level > 0 {
                 misses[0].push((i, a.miss));
