@@ -28,7 +28,8 @@ const OLDEST: (u32, u32) = (6, 0);
 pub enum Accel {
     /// Emulated, a host thread for each CPU.
     Tcg,
-    /// Emulated on one host thread, with time counted in instructions: the same in every run.
+    /// Emulated on one host thread, with time counted in instructions. What comes from outside (the disk, the ports) still
+    /// comes at the host's time, so two runs may differ in what the guest's kernel does between two accesses of the program.
     Deterministic,
     /// By the host's processor.
     Kvm,
@@ -39,7 +40,7 @@ impl Accel {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Tcg => "emulated",
-            Self::Deterministic => "emulated, deterministic",
+            Self::Deterministic => "emulated, time in instructions",
             Self::Kvm => "KVM",
         }
     }

@@ -50,7 +50,7 @@ pub struct Lab {
     pub qemu: Option<PathBuf>,
     /// How it runs.
     pub accel: Choice,
-    /// The same in every run: one host thread, time counted in instructions.
+    /// One host thread, time counted in instructions. Runs differ less; see [`Accel::Deterministic`].
     pub deterministic: bool,
     /// Linux's NUMA balancing; `None`: as the kernel has it.
     pub numa_balancing: Option<bool>,

@@ -68,20 +68,18 @@ fn look_up(name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
-fn present(name: &CStr) -> Result<*mut c_void, String> {
+/// The function of this name.
+///
+/// # Safety
+/// `F` is the type of that function.
+unsafe fn find<F: Copy>(name: &CStr) -> Result<F, String> {
     let found = look_up(name);
-    if found.is_null() { Err(name.to_string_lossy().into_owned()) } else { Ok(found) }
-}
-
-macro_rules! find {
-    ($name:literal) => {{
-        let found = present($name)?;
-        // SAFETY: QEMU documents the function of this name with the type of the field that this goes to, which names it.
-        #[allow(clippy::missing_transmute_annotations)]
-        unsafe {
-            std::mem::transmute(found)
-        }
-    }};
+    if found.is_null() {
+        return Err(name.to_string_lossy().into_owned());
+    }
+    assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
+    // SAFETY: both are pointers, and the caller knows the type.
+    Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
 impl Api {
@@ -90,23 +88,27 @@ impl Api {
     /// # Errors
     /// The name of one that is missing.
     pub fn find(version: c_int) -> Result<Self, String> {
-        Ok(Self {
-            register_translation: find!(c"qemu_plugin_register_vcpu_tb_trans_cb"),
-            register_exit: find!(c"qemu_plugin_register_atexit_cb"),
-            instructions: find!(c"qemu_plugin_tb_n_insns"),
-            instruction: find!(c"qemu_plugin_tb_get_insn"),
-            address: find!(c"qemu_plugin_insn_vaddr"),
-            size: find!(c"qemu_plugin_insn_size"),
-            on_access: find!(c"qemu_plugin_register_vcpu_mem_cb"),
-            on_execution: find!(c"qemu_plugin_register_vcpu_insn_exec_cb"),
-            is_store: find!(c"qemu_plugin_mem_is_store"),
-            size_shift: find!(c"qemu_plugin_mem_size_shift"),
-            physical: find!(c"qemu_plugin_get_hwaddr"),
-            is_device: find!(c"qemu_plugin_hwaddr_is_io"),
-            physical_address: find!(c"qemu_plugin_hwaddr_phys_addr"),
-            bytes: present(c"qemu_plugin_insn_data")?,
-            version,
-        })
+        // SAFETY: each field has the type that QEMU documents for the function of the name it is found by.
+        let api = unsafe {
+            Self {
+                register_translation: find(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
+                register_exit: find(c"qemu_plugin_register_atexit_cb")?,
+                instructions: find(c"qemu_plugin_tb_n_insns")?,
+                instruction: find(c"qemu_plugin_tb_get_insn")?,
+                address: find(c"qemu_plugin_insn_vaddr")?,
+                size: find(c"qemu_plugin_insn_size")?,
+                on_access: find(c"qemu_plugin_register_vcpu_mem_cb")?,
+                on_execution: find(c"qemu_plugin_register_vcpu_insn_exec_cb")?,
+                is_store: find(c"qemu_plugin_mem_is_store")?,
+                size_shift: find(c"qemu_plugin_mem_size_shift")?,
+                physical: find(c"qemu_plugin_get_hwaddr")?,
+                is_device: find(c"qemu_plugin_hwaddr_is_io")?,
+                physical_address: find(c"qemu_plugin_hwaddr_phys_addr")?,
+                bytes: find(c"qemu_plugin_insn_data")?,
+                version,
+            }
+        };
+        Ok(api)
     }
 
     /// The first bytes of an instruction: all of it, or as many as fit.
@@ -121,14 +123,14 @@ impl Api {
             type Copy = unsafe extern "C" fn(*const c_void, *mut c_void, usize) -> usize;
             // SAFETY: since version 3 the function copies; `out` has room for `size` bytes.
             unsafe {
-                let copy: Copy = std::mem::transmute(self.bytes);
+                let copy = std::mem::transmute::<*mut c_void, Copy>(self.bytes);
                 copy(instruction, out.as_mut_ptr().cast(), size);
             }
         } else {
             type Point = unsafe extern "C" fn(*const c_void) -> *const u8;
             // SAFETY: before, it pointed to at least `size` bytes, valid while the instruction is being translated.
             unsafe {
-                let point: Point = std::mem::transmute(self.bytes);
+                let point = std::mem::transmute::<*mut c_void, Point>(self.bytes);
                 std::ptr::copy_nonoverlapping(point(instruction), out.as_mut_ptr(), size);
             }
         }

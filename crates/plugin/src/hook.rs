@@ -66,7 +66,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 ) -> c_int {
     // SAFETY: QEMU passes `argc` C strings.
     let words = (0..argc as usize).filter_map(|i| unsafe { CStr::from_ptr(*argv.add(i)) }.to_str().ok());
-    let path = words.filter_map(|w| w.strip_prefix("config=")).next_back();
+    let path = words.rev().find_map(|w| w.strip_prefix("config="));
     // SAFETY: QEMU passes a description of itself.
     let version = unsafe { (*info).version };
     match path.ok_or_else(|| "it needs config=FILE".to_owned()).and_then(|p| install(id, version, p)) {

@@ -109,7 +109,8 @@ pub struct MachineArgs {
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
     pub thp: Option<Thp>,
-    /// The same in every run: one host thread, time counted in instructions
+    /// One host thread, time counted in instructions: runs differ less, but what comes from outside (the disk, input) still
+    /// comes when the host has it
     #[arg(long, conflicts_with = "accel")]
     pub deterministic: bool,
     /// Take a file or folder along, with the libraries of what is in it; may be repeated
