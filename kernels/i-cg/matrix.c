@@ -5,6 +5,7 @@
  */
 #include "matrix.h"
 
+#include "memory.h"
 #include "report.h"
 
 #include <errno.h>
@@ -196,6 +197,12 @@ static const char *read_parts(FILE *file, struct linear_system *s, const int64_t
     return check_matrix(s);
 }
 
+/* With the four vectors of the solver. */
+static int fits_memory(const int64_t head[HEAD_WORDS])
+{
+    return 12.0 * (double)head[HEAD_ENTRIES] + (4.0 + 6.0 * 8.0) * (double)head[HEAD_ROWS] <= kernel_available_bytes();
+}
+
 static void allocate(struct linear_system *s, const int64_t head[HEAD_WORDS])
 {
     size_t n = (size_t)head[HEAD_ROWS], entries = (size_t)head[HEAD_ENTRIES];
@@ -222,6 +229,8 @@ const char *system_read(FILE *file, struct linear_system *s, int parallel)
     const char *wrong = check_head(head, length);
     if (wrong)
         return wrong;
+    if (!fits_memory(head))
+        return "its matrix takes more memory than is available";
     allocate(s, head);
     return read_parts(file, s, head, parallel);
 }

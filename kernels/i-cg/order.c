@@ -14,7 +14,6 @@
 #include "solve.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define COARSEST_STUDY 4

@@ -3,10 +3,8 @@
 
 #include "cycle.h"
 #include "flux.h"
-#include "report.h"
 
 #include <math.h>
-#include <stdio.h>
 
 static double cell_error(const struct level *level, const struct block *b, int i, int j, int k)
 {

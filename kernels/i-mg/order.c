@@ -8,7 +8,6 @@
 #include "report.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #define COARSEST_STUDY 16
 #define MOST_GRIDS 4
