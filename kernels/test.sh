@@ -55,11 +55,10 @@ lu --size 129 --iterations 40
 false-sharing
 false-sharing --padded --init serial --next-touch
 i-mg --init serial --next-touch
-i-mg --init round-robin
 i-cg
 i-cg --init serial --next-touch
 i-cg --size 4 --init round-robin
-i-cg --size 16 --verify order'
+i-cg --size 8 --verify order'
 
 bad='--class X
 --class
