@@ -54,6 +54,22 @@ lu --schedule affinity --init serial --next-touch
 lu --size 129 --iterations 40
 false-sharing
 false-sharing --padded --init serial --next-touch
+splash-fft
+splash-fft --init serial --next-touch --iterations 3
+splash-fft --size 256 --init round-robin
+splash-lu
+splash-lu --layout rows --init serial --next-touch
+splash-lu --size 144 --iterations 4
+splash-radix
+splash-radix --size 1001 --init serial --next-touch
+splash-water-nsquared --iterations 5
+splash-water-nsquared --size 64 --init serial --next-touch
+splash-water-spatial --iterations 5
+splash-water-spatial --init serial --next-touch --iterations 2
+pagerank
+pagerank --init serial --next-touch --iterations 3
+pic --iterations 5
+pic --size 16 --iterations 40 --init serial --next-touch
 i-mg --init serial --next-touch
 i-cg
 i-cg --init serial --next-touch
@@ -73,11 +89,22 @@ bad='--class X
 --nonsense
 S'
 
+# Sizes against the rules of one program.
+bad_sizes='splash-fft --size 32
+splash-lu --size 100
+splash-lu --size 64 --layout diagonal
+splash-water-nsquared --size 100
+splash-water-spatial --size 125
+pagerank --size 1000
+pic --size 48
+pic --layout rows'
+
 # Options of one line, with class S where no size is given.
 with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac; }
 
 programs() { # of a build
-    for p in nas-cg nas-mg nas-ft nas-bt nas-sp heat sor lu false-sharing i-mg i-cg; do [ -x "$out/$1/$p" ] && echo "$p"; done
+    for p in nas-cg nas-mg nas-ft nas-bt nas-sp heat sor lu false-sharing splash-fft splash-lu splash-radix \
+        splash-water-nsquared splash-water-spatial pagerank pic i-mg i-cg; do [ -x "$out/$1/$p" ] && echo "$p"; done
 }
 
 check_results() {
@@ -99,6 +126,11 @@ check_refusals() {
             [ $status -eq 2 ] && [ -z "$text" ] || echo "$1: $p $options gives status $status, not 2 and silence"
         done
         "$out/$1/$p" --help | grep -q '^example:' || echo "$1: $p --help has no example"
+    done
+    echo "$bad_sizes" | while read -r line; do
+        text=$("$out/$1/"$line 2>/dev/null)
+        status=$?
+        [ $status -eq 2 ] && [ -z "$text" ] || echo "$1: $line gives status $status, not 2 and silence"
     done
     for options in '--size 48' '--size 0' '--verify speed' '--verify'; do # levels need multiples of 32
         "$out/$1/i-mg" $options >/dev/null 2>&1
@@ -154,6 +186,16 @@ assert len(run["iteration_seconds"]) == run["iterations"] and run["verification"
     done
 }
 
+# The same number of threads gives the same result, to the last digit.
+check_repeats() {
+    for p in splash-fft splash-lu splash-water-nsquared splash-water-spatial pagerank pic; do
+        for run in 1 2; do
+            "$out/$1/$p" --class S --threads 3 --iterations 3 --json | sed 's/.*"verification"//' >"$out/repeat$run.txt"
+        done
+        [ -s "$out/repeat1.txt" ] && cmp -s "$out/repeat1.txt" "$out/repeat2.txt" || echo "$1: $p gives two results"
+    done
+}
+
 # The manifest says what the programs say: names, default and sizes of the classes.
 check_manifest() {
     python3 - "$here/manifest.toml" "$out/$1" <<'PY'
@@ -189,8 +231,10 @@ check_calls() {
 # Who takes the page faults before the first round: with two threads, the other one takes at least a quarter when they
 # initialise in parallel and next to none when the initial thread does. (false-sharing has one page.)
 check_first_touch() {
-    for line in 'nas-cg --class W' 'nas-mg --class W' 'nas-ft --class W' 'nas-bt --class W' 'nas-sp --class W' 'heat --class W' 'sor --class A' 'lu --class A' \
-        'i-mg --class S' 'lu --class A --schedule affinity' 'lu --class A --schedule cyclic --padded'; do
+    for line in 'nas-cg --class W' 'nas-mg --class W' 'nas-ft --class W' 'nas-bt --class W' 'nas-sp --class W' \
+        'heat --class W' 'sor --class A' 'lu --class A' 'lu --class A --schedule affinity' \
+        'lu --class A --schedule cyclic --padded' 'splash-fft --class W' 'splash-lu --class W' 'splash-radix --class W' \
+        'pagerank --class W' 'pic --class S' 'i-mg --class S'; do
         [ -x "$out/listening/${line%% *}" ] || continue
         for init in serial parallel; do
             faults=$("$out/listening/"$line --iterations 1 --threads 2 --init $init 2>&1 | sed -n 's/^faults //p')
@@ -228,7 +272,7 @@ check() {
 for compiler in gcc clang; do
     has $compiler || { echo "skipped: no $compiler on this machine"; continue; }
     build $compiler -DCMAKE_C_COMPILER=$compiler || continue
-    for c in results refusals unverified matrix_file; do check $c $compiler; done
+    for c in results refusals repeats unverified matrix_file; do check $c $compiler; done
     if [ "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -lt 78000000 ]; then check memory $compiler
     else echo "skipped: memory ($compiler): this machine has 80 GB"; fi
     if has python3; then check json $compiler; else echo "skipped: json ($compiler): no python3"; fi

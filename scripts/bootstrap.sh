@@ -25,11 +25,18 @@ has_clang_openmp() { have clang && clang -fopenmp -fsyntax-only -x c - <<<'#incl
 has_hwloc() { have pkg-config && pkg-config --exists hwloc 2>/dev/null; }
 has_libc_headers() { have gcc && gcc -fsyntax-only -x c - <<<'#include <stdio.h>' 2>/dev/null; }
 
+# A dynamic loader in it means that it needs libraries.
+has_static_busybox() { have busybox && ! grep -q /ld-linux "$(command -v busybox)"; }
+
 missing_packages() {
     local tool
     for tool in gcc g++ gfortran clang cmake make pkg-config git curl; do
         have "$tool" || printf '%s\n' "$tool"
     done
+    # The lab: QEMU, a shell for its guest, its disk, its kernel.
+    have qemu-system-x86_64 || printf 'qemu-system-x86\n'
+    has_static_busybox || printf 'busybox-static\n'
+    PATH="$PATH:/usr/sbin:/sbin" have mke2fs || printf 'e2fsprogs\n'
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'
@@ -96,9 +103,13 @@ install_rust() {
         rust_is_complete || rustup component add rustfmt clippy >&2 || die "rustup could not add rustfmt and clippy"
     else
         say "installing Rust with rustup into ${CARGO_HOME:-$HOME/.cargo}"
-        local script
+        local script url fetched=
         script=$(mktemp)
-        curl --proto '=https' --tlsv1.2 -sSf --retry 3 -o "$script" https://sh.rustup.rs ||
+        # The same script at two addresses: some networks let only the second one through.
+        for url in https://sh.rustup.rs https://static.rust-lang.org/rustup/rustup-init.sh; do
+            curl --proto '=https' --tlsv1.2 -sSf --retry 2 -o "$script" "$url" && fetched=1 && break
+        done
+        [ -n "$fetched" ] ||
             die "rustup's installer could not be fetched; install Rust 1.$RUST_MINOR or later by hand (https://rustup.rs)"
         sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain stable \
             --component rustfmt --component clippy >&2 || die "rustup's installer failed"

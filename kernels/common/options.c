@@ -33,7 +33,7 @@ struct parser {
     int size_given, iterations_given;
 };
 
-static int refuse(const struct kernel_about *about, const char *format, ...)
+int kernel_refuse(const struct kernel_about *about, const char *format, ...)
 {
     va_list arguments;
     fprintf(stderr, "%s: ", about->name);
@@ -69,6 +69,9 @@ static int help(const struct kernel_about *about)
     printf("  --next-touch          ask homenode, in iteration 0, to move each page to who touches it next\n");
     if (about->extras & EXTRA_SCHEDULE)
         printf("  --schedule block|cyclic|affinity  which thread updates which column [block]\n");
+    if (about->extras & EXTRA_LAYOUT)
+        printf("  --layout contiguous|rows  each block in one piece beside its owner's others, or all in rows\n"
+               "                        [contiguous]\n");
     if (about->extras & EXTRA_PADDED)
         printf("  --padded              %s\n", about->padded_meaning);
     if (about->extras & EXTRA_ORDER)
@@ -102,7 +105,7 @@ static int set_class(struct parser *p, const char *text)
             p->options->class_letter = text[0];
             return KERNEL_RUN;
         }
-    return refuse(p->about, "--class %s: the classes are S, W, A and B", text);
+    return kernel_refuse(p->about, "--class %s: the classes are S, W, A and B", text);
 }
 
 static int set_size(struct parser *p, const char *text)
@@ -110,12 +113,12 @@ static int set_size(struct parser *p, const char *text)
     const struct kernel_about *about = p->about;
     int64_t n = number(text, about->least_size, about->most_size);
     if (n < 0)
-        return refuse(about, "--size %s: not a whole number from %" PRId64 " to %" PRId64, text, about->least_size,
-                      about->most_size);
+        return kernel_refuse(about, "--size %s: not a whole number from %" PRId64 " to %" PRId64, text,
+                             about->least_size, about->most_size);
     if (about->power_of_two && (n & (n - 1)))
-        return refuse(about, "--size %s: not a power of two", text);
+        return kernel_refuse(about, "--size %s: not a power of two", text);
     if (about->multiple_of && n % about->multiple_of)
-        return refuse(about, "--size %s: not a multiple of %d, which %s", text, about->multiple_of,
+        return kernel_refuse(about, "--size %s: not a multiple of %d, which %s", text, about->multiple_of,
                       about->multiple_because);
     p->options->size = n;
     p->size_given = 1;
@@ -126,7 +129,7 @@ static int set_count(struct parser *p, const char *option, const char *text, int
 {
     int64_t n = number(text, 1, most);
     if (n < 0)
-        return refuse(p->about, "%s %s: not a whole number from 1 to %" PRId64, option, text, most);
+        return kernel_refuse(p->about, "%s %s: not a whole number from 1 to %" PRId64, option, text, most);
     *out = (int32_t)n;
     return KERNEL_RUN;
 }
@@ -136,7 +139,7 @@ static int set_init(struct parser *p, const char *text)
     p->options->serial_init = !strcmp(text, "serial");
     p->options->round_robin = !strcmp(text, "round-robin");
     if (!p->options->serial_init && !p->options->round_robin && strcmp(text, "parallel"))
-        return refuse(p->about, "--init %s: it is serial, parallel or round-robin", text);
+        return kernel_refuse(p->about, "--init %s: it is serial, parallel or round-robin", text);
     return KERNEL_RUN;
 }
 
@@ -148,7 +151,15 @@ static int set_schedule(struct parser *p, const char *text)
             p->options->schedule = i;
             return KERNEL_RUN;
         }
-    return refuse(p->about, "--schedule %s: it is block, cyclic or affinity", text);
+    return kernel_refuse(p->about, "--schedule %s: it is block, cyclic or affinity", text);
+}
+
+static int set_layout(struct parser *p, const char *text)
+{
+    if (strcmp(text, "contiguous") && strcmp(text, "rows"))
+        return kernel_refuse(p->about, "--layout %s: it is contiguous or rows", text);
+    p->options->layout = strcmp(text, "rows") ? LAYOUT_CONTIGUOUS : LAYOUT_ROWS;
+    return KERNEL_RUN;
 }
 
 static int text_index(const struct kernel_about *about, const char *option)
@@ -170,9 +181,9 @@ const char *kernel_text_option(const char *option)
 static int set_text(struct parser *p, int index, const char *value)
 {
     if (texts[index].extra == EXTRA_ORDER && strcmp(value, "order"))
-        return refuse(p->about, "--verify %s: it is order", value);
+        return kernel_refuse(p->about, "--verify %s: it is order", value);
     if (!*value)
-        return refuse(p->about, "%s needs the name of a file", texts[index].name);
+        return kernel_refuse(p->about, "%s needs the name of a file", texts[index].name);
     texts[index].value = value;
     return KERNEL_RUN;
 }
@@ -194,6 +205,8 @@ static int set_value(struct parser *p, const char *option, const char *value)
     }
     if (!strcmp(option, "--init"))
         return set_init(p, value);
+    if (!strcmp(option, "--layout"))
+        return set_layout(p, value);
     return set_schedule(p, value);
 }
 
@@ -203,7 +216,9 @@ static int takes_value(const struct kernel_about *about, const char *option)
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         if (!strcmp(option, common[i]))
             return 1;
-    return text_index(about, option) >= 0 || ((about->extras & EXTRA_SCHEDULE) && !strcmp(option, "--schedule"));
+    return text_index(about, option) >= 0 ||
+           ((about->extras & EXTRA_SCHEDULE) && !strcmp(option, "--schedule")) ||
+           ((about->extras & EXTRA_LAYOUT) && !strcmp(option, "--layout"));
 }
 
 static int set_flag(struct parser *p, const char *option)
@@ -215,7 +230,7 @@ static int set_flag(struct parser *p, const char *option)
     else if ((p->about->extras & EXTRA_PADDED) && !strcmp(option, "--padded"))
         p->options->padded = 1;
     else
-        return refuse(p->about, "there is no option '%s'", option);
+        return kernel_refuse(p->about, "there is no option '%s'", option);
     return KERNEL_RUN;
 }
 
@@ -243,7 +258,8 @@ static int set_threads(struct parser *p)
     if (!o->threads)
         o->threads = omp_get_max_threads();
     if (o->threads > omp_get_thread_limit())
-        return refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads, omp_get_thread_limit());
+        return kernel_refuse(p->about, "%" PRId32 " threads: OMP_THREAD_LIMIT allows %d", o->threads,
+                             omp_get_thread_limit());
     omp_set_dynamic(0);
     omp_set_num_threads(o->threads);
     return KERNEL_RUN;
@@ -258,8 +274,9 @@ static int check_memory(const struct parser *p)
     double there = kernel_available_bytes();
     if (wanted <= there)
         return KERNEL_RUN;
-    return refuse(p->about, "size %" PRId64 " takes %.1f GB of memory, of which %.1f GB are available: try a smaller size",
-                  o->size, wanted / gigabyte, there / gigabyte);
+    return kernel_refuse(p->about,
+                         "size %" PRId64 " takes %.1f GB of memory, of which %.1f GB are available: try a smaller size",
+                         o->size, wanted / gigabyte, there / gigabyte);
 }
 
 /* Only a letter names a class, even where the size is equal: MG has 256 in both A and B. */
@@ -268,19 +285,20 @@ static int fill_in(struct parser *p)
     const struct kernel_about *about = p->about;
     struct kernel_options *o = p->options;
     if (p->size_given && o->class_letter)
-        return refuse(about, "--class and --size both give the size: use one");
+        return kernel_refuse(about, "--class and --size both give the size: use one");
     if (!p->size_given && !o->class_letter)
         o->class_letter = about->default_class;
     const struct kernel_class *c =
         o->class_letter ? class_of_letter(about, o->class_letter) : kernel_class_below(about, o->size);
     if (o->class_letter)
         o->size = c->size;
-    int32_t standard = about->one_round_per_row ? (int32_t)o->size - 1 : c->iterations;
+    int32_t rows = about->rows_a_round;
+    int32_t standard = rows ? ((int32_t)o->size - 1 + rows - 1) / rows : c->iterations;
     if (!p->iterations_given)
         o->iterations = standard;
-    if (about->one_round_per_row && o->iterations > standard)
-        return refuse(about, "--iterations %" PRId32 ": a matrix of this size has %" PRId32 " elimination steps",
-                      o->iterations, standard);
+    if (rows && o->iterations > standard)
+        return kernel_refuse(about, "--iterations %" PRId32 ": a matrix of this size has %" PRId32 " elimination steps",
+                             o->iterations, standard);
     o->standard_iterations = o->iterations == standard;
     int status = check_memory(p);
     return status == KERNEL_RUN ? set_threads(p) : status;
@@ -293,14 +311,14 @@ static int parse_one(struct parser *p, const char *word, const char *next, int *
     const char *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     if (strncmp(word, "--", 2) || length >= sizeof option)
-        return refuse(p->about, "'%s' is not an option", word);
+        return kernel_refuse(p->about, "'%s' is not an option", word);
     memcpy(option, word, length);
     option[length] = '\0';
     if (!takes_value(p->about, option))
-        return equals ? refuse(p->about, "'%s' is not an option with a value", word) : set_flag(p, option);
+        return equals ? kernel_refuse(p->about, "'%s' is not an option with a value", word) : set_flag(p, option);
     *used_next = !equals;
     const char *value = equals ? equals + 1 : next;
-    return value ? set_value(p, option, value) : refuse(p->about, "%s needs a value", option);
+    return value ? set_value(p, option, value) : kernel_refuse(p->about, "%s needs a value", option);
 }
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options)
@@ -329,7 +347,7 @@ int kernel_parse_packed(const struct kernel_about *about, int count, const char 
 {
     char **argv = malloc(((size_t)count + 1) * sizeof *argv);
     if (!argv)
-        return refuse(about, "no memory for the arguments");
+        return kernel_refuse(about, "no memory for the arguments");
     argv[0] = (char *)(uintptr_t)about->name;
     for (int i = 1; i <= count; i++) {
         argv[i] = (char *)(uintptr_t)packed;

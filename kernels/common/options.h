@@ -17,18 +17,22 @@
 
 enum kernel_schedule { SCHEDULE_BLOCK = 0, SCHEDULE_CYCLIC = 1, SCHEDULE_AFFINITY = 2 };
 
+/* Where the blocks of a matrix lie. */
+enum kernel_layout { LAYOUT_CONTIGUOUS = 0, LAYOUT_ROWS = 1 };
+
 /* Options that only some kernels know. */
 enum kernel_extra {
     EXTRA_SCHEDULE = 1,
     EXTRA_PADDED = 2,
-    EXTRA_ORDER = 4,  /* --verify order */
-    EXTRA_MATRIX = 8, /* --matrix FILE, --save FILE */
+    EXTRA_LAYOUT = 4,
+    EXTRA_ORDER = 8,   /* --verify order */
+    EXTRA_MATRIX = 16, /* --matrix FILE, --save FILE */
 };
 
 struct kernel_class {
     char letter;
     int64_t size;
-    int32_t iterations; /* 0: one round per row, see `one_round_per_row` */
+    int32_t iterations; /* 0: the size gives them, see `rows_a_round` */
 };
 
 struct kernel_about {
@@ -44,7 +48,7 @@ struct kernel_about {
     int power_of_two;      /* the size must be one */
     int multiple_of;       /* the size must be one of this; 0: any */
     const char *multiple_because;
-    int one_round_per_row; /* elimination: the size gives the number of rounds, and more make no sense */
+    int rows_a_round;      /* elimination: rows a round until one is left, and more rounds make no sense; or 0 */
     int extras;            /* of enum kernel_extra */
     /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number): more than there is
      * must be refused before anything is allocated. Null: not told. */
@@ -64,9 +68,13 @@ struct kernel_options {
     int32_t padded;
     int32_t schedule;
     int32_t round_robin; /* pages dealt over the threads; serial_init is 0 then */
+    int32_t layout; /* of enum kernel_layout */
 };
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);
+
+/* Prints the sentence, as for a mistyped option, and gives the exit status: for rules that only one program has. */
+__attribute__((format(printf, 2, 3))) int kernel_refuse(const struct kernel_about *about, const char *format, ...);
 
 /* For programs whose `main` is not C: `count` arguments without the program's name, each ended by a NUL, in one row. */
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,

@@ -37,7 +37,7 @@ static struct {
 
 struct verdict {
     const char *state; /* successful, FAILED, not checked */
-    char detail[256];  /* text behind it */
+    char detail[512];  /* text behind it */
     const char *what;
     double value, expected, error;
 };
@@ -230,6 +230,8 @@ static void print_json(const struct verdict *v)
            o->iterations, o->threads, kernel_init_name(o));
     if (run.about->extras & EXTRA_SCHEDULE)
         printf(",\"schedule\":\"%s\"", schedules[o->schedule]);
+    if (run.about->extras & EXTRA_LAYOUT)
+        printf(",\"layout\":\"%s\"", o->layout == LAYOUT_ROWS ? "rows" : "contiguous");
     if (run.about->extras & EXTRA_PADDED)
         printf(",\"padded\":%s", o->padded ? "true" : "false");
     printf(",\"next_touch\":\"%s\"", next_touch_word());
@@ -264,6 +266,30 @@ int kernel_verify_value(const char *what, double value, double expected, double 
     int right = v.error <= relative_tolerance; /* false for NaN */
     v.state = right ? "successful" : "FAILED";
     snprintf(v.detail, sizeof v.detail, "%s = %.14g, expected %.14g, error %.2e", what, value, expected, v.error);
+    return finish(&v, !right);
+}
+
+/* The values are those of the check that is furthest beyond, or nearest to, its bound. */
+int kernel_verify_checks(const struct kernel_check *checks, int count)
+{
+    struct verdict v = {.expected = 0.0};
+    size_t used = 0;
+    double worst = -1.0;
+    int right = 1;
+    for (int i = 0; i < count; i++) {
+        const struct kernel_check *c = &checks[i];
+        double share = c->error / c->bound;
+        right &= c->error <= c->bound; /* false for NaN */
+        if (!(share <= worst)) {
+            worst = share;
+            v.what = c->what;
+            v.value = v.error = c->error;
+        }
+        if (used < sizeof v.detail)
+            used += (size_t)snprintf(v.detail + used, sizeof v.detail - used, "%s%s = %.3e, allowed %.3e",
+                                     i ? "; " : "", c->what, c->error, c->bound);
+    }
+    v.state = right ? "successful" : "FAILED";
     return finish(&v, !right);
 }
 

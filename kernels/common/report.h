@@ -16,6 +16,12 @@
 
 #include <stddef.h>
 
+/* An error and how large it may be. */
+struct kernel_check {
+    const char *what;
+    double error, bound;
+};
+
 void kernel_start(const struct kernel_about *about, const struct kernel_options *options);
 void kernel_mark(int32_t iteration);
 
@@ -32,6 +38,7 @@ void kernel_note_count(const char *name, int64_t value);
 /* Each prints the report and gives the exit status: 0, or 1 when the result is wrong. */
 int kernel_verify_value(const char *what, double value, double expected, double relative_tolerance);
 int kernel_verify_bound(const char *what, double error, double bound);
+int kernel_verify_checks(const struct kernel_check *checks, int count); /* all must hold */
 /* Several bounds, which all must hold. JSON's quantity is the one that is nearest to its bound, or farthest beyond. */
 struct kernel_bound {
     const char *what;
@@ -50,8 +57,8 @@ int kernel_verify_order(const char *size_name, const char *work_name, const char
 
 int kernel_not_verified(const char *reason, const char *what, double value);
 
-/* Memory that is not touched yet (with --init round-robin: whose pages are dealt over the threads, see memory.h), or the
- * end of the program with a sentence. */
+/* Memory that is not touched yet (with --init round-robin: whose pages are dealt over the threads, see memory.h), or
+ * the end of the program with a sentence. */
 void *kernel_allocate(size_t count, size_t size, const char *what);
 
 /* The same on a boundary; count * size must be a multiple of it. */

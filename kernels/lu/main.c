@@ -13,16 +13,16 @@
  * holds with the part that is not yet eliminated in U's place.
  *
  * Placement. `--init parallel`: a column is made by the thread that the schedule gives it; `serial`: the initial thread
- * makes all. `--padded` starts each column on a page of its own, without which neighbours share pages.
+ * makes all; `round-robin`: pages are dealt over the threads, the paper's baseline. `--padded` starts each column on a
+ * page of its own, without which neighbours share pages.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
+#include "dense.h"
 #include "homenode.h"
 #include "options.h"
 #include "report.h"
 
-#include <float.h>
-#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 
@@ -46,34 +46,21 @@ static const struct kernel_about about = {
     .default_class = 'A',
     .least_size = 2,
     .most_size = 50000,
-    .one_round_per_row = 1,
+    .rows_a_round = 1,
     .bytes = bytes,
     .extras = EXTRA_SCHEDULE | EXTRA_PADDED,
 };
 
 struct dense {
     int64_t n, stride; /* a column begins every `stride` numbers */
+    int64_t done;      /* columns that are eliminated in the end */
     double *a;
 };
-
-/* A number in [-0.5, 0.5) that depends on its place only (the finaliser of splitmix64, S. Vigna). */
-static double noise(uint64_t place)
-{
-    uint64_t z = place * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53 - 0.5;
-}
-
-static double entry(int64_t n, int64_t i, int64_t j)
-{
-    return noise((uint64_t)(i * n + j + 1)) + (i == j ? (double)n : 0.0);
-}
 
 static void make_column(const struct dense *d, int64_t j)
 {
     for (int64_t i = 0; i < d->n; i++)
-        d->a[j * d->stride + i] = entry(d->n, i, j);
+        d->a[j * d->stride + i] = dense_entry(d->n, i, j);
 }
 
 typedef void column_work(const struct dense *d, int64_t j, int64_t k);
@@ -178,8 +165,10 @@ static void iterate(const struct dense *d, const struct kernel_options *options)
 }
 
 /* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the identity. */
-static void multiply_factors(const struct dense *d, int64_t done, const double *x, double *y)
+static void multiply_factors(const void *factors, const double *x, double *y)
 {
+    const struct dense *d = factors;
+    int64_t done = d->done;
     for (int64_t i = 0; i < d->n; i++)
         y[i] = 0.0;
     for (int64_t j = 0; j < d->n; j++) {
@@ -192,36 +181,9 @@ static void multiply_factors(const struct dense *d, int64_t done, const double *
             y[i] += d->a[j * d->stride + i] * y[j];
 }
 
-static double largest_residual(const struct dense *d, const double *x, const double *y)
-{
-    double worst = 0.0;
-    for (int64_t i = 0; i < d->n; i++) {
-        double sum = 0.0;
-        for (int64_t j = 0; j < d->n; j++)
-            sum += entry(d->n, i, j) * x[j];
-        double error = fabs(sum - y[i]);
-        worst = error > worst || isnan(error) ? error : worst;
-    }
-    return worst;
-}
-
-/* Relative to the rows' sum of magnitudes, about n for the diagonal and n/4 beside it, times |x| <= 1/2. */
-static int verify(const struct dense *d, int32_t done)
-{
-    double *x = kernel_allocate((size_t)d->n, sizeof *x, "the probe");
-    double *y = kernel_allocate((size_t)d->n, sizeof *y, "the product");
-    for (int64_t i = 0; i < d->n; i++)
-        x[i] = noise(UINT64_C(0x8000000000000000) + (uint64_t)i);
-    multiply_factors(d, done, x, y);
-    double relative = largest_residual(d, x, y) / (double)d->n;
-    free(x);
-    free(y);
-    return kernel_verify_bound("relative residual of A - L U", relative, 4.0 * DBL_EPSILON * sqrt((double)d->n));
-}
-
 static struct dense make(const struct kernel_options *options)
 {
-    struct dense d = {.n = options->size, .stride = options->size};
+    struct dense d = {.n = options->size, .stride = options->size, .done = options->iterations};
     size_t alignment = sizeof(double);
     if (options->padded) {
         d.stride = (d.n + DOUBLES_A_PAGE - 1) / DOUBLES_A_PAGE * DOUBLES_A_PAGE;
@@ -241,7 +203,7 @@ int main(int argc, char **argv)
     kernel_start(&about, &options);
     struct dense d = make(&options);
     iterate(&d, &options);
-    status = verify(&d, options.iterations);
+    status = dense_verify(d.n, multiply_factors, &d);
     free(d.a);
     return status;
 }

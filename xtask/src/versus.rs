@@ -5,8 +5,10 @@ mod pairs;
 
 use crate::Outcome;
 
-/// What a program can be compared with.
-const REFERENCES: &[(&str, &str, fn(&[String]) -> Outcome)] = &[("npb", npb::USAGE, npb::run)];
+/// What a program can be compared with: its name, its arguments, what compares.
+type Reference = (&'static str, &'static str, fn(&[String]) -> Outcome);
+
+const REFERENCES: &[Reference] = &[("npb", npb::USAGE, npb::run)];
 
 /// `cargo xtask versus REFERENCE …`
 pub fn run(args: &[String]) -> Outcome {

@@ -1,50 +1,30 @@
-//! `libhomenode`: what a program that includes `homenode.h` links.
+//! `libhomenode`: what a program that includes `homenode.h` links, and what `homenode run` loads into a program.
 //!
-//! Started directly, a program finds these functions here and they do nothing. Under the recorder, whose library comes
-//! earlier in the link order and exports the same names, the calls become marks of the recording.
+//! Started directly, a program finds the functions of `homenode.h` here and they do nothing. Under the recorder, whose
+//! library comes earlier in the link order and exports the same names, the calls become marks of the recording. Under
+//! `homenode run` they reach the live runtime, and so do the program's parallel regions ([`gomp`], [`ompt`]) and its
+//! large allocations ([`alloc`]).
+//!
+//! There is no logic here: front ends turn what the program does into calls of [`homenode_runtime`]. None of them panics
+//! across the program's border ([`state::with`]), all keep `errno`, and without `HOMENODE_RUN_DIR` in the environment
+//! they only pass on.
 
-use std::ffi::{CStr, c_char, c_void};
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!(
+    "the live runtime is written for x86-64 Linux: its front ends read return addresses in assembly"
+);
 
-const OK: i32 = 0;
-const IDLE: i32 = 1;
-const EINVAL: i32 = 2;
-
-/// Round `number` of the outer loop begins.
-#[unsafe(no_mangle)]
-pub extern "C" fn hn_iteration(_number: u32) -> i32 {
-    IDLE
-}
-
-/// Whole pages of the range go to whoever touches them next.
-#[unsafe(no_mangle)]
-pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
-    let overflows = (address as usize).checked_add(length).is_none();
-    if address.is_null() || overflows { EINVAL } else { IDLE }
-}
-
-/// Text of a return code; never null.
-#[unsafe(no_mangle)]
-pub extern "C" fn hn_message(code: i32) -> *const c_char {
-    let text: &CStr = match code {
-        OK => c"done",
-        IDLE => c"homenode is not watching this program",
-        EINVAL => c"an argument makes no sense: null, or a range beyond the address space",
-        _ => c"not a homenode code",
-    };
-    text.as_ptr()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_code_has_a_text_and_bad_ranges_are_refused() {
-        let text = |c| unsafe { CStr::from_ptr(hn_message(c)) }.to_str().unwrap();
-        assert_ne!(text(OK), text(IDLE));
-        assert_eq!(text(99), "not a homenode code");
-        assert_eq!(hn_next_touch(std::ptr::null(), 8), EINVAL);
-        assert_eq!(hn_next_touch(std::ptr::without_provenance(8), usize::MAX), EINVAL);
-        assert_eq!(hn_iteration(0), IDLE);
-    }
-}
+mod alloc;
+mod callers;
+mod capi;
+mod force;
+mod gomp;
+mod interpose;
+mod interpose_io;
+mod interpose_memory;
+mod interpose_signal;
+mod modules;
+mod mover;
+mod next;
+mod ompt;
+mod state;

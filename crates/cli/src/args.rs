@@ -4,9 +4,12 @@
 
 pub mod compare;
 pub mod kernel;
+pub mod lab;
 pub mod machine;
+pub mod paper;
 pub mod rec;
 pub mod record;
+pub mod run;
 pub mod show;
 pub mod subject;
 

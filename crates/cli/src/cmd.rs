@@ -3,10 +3,13 @@
 mod compare;
 mod completions;
 mod kernel;
+mod lab;
 mod machine;
 mod man;
+mod paper;
 mod rec;
 mod record;
+mod run;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +32,8 @@ pub struct Cli {
 pub enum Command {
     /// Record who touches what
     Record(crate::args::record::RecordArgs),
+    /// Run a program and move its pages to the nodes that use them
+    Run(crate::args::run::LiveArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
     /// Check recordings
@@ -37,6 +42,10 @@ pub enum Command {
     Machine(crate::args::machine::MachineArgs),
     /// The papers' programs
     Kernel(crate::args::kernel::KernelArgs),
+    /// The papers' tables, theirs beside ours
+    Paper(crate::args::paper::PaperArgs),
+    /// A virtual NUMA machine to run programs on
+    Lab(crate::args::lab::LabArgs),
     /// Objects by the time that a better placement would save
     Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
@@ -54,9 +63,12 @@ impl Command {
         match self {
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
+            Self::Run(args) => args.run(),
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),
+            Self::Paper(args) => args.run(),
+            Self::Lab(args) => args.run(),
             Self::Show(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),

@@ -17,8 +17,10 @@ const GROUPS: &[(&str, &[&str])] = &[
 const EXAMPLES: &[(&str, &str, &str)] = &[
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
     ("record", "homenode record -- ./app", "who touches what"),
+    ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
     ("machine", "homenode machine list", "machines to simulate on"),
     ("kernel", "homenode kernel list", "the papers' programs, each a kernel:NAME"),
+    ("lab", "homenode lab run -- ./app", "on a virtual machine with four nodes"),
     ("completions", "homenode completions bash", "completions for a shell"),
     ("man", "homenode man | man -l -", "the manual page"),
 ];

@@ -12,6 +12,7 @@
 //! | Ctrl-C | [`interrupt`] |
 //! | sizes such as `8KiB` | [`size`] |
 //! | recording a program | [`recorder`] |
+//! | running one under the live runtime | [`live`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod child;
 pub mod cmd;
 pub mod error;
 pub mod exit;
@@ -27,7 +29,9 @@ pub mod fail_if;
 mod help;
 pub mod interrupt;
 pub mod kernels;
+pub mod live;
 pub mod output;
+pub mod paper;
 pub mod places;
 pub mod progress;
 pub mod recorder;

@@ -48,6 +48,26 @@ pub fn libraries() -> Result<PathBuf> {
     find("the recorder", "libhomenode_trace.so", "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)
 }
 
+/// The lab's monitor, which QEMU loads.
+///
+/// # Errors
+/// As [`kernels`].
+pub fn monitor() -> Result<PathBuf> {
+    const FILE: &str = "libhomenode_monitor.so";
+    let hint = "build it (cargo build --release)";
+    Ok(find("the lab's monitor", FILE, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)?.join(FILE))
+}
+
+/// The library of the live runtime.
+///
+/// # Errors
+/// As [`kernels`].
+pub fn live_library() -> Result<PathBuf> {
+    const NAME: &str = "libhomenode.so";
+    let hint = "build it (cargo build --release)";
+    find("the live runtime", NAME, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint).map(|f| f.join(NAME))
+}
+
 /// A program that is installed beside this one.
 ///
 /// # Errors

@@ -1,15 +1,21 @@
 //! From a recording and machines to simulated schemes, for `compare` and `show`.
 
+pub mod folder;
 pub mod scheme;
+pub mod yardsticks;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_policy::{Offer, PolicyContext, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
+use homenode_sim::order::Order;
 use homenode_sim::order::space::StaticObject;
 use homenode_sim::run::{self, Job, RunError, Trace};
 
@@ -18,6 +24,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use scheme::{Layout, Scheme, Variant};
+use yardsticks::{Extent, Measures};
 
 /// A recording, opened, with its names.
 pub struct Loaded {
@@ -78,6 +85,8 @@ pub struct Plan {
     pub jobs: usize,
     /// Outstanding misses instead of the machine's.
     pub options: MemoryOptions,
+    /// What to measure them against.
+    pub extent: Extent,
 }
 
 /// A scheme's result, or why there is none.
@@ -85,6 +94,19 @@ pub type Cell = std::result::Result<Box<Outcome>, String>;
 
 /// Results by index of the machine and of the scheme.
 pub type Cells = BTreeMap<(usize, usize), Cell>;
+
+/// What schemes are measured against, by index of the machine, recording and layout.
+pub type AllMeasures = BTreeMap<(usize, Variant, Layout), Measures>;
+
+/// What the schemes of one recording yield.
+pub struct Simulated {
+    /// About the recording.
+    pub trace: Trace,
+    /// By scheme.
+    pub cells: Cells,
+    /// Yardsticks of the groups that have some.
+    pub measures: AllMeasures,
+}
 
 /// The page size to simulate with.
 ///
@@ -165,7 +187,47 @@ pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
     out
 }
 
-fn binding(
+/// Writes the journal of each scheme that has one to a file of its own, `MACHINE-SCHEME.hnjournal`.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+pub fn write_journals(folder: &Path, plan: &Plan, cells: &Cells) -> Result<()> {
+    std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+    let plain = |name: &str| -> String {
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
+    };
+    for ((m, s), cell) in cells {
+        if let Some(journal) = cell.as_ref().ok().and_then(|outcome| outcome.journal.as_ref()) {
+            let (machine, scheme) = (plain(&plan.machines[*m].name), plain(&plan.schemes[*s].name));
+            let path = folder.join(format!("{machine}-{scheme}.hnjournal"));
+            std::fs::write(&path, journal).context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Policies that could not act because the recording lacks what they act on, and what would help.
+pub fn idle_policies(plan: &Plan, cells: &Cells) -> Vec<String> {
+    let of = |(place, cell): (&(usize, usize), &Cell)| {
+        let (outcome, spec) = (cell.as_ref().ok()?, &plan.schemes[place.1].policy);
+        let offer = Offer {
+            counts: true,
+            iterations: outcome.marks.len() as u64,
+            regions: outcome.regions.iter().map(|r| r.instances).sum(),
+        };
+        // Whether the plan is there does not change what a policy needs.
+        let context =
+            PolicyContext::of(&plan.machines[place.0], plan.pages[place.0]).with_plan(Arc::default());
+        requirements(spec, &context).ok()?.lacking(spec, offer)
+    };
+    cells.iter().filter_map(of).collect()
+}
+
+/// The CPUs of a program's threads.
+///
+/// # Errors
+/// The machine has too few.
+pub fn binding(
     machine: &Topology,
     layout: Layout,
     threads: usize,
@@ -179,8 +241,13 @@ fn binding(
     }
 }
 
+/// The policy whose homes are worked out before.
+const PLAN: &str = "plan";
+/// Percent of the least cost within which a planned page's homes are as good as each other.
+const PLAN_SLACK: u32 = 0;
+
 impl Plan {
-    /// Runs the schemes of `variant` over one recording.
+    /// Runs the schemes of `variant` over one recording, and what they are measured against.
     ///
     /// # Errors
     /// Nothing can be simulated; a scheme of its own that cannot run has its reason in its cell.
@@ -190,15 +257,9 @@ impl Plan {
         variant: Variant,
         quiet: bool,
         interrupt: &Interrupt,
-    ) -> Result<(Trace, Cells)> {
-        let recording = &loaded.recording;
-        let name = recording.path.display();
-        let logs = recording.logs().context(|| format!("cannot read {name}"))?;
-        let failed = |e: RunError| match e {
-            RunError::Stopped => CliError::failed("interrupted").code(Exit::Partial),
-            e => CliError::failed(format!("cannot simulate {name}: {e}")),
-        };
-        let order = run::open(&logs, loaded.statics()).map_err(failed)?;
+    ) -> Result<Simulated> {
+        let pass = Pass { loaded, workers: self.jobs, quiet, interrupt };
+        let order = pass.open()?;
         let (mut jobs, mut places, mut cells) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (m, machine) in self.machines.iter().enumerate() {
             for (s, scheme) in self.schemes.iter().enumerate().filter(|(_, s)| s.variant == variant) {
@@ -211,25 +272,132 @@ impl Plan {
                             binding,
                             page: self.pages[m],
                             policy: scheme.policy.clone(),
+                            way: None,
                             options: self.options.clone(),
                         });
                     }
                 }
             }
         }
-        let mut progress =
-            if quiet { Progress::hidden() } else { Progress::new(format!("simulating {name}"), None) };
+        self.plan_ahead(&pass, &mut jobs)?;
+        let groups = self.groups(&places);
+        let tallied: Vec<usize> = groups.values().copied().collect();
+        let first = pass.run(order, &jobs, &tallied, "simulating").map_err(|e| pass.failed(e))?;
+        for (place, outcome) in places.iter().zip(first.outcomes) {
+            cells.insert(*place, outcome.map(Box::new).map_err(|e: MemoryError| e.to_string()));
+        }
+        let mut measures = BTreeMap::new();
+        let mut second = Vec::new();
+        for ((m, layout, job), yardsticks) in
+            groups.iter().map(|((m, layout), job)| (*m, *layout, *job)).zip(&first.yardsticks)
+        {
+            let Ok(yardsticks) = yardsticks else { continue };
+            measures.insert((m, variant, layout), Measures::of(yardsticks));
+            if self.extent == Extent::All && layout == Layout::Spread {
+                let of_group = places.iter().filter(|(pm, s)| *pm == m && self.schemes[*s].layout == layout);
+                let named = of_group.filter_map(|p| {
+                    let outcome = cells.get(p)?.as_ref().ok()?;
+                    Some((self.schemes[p.1].name.as_str(), outcome.as_ref()))
+                });
+                let group = yardsticks::Group { job: &jobs[job], yardsticks, schemes: named.collect() };
+                second.push(((m, variant, layout), group));
+            }
+        }
+        if !second.is_empty() {
+            let (keys, groups): (Vec<_>, Vec<_>) = second.into_iter().unzip();
+            let order = pass.open()?;
+            let simulate = |jobs: &[Job]| pass.run(order, jobs, &[], "simulating yardsticks for");
+            let all = yardsticks::second_pass(&groups, simulate).map_err(|e| pass.failed(e))?;
+            measures.extend(keys.into_iter().zip(all));
+        }
+        Ok(Simulated { trace: first.trace, cells, measures })
+    }
+
+    /// What is planned beforehand is planned from the same recording, under first touch.
+    fn plan_ahead(&self, pass: &Pass<'_>, jobs: &mut [Job]) -> Result<()> {
+        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let first = |i: &usize| Job {
+            policy: "first-touch".into(),
+            options: MemoryOptions { journal: false, ..jobs[*i].options.clone() },
+            ..jobs[*i].clone()
+        };
+        let probes: Vec<Job> = planned.iter().map(first).collect();
+        let probed = pass.run(pass.open()?, &probes, &[], "planning from").map_err(|e| pass.failed(e))?;
+        for (i, outcome) in planned.into_iter().zip(probed.outcomes) {
+            // A probe that fails leaves a plan of nothing, and the job itself says why.
+            let homes = outcome.map(|outcome| {
+                let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
+                plan::best(&context, &outcome.histogram, PLAN_SLACK)
+            });
+            jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// A job of each machine and layout that yardsticks are wanted for.
+    fn groups(&self, places: &[(usize, usize)]) -> BTreeMap<(usize, Layout), usize> {
+        let mut groups = BTreeMap::new();
+        if self.extent != Extent::None {
+            for (job, (m, s)) in places.iter().enumerate() {
+                groups.entry((*m, self.schemes[*s].layout)).or_insert(job);
+            }
+        }
+        groups
+    }
+}
+
+/// A pass over a recording.
+pub struct Pass<'a> {
+    /// The recording.
+    pub loaded: &'a Loaded,
+    /// Host threads.
+    pub workers: usize,
+    /// No progress.
+    pub quiet: bool,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+}
+
+impl Pass<'_> {
+    /// Simulates jobs.
+    ///
+    /// # Errors
+    /// Nothing can be simulated.
+    pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
+        self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
+    }
+    fn open(&self) -> Result<Order<LogReader>> {
+        let recording = &self.loaded.recording;
+        let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
+        run::open(&logs, self.loaded.statics()).map_err(|e| self.failed(e))
+    }
+    fn failed(&self, error: RunError) -> CliError {
+        match error {
+            RunError::Stopped => CliError::failed("interrupted").code(Exit::Partial),
+            e => CliError::failed(format!("cannot simulate {}: {e}", self.loaded.recording.path.display())),
+        }
+    }
+    fn run(
+        &self,
+        order: Order<LogReader>,
+        jobs: &[Job],
+        tallied: &[usize],
+        doing: &str,
+    ) -> std::result::Result<run::Results, RunError> {
+        let mut progress = match self.quiet {
+            true => Progress::hidden(),
+            false => Progress::new(format!("{doing} {}", self.loaded.recording.path.display()), None),
+        };
         let mut told = 0;
-        let (trace, outcomes) = run::run(order, &jobs, self.jobs, |accesses| {
+        let results = run::run(order, jobs, tallied, self.workers, |accesses| {
             progress.advance(accesses - told);
             told = accesses;
-            !interrupt.asked()
-        })
-        .map_err(failed)?;
+            !self.interrupt.asked()
+        })?;
         progress.finish();
-        for (place, outcome) in places.into_iter().zip(outcomes) {
-            cells.insert(place, outcome.map(Box::new).map_err(|e: MemoryError| e.to_string()));
-        }
-        Ok((trace, cells))
+        Ok(results)
     }
 }

@@ -70,6 +70,12 @@ pub fn resolve(modules: &[Module], addresses: &Addresses) -> Found {
     found
 }
 
+/// The static objects of a program's file of at least `smallest` bytes; none where it cannot be read.
+pub fn statics_of(path: &Path, smallest: u64) -> Vec<Static> {
+    let all = Binary::with(path, |binary| binary.statics(0)).unwrap_or_default();
+    all.into_iter().filter(|s| s.bytes >= smallest).collect()
+}
+
 /// Whether a module is the program's own rather than the system's or homenode's.
 fn own(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);

@@ -199,6 +199,16 @@ impl Table {
         machine_readable::json(self)
     }
 
+    /// How many columns it has.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// As CSV (RFC 4180): keys, then rows. Cells without a value are empty.
     pub fn to_csv(&self) -> String {
         machine_readable::csv(self)

@@ -71,13 +71,16 @@ pub(crate) const SUCC: usize = 2;
 
 const LANES: u64 = 0x0001_0001_0001;
 
+/// The highest bit of the lowest lane that is zero; bits above it mean nothing. 0 if none is.
+#[inline]
+const fn zero_lanes(lanes: u64) -> u64 {
+    lanes.wrapping_sub(LANES) & !lanes & LANES << 15
+}
+
 /// Which successor `id` is, the first if it is several.
 #[inline]
 pub(crate) fn slot_of(succ: u64, id: u16) -> u8 {
-    let differs = succ ^ (u64::from(id) * LANES);
-    // The highest bit of the lowest lane that is zero (lanes above it may be marked wrongly), or else bit 63.
-    let zeros = differs.wrapping_sub(LANES) & !differs & LANES << 15 | 1 << 63;
-    (zeros.trailing_zeros() / 16) as u8
+    ((zero_lanes(succ ^ (u64::from(id) * LANES)) | 1 << 63).trailing_zeros() / 16) as u8
 }
 
 /// Successor number `slot` of 0, 1, 2.
@@ -95,16 +98,41 @@ pub(crate) fn follow(succ: u64, id: u16) -> u64 {
     lanes | (((victim + 1) % 3) << 48)
 }
 
-const HASH: usize = 1 << 16;
+/// What the encoder knows of a program counter: a [`Place`], and its number three times, as [`SUCC`] has numbers.
+type Slot = [u64; 4];
+const LANED: usize = 3;
+
+/// Slots; more than twice as many as a chunk has records.
+const SLOTS: usize = 1 << 16;
+
+/// Where to look for a program counter first. Counters of one loop lie close together, and so do their slots: in few
+/// pages and never on top of each other, for two accesses are eight bytes of code apart.
+#[inline]
+const fn slot_number(pc: u64) -> usize {
+    ((pc >> 3) ^ (pc >> 19)) as usize % SLOTS
+}
+
+/// The slot of a program counter, or the one that it is to have. There is one, because a chunk has fewer records.
+fn find(slots: &[Slot], pc: u64) -> usize {
+    let mut at = slot_number(pc);
+    while pc != 0 && (at == 0 || ![0, pc].contains(&slots[at][PC])) {
+        at = (at + 1) % SLOTS;
+    }
+    if pc == 0 { 0 } else { at }
+}
+
+/// Records that are looked at before their varints are written.
+const BATCH: usize = 512;
 
 /// Turns in-memory records into chunk payloads. All its memory is taken at creation.
 pub struct Encoder {
-    /// By number; 65 536, so that any number is one.
-    places: Vec<Place>,
-    /// Places in use; the first is that of counter 0.
-    known: usize,
-    /// Open addressing: numbers of places, 0 where there is none.
-    hash: Vec<u16>,
+    /// Open addressing; the first is that of counter 0 and of no other, empty ones are zeros.
+    slots: Vec<Slot>,
+    /// Which slots are in use, by number.
+    known: Vec<u16>,
+    /// Line steps and long clock deltas of a batch.
+    steps: Vec<u64>,
+    longs: Vec<u16>,
     heads: Vec<u8>,
     deltas: Vec<u8>,
     extra: Vec<u8>,
@@ -121,7 +149,7 @@ struct At {
     heads: usize,
     deltas: usize,
     extra: usize,
-    /// The place of the last access.
+    /// The slot of the last access.
     cur: u16,
     /// The counter that was last new.
     last_new: u64,
@@ -155,9 +183,10 @@ impl Encoder {
     /// Takes about 5 MB of address space, of which little is ever touched.
     pub fn new() -> Self {
         Self {
-            places: vec![[0; 4]; HASH],
-            known: 0,
-            hash: vec![0; HASH],
+            slots: vec![[0; 4]; SLOTS],
+            known: Vec::with_capacity(MAX_CHUNK_WORDS / 2 + 1),
+            steps: vec![0; BATCH],
+            longs: vec![0; BATCH],
             heads: vec![0; MAX_CHUNK_WORDS / 2],
             deltas: vec![0; MAX_CHUNK_WORDS / 2 * varint::MAX],
             extra: vec![0; MAX_CHUNK_WORDS * 12 + 64],
@@ -181,7 +210,9 @@ impl Encoder {
     /// are ignored.
     pub fn add(&mut self, words: &[u64]) {
         let words = &words[..words.len().min(MAX_CHUNK_WORDS - self.at.words)];
-        self.known = self.known.max(1);
+        if self.known.is_empty() {
+            self.known.push(0);
+        }
         let mut at = 0;
         while at + 2 <= words.len() {
             at = self.add_usual(words, at);
@@ -210,42 +241,50 @@ impl Encoder {
     }
 
     /// Adds accesses as long as each comes from a known place that has followed the one before it, which is the usual
-    /// case. Returns the position of the first record that is not so. Everything it needs is at hand in locals, and no
-    /// record waits for the one before it: a place is found from its program counter alone.
+    /// case. Returns the position of the first record that is not so.
+    ///
+    /// Two loops, so that each keeps what it needs in registers: one over the records, in which none waits for the one
+    /// before it (a place is found from its program counter alone) and nothing but the end is a branch; one over the
+    /// varints.
     fn add_usual(&mut self, words: &[u64], at: usize) -> usize {
-        let At { mut heads, mut deltas, mut extra, mut cur, mut ticks, skipped, .. } = self.at;
-        let (Ok(hash), Ok(places)) =
-            (<&[u16; HASH]>::try_from(&self.hash[..]), <&mut [Place; HASH]>::try_from(&mut self.places[..]))
-        else {
+        let Ok(slots) = <&mut [Slot; SLOTS]>::try_from(&mut self.slots[..]) else { return at };
+        if self.at.skipped != 0 {
             return at;
-        };
-        let (delta_bytes, extra_bytes) = (&mut self.deltas[..], &mut self.extra[..]);
+        }
         let (pairs, _) = words[at..].as_chunks::<2>();
-        let (mut sum, mut n) = (0, 0);
-        for (&[w0, w1], head) in pairs.iter().zip(&mut self.heads[heads..]) {
+        let places = self.heads[self.at.heads..].iter_mut().zip(&mut self.steps);
+        let longs = &mut self.longs[..BATCH];
+        let mut succ = slots[usize::from(self.at.cur)][SUCC];
+        let (mut n, mut ticks, mut long) = (0, 0, 0);
+        for (&[w0, w1], (head, step)) in pairs.iter().zip(places) {
             let pc = w1 >> 16;
-            let id = hash[Self::hash_of(pc)];
-            let slot = slot_of(places[usize::from(cur)][SUCC], id);
-            let place = &mut places[usize::from(id)];
-            if (w0 & 0xfe) | (pc ^ place[PC]) | skipped != 0 || slot == SUCC_NONE {
+            let slot = &mut slots[slot_number(pc)];
+            let lanes = zero_lanes(succ ^ slot[LANED]);
+            if (w0 & 0xfe) | (pc ^ slot[PC]) != 0 || lanes == 0 {
                 break;
             }
             let delta = w1 & MAX_DELTA;
-            sum += delta;
-            let short = delta.min(u64::from(CLOCK_LONG)) as u8;
-            *head = (w0 as u8) << 7 | slot << 5 | short;
-            if short == CLOCK_LONG {
-                extra = varint::put_short(extra_bytes, extra, delta - u64::from(CLOCK_LONG));
-            }
+            ticks += delta;
+            let short = delta.min(u64::from(CLOCK_LONG));
+            longs[long % BATCH] = (delta - short) as u16;
+            long += usize::from(short == u64::from(CLOCK_LONG));
+            *head = (w0 << 7) as u8 | ((lanes.trailing_zeros() & 0x30) as u8 * 2) | short as u8;
             let line = w0 >> 8;
-            deltas = varint::put_short(delta_bytes, deltas, zigzag(line.wrapping_sub(place[LAST]) as i64));
-            place[LAST] = line;
-            cur = id;
+            *step = zigzag(line.wrapping_sub(slot[LAST]) as i64);
+            slot[LAST] = line;
+            succ = slot[SUCC];
             n += 1;
         }
-        heads += n;
-        ticks = ticks.saturating_add(sum);
-        self.at = At { heads, deltas, extra, cur, ticks, ..self.at };
+        if n == 0 {
+            return at;
+        }
+        self.at.cur = find(slots, words[at + 2 * n - 1] >> 16) as u16;
+        self.at.heads += n;
+        self.at.ticks = self.at.ticks.saturating_add(ticks);
+        self.at.deltas = varint::put_many(&mut self.deltas, self.at.deltas, &self.steps[..n]);
+        for long in &self.longs[..long] {
+            self.at.extra = varint::put_short(&mut self.extra, self.at.extra, u64::from(*long));
+        }
         at + 2 * n
     }
 
@@ -255,15 +294,15 @@ impl Encoder {
         let (line, write, pc) = (w0 >> 8, w0 as u8 & 1, w1 >> 16);
         let delta = (w1 & MAX_DELTA) + std::mem::take(&mut self.at.skipped);
         self.at.ticks = self.at.ticks.saturating_add(delta);
-        let (slot, id) = self.place(pc);
+        let (succ, at) = self.place(pc);
         let short = delta.min(u64::from(CLOCK_LONG)) as u8;
         if short == CLOCK_LONG {
             self.at.extra = varint::put(&mut self.extra, self.at.extra, delta - u64::from(CLOCK_LONG));
         }
-        self.heads[self.at.heads] = write << 7 | slot << 5 | short;
+        self.heads[self.at.heads] = write << 7 | succ << 5 | short;
         self.at.heads += 1;
-        self.at.cur = id;
-        let place = &mut self.places[usize::from(id)];
+        self.at.cur = at as u16;
+        let place = &mut self.slots[at];
         let step = zigzag(line.wrapping_sub(place[LAST]) as i64);
         self.at.deltas = varint::put_short(&mut self.deltas, self.at.deltas, step);
         place[LAST] = line;
@@ -277,63 +316,37 @@ impl Encoder {
         Encoded { raw: &self.raw, records: heads as u32, ticks, ordered, marks }
     }
 
-    #[inline]
-    fn hash_of(pc: u64) -> usize {
-        (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
-    }
-
-    /// Which successor of the last access's place the counter `pc` is, and its number; writes the number to `extra` if
-    /// it is none.
-    fn place(&mut self, pc: u64) -> (u8, u16) {
-        let (id, new) = self.find(pc);
-        let cur = usize::from(self.at.cur);
-        let slot = slot_of(self.places[cur][SUCC], id);
-        if slot != SUCC_NONE {
-            return (slot, id);
+    /// Which successor of the last access's place the counter `pc` is, and its slot; writes its number to `extra` if it
+    /// is none.
+    fn place(&mut self, pc: u64) -> (u8, usize) {
+        let at = find(&self.slots, pc);
+        let new = pc != 0 && self.slots[at][PC] == 0;
+        if new {
+            let id = self.known.len() as u64;
+            self.known.push(at as u16);
+            self.slots[at] = [pc, 0, 0, id * LANES];
         }
+        let id = self.slots[at][LANED] as u16;
+        let succ = &mut self.slots[usize::from(self.at.cur)][SUCC];
+        let slot = slot_of(*succ, id);
+        if slot != SUCC_NONE {
+            return (slot, at);
+        }
+        *succ = follow(*succ, id);
         self.at.extra = varint::put(&mut self.extra, self.at.extra, u64::from(id));
         if new {
             let step = zigzag(pc.wrapping_sub(self.at.last_new) as i64);
             self.at.extra = varint::put(&mut self.extra, self.at.extra, step);
             self.at.last_new = pc;
         }
-        self.places[cur][SUCC] = follow(self.places[cur][SUCC], id);
-        (SUCC_NONE, id)
-    }
-
-    fn find(&mut self, pc: u64) -> (u16, bool) {
-        if pc == 0 {
-            return (0, false);
-        }
-        let mut at = Self::hash_of(pc);
-        loop {
-            let id = self.hash[at];
-            if id == 0 {
-                let id = self.known as u16;
-                self.known += 1;
-                self.places[usize::from(id)] = [pc, 0, 0, 0];
-                self.hash[at] = id;
-                return (id, true);
-            }
-            if self.places[usize::from(id)][PC] == pc {
-                return (id, false);
-            }
-            at = (at + 1) % HASH;
-        }
+        (SUCC_NONE, at)
     }
 
     /// Forgets all places.
     fn reset(&mut self) {
-        for id in 0..self.known {
-            // Nothing but places of this chunk is in the table, so the way to one need not be followed.
-            let mut at = Self::hash_of(self.places[id][PC]);
-            while self.hash[at] != 0 {
-                self.hash[at] = 0;
-                at = (at + 1) % HASH;
-            }
-            self.places[id] = [0; 4];
+        for at in self.known.drain(..) {
+            self.slots[usize::from(at)] = [0; 4];
         }
-        self.known = 0;
     }
 
     fn join(&mut self, heads: usize, deltas: usize, extra: usize) {

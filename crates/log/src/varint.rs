@@ -31,6 +31,32 @@ pub fn put_short(out: &mut [u8], at: usize, v: u64) -> usize {
     }
 }
 
+/// [`put_short`] for each of `numbers`; most are small. The caller keeps [`MAX`] bytes free for each.
+pub fn put_many(out: &mut [u8], mut at: usize, numbers: &[u64]) -> usize {
+    let (eights, rest) = numbers.as_chunks::<8>();
+    for eight in eights {
+        let all = eight.iter().fold(0, |all, v| all | v);
+        match out.get_mut(at..at + 16) {
+            Some(free) if all < 0x80 => {
+                free[..8].copy_from_slice(&eight.map(|v| v as u8));
+                at += 8;
+            }
+            Some(free) if all < 1 << 14 => {
+                let mut n = 0;
+                for v in eight {
+                    let long = u8::from(*v >= 0x80);
+                    free[n % 16] = *v as u8 & 0x7f | long << 7;
+                    free[(n + 1) % 16] = (v >> 7) as u8;
+                    n += 1 + usize::from(long);
+                }
+                at += n;
+            }
+            _ => at = eight.iter().fold(at, |at, v| put_short(out, at, *v)),
+        }
+    }
+    rest.iter().fold(at, |at, v| put_short(out, at, *v))
+}
+
 /// Reads a number at `bytes[*at..]`; `None` if it ends early or is longer than 64 bits.
 #[inline]
 pub fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
@@ -84,6 +110,17 @@ mod tests {
             for v in [v, v % (1 << 15)] {
                 let (mut a, mut b) = ([0; MAX], [0; MAX]);
                 let (n, m) = (put(&mut a, 0, v), put_short(&mut b, 0, v));
+                prop_assert_eq!(&a[..n], &b[..m]);
+            }
+        }
+
+        #[test]
+        fn many_numbers_are_one_after_the_other(v: Vec<u64>, small: Vec<u16>, bits in 0..16u32) {
+            let small: Vec<u64> = small.iter().map(|v| u64::from(v >> bits)).collect();
+            for v in [v, small] {
+                let (mut a, mut b) = (vec![0; v.len() * MAX], vec![0; v.len() * MAX]);
+                let n = v.iter().fold(0, |at, v| put(&mut a, at, *v));
+                let m = put_many(&mut b, 0, &v);
                 prop_assert_eq!(&a[..n], &b[..m]);
             }
         }

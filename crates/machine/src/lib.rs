@@ -55,10 +55,28 @@ pub struct Machine {
     /// The source of each number by its path (`nodes.3.memory`, `caches.0.hit`, `latency`); see [`Machine::values`]
     /// for all paths. A path that is absent is [`ASSUMED`].
     pub sources: BTreeMap<String, String>,
+    /// Constants that were fitted to a printed number of one program, and are used for it alone.
+    pub fitted: Vec<Fitted>,
     /// The kernel's numbers of CPUs and nodes, when this describes a machine that a kernel runs on.
     pub os: Option<OsNumbers>,
     /// Where the whole came from.
     pub origin: Origin,
+}
+
+/// What no data sheet tells and one number cannot tell for all programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// The program, as `kernel list` names it. The source stands in [`Machine::sources`] under `fitted.PROGRAM.coverage`.
+    pub program: String,
+    /// Percent of the latency that prefetching hides of misses in sequential streams.
+    pub coverage: u8,
+}
+
+impl Machine {
+    /// The fitted coverage of a program, in percent.
+    pub fn coverage(&self, program: &str) -> Option<u8> {
+        self.fitted.iter().find(|f| f.program == program).map(|f| f.coverage)
+    }
 }
 
 /// The kernel's number of each CPU and node, by [`CpuId`](homenode_model::CpuId) and

@@ -38,7 +38,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 use crate::quantity::{self, shorten};
-use crate::{Error, MAX_CPUS, MAX_FILE, MAX_NODES, MAX_TEXT, Machine, Origin, OsNumbers};
+use crate::{Error, Fitted, MAX_CPUS, MAX_FILE, MAX_NODES, MAX_TEXT, Machine, Origin, OsNumbers};
 
 /// Version of the format that this crate writes and the newest that it reads.
 pub(crate) const FORMAT: u64 = 1;
@@ -61,8 +61,12 @@ const TOP_KEYS: &[&str] = &[
     "caches",
     "core",
     "migration",
+    "fitted",
     "os",
 ];
+
+/// Programs that a machine may have fitted constants for.
+const MAX_FITTED: usize = 64;
 
 impl Machine {
     /// Reads a machine file.
@@ -391,7 +395,8 @@ impl Reader {
             cpus,
         };
         let os = os(top, topology.cpus.len(), n)?;
-        let mut machine = Machine { topology, about, sources: self.sources, os, origin };
+        let fitted = self.fitted(top)?;
+        let mut machine = Machine { topology, about, sources: self.sources, fitted, os, origin };
         if let Some(default) = top.text("source")? {
             machine.default_source(&default);
         }
@@ -569,6 +574,21 @@ impl Reader {
         self.keep("core.outstanding", &outstanding);
         let access: Ps = access.quantity(quantity::ps)?;
         Ok(Core { access, outstanding: outstanding.positive(u64::from(u32::MAX))? as u32 })
+    }
+
+    fn fitted(&mut self, top: &Tab<'_>) -> Result<Vec<Fitted>, Error> {
+        let mut all: Vec<Fitted> = Vec::new();
+        for tab in top.tables("fitted", MAX_FITTED)? {
+            tab.only(&["program", "coverage"])?;
+            let program = tab.text("program")?.ok_or_else(|| tab.missing("program", "a kernel's name"))?;
+            let item = tab.need("coverage", "a percentage from 0 to 100")?;
+            if all.iter().any(|f| f.program == program) {
+                return Err(item.error(&format!("{program} is fitted twice")));
+            }
+            self.keep(&format!("fitted.{program}.coverage"), &item);
+            all.push(Fitted { program, coverage: item.count(100)? as u8 });
+        }
+        Ok(all)
     }
 
     fn migration(&mut self, top: &Tab<'_>) -> Result<MigrationCost, Error> {

@@ -80,6 +80,9 @@ impl Machine {
         push("migration.per_kib".into(), show_ns(t.migration.per_kib));
         push("migration.shootdown".into(), show_ns(t.migration.shootdown));
         push("migration.serialised".into(), t.migration.serialised.to_string());
+        for f in &self.fitted {
+            push(format!("fitted.{}.coverage", f.program), format!("{} %", f.coverage));
+        }
         out
     }
 

@@ -82,6 +82,11 @@ impl Machine {
             line(format!("{key} = {}", self.sourced(&format!("migration.{key}"), &quoted(&show_ns(time)))));
         }
         line(format!("serialised = {}", self.sourced("migration.serialised", &m.serialised.to_string())));
+        for f in &self.fitted {
+            line(format!("\n[[fitted]]\nprogram = {}", quoted(&f.program)));
+            let path = format!("fitted.{}.coverage", f.program);
+            line(format!("coverage = {}", self.sourced(&path, &f.coverage.to_string())));
+        }
         if let Some(os) = &self.os {
             line(format!("\n[os]\ncpus = {}", list(os.cpus.iter())));
             line(format!("nodes = {}", list(os.nodes.iter())));

@@ -27,6 +27,15 @@ pub enum Decision {
         /// The pages.
         pages: PageRange,
     },
+    /// Keep a copy of a page beside its home: reads of `on`'s CPUs are local from then on. The driver answers with a
+    /// [`MoveOutcome`]. The first write to the page makes all its copies go ([`crate::Event::Collapsed`]); so do,
+    /// without an event, a move of the page and the end of its object.
+    Replicate {
+        /// The page.
+        page: PageNo,
+        /// The node that gets a copy.
+        on: NodeId,
+    },
 }
 
 /// How a move ended.
@@ -42,14 +51,18 @@ pub enum MoveResult {
     NoMemory,
     /// The page has no home yet or is gone (ENOENT).
     NoPage,
+    /// The node now has a copy of the page.
+    Replicated,
+    /// This driver cannot do it: it has no copies of pages, or none on a node of that number.
+    Unsupported,
 }
 
-/// The driver's answer to one [`Decision::Move`].
+/// The driver's answer to one [`Decision::Move`] or [`Decision::Replicate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveOutcome {
     /// The page.
     pub page: PageNo,
-    /// Where it was asked to go.
+    /// Where it, or its copy, was asked to go.
     pub to: NodeId,
     /// How it ended.
     pub result: MoveResult,
@@ -72,6 +85,14 @@ impl DecisionBuf {
     #[inline]
     pub fn push(&mut self, decision: Decision) {
         self.list.push(decision);
+    }
+    /// Adds all of `list`, which is empty afterwards; both keep their memory between them.
+    pub fn append(&mut self, list: &mut Vec<Decision>) {
+        if self.list.is_empty() {
+            core::mem::swap(&mut self.list, list);
+        } else {
+            self.list.append(list);
+        }
     }
     /// The decisions, in order.
     pub fn as_slice(&self) -> &[Decision] {

@@ -72,7 +72,8 @@ pub enum Event {
         node: NodeId,
     },
     /// `count` main-memory accesses of `node` to `page` since the last time the driver told of them. Delivered before
-    /// `RegionEnd` and `IterationEnd`, in ascending order of (page, node, kind).
+    /// `RegionEnd`, `Iteration` and wake-ups, as the [`Interest`] asks, in ascending order of (page, node, kind). Reads
+    /// that a copy served count as well.
     Accesses {
         /// The page.
         page: PageNo,
@@ -100,6 +101,14 @@ pub enum Event {
         /// The round that begins.
         number: u32,
     },
+    /// The copies of a page are gone ([`crate::Decision::Replicate`]): somebody wrote to it, or its memory was needed
+    /// for a page without a home.
+    Collapsed {
+        /// The page.
+        page: PageNo,
+        /// Its home, the only place where it still is.
+        home: NodeId,
+    },
     /// The program asks for these pages to go to whoever touches them next.
     NextTouchRequest {
         /// The pages that lie wholly inside the range asked for.
@@ -116,4 +125,18 @@ pub struct Interest {
     pub counts_by_region: bool,
     /// [`Event::Accesses`] at iteration marks.
     pub counts_by_iteration: bool,
+    /// [`Event::Accesses`] before a poll whose time has come (`Step::WakeAt`), not before those that follow an event.
+    pub counts_at_wakes: bool,
+    /// Pages are armed at the start of regions: the driver must notice the first touch of each 4 KiB unit after every
+    /// [`Event::RegionBegin`] even where the access hits a cache. A driver that sees page faults does so anyhow; the
+    /// simulator has to be told beforehand. Without it, what is armed otherwise than by a
+    /// [`Event::NextTouchRequest`] is noticed at its first access to main memory.
+    pub touches_by_region: bool,
+}
+
+impl Interest {
+    /// Whether it wants [`Event::Accesses`] at all.
+    pub const fn counts(self) -> bool {
+        self.counts_by_region || self.counts_by_iteration || self.counts_at_wakes
+    }
 }

@@ -1,10 +1,11 @@
 //! What a policy is told about the machine when it is made.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use homenode_model::{Bytes, NodeId, Topology};
+use homenode_model::{Bytes, LineNo, Matrix, MbPerS, NodeId, Ns, Placement, Ps, Topology};
 
-/// The machine as policies see it: how many pages fit where, and where memory is near.
+/// The machine as policies see it: how many pages fit where, where memory is near, and what accesses and moves cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyContext {
@@ -14,15 +15,31 @@ pub struct PolicyContext {
     pub nearest: Vec<Vec<NodeId>>,
     /// Page size.
     pub page: Bytes,
+    /// Latency of an access without contention, (CPU's node, memory's node).
+    pub latency: Matrix<Ns>,
+    /// Bandwidth of each node's memory, by node id; 0 = not limited.
+    pub bandwidth: Vec<MbPerS>,
+    /// What an access to main memory transfers.
+    pub line: Bytes,
+    /// What moving one page costs the thread that does it, while all CPUs run the program.
+    pub migration: Ns,
+    /// Homes known beforehand, for the policy `plan`.
+    pub plan: Option<Arc<Placement>>,
 }
 
 impl PolicyContext {
     /// The machine `topology` with pages of `page` bytes.
     pub fn of(topology: &Topology, page: Bytes) -> Self {
+        let others = (topology.cpus.len() as u64).saturating_sub(1);
         Self {
             capacity: topology.nodes.iter().map(|n| n.memory.0 / page.0.max(1)).collect(),
             nearest: topology.node_ids().map(|n| topology.nearest_memory(n)).collect(),
             page,
+            latency: topology.latency.clone(),
+            bandwidth: topology.nodes.iter().map(|n| n.bandwidth).collect(),
+            line: topology.caches.last().map_or(Bytes(LineNo::BYTES), |c| c.line),
+            migration: topology.migration.of(page, others),
+            plan: None,
         }
     }
     /// The same machine with other capacities, where part of the memory is in use by others.
@@ -32,8 +49,22 @@ impl PolicyContext {
         self.capacity.resize(self.nearest.len(), 0);
         self
     }
+    /// The same machine with homes known beforehand.
+    #[must_use]
+    pub fn with_plan(mut self, plan: Arc<Placement>) -> Self {
+        self.plan = Some(plan);
+        self
+    }
+    /// Number of nodes.
+    pub const fn nodes(&self) -> usize {
+        self.nearest.len()
+    }
     /// Nodes that can hold at least one page, ascending: the only ones that can be a home.
     pub fn memory_nodes(&self) -> Vec<NodeId> {
         (0u16..).zip(&self.capacity).filter(|(_, c)| **c > 0).map(|(n, _)| NodeId(n)).collect()
+    }
+    /// How long an access keeps the memory of `node` busy.
+    pub fn occupancy(&self, node: NodeId) -> Ps {
+        self.bandwidth.get(node.index()).map_or(Ps::ZERO, |b| b.occupancy(self.line))
     }
 }

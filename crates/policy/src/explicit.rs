@@ -1,4 +1,4 @@
-//! Explicit distribution: BLOCK and CYCLIC(k) of each object's pages.
+//! Explicit distribution: BLOCK, CYCLIC(k) and blocks in two dimensions of each object's pages.
 //!
 //! # Problem
 //!
@@ -20,6 +20,10 @@
 //!
 //! - BLOCK: i div ⌈P/N⌉. P = 10, N = 4: blocks of 3, 3, 3, 1.
 //! - CYCLIC(k): (i div k) mod N.
+//! - BLOCK, BLOCK: the object is a matrix of R rows, row after row, and the nodes are a grid of A across and N/A down. The
+//!   byte in the middle of page i lies in some row r and at a share s of that row: turn ⌊r (N/A) / R⌋ · A + ⌊s A⌋. A row
+//!   shorter than a page for each node across has no parts that pages could tell apart: there A counts as 1. The
+//!   contract tells of pages, not of shapes, so R is an option, and the object's length is taken to be its pages.
 //!
 //! A page that two objects share belongs to the one that begins later. A page of no object goes to the toucher, a page
 //! for a full node to the nearest with room.
@@ -29,6 +33,8 @@
 //! - `blocks_are_contiguous_and_full`: BLOCK's homes never descend along an object, and every block but the last two that
 //!   hold pages is ⌈P/N⌉ long.
 //! - `cyclic_repeats`: pages i and i + kN have the same home.
+//! - `tiles_are_rectangles`: in two dimensions, pages of the same rows and the same part of them have one home, and each node
+//!   has a tile.
 //! - `the_toucher_does_not_matter`: with room everywhere, homes do not depend on who touches, or when.
 
 use alloc::collections::BTreeMap;
@@ -49,6 +55,13 @@ pub enum Distribution {
     Block,
     /// This many pages a node in turn; 0 counts as 1.
     Cyclic(u64),
+    /// Rectangles of a matrix stored by rows.
+    Tiles {
+        /// Its rows; 0 counts as 1.
+        rows: u64,
+        /// Nodes across; must divide their number, else they are one.
+        across: u64,
+    },
 }
 
 impl Distribution {
@@ -57,8 +70,20 @@ impl Distribution {
         match self {
             Self::Block => i / pages.div_ceil(nodes).max(1),
             Self::Cyclic(k) => i / k.max(1) % nodes,
+            Self::Tiles { rows, across } => tile(i, pages, nodes, rows.max(1), across.max(1)),
         }
     }
+}
+
+/// Turn of page `i` in two dimensions. Places are counted in half pages: a page's middle is a whole number of them.
+fn tile(i: u64, pages: u64, nodes: u64, rows: u64, across: u64) -> u64 {
+    let (middle, length) = (u128::from(2 * i + 1), u128::from(2 * pages));
+    let across = if nodes.is_multiple_of(across) && pages / rows >= across { across } else { 1 };
+    let down = u128::from(nodes / across);
+    // The row is middle · rows / length; what is left over is the share of the row, in units of 1 / length.
+    let scaled = middle * u128::from(rows);
+    let (row, part) = (scaled / length, scaled % length);
+    (row * down / u128::from(rows) * u128::from(across) + part * u128::from(across) / length) as u64
 }
 
 /// See the module.
@@ -204,6 +229,23 @@ mod tests {
             let round = k as usize * 3;
             for i in round..homes.len() {
                 prop_assert_eq!(homes[i], homes[i - round]);
+            }
+        }
+
+        #[test]
+        fn tiles_are_rectangles(row_pages in 3u64..20, band in 1u64..12, first in 0u64..100) {
+            // Three nodes across, all rows in one band; three down, rows of a page each.
+            let rows = band;
+            let homes = dealt(Distribution::Tiles { rows, across: 3 }, first, rows * row_pages);
+            let row = |r: u64| &homes[(r * row_pages) as usize..((r + 1) * row_pages) as usize];
+            for r in 1..rows {
+                prop_assert_eq!(row(r), row(0));
+            }
+            prop_assert!(row(0).is_sorted() && row(0).last() == Some(&NodeId(2)) && row(0)[0] == NodeId(0));
+            let homes = dealt(Distribution::Tiles { rows: 3 * band, across: 1 }, first, 3 * band * row_pages);
+            let third = (band * row_pages) as usize;
+            for (tile, node) in homes.chunks(third).zip(0..) {
+                prop_assert!(tile.iter().all(|h| *h == NodeId(node)));
             }
         }
 

@@ -9,13 +9,14 @@ use crate::PolicyContext;
 
 /// Homes as the policy believes them to be, with the count of pages a node holds: 2 bytes a page.
 ///
-/// Invariant: `used[n]` is the number of pages whose home is `n`, and never above `capacity[n]`.
+/// Invariant: `used[n]` is the number of pages whose home is `n`, plus the copies there that the policy has told of.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
     capacity: Vec<u64>,
     used: Vec<u64>,
     nearest: Vec<Vec<NodeId>>,
     home: Placement,
+    end: u64,
 }
 
 impl Homes {
@@ -25,11 +26,20 @@ impl Homes {
             used: vec![0; context.capacity.len()],
             nearest: context.nearest.clone(),
             home: Placement::new(),
+            end: 0,
         }
     }
     /// Whether `node` can take one more page.
     pub(crate) fn has_room(&self, node: NodeId) -> bool {
         self.used[node.index()] < self.capacity[node.index()]
+    }
+    /// Number of nodes.
+    pub(crate) const fn nodes(&self) -> usize {
+        self.capacity.len()
+    }
+    /// How many more pages `node` can take.
+    pub(crate) fn room(&self, node: NodeId) -> u64 {
+        self.capacity[node.index()].saturating_sub(self.used[node.index()])
     }
     /// The node with memory that is nearest to `node`, full or not.
     pub(crate) fn nearest(&self, node: NodeId) -> Option<NodeId> {
@@ -43,7 +53,24 @@ impl Homes {
         let node = if self.has_room(wanted) { wanted } else { fallback()? };
         self.used[node.index()] += 1;
         self.home.set(page, node);
+        self.end = self.end.max(page.0 + 1);
         Some(node)
+    }
+    /// Home of `page`, if it has one.
+    pub(crate) fn home(&self, page: PageNo) -> Option<NodeId> {
+        self.home.home(page)
+    }
+    /// One more than the highest page that ever had a home.
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
+    /// A copy of some page came to `node`.
+    pub(crate) fn copied_to(&mut self, node: NodeId) {
+        self.used[node.index()] += 1;
+    }
+    /// A copy of some page on `node` is gone.
+    pub(crate) fn copy_gone(&mut self, node: NodeId) {
+        self.used[node.index()] = self.used[node.index()].saturating_sub(1);
     }
     /// Takes note of a move that the driver reports.
     pub(crate) fn moved(&mut self, outcome: &MoveOutcome) {
@@ -56,11 +83,11 @@ impl Homes {
     /// The pages are gone.
     pub(crate) fn free(&mut self, pages: PageRange) {
         let used = &mut self.used;
-        self.home.clear_range(pages, |_, node| used[node.index()] -= 1);
+        self.home.clear_range(pages, |_, node| used[node.index()] = used[node.index()].saturating_sub(1));
     }
     fn forget(&mut self, page: PageNo) {
         if let Some(node) = self.home.home(page) {
-            self.used[node.index()] -= 1;
+            self.used[node.index()] = self.used[node.index()].saturating_sub(1);
             self.home.clear(page);
         }
     }

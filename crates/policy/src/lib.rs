@@ -8,27 +8,49 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+pub mod ars;
+mod bounces;
+pub mod competitive;
+pub mod competitive_balanced;
 mod context;
+mod counting;
+pub mod daemon;
 pub mod explicit;
 pub mod first_touch;
 mod homes;
+pub mod in_w;
+pub mod initial;
+mod interval;
+pub mod journal;
+mod latency;
 pub mod next_touch;
+pub mod objects;
 pub mod one_node;
+pub mod out_u;
+pub mod out_w;
+pub mod plan;
 mod queue;
 pub mod registry;
+mod room;
 pub mod round_robin;
 pub mod spelling;
 #[cfg(test)]
 mod testing;
+pub mod weighted;
+pub mod when;
 
 pub use context::PolicyContext;
 pub use explicit::Explicit;
 pub use first_touch::FirstTouch;
 pub use next_touch::NextTouch;
 pub use one_node::OneNode;
-pub use registry::{POLICIES, PolicySpec, SpecError, build};
+pub use plan::Plan;
+pub use registry::{Offer, POLICIES, PolicySpec, Requirements, SpecError, build, requirements};
 pub use round_robin::RoundRobin;
+pub use weighted::Weighted;
 
 use alloc::boxed::Box;
 
@@ -48,9 +70,9 @@ pub enum Step {
 /// A placement policy. `Send`, so that many can be tried at once; it holds no references to anything.
 ///
 /// Contract of a driver: it calls [`Policy::observe`] for every event of the policy's [`Interest`] in its total order,
-/// [`Policy::poll`] at least after each `Fault`, `Touched`, `RegionBegin`, `RegionEnd`, `Iteration` and
-/// `NextTouchRequest`, with an empty buffer, carries decisions out in order, and reports each `Move` by
-/// [`Policy::outcome`] before the next `observe`.
+/// [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`, `RegionBegin`, `RegionEnd`, `Iteration` and
+/// `NextTouchRequest`, with an empty buffer, carries decisions out in order, and reports each `Move` and `Replicate` by
+/// [`Policy::outcome`] before the next `observe` and the next `poll`.
 pub trait Policy: Send {
     /// Which events it wants. Constant over the policy's life.
     fn interest(&self) -> Interest;

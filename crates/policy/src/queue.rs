@@ -24,7 +24,7 @@ impl Queue {
         if self.list.is_empty() {
             return Step::Idle;
         }
-        self.list.drain(..).for_each(|d| out.push(d));
+        out.append(&mut self.list);
         Step::Act
     }
 }

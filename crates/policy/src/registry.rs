@@ -7,10 +7,17 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use homenode_model::NodeId;
+use homenode_model::{NodeId, Ns};
 
+use crate::ars::{Form, Threshold};
+use crate::competitive_balanced::Balance;
 use crate::explicit::{Distribution, Explicit};
-use crate::{FirstTouch, NextTouch, OneNode, Policy, PolicyContext, RoundRobin, spelling};
+use crate::initial::Initial;
+use crate::next_touch::At;
+use crate::objects::Objects;
+use crate::when::When;
+use crate::{FirstTouch, NextTouch, OneNode, Plan, Policy, PolicyContext, RoundRobin, Weighted};
+use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, spelling, weighted};
 
 /// An option of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +50,37 @@ impl fmt::Debug for PolicySpec {
         f.debug_struct("PolicySpec").field("name", &self.name).field("options", &self.options).finish()
     }
 }
+
+const fn option(name: &'static str, about: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec { name, about, default }
+}
+
+const FROM: OptionSpec = option(
+    "from",
+    "where pages live before: first-touch, round-robin, one-node, or farthest from their first toucher",
+    "first-touch",
+);
+const FACTOR: OptionSpec =
+    option("factor", "percent of the others' references that the most must exceed, 1 to 10000", "200");
+const FORM: OptionSpec = option(
+    "form",
+    "of the threshold: share (most > factor · others), literal (most - average > factor · average), literal-all \
+     (the same over all nodes), others (most > factor · average of the others)",
+    "share",
+);
+const LEAST: OptionSpec = option("least", "references below which a page is left", "16");
+const ADAPTIVE: OptionSpec = option("adaptive", "the factor follows what comes of moves: yes or no", "no");
+const REACH: OptionSpec = option("reach", "neighbours up to this distance count, 0 to 16", "8");
+const AT_REGION: OptionSpec =
+    option("at", "when counts are looked at: region (its end), iteration, or a time as in 10ms", "region");
+const COMPETITIVE: [OptionSpec; 6] = [
+    option("at", "when counts are looked at: iteration, region (its end), or a time as in 10ms", "iteration"),
+    FROM,
+    option("gain", "percent of the largest latency that a move must save, 0 to 100", "10"),
+    option("horizon", "intervals within which a move must pay for itself; 0: it need not", "16"),
+    option("bounces", "how often a page may go back to where it came from, 0 to 255", "1"),
+    option("quiet", "intervals without a move after which it stops; 0: never", "2"),
+];
 
 /// All policies, in the order in which help lists them.
 pub const POLICIES: &[PolicySpec] = &[
@@ -77,10 +115,172 @@ pub const POLICIES: &[PolicySpec] = &[
         make: |v, c| Ok(Box::new(Explicit::new(c, Distribution::Cyclic(v.count("pages")?)))),
     },
     PolicySpec {
+        name: "block-2d",
+        about: "each object as a matrix in rectangular tiles, one a node (HPF BLOCK, BLOCK)",
+        options: &[
+            option("rows", "rows that each object has, stored one after the other", "1"),
+            option("across", "nodes across; a divisor of the nodes with memory", "1"),
+        ],
+        make: |v, c| {
+            let nodes = c.memory_nodes().len() as u64;
+            let (rows, across) = (v.count("rows")?, v.count("across")?);
+            if !nodes.is_multiple_of(across) {
+                return Err(v.wants("across", &alloc::format!("a divisor of {nodes}, the nodes with memory")));
+            }
+            Ok(Box::new(Explicit::new(c, Distribution::Tiles { rows, across })))
+        },
+    },
+    PolicySpec {
+        name: "weighted",
+        about: "pages are interleaved in proportion to weights, those of the memories' bandwidth by default",
+        options: &[option(
+            "weights",
+            "one for each node with memory, 0 to 255, as in 3/1/1; or bandwidth",
+            "bandwidth",
+        )],
+        make: |v, c| match v.value("weights") {
+            "bandwidth" => Ok(Box::new(Weighted::by_bandwidth(c))),
+            _ => Ok(Box::new(Weighted::new(c, &v.weights("weights", c)?))),
+        },
+    },
+    PolicySpec {
+        name: "plan",
+        about: "homes worked out beforehand from a whole recording, given at first touch (Nikolopoulos, off-line)",
+        options: &[],
+        make: |v, c| match &c.plan {
+            Some(plan) => Ok(Box::new(Plan::new(c, plan.clone()))),
+            None => Err(SpecError::NeedsPlan { policy: v.policy.name }),
+        },
+    },
+    PolicySpec {
         name: "next-touch",
         about: "first touch; pages the program asks for follow whoever touches them next (Löf)",
-        options: &[],
-        make: |_, c| Ok(Box::new(NextTouch::new(c))),
+        options: &[
+            option(
+                "at",
+                "when pages are armed: request, first-region, or region (every region's start)",
+                "request",
+            ),
+            option(
+                "objects",
+                "which: all, ids as in 3/7, largest:N, or pages:N (of at least N pages)",
+                "all",
+            ),
+            FROM,
+        ],
+        make: |v, c| {
+            let at = [("request", At::Request), ("first-region", At::FirstRegion), ("region", At::Region)];
+            let at = v.choice("at", &at)?;
+            let objects = Objects::parse(v.value("objects"));
+            let wants = || v.wants("objects", "all, ids of objects as in 3/7, largest:N or pages:N");
+            Ok(Box::new(NextTouch::with(c, v.initial()?, at, objects.ok_or_else(wants)?)))
+        },
+    },
+    PolicySpec {
+        name: "competitive",
+        about: "each page where the node that suffers most from it suffers least (Nikolopoulos)",
+        options: &COMPETITIVE,
+        make: |v, c| Ok(competitive::policy(c, &v.competitive()?)),
+    },
+    PolicySpec {
+        name: "competitive-balanced",
+        about: "the same; pages that no node owns are dealt out evenly",
+        options: &[
+            COMPETITIVE[0],
+            COMPETITIVE[1],
+            COMPETITIVE[2],
+            COMPETITIVE[3],
+            COMPETITIVE[4],
+            COMPETITIVE[5],
+            option("slack", "percent above the least cost up to which homes are as good, 0 to 1000", "25"),
+            option("even", "percent of the mean load that loads may differ by, 0 to 1000", "10"),
+        ],
+        make: |v, c| {
+            let balance = Balance { slack: v.within("slack", 0, 1000)?, even: v.within("even", 0, 1000)? };
+            Ok(competitive_balanced::policy(c, &v.competitive()?, balance))
+        },
+    },
+    PolicySpec {
+        name: "out-u",
+        about: "a node sends a page to the remote node that dominates its references (Tao)",
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE],
+        make: |v, c| Ok(out_u::policy(c, &v.out(false)?)),
+    },
+    PolicySpec {
+        name: "out-u-local",
+        about: "the same; compared with local references, which are known",
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE],
+        make: |v, c| Ok(out_u::policy(c, &v.out(true)?)),
+    },
+    PolicySpec {
+        name: "out-w",
+        about: "as out-u; references to neighbouring pages on the node count, too (Tao)",
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE, REACH],
+        make: |v, c| Ok(out_w::policy(c, &v.out(false)?, v.within("reach", 0, 16)?)),
+    },
+    PolicySpec {
+        name: "out-w-local",
+        about: "the same; compared with local references, which are known",
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE, REACH],
+        make: |v, c| Ok(out_w::policy(c, &v.out(true)?, v.within("reach", 0, 16)?)),
+    },
+    PolicySpec {
+        name: "in-w",
+        about: "a node fetches remote pages that it and their neighbours use more than others (Tao)",
+        options: &[
+            AT_REGION,
+            FROM,
+            FORM,
+            option("factor", "percent of the average that a page's references must exceed, 1 to 10000", "50"),
+            LEAST,
+            REACH,
+            option("rest", "intervals that a fetched page stays, 0 to 254", "4"),
+        ],
+        make: |v, c| {
+            let options = in_w::Options {
+                initial: v.initial()?,
+                when: v.when("at")?,
+                threshold: v.threshold(false)?,
+                reach: v.within("reach", 0, 16)?,
+                rest: v.within("rest", 0, 254)? as u8,
+            };
+            Ok(in_w::policy(c, &options))
+        },
+    },
+    PolicySpec {
+        name: "daemon",
+        about: "from time to time a few pages move, and pages that several nodes read are copied (WildFire)",
+        options: &[
+            option("period", "time between two looks at the counts", "10ms"),
+            option("rate", "moves and copies a period at most, 1 to 1000000", "64"),
+            option(
+                "factor",
+                "percent of the home's accesses that another node must exceed, 100 to 10000",
+                "200",
+            ),
+            option("share", "percent of a page's accesses that make a node a sharer, 1 to 50", "20"),
+            option("least", "accesses in a period below which a page is left", "16"),
+            option("replicate", "copy pages that several nodes read: yes or no", "yes"),
+            option(
+                "rest",
+                "periods in which a page that was written after it was copied is not copied, 0 to 254",
+                "4",
+            ),
+            FROM,
+        ],
+        make: |v, c| {
+            let options = daemon::Options {
+                initial: v.initial()?,
+                period: v.time("period")?,
+                rate: v.within("rate", 1, 1_000_000)?,
+                factor: v.within("factor", 100, 10_000)?,
+                share: v.within("share", 1, 50)? as u8,
+                least: v.within("least", 0, u32::MAX)?,
+                replicate: v.yes("replicate")?,
+                rest: v.within("rest", 0, 254)? as u8,
+            };
+            Ok(daemon::policy(c, &options))
+        },
     },
 ];
 
@@ -95,6 +295,69 @@ pub fn build(spec: &str, context: &PolicyContext) -> Result<Box<dyn Policy>, Spe
         nearest: spelling::nearest(name, POLICIES.iter().map(|p| p.name)),
     })?;
     (policy.make)(&Values::parse(policy, rest)?, context)
+}
+
+/// What a policy needs of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// How often each node accessed each page; presence alone will not do.
+    pub counts: bool,
+    /// Marks of the outer loop's iterations: without them it never decides anything.
+    pub iterations: bool,
+    /// Parallel regions, likewise.
+    pub regions: bool,
+}
+
+/// What the policy that `spec` names, with its options, needs of a recording on the machine of `context`.
+///
+/// # Errors
+/// As [`build`].
+pub fn requirements(spec: &str, context: &PolicyContext) -> Result<Requirements, SpecError> {
+    let interest = build(spec, context)?.interest();
+    Ok(Requirements {
+        counts: interest.counts(),
+        iterations: interest.counts_by_iteration && !interest.counts_by_region && !interest.counts_at_wakes,
+        regions: interest.counts_by_region && !interest.counts_by_iteration && !interest.counts_at_wakes
+            || interest.touches_by_region,
+    })
+}
+
+/// What a driver can offer a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// It counts accesses; otherwise it knows presence alone.
+    pub counts: bool,
+    /// Iteration marks: how many there are.
+    pub iterations: u64,
+    /// Parallel regions: how many there are.
+    pub regions: u64,
+}
+
+impl Requirements {
+    /// What the policy of `spec` lacks in `offer`, in a sentence that says what would help.
+    pub fn lacking(self, spec: &str, offer: Offer) -> Option<String> {
+        if self.counts && !offer.counts {
+            return Some(alloc::format!(
+                "`{spec}` needs access counts, and there is only presence here (who touched a page, not how often): use \
+                 next-touch, or a recording of all accesses"
+            ));
+        }
+        // The counts before the first mark are of initialisation: two make one interval.
+        if self.iterations && offer.iterations < 2 {
+            let has = if offer.iterations == 0 { "no iteration mark" } else { "only one iteration mark" };
+            return Some(alloc::format!(
+                "`{spec}` decides at the end of iterations, and the recording has {has}, so it moved nothing: call \
+                 hn_iteration() in the program's outer loop, or use at=region or a time as in at=10ms"
+            ));
+        }
+        if self.regions && offer.regions == 0 {
+            return Some(alloc::format!(
+                "`{spec}` acts at parallel regions, and the recording has none, so it moved nothing: use at=iteration, a \
+                 time as in at=10ms, or a program with OpenMP regions"
+            ));
+        }
+        None
+    }
 }
 
 /// Options as given, checked against those the policy has.
@@ -129,6 +392,90 @@ impl<'a> Values<'a> {
         let default = || self.policy.options.iter().find(|o| o.name == name).map(|o| o.default);
         given.or_else(default).unwrap_or_default()
     }
+    /// The error that `name` has another value than it may have.
+    fn wants(&self, name: &'static str, wants: &str) -> SpecError {
+        self.bad(name, self.value(name), wants.into())
+    }
+    /// A number from `least` to `most`.
+    fn within(&self, name: &'static str, least: u32, most: u32) -> Result<u32, SpecError> {
+        let found = self.value(name).parse().ok().filter(|n| (least..=most).contains(n));
+        found.ok_or_else(|| match most {
+            u32::MAX => self.wants(name, &alloc::format!("a number from {least} up")),
+            _ => self.wants(name, &alloc::format!("a number from {least} to {most}")),
+        })
+    }
+    /// One of a few words.
+    fn choice<T: Copy>(&self, name: &'static str, all: &[(&'static str, T)]) -> Result<T, SpecError> {
+        let found = all.iter().find(|(word, _)| *word == self.value(name)).map(|(_, t)| *t);
+        found.ok_or_else(|| {
+            let words: Vec<&str> = all.iter().map(|(word, _)| *word).collect();
+            self.wants(name, &alloc::format!("one of {}", words.join(", ")))
+        })
+    }
+    fn yes(&self, name: &'static str) -> Result<bool, SpecError> {
+        self.choice(name, &[("yes", true), ("no", false)])
+    }
+    /// A time: a number with ns, us, ms or s.
+    fn time(&self, name: &'static str) -> Result<Ns, SpecError> {
+        let found = time(self.value(name));
+        found.ok_or_else(|| self.wants(name, "a time from 1us to 1000s, as in 10ms"))
+    }
+    fn when(&self, name: &'static str) -> Result<When, SpecError> {
+        match self.value(name) {
+            "iteration" => Ok(When::Iteration),
+            "region" => Ok(When::Region),
+            other => time(other).map(When::Every).ok_or_else(|| {
+                self.wants(name, "iteration, region, or a time from 1us to 1000s, as in 10ms")
+            }),
+        }
+    }
+    fn initial(&self) -> Result<Initial, SpecError> {
+        let all = [
+            ("first-touch", Initial::FirstTouch),
+            ("round-robin", Initial::RoundRobin),
+            ("one-node", Initial::OneNode),
+            ("farthest", Initial::Farthest),
+        ];
+        self.choice("from", &all)
+    }
+    fn threshold(&self, adaptive: bool) -> Result<Threshold, SpecError> {
+        let forms = [
+            ("share", Form::Share),
+            ("literal", Form::Literal),
+            ("literal-all", Form::LiteralAll),
+            ("others", Form::Others),
+        ];
+        Ok(Threshold {
+            form: self.choice("form", &forms)?,
+            factor: self.within("factor", 1, 10_000)?,
+            adaptive: adaptive && self.yes("adaptive")?,
+            least: self.within("least", 0, u32::MAX)?,
+        })
+    }
+    fn out(&self, local: bool) -> Result<out_u::Options, SpecError> {
+        let (initial, when) = (self.initial()?, self.when("at")?);
+        Ok(out_u::Options { initial, when, threshold: self.threshold(true)?, local })
+    }
+    fn competitive(&self) -> Result<competitive::Options, SpecError> {
+        Ok(competitive::Options {
+            initial: self.initial()?,
+            when: self.when("at")?,
+            gain: self.within("gain", 0, 100)? as u8,
+            horizon: self.within("horizon", 0, u32::MAX)?,
+            bounces: self.within("bounces", 0, 255)? as u8,
+            quiet: self.within("quiet", 0, u32::MAX)?,
+        })
+    }
+    fn weights(&self, name: &'static str, context: &PolicyContext) -> Result<Vec<u64>, SpecError> {
+        let nodes = context.memory_nodes().len();
+        let weight = |w: &str| w.parse().ok().filter(|w| *w < weighted::MAX_WEIGHT);
+        let weights: Option<Vec<u64>> = self.value(name).split('/').map(weight).collect();
+        let good = weights.filter(|w| w.len() == nodes && w.iter().any(|w| *w > 0));
+        good.ok_or_else(|| {
+            let wants = "numbers from 0 to 255 with / between, not all 0, one for each node with memory";
+            self.wants(name, &alloc::format!("{nodes} {wants}"))
+        })
+    }
     /// A number from 1 up.
     fn count(&self, name: &'static str) -> Result<u64, SpecError> {
         let value = self.value(name);
@@ -145,6 +492,20 @@ impl<'a> Values<'a> {
             self.bad(name, value, alloc::format!("a node with memory: {}", list.join(", ")))
         })
     }
+}
+
+/// A time: a number with ns, us, ms or s, from 1 µs to 1000 s.
+fn time(text: &str) -> Option<Ns> {
+    let at = text.find(|c: char| !c.is_ascii_digit())?;
+    let scale = match &text[at..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    let ns = text[..at].parse::<u64>().ok()?.checked_mul(scale)?;
+    (1_000..=1_000_000_000_000).contains(&ns).then_some(Ns(ns))
 }
 
 /// Why a spec names no policy.
@@ -178,6 +539,11 @@ pub enum SpecError {
         /// What it may be.
         wants: String,
     },
+    /// The policy puts pages where a plan says, and there is none.
+    NeedsPlan {
+        /// The policy.
+        policy: &'static str,
+    },
     /// An option is given twice.
     Twice {
         /// The policy.
@@ -201,6 +567,11 @@ impl fmt::Display for SpecError {
             Self::BadValue { policy, option, value, wants } => {
                 write!(f, "policy `{policy}`: `{option}={value}` should be {wants}")
             }
+            Self::NeedsPlan { policy } => write!(
+                f,
+                "policy `{policy}` needs homes worked out beforehand, and there are none here: 'homenode compare' works \
+                 them out from the recording itself"
+            ),
             Self::Twice { policy, option } => {
                 write!(f, "policy `{policy}`: option `{option}` is given twice")
             }
@@ -230,8 +601,13 @@ impl core::error::Error for SpecError {}
 mod tests {
     use super::*;
     use crate::testing::{Bench, machine, roomy, touches};
-    use homenode_model::{Event, ObjectId, PageNo, PageRange};
+    use homenode_model::{AccessKind, Event, ObjectId, PageNo, PageRange};
     use proptest::prelude::*;
+
+    /// With a plan, for the policy that needs one.
+    fn planned(capacity: &[u64]) -> PolicyContext {
+        machine(capacity).with_plan(Default::default())
+    }
 
     fn error(spec: &str) -> String {
         match build(spec, &machine(&roomy())) {
@@ -243,7 +619,7 @@ mod tests {
     #[test]
     fn every_policy_builds_with_its_defaults() {
         for policy in POLICIES {
-            assert!(build(policy.name, &machine(&roomy())).is_ok(), "{}", policy.name);
+            assert!(build(policy.name, &planned(&roomy())).is_ok(), "{}", policy.name);
         }
         assert!(build("one-node:node=2", &machine(&roomy())).is_ok());
         assert!(build("cyclic:pages=4,", &machine(&roomy())).is_ok());
@@ -263,19 +639,56 @@ mod tests {
         assert_eq!(e, "policy `one-node`: `node=3` should be a node with memory: 0, 1, 2");
         let e = error("cyclic:pages=0");
         assert_eq!(e, "policy `cyclic`: `pages=0` should be a number from 1 up");
+        let e = error("plan");
+        assert!(e.starts_with("policy `plan` needs homes worked out beforehand"), "{e}");
+        let e = error("competitive:gain=101");
+        assert_eq!(e, "policy `competitive`: `gain=101` should be a number from 0 to 100");
+        let e = error("competitive:at=10");
+        assert!(e.ends_with("should be iteration, region, or a time from 1us to 1000s, as in 10ms"), "{e}");
+        let e = error("next-touch:at=start");
+        assert_eq!(e, "policy `next-touch`: `at=start` should be one of request, first-region, region");
+        let e = error("weighted:weights=1/2");
+        assert!(e.contains("should be 3 numbers from 0 to 255"), "{e}");
+        let e = error("block-2d:across=2");
+        assert!(e.ends_with("`across=2` should be a divisor of 3, the nodes with memory"), "{e}");
         assert_eq!(error("cyclic:pages=1,pages=2"), "policy `cyclic`: option `pages` is given twice");
+    }
+
+    #[test]
+    fn what_a_recording_lacks_is_said() {
+        let context = machine(&roomy());
+        let needs = |spec: &str| requirements(spec, &context).unwrap();
+        let all = Offer { counts: true, iterations: 9, regions: 9 };
+        for spec in ["competitive", "out-u", "daemon", "next-touch:at=region", "first-touch"] {
+            assert_eq!(needs(spec).lacking(spec, all), None);
+        }
+        let says = |spec: &str, offer, what: &str| {
+            let said = needs(spec).lacking(spec, offer).unwrap_or_default();
+            assert!(said.contains(what), "{spec}: {said}");
+        };
+        says("daemon", Offer { counts: false, ..all }, "needs access counts");
+        says("competitive", Offer { iterations: 0, ..all }, "no iteration mark");
+        says("competitive", Offer { iterations: 1, ..all }, "only one iteration mark");
+        says("out-w", Offer { regions: 0, ..all }, "acts at parallel regions");
+        assert_eq!(needs("competitive:at=5ms").lacking("", Offer { iterations: 0, ..all }), None);
     }
 
     /// `Bench` asserts, for every decision, that the node has memory and room.
     fn drive(spec: &str, capacity: &[u64], touches: &[(PageNo, NodeId)]) -> (Vec<(PageNo, NodeId)>, u64) {
-        let context = machine(capacity);
+        let context = planned(capacity);
         let mut bench = Bench::new(&context, build(spec, &context).unwrap());
         let pages = PageRange { first: PageNo(0), count: 40 };
         bench.observe(&Event::Alloc { object: ObjectId(0), pages });
         for (i, (page, node)) in touches.iter().enumerate() {
             bench.fault(*page, *node);
             bench.touch(*page, *node);
+            let count = (i as u32 * 7919) % 500;
+            bench.accesses(*page, *node, AccessKind::Read, count);
             match i % 40 {
+                5 => bench.observe(&Event::RegionBegin { region: 1 }),
+                9 | 34 => bench.observe(&Event::Iteration { number: i as u32 }),
+                17 => bench.observe(&Event::RegionEnd { region: 1 }),
+                13 | 29 => bench.later(Ns(20_000_000)),
                 20 => bench.request(pages),
                 39 => bench.free(ObjectId(0), PageRange { first: PageNo(8), count: 16 }),
                 _ => {}
@@ -285,6 +698,9 @@ mod tests {
     }
 
     proptest! {
+        // Every policy, each in all of them.
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
         fn no_policy_uses_memory_that_is_not_there((capacity, touches) in touches()) {
             for policy in POLICIES {

@@ -15,6 +15,7 @@
 //! | miss | [`MemWhat::Access`] with its cause; no cache time: memory latency is load-to-use |
 //! | store to a line shared beyond the last level | [`MemWhat::Access`] with [`Cause::Upgrade`] |
 //! | first access to a unit since next touch was asked for | [`MemWhat::Touch`] before the rest |
+//! | first access to a unit since a region began, where wanted | [`MemWhat::RegionTouch`] before the rest |
 //! | dirty line evicted, or fetched by a reader elsewhere | [`MemWhat::Access`] with [`Cause::WriteBack`] after the access |
 //!
 //! Cache time adds up and is pushed before the thread's next item, if it is not zero.
@@ -40,13 +41,15 @@ use core::fmt;
 use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError};
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
-use crate::stream::{ByteRange, Cause, Mark, MemChunk, MemItem, MemWhat, Step, What};
+use crate::stream::{Cause, Mark, MemChunk, MemItem, MemWhat, Step, What};
 
 mod filter;
 #[cfg(test)]
 mod tests;
+mod touches;
 
 pub use filter::{FilterFit, filter_fit};
+use touches::Touches;
 
 /// Bound of the directory: 16 GiB of touched lines of 64 B take 2 GiB of host memory, 4 GiB with over 63 CPUs.
 const MAX_CHUNKS: u32 = 1 << 14;
@@ -116,45 +119,8 @@ pub struct Caches {
     shift: u32,
     /// Emit hits, too.
     emit_hits: bool,
-    /// Units to be touched next.
-    asked: Asked,
-}
-
-/// 4 KiB units for which the program asked for next touch and that nobody has touched since.
-#[derive(Default)]
-struct Asked {
-    bits: Vec<u64>,
-    count: u64,
-}
-
-impl Asked {
-    const LINES: u64 = 4096 >> LineNo::SHIFT;
-    /// Most units: 4 TiB.
-    const MOST: u64 = 1 << 30;
-
-    fn add(&mut self, range: ByteRange) {
-        let end = range.first.saturating_add(range.bytes).div_ceil(4096).min(Self::MOST);
-        for unit in range.first / 4096..end {
-            let (word, bit) = ((unit / 64) as usize, 1 << (unit % 64));
-            if word >= self.bits.len() {
-                self.bits.resize(word + 1, 0);
-            }
-            self.count += u64::from(self.bits[word] & bit == 0);
-            self.bits[word] |= bit;
-        }
-    }
-
-    /// Whether the unit was asked for; it no longer is.
-    #[inline]
-    fn take(&mut self, line: LineNo) -> bool {
-        let unit = line.0 / Self::LINES;
-        let Some(word) = self.bits.get_mut((unit / 64) as usize) else { return false };
-        let bit = 1 << (unit % 64);
-        let asked = *word & bit != 0;
-        *word &= !bit;
-        self.count -= u64::from(asked);
-        asked
-    }
+    /// Units whose next touch somebody waits for.
+    touches: Touches,
 }
 
 impl Caches {
@@ -179,8 +145,14 @@ impl Caches {
             hit_time,
             shift: shape.line_shift(),
             emit_hits: !machine.remote_cacheable,
-            asked: Asked::default(),
+            touches: Touches::default(),
         })
+    }
+
+    /// From the next region on, tells of the first touch of each unit after a region begins. Whoever does not care for these
+    /// items skips them; they change nothing else.
+    pub const fn tell_region_touches(&mut self) {
+        self.touches.tell_regions();
     }
 
     /// Takes the next step of the canonical order and appends what follows from it to `out`.
@@ -193,8 +165,10 @@ impl Caches {
             What::Access { line, write } => return self.access(step.thread, step.tick, line, write, out),
             What::Sync(sync) => MemWhat::Sync(sync),
             What::Mark(mark) => {
-                if let Mark::NextTouch { range } = mark {
-                    self.asked.add(range);
+                match mark {
+                    Mark::NextTouch { range } => self.touches.ask(range),
+                    Mark::RegionBegin { .. } => self.touches.begin_region(),
+                    _ => {}
                 }
                 MemWhat::Mark(mark)
             }
@@ -224,8 +198,10 @@ impl Caches {
         let Some(state) = self.threads.get_mut(thread.index()) else {
             return Err(CachesError::Unbound { thread, bound });
         };
-        if self.asked.count > 0 && self.asked.take(line) {
-            state.emit(thread, tick, MemWhat::Touch { line }, out);
+        if self.touches.awaited()
+            && let Some(touch) = self.touches.take(line)
+        {
+            state.emit(thread, tick, touch, out);
         }
         let line = Line(line.0 >> self.shift);
         let outcome = match &mut self.engine {

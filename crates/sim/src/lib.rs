@@ -5,4 +5,6 @@ pub mod caches;
 pub mod memory;
 pub mod order;
 pub mod run;
+pub mod statistics;
 pub mod stream;
+pub mod yardsticks;

@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use homenode_log::LogError;
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
-use homenode_policy::{PolicyContext, SpecError};
+use homenode_policy::journal::{self, Journalled};
+use homenode_policy::{Policy, PolicyContext, SpecError};
 
 use crate::caches::{Caches, CachesError};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
@@ -22,6 +23,8 @@ use crate::order::space::{Object, Space, StaticObject};
 use crate::order::turns::Turns;
 use crate::order::{Bypass, Order, Sink};
 use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
+use crate::yardsticks::path::Way;
+use crate::yardsticks::{Script, Tally, TallyError, Yardsticks};
 
 /// Steps between two hand-overs to the workers.
 const BUDGET: u64 = 1 << 15;
@@ -39,8 +42,17 @@ pub struct Job {
     pub page: Bytes,
     /// Policy and its options, as [`homenode_policy::build`] takes it.
     pub policy: String,
+    /// Carried out in place of the policy: what was decided in advance.
+    pub way: Option<Arc<Way>>,
     /// The rest.
     pub options: MemoryOptions,
+}
+
+impl Job {
+    /// What the bound, the oracle and the search for this job's machine and binding need.
+    fn tally(&self) -> Result<Tally, TallyError> {
+        Tally::new(&self.machine, &self.binding, self.page, &self.options)
+    }
 }
 
 /// What is known of the recording after it was simulated.
@@ -62,6 +74,17 @@ pub struct Trace {
     pub ranges: Vec<(ByteRange, homenode_model::ObjectId)>,
     /// Program counter of each region.
     pub region_pcs: Vec<u64>,
+}
+
+/// What a run yields: about the recording, by job, and by job whose yardsticks were asked for.
+#[derive(Debug)]
+pub struct Results {
+    /// The recording.
+    pub trace: Trace,
+    /// By job. A job of its own that fails has its error in its place.
+    pub outcomes: Vec<Result<Outcome, MemoryError>>,
+    /// In the order asked for.
+    pub yardsticks: Vec<Result<Yardsticks, TallyError>>,
 }
 
 /// Why a simulation failed.
@@ -198,6 +221,23 @@ struct Running {
     number: usize,
     lane: usize,
     memory: Result<Memory, MemoryError>,
+    journal: Option<Journal>,
+}
+
+/// Where a policy's journal goes: one end is with the policy, which the simulation owns.
+#[derive(Clone, Debug, Default)]
+struct Journal(Arc<Mutex<Vec<u8>>>);
+
+impl Journal {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl journal::Sink for Journal {
+    fn write(&mut self, bytes: &[u8]) {
+        self.bytes().extend_from_slice(bytes);
+    }
 }
 
 impl Running {
@@ -209,66 +249,134 @@ impl Running {
             self.memory = Err(e);
         }
     }
+
+    fn finish(self) -> (usize, Result<Outcome, MemoryError>) {
+        let mut outcome = self.memory.and_then(Memory::finish);
+        // The policy is gone by now, and with it went the last of its journal.
+        if let (Ok(outcome), Some(journal)) = (&mut outcome, self.journal) {
+            outcome.journal = Some(std::mem::take(&mut journal.bytes()));
+        }
+        (self.number, outcome)
+    }
 }
 
-/// Runs all jobs over a recording. `progress` is told the accesses read so far and answers whether to go on.
+/// Tallying for the yardsticks of a job's machine and binding.
+struct Tallying {
+    number: usize,
+    lane: usize,
+    tally: Result<Tally, TallyError>,
+}
+
+impl Tallying {
+    fn feed(&mut self, lane: usize, chunk: &MemChunk) {
+        if lane == self.lane
+            && let Ok(tally) = &mut self.tally
+            && let Err(e) = tally.feed(chunk)
+        {
+            self.tally = Err(e);
+        }
+    }
+}
+
+/// What a worker does.
+#[derive(Default)]
+struct Share {
+    running: Vec<Running>,
+    tallying: Vec<Tallying>,
+}
+
+/// Results by number.
+#[derive(Default)]
+struct Yield {
+    outcomes: BTreeMap<usize, Result<Outcome, MemoryError>>,
+    yardsticks: BTreeMap<usize, Result<Yardsticks, TallyError>>,
+}
+
+impl Share {
+    fn work(mut self, chunks: &Receiver<Message>) -> Yield {
+        while let Ok((lane, chunk)) = chunks.recv() {
+            self.running.iter_mut().for_each(|r| r.feed(lane, &chunk));
+            self.tallying.iter_mut().for_each(|t| t.feed(lane, &chunk));
+        }
+        let outcomes = self.running.into_iter().map(Running::finish);
+        let yardsticks = self.tallying.into_iter().map(|t| (t.number, t.tally.map(Tally::finish)));
+        Yield { outcomes: outcomes.collect(), yardsticks: yardsticks.collect() }
+    }
+}
+
+/// Runs all jobs over a recording, and tallies for the yardsticks of those whose index is in `tallied`. `progress` is
+/// told the accesses read so far and answers whether to go on.
 ///
 /// A damaged recording is simulated up to its damage, which [`Trace::damage`] names.
 ///
 /// # Errors
-/// The first that makes all jobs pointless; a job of its own that fails has its error in its place.
+/// The first that makes all jobs pointless.
 pub fn run(
     mut order: Order<LogReader>,
     jobs: &[Job],
+    tallied: &[usize],
     workers: usize,
     mut progress: impl FnMut(u64) -> bool,
-) -> Result<(Trace, Vec<Result<Outcome, MemoryError>>), RunError> {
+) -> Result<Results, RunError> {
     let threads = order.threads();
     let mut lanes: Vec<Lane> = Vec::new();
     let mut keys: Vec<(Arc<Topology>, Vec<Vec<usize>>)> = Vec::new();
-    let mut running = Vec::new();
+    let n = workers.clamp(1, jobs.len().max(1));
+    let mut shares: Vec<Share> = (0..n).map(|_| Share::default()).collect();
     for (number, job) in jobs.iter().enumerate() {
         if job.binding.len() != threads {
             return Err(RunError::Threads { recorded: threads, bound: job.binding.len() });
         }
         let key = (job.machine.clone(), sharing(&job.machine, &job.binding));
+        let mut context = PolicyContext::of(&job.machine, job.page);
+        context.plan.clone_from(&job.options.plan);
+        let mut policy: Box<dyn Policy> = match &job.way {
+            Some(way) => Box::new(Script::new(way.clone())),
+            None => homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?,
+        };
         let lane = keys.iter().position(|k| *k == key).unwrap_or(keys.len());
         if lane == keys.len() {
             let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
             keys.push(key);
             lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None });
         }
-        let context = PolicyContext::of(&job.machine, job.page);
-        let policy = homenode_policy::build(&job.policy, &context).map_err(RunError::Policy)?;
+        if policy.interest().touches_by_region {
+            lanes[lane].caches.tell_region_touches();
+        }
+        let journal = job.options.journal.then(Journal::default);
+        if let Some(journal) = journal.clone() {
+            policy = Box::new(Journalled::new(policy, &job.policy, &context, journal));
+        }
         let memory = Memory::new(&job.machine, &job.binding, job.page, policy, &job.options);
-        running.push(Running { number, lane, memory });
+        shares[number % n].running.push(Running { number, lane, memory, journal });
+        for (number, _) in tallied.iter().enumerate().filter(|(_, j)| **j == number) {
+            let tally = job.tally();
+            shares[number % n].tallying.push(Tallying { number, lane, tally });
+        }
     }
     let mut lanes = Lanes(lanes);
     let mut trace = Trace { threads, ..Trace::default() };
-    let outcomes = thread::scope(|scope| {
+    let all = thread::scope(|scope| {
         let mut senders: Vec<SyncSender<Message>> = Vec::new();
         let mut handles = Vec::new();
-        let mut shares: Vec<Vec<Running>> =
-            (0..workers.clamp(1, jobs.len().max(1))).map(|_| Vec::new()).collect();
-        let n = shares.len();
-        for (i, r) in running.into_iter().enumerate() {
-            shares[i % n].push(r);
-        }
         for share in shares {
             let (send, receive) = sync_channel(BACKLOG);
             senders.push(send);
-            handles.push(scope.spawn(move || work(share, &receive)));
+            handles.push(scope.spawn(move || share.work(&receive)));
         }
         let ended = produce(&mut order, &mut lanes, &senders, &mut trace, &mut progress);
         drop(senders);
-        let mut outcomes = BTreeMap::new();
+        let mut all = Yield::default();
         for handle in handles {
             match handle.join() {
-                Ok(list) => outcomes.extend(list),
+                Ok(some) => {
+                    all.outcomes.extend(some.outcomes);
+                    all.yardsticks.extend(some.yardsticks);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        ended.map(|()| outcomes)
+        ended.map(|()| all)
     })?;
     trace.accesses = order.accesses();
     trace.cut_off = order.cut_off();
@@ -276,7 +384,8 @@ pub fn run(
     trace.objects = order.space().objects().to_vec();
     trace.ranges = order.space().object_ranges().to_vec();
     trace.region_pcs = order.region_pcs().to_vec();
-    Ok((trace, outcomes.into_values().collect()))
+    let outcomes = all.outcomes.into_values().collect();
+    Ok(Results { trace, outcomes, yardsticks: all.yardsticks.into_values().collect() })
 }
 
 /// An empty chunk with room for as much as `like` has.
@@ -320,13 +429,4 @@ fn produce(
         }
     }
     Ok(())
-}
-
-fn work(mut share: Vec<Running>, chunks: &Receiver<Message>) -> Vec<(usize, Result<Outcome, MemoryError>)> {
-    while let Ok((lane, chunk)) = chunks.recv() {
-        for running in &mut share {
-            running.feed(lane, &chunk);
-        }
-    }
-    share.into_iter().map(|r| (r.number, r.memory.and_then(Memory::finish))).collect()
 }

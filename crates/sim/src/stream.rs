@@ -126,6 +126,13 @@ pub enum Cause {
     Uncached = 5,
 }
 
+impl Cause {
+    /// Whether data is fetched into a cache.
+    pub const fn is_miss(self) -> bool {
+        matches!(self, Self::Cold | Self::Capacity | Self::Coherence)
+    }
+}
+
 /// An item of a thread's memory stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemItem {
@@ -150,6 +157,12 @@ pub enum MemWhat {
     /// The first access, hit or miss, to one of the 4 KiB units for which the program asked for next touch, since it
     /// asked. It comes before the access's own item and is no access itself: a page fault does not depend on caches.
     Touch {
+        /// The line.
+        line: LineNo,
+    },
+    /// The first access, hit or miss, to a 4 KiB unit since a region began, where no [`MemWhat::Touch`] says the same. It
+    /// is in the stream when one of the policies that share it arms pages at region starts, and nothing at all to the others.
+    RegionTouch {
         /// The line.
         line: LineNo,
     },

@@ -7,16 +7,16 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
-use crate::thread;
-use crate::tls::OFFSET;
+use homenode_log::encode::MAX_DELTA;
+
+use crate::thread::{self, offsets};
+use crate::tls::{LINE, LINE_BITS, OFFSET};
 
 extern "C" fn slow_read(entry: u64, pc: u64) {
-    // SAFETY: both callers below made the entry with the thread's key.
-    unsafe { thread::passed(entry, false, pc) }
+    thread::access(entry & LINE, false, pc);
 }
 extern "C" fn slow_write(entry: u64, pc: u64) {
-    // SAFETY: as above.
-    unsafe { thread::passed(entry, true, pc) }
+    thread::access(entry & LINE, true, pc);
 }
 
 macro_rules! access {
@@ -51,10 +51,10 @@ macro_rules! access {
 }
 
 macro_rules! reads {
-    ($($name:ident)*) => { $( access!($name, 0, slow_read); )* };
+    ($($name:ident)*) => { $( access!($name, 0, homenode_read_passed); )* };
 }
 macro_rules! writes {
-    ($($name:ident)*) => { $( access!($name, 32, slow_write); )* };
+    ($($name:ident)*) => { $( access!($name, 32, homenode_write_passed); )* };
 }
 
 // An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and writes to us.
@@ -67,16 +67,53 @@ writes!(__tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 _
         __tsan_read_write1 __tsan_read_write2 __tsan_read_write4 __tsan_read_write8 __tsan_read_write16);
 
 macro_rules! passed {
-    ($($name:ident $slow:ident)*) => { $(
-        /// Called by rewritten code when the filter has not seen an access: `rdi` holds `line | key`, `rsi` the address
-        /// of the place. Returns with the block's fields in the registers where rewritten code may keep them.
+    ($name:ident, $slow:ident, $write:literal, $written:literal) => {
+        /// Called when the filter has not seen an access: `rdi` holds `line | key`, `rsi` the address of the place.
+        /// Returns with the block's fields in the registers where rewritten code may keep them.
+        ///
+        /// What is usual is done here: the filter remembers the line, and two words go into the buffer. Everything
+        /// else (buffer full, other threads, a long time since the last event, a signal handler that has interrupted
+        /// just this) is for [`thread::access`]. Five registers suffice, so `r8` to `r11` need not be loaded again.
         ///
         /// # Safety
-        /// To be called by rewritten code only.
+        /// To be called by rewritten code and the functions above only: the key is the thread's.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
+                "mov rax, qword ptr [rip + {offset}]",
+                "mov rdx, qword ptr fs:[rax + 40]", // thread
+                "mov rcx, qword ptr fs:[rax + 16]", // clock
+                "test rdx, rdx",
+                "jz 4f",
+                "mov rax, qword ptr [rdx + {used}]",
+                "sub rcx, qword ptr [rdx + {last_tick}]",
+                "cmp rax, qword ptr [rdx + {gate}]",
+                "jae 4f",
+                "cmp rcx, {max_delta}",
+                "ja 4f",
+                // From here to the last store a signal handler finds the recorder at work.
+                "mov byte ptr [rdx + {used} + 7], 0x80",
+                "add qword ptr [rdx + {last_tick}], rcx",
+                "shl rsi, 16",
+                "or rsi, rcx",
+                "mov rcx, qword ptr [rdx + {buffer}]",
+                "mov qword ptr [rcx + rax * 8 + 8], rsi",
+                "mov rsi, rdi",
+                "shl rsi, {key_bits}",
+                "shr rsi, {key_bits} - 8",
+                $write,
+                "mov qword ptr [rcx + rax * 8], rsi",
+                "mov esi, edi",
+                "and esi, dword ptr [rdx + {mask}]",
+                "mov rcx, qword ptr [rdx + {used_lines}]",
+                "mov qword ptr [rcx + rsi * 8], rdi",
+                "mov rcx, qword ptr [rdx + {written_lines}]",
+                $written,
+                "add rax, 2",
+                "mov qword ptr [rdx + {used}], rax",
+                "ret",
+                "4:",
                 "sub rsp, 8",
                 "call {slow}",
                 "add rsp, 8",
@@ -88,9 +125,19 @@ macro_rules! passed {
                 "ret",
                 slow = sym $slow,
                 offset = sym OFFSET,
+                used = const offsets::USED,
+                last_tick = const offsets::LAST_TICK,
+                gate = const offsets::GATE,
+                buffer = const offsets::BUFFER,
+                mask = const offsets::MASK,
+                used_lines = const offsets::USED_LINES,
+                written_lines = const offsets::WRITTEN_LINES,
+                max_delta = const MAX_DELTA,
+                key_bits = const u64::BITS - LINE_BITS,
             )
         }
-    )* };
+    };
 }
 
-passed!(homenode_read_passed slow_read homenode_write_passed slow_write);
+passed!(homenode_read_passed, slow_read, "", "mov qword ptr [rcx + rsi * 8], 0");
+passed!(homenode_write_passed, slow_write, "or rsi, 1", "mov qword ptr [rcx + rsi * 8], rdi");

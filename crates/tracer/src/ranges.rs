@@ -148,7 +148,9 @@ extern "C-unwind" fn fread(
     got
 }
 
-/// The functions behind the wraps, declared so that they may unwind.
+/// The functions behind the wraps, declared so that they may unwind: `read` is a cancellation point. Newer compilers know
+/// how the standard library declares it and refuse another declaration; older ones do not know that they do.
+#[allow(unknown_lints, invalid_runtime_symbol_definitions)]
 mod real {
     use std::ffi::c_void;
 

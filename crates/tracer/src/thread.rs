@@ -31,14 +31,19 @@ pub struct Thread {
     used_lines: *mut u64,
     written_lines: *mut u64,
     lines: usize,
+    /// Lines minus one.
+    mask: usize,
     index: u32,
     buffer: *mut u64,
-    /// Words in the buffer; published after they are written, so that the exiting thread can write them out.
+    /// Words in the buffer; published after they are written, so that the exiting thread can write them out. With
+    /// [`APPENDING`] while [`crate::fast`] appends an access.
     used: AtomicUsize,
     /// The recorder is at work; what a signal handler does meanwhile is not recorded.
     busy: AtomicBool,
     /// Held while the buffer is encoded; taken for good when the log is closed.
     flushing: AtomicBool,
+    /// The log is closed or about to be.
+    closed: AtomicBool,
     /// Gone when the thread has ended.
     framer: Option<Framer>,
     fd: i32,
@@ -49,7 +54,7 @@ pub struct Thread {
     pub interval: u64,
     shared: bool,
     /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
-    /// (there are other threads, or there is no filter), and while one is being appended.
+    /// (there are other threads, or there is no filter), and while the recorder is at work.
     gate: AtomicUsize,
     special: bool,
     tasks: [Task; MAX_DEPTH],
@@ -82,38 +87,6 @@ pub fn access(line: u64, write: bool, pc: u64) {
             return;
         }
         (*(*tls).thread).access(line, write, pc);
-    }
-}
-
-/// [`access`] for an entry that the filter was asked for: what is usual, straight on.
-///
-/// # Safety
-/// `entry` was made with the calling thread's key.
-#[inline(always)]
-pub unsafe fn passed(entry: u64, write: bool, pc: u64) {
-    // SAFETY: the recorder is used by this thread alone; `mask` is below the tables' length; the buffer has room, because
-    // it is emptied when it has less than `ROOM`.
-    unsafe {
-        let tls = &mut *tls();
-        let Some(thread) = tls.thread.as_mut() else { return access(entry & LINE, write, pc) };
-        let delta = tls.clock - thread.last_tick;
-        let used = thread.used.load(Ordering::Relaxed);
-        if (used >= thread.gate.load(Ordering::Relaxed)) | (delta > MAX_DELTA) {
-            return access(entry & LINE, write, pc);
-        }
-        thread.gate.store(0, Ordering::Relaxed);
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        let at = (entry & tls.mask) as usize;
-        tls.used.add(at).write(entry);
-        tls.written.add(at).write(if write { entry } else { 0 });
-        thread.last_tick = tls.clock;
-        let [first, second] = access_words(entry & LINE, write, pc, delta);
-        let to = thread.buffer.add(used);
-        to.write(first);
-        to.add(1).write(second);
-        thread.used.store(used + 2, Ordering::Release);
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        thread.gate.store(OPEN, Ordering::Relaxed);
     }
 }
 
@@ -271,12 +244,14 @@ impl Thread {
             used_lines: filter,
             written_lines: filter.wrapping_add(lines),
             lines,
+            mask: lines - 1,
             index: 0,
             buffer,
             used: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
             gate: AtomicUsize::new(0),
             flushing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             framer: Some(Framer::new()),
             fd: -1,
             last_tick: 0,
@@ -339,7 +314,7 @@ impl Thread {
 
     /// Whether this is a signal handler that has interrupted the recorder.
     fn at_work(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) || self.gate.load(Ordering::Relaxed) == 0 && !self.special
+        self.busy.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) & APPENDING != 0
     }
 
     /// A passed access.
@@ -580,17 +555,22 @@ impl Thread {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
         // append to the buffer behind `n`, which is not read.
         unsafe {
+            // Whoever is not the first has nothing to wait for: the lock is never given back then.
+            if (*thread).closed.swap(true, Ordering::AcqRel) {
+                return false;
+            }
             let flushing = &(*thread).flushing;
             let mut spins = 0u32;
             while flushing.swap(true, Ordering::Acquire) {
                 spins += 1;
                 if spins > 100_000 {
+                    (*thread).closed.store(false, Ordering::Release);
                     return false;
                 }
                 libc::sched_yield();
             }
             let errno = process::errno();
-            let n = (*thread).used.load(Ordering::Acquire);
+            let n = (*thread).used.load(Ordering::Acquire) & !APPENDING;
             (*thread).write_out(n, &[]);
             let tick = (*thread).framer.as_ref().map_or(0, Framer::tick);
             let clock = (*thread).clock().max(tick);
@@ -620,6 +600,30 @@ const BUFFER_WORDS: usize = 1024;
 const ROOM: usize = 2 * MARK_WORDS + 4;
 /// The gate when it is open: from here on a usual access finds the buffer full.
 const OPEN: usize = BUFFER_WORDS - ROOM + 1;
+
+/// Set in [`Thread::used`] while an access is appended: its highest byte.
+const APPENDING: usize = 1 << 63;
+
+/// Where [`crate::fast`] finds a thread's fields.
+pub mod offsets {
+    use super::Thread;
+    use std::mem::offset_of;
+
+    /// [`Thread::used`].
+    pub const USED: usize = offset_of!(Thread, used);
+    /// [`Thread::gate`].
+    pub const GATE: usize = offset_of!(Thread, gate);
+    /// [`Thread::last_tick`].
+    pub const LAST_TICK: usize = offset_of!(Thread, last_tick);
+    /// [`Thread::buffer`].
+    pub const BUFFER: usize = offset_of!(Thread, buffer);
+    /// [`Thread::mask`].
+    pub const MASK: usize = offset_of!(Thread, mask);
+    /// [`Thread::used_lines`].
+    pub const USED_LINES: usize = offset_of!(Thread, used_lines);
+    /// [`Thread::written_lines`].
+    pub const WRITTEN_LINES: usize = offset_of!(Thread, written_lines);
+}
 
 /// Makes every thread's filter forget a line that has just started to bypass it.
 #[cold]

@@ -171,8 +171,9 @@ fn own_section(text: &str) -> Result<f64, String> {
 /// Of NPB's closing table, verified.
 fn reference_section(text: &str) -> Result<f64, String> {
     let field = |name: &str| {
-        let line = text.lines().find(|l| l.trim_start().starts_with(name))?;
-        Some(line.split_once('=')?.1.trim())
+        // BT and SP also say ' Verification Successful' before the table.
+        let mut fields = text.lines().filter_map(|l| l.split_once('='));
+        fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
     };
     if !field("Verification").is_some_and(|v| v.eq_ignore_ascii_case("successful")) {
         return Err("it prints no 'Verification = SUCCESSFUL': is it a NAS Parallel Benchmark?".into());
@@ -202,8 +203,7 @@ mod tests {
 
     #[test]
     fn both_programs_times_are_read() {
-        let text =
-            " Time in seconds =                     2.59\n Verification    =               SUCCESSFUL\n";
+        let text = " Verification Successful\n Time in seconds =       2.59\n Verification    =               SUCCESSFUL\n";
         assert_eq!(reference_section(text), Ok(2.59));
         assert!(reference_section(&text.replace("SUCC", "UNSUCC")).is_err());
         let ours = r#"{"seconds":1.5,"section_seconds":2,"verification":{"state":"successful"}}"#;

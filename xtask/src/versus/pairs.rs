@@ -16,7 +16,7 @@ pub struct Ratio {
 
 /// Which of the two goes first in pair `number`.
 pub fn first_is_ours(number: usize) -> bool {
-    number % 2 == 0
+    number.is_multiple_of(2)
 }
 
 /// The median of positive ratios and its interval.

@@ -8,6 +8,7 @@ use homenode_model::Bytes;
 use super::subject::{RunArgs, Subject};
 use crate::error::{CliError, Result};
 use crate::output::OutputArgs;
+use crate::simulate::yardsticks::Extent;
 use crate::size;
 
 /// Examples for the end of `--help`.
@@ -16,6 +17,7 @@ Examples:
   homenode compare kernel:nas-cg --class W --machine sf15k   record once, simulate every placement
   homenode compare mine.hnrec -m sf15k -m this               two machines from one recording
   homenode compare mine.hnrec -p first-touch -p next-touch --csv
+  homenode compare mine.hnrec --statistics                   what moved when, and who accessed what
   homenode compare mine.hnrec --fail-if 'next-touch:remote>10'";
 
 /// All placement schemes in one table
@@ -40,12 +42,24 @@ pub struct CompareArgs {
     /// Outstanding misses of a CPU instead of the machine's; 1: it waits for each
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub outstanding: Option<u32>,
+    /// Percent of the latency that prefetching hides of misses in sequential streams [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub coverage: Option<u8>,
+    /// What to measure the schemes against: all takes a second pass over the recording
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
+    pub yardsticks: Extent,
+    /// Moves by kind and by iteration, accesses by node, iteration times: more tables below the first
+    #[arg(long)]
+    pub statistics: bool,
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// Keep the recordings that are made for this in DIR
     #[arg(long, value_name = "DIR")]
     pub keep: Option<std::path::PathBuf>,
+    /// Write what each policy was told and decided to DIR, a file a scheme, for 'homenode rec replay-policy'
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<std::path::PathBuf>,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

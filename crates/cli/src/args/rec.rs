@@ -6,7 +6,14 @@ use clap::{Args, Subcommand};
 
 use crate::output::OutputArgs;
 
-/// Check recordings
+/// Examples for the end of `rec replay-policy --help`.
+pub const REPLAY_EXAMPLES: &str = "\
+Examples:
+  homenode compare mine.hnrec -p competitive --journal j         write j/sf15k-competitive.hnjournal
+  homenode rec replay-policy j/sf15k-competitive.hnjournal       does a fresh policy decide the same?
+  homenode rec replay-policy j/sf15k-competitive.hnjournal -p competitive:gain=30";
+
+/// Check recordings, replay policies
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct RecArgs {
     /// What to do.
@@ -26,6 +33,25 @@ pub enum RecCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Feed what a policy was told to a fresh one, and compare what they decide
+    ///
+    /// Exit status 0: every decision is the same; 1: one differs. With --policy, another policy is told the same and its
+    /// decisions are printed; the homes that it is told are those of its own decisions.
+    #[command(after_help = REPLAY_EXAMPLES)]
+    ReplayPolicy {
+        /// A journal that 'homenode compare --journal DIR' wrote
+        #[arg(value_name = "JOURNAL")]
+        journal: PathBuf,
+        /// What would this policy have decided?
+        #[arg(short, long, value_name = "P")]
+        policy: Option<String>,
+        /// Decisions to print at most
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+        /// The form of the table.
+        #[command(flatten)]
+        output: OutputArgs,
+    },
 }
 
 #[cfg(test)]
@@ -35,8 +61,18 @@ mod tests {
 
     #[test]
     fn check_takes_several() {
-        let RecCommand::Check { recordings, .. } = parse::<RecArgs>("rec check a b").unwrap().command;
+        let RecCommand::Check { recordings, .. } = parse::<RecArgs>("rec check a b").unwrap().command else {
+            panic!("another command")
+        };
         assert_eq!(recordings.len(), 2);
         assert!(parse::<RecArgs>("rec check").is_err());
+    }
+
+    #[test]
+    fn the_examples_parse() {
+        for line in REPLAY_EXAMPLES.lines().filter_map(|l| l.trim().strip_prefix("homenode rec ")) {
+            let line = line.split("   ").next().unwrap();
+            parse::<RecArgs>(&format!("rec {line}")).unwrap();
+        }
     }
 }

@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use super::lab::MachineArgs;
 use super::subject::{RunArgs, Subject};
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::recorder::FILTER_LINES;
 
 /// Examples for the end of `--help`.
@@ -16,6 +17,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   homenode record kernel:nas-cg --class W           one of the papers' programs
   homenode record -o mine.hnrec -- ./app input.dat  a program built with homenode-cc, -c++ or -fc
+  homenode record --on lab --nodes 4 -- ./app       any program, on a virtual NUMA machine
 
 The program's output is its own; homenode reports on stderr and ends with the program's status.";
 
@@ -37,6 +39,10 @@ pub struct RecordArgs {
     /// two from 64 to 1048576: at most those of the smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
+    /// Where it runs: here, or on a virtual NUMA machine whose monitor counts main-memory accesses from outside; there the
+    /// program is any, and what is recorded are counts (emulated)
+    #[arg(long, value_name = "WHERE", default_value = "host")]
+    pub on: On,
     /// Write the report to FILE instead of stderr
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
@@ -46,6 +52,18 @@ pub struct RecordArgs {
     /// What to run.
     #[command(flatten)]
     pub run: RunArgs,
+    /// The virtual machine.
+    #[command(flatten)]
+    pub lab: MachineArgs,
+}
+
+/// Where a program runs while it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum On {
+    /// Here.
+    Host,
+    /// On the lab's virtual machine.
+    Lab,
 }
 
 /// What the recorder leaves out.
@@ -99,6 +117,23 @@ impl fmt::Display for Filter {
 }
 
 impl RecordArgs {
+    /// Options that would have no effect are refused.
+    ///
+    /// # Errors
+    /// A usage error that names what the option is for.
+    pub fn check(&self) -> Result<()> {
+        match self.on {
+            On::Host if self.lab != MachineArgs::default() => Err(CliError::usage(
+                "an option of the virtual machine is given, but the program runs on the host",
+            )
+            .hint("--on lab records on the virtual machine")),
+            On::Lab if self.filter != Filter::Repeats => Err(CliError::usage(
+                "--filter is for the recorder inside the program; the lab's monitor sees every access",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// What to record.
     ///
     /// # Errors

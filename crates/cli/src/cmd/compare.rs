@@ -1,16 +1,18 @@
 //! `homenode compare`: every placement scheme in one table.
 
+mod rows;
+mod statistics;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use homenode_log::recording::Recording;
-use homenode_model::{Ps, Topology};
+use homenode_model::Topology;
 use homenode_sim::caches::{FilterFit, filter_fit};
-use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::Trace;
+use homenode_sim::memory::{MemoryOptions, Percent};
 
 use crate::args::compare::CompareArgs;
 use crate::args::subject::Subject;
@@ -21,9 +23,13 @@ use crate::kernels::{self, Kernel};
 use crate::output::say;
 use crate::recorder::directory::Target;
 use crate::recorder::{FILTER_LINES, RecordSpec, Streams, record};
-use crate::simulate::scheme::{self, Scheme, Variant};
-use crate::simulate::{self, Cells, Loaded, Plan};
-use crate::table::{Cell, Column, Emphasis, Table};
+use crate::simulate::folder::Folder;
+use crate::simulate::scheme::{self, Variant};
+use crate::simulate::{self, Loaded, Plan};
+use crate::table::Table;
+
+/// Moves that the statistics see; 48 bytes each.
+const KEEP_MIGRATIONS: usize = 1 << 20;
 
 impl CompareArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -37,8 +43,15 @@ impl CompareArgs {
             _ => scheme::of_recording(),
         };
         let schemes = scheme::select(&all, &self.policies)?;
-        let plan = Plan { machines, pages, schemes, jobs: self.jobs(), options: self.options() };
-        let folder = Folder::new(self.keep.as_deref())?;
+        let plan = Plan {
+            machines,
+            pages,
+            schemes,
+            jobs: self.jobs(),
+            options: self.options(),
+            extent: self.yardsticks,
+        };
+        let folder = Folder::new("compare", self.keep.as_deref())?;
         let runs = self.recordings(&subject, &plan, &folder, &interrupt)?;
         self.simulate(&plan, &runs, &interrupt)
     }
@@ -124,14 +137,20 @@ impl CompareArgs {
     }
 
     fn options(&self) -> MemoryOptions {
-        MemoryOptions { outstanding: self.outstanding.and_then(NonZeroU32::new), ..MemoryOptions::default() }
+        MemoryOptions {
+            outstanding: self.outstanding.and_then(NonZeroU32::new),
+            coverage: self.coverage.and_then(Percent::new).unwrap_or_default(),
+            keep_migrations: KEEP_MIGRATIONS,
+            journal: self.journal.is_some(),
+            ..MemoryOptions::default()
+        }
     }
 
     /// Simulates and prints.
     fn simulate(&self, plan: &Plan, runs: &BTreeMap<Variant, Loaded>, interrupt: &Interrupt) -> Result<Exit> {
         let (mut notes, mut partial) = (Vec::new(), false);
-        let mut cells = BTreeMap::new();
-        let mut table = table(plan.machines.len() > 1);
+        let (mut cells, mut measures) = (BTreeMap::new(), BTreeMap::new());
+        let mut table = rows::table(plan);
         for (variant, loaded) in runs {
             let meta = &loaded.recording.meta;
             for machine in &plan.machines {
@@ -139,9 +158,10 @@ impl CompareArgs {
                     notes.push(format!("{}: approximate: {why}", machine.name));
                 }
             }
-            let (trace, of_variant) = plan.run(loaded, *variant, self.quiet, interrupt)?;
+            let simulated = plan.run(loaded, *variant, self.quiet, interrupt)?;
+            let trace = simulated.trace;
             if cells.is_empty() {
-                facts(&mut table, plan, &loaded.recording, &trace, self.outstanding);
+                rows::facts(&mut table, plan, &loaded.recording, &trace, self.outstanding);
             }
             let warnings = simulate::warnings(&loaded.recording, &trace);
             partial |= !warnings.is_empty();
@@ -149,16 +169,24 @@ impl CompareArgs {
                 if runs.len() > 1 { format!("{} initialisation: ", variant.name()) } else { String::new() };
             notes.extend(simulate::false_sharing(&trace).map(|note| run + &note));
             notes.extend(warnings);
-            cells.extend(of_variant);
+            cells.extend(simulated.cells);
+            measures.extend(simulated.measures);
         }
-        rows(&mut table, plan, &cells);
+        if let Some(folder) = &self.journal {
+            simulate::write_journals(folder, plan, &cells)?;
+        }
+        notes.extend(simulate::idle_policies(plan, &cells));
+        rows::add(&mut table, plan, &cells, &measures);
         notes.sort();
         notes.dedup();
         for note in notes {
             table.note(note);
         }
-        explain(&mut table, plan, &cells);
-        let exit = self.output.print(&table)?;
+        rows::explain(&mut table, plan, &cells, &measures);
+        let below = if self.statistics { statistics::tables(plan, &cells) } else { Vec::new() };
+        let value = |t: &Table| serde_json::from_str(&t.to_json()).context(|| "cannot make JSON".into());
+        let more = below.iter().map(|t| Ok((t.name(), value(t)?))).collect::<Result<Vec<_>>>()?;
+        let exit = self.output.print_with(&table, &below, &more)?;
         Ok(if partial && exit == Exit::Done { Exit::Partial } else { exit })
     }
 }
@@ -170,148 +198,4 @@ fn kernel_options(kernel: &Kernel, variant: Variant) -> Vec<OsString> {
         Variant::Parallel => kernel.options_parallel.iter().collect(),
     };
     words.into_iter().map(OsString::from).collect()
-}
-
-/// Where recordings go that are made for a comparison; removed at the end unless the user named it.
-struct Folder {
-    path: PathBuf,
-    keep: bool,
-}
-
-impl Folder {
-    fn new(keep: Option<&Path>) -> Result<Self> {
-        let path = match keep {
-            Some(path) => path.to_owned(),
-            None => std::env::temp_dir().join(format!("homenode-compare-{}", std::process::id())),
-        };
-        std::fs::create_dir_all(&path).context(|| format!("cannot make the folder {}", path.display()))?;
-        Ok(Self { path, keep: keep.is_some() })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.keep {
-            // What cannot be removed is in the system's folder for temporary files and goes with it.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-fn table(several: bool) -> Table {
-    let mut columns = Vec::new();
-    if several {
-        columns.push(Column::text("machine", "machine"));
-    }
-    columns.extend([
-        Column::text("scheme", "scheme"),
-        Column::unit("time", "model time", "s"),
-        Column::number("to_uma", "× UMA"),
-        Column::unit("remote", "remote", "%"),
-        Column::number("moved", "pages moved"),
-        Column::unit("overhead", "overhead", "s"),
-        Column::unit("above_bound", "above bound", "%"),
-    ]);
-    Table::new("compare", 1, columns)
-}
-
-fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, outstanding: Option<u32>) {
-    let names: Vec<String> =
-        plan.machines.iter().zip(&plan.pages).map(|(m, p)| simulate::describe(m, *p, outstanding)).collect();
-    table.fact("program", Cell::text(command(recording)));
-    table.fact(
-        "recording",
-        Cell::text(format!("{}, filter of {} lines", recording.meta.kind, recording.meta.filter_lines)),
-    );
-    table.fact("threads", Cell::int(trace.threads as i128));
-    table.fact("accesses", Cell::int(trace.accesses));
-    table.fact("machine", Cell::text(names.join("; ")));
-}
-
-/// The recorded command, with the program's name alone.
-fn command(recording: &Recording) -> String {
-    let mut words = recording.meta.command.clone();
-    if let Some(first) = words.first_mut() {
-        *first = Path::new(first.as_str()).file_name().map_or(first.clone(), |n| n.to_string_lossy().into());
-    }
-    words.join(" ")
-}
-
-/// What a scheme's time is: that of the timed iterations where the program tells of them, else of everything.
-fn time(outcome: &Outcome) -> Ps {
-    if outcome.marks.len() > 1 { outcome.timed } else { outcome.time }
-}
-
-fn rows(table: &mut Table, plan: &Plan, cells: &Cells) {
-    let several = plan.machines.len() > 1;
-    for (m, machine) in plan.machines.iter().enumerate() {
-        let uma = plan.schemes.iter().position(|s| s.name == "UMA");
-        let uma = uma.and_then(|s| cells.get(&(m, s))).and_then(|c| c.as_ref().ok()).map(|o| time(o));
-        let best = (0..plan.schemes.len())
-            .filter(|s| Some(*s) != plan.schemes.iter().position(|s| s.name == "UMA"))
-            .filter_map(|s| Some((time(cells.get(&(m, s))?.as_ref().ok()?), s)))
-            .min();
-        for (s, scheme) in plan.schemes.iter().enumerate() {
-            let Some(cell) = cells.get(&(m, s)) else { continue };
-            let mut row = Vec::new();
-            if several {
-                row.push(Cell::text(machine.name.as_str()));
-            }
-            row.push(Cell::text(scheme.name.as_str()));
-            row.extend(match cell {
-                Ok(outcome) => measured(outcome, uma),
-                Err(why) => vec![Cell::missing(why.as_str()); 6],
-            });
-            let emphasis = if best.is_some_and(|(_, b)| b == s) { Emphasis::Best } else { Emphasis::None };
-            table.row_with(emphasis, row);
-        }
-    }
-}
-
-fn measured(outcome: &Outcome, uma: Option<Ps>) -> Vec<Cell> {
-    let time = time(outcome);
-    let counts = if outcome.marks.len() > 1 { &outcome.timed_counts } else { &outcome.counts };
-    let (local, remote) = counts.total();
-    let iterations = outcome.iterations();
-    vec![
-        Cell::float(time.secs(), 3),
-        uma.map_or_else(
-            || Cell::missing("no UMA to compare with"),
-            |u| Cell::float(time.0 as f64 / u.0.max(1) as f64, 2),
-        ),
-        Cell::percent(remote as f64 / (local + remote).max(1) as f64, 2),
-        Cell::int(outcome.moved),
-        match iterations[..] {
-            [first, second, ..] => Cell::float(first.secs() - second.secs(), 3),
-            _ => Cell::missing("the program tells of fewer than two iterations"),
-        },
-        match outcome.latency.bound {
-            Ps::ZERO => Cell::missing("no access to main memory"),
-            bound => Cell::percent(outcome.latency.actual.0 as f64 / bound.0 as f64 - 1.0, 1),
-        },
-    ]
-}
-
-fn explain(table: &mut Table, plan: &Plan, cells: &Cells) {
-    let named: Vec<String> = plan
-        .schemes
-        .iter()
-        .filter(|s: &&Scheme| !s.about.is_empty())
-        .map(|s| format!("{}: {}", s.name, s.about))
-        .collect();
-    for line in named {
-        table.note(line);
-    }
-    if plan.schemes.iter().any(|s| s.variant == Variant::Parallel) {
-        table.note("PI is another run of the program: its data has other addresses, so its cache conflicts differ from the rest");
-    }
-    let timed = cells.values().flatten().any(|o| o.marks.len() > 1);
-    table.note(if timed {
-        "times are modelled, over the timed iterations; overhead: first minus second iteration"
-    } else {
-        "times are modelled, over the whole run: the program does not tell of its iterations (hn_iteration)"
-    });
-    table.note(
-        "remote: share of main-memory accesses; above bound: latency spent over that of the best static placement",
-    );
 }

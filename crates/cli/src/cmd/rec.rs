@@ -1,7 +1,9 @@
 //! `homenode rec`: recordings as data.
 
+mod replay;
+
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
@@ -10,40 +12,48 @@ use homenode_log::recording::{Recording, RecordingError};
 use crate::args::rec::{RecArgs, RecCommand};
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::output::say;
+use crate::output::{OutputArgs, say};
 use crate::table::{Cell, Column, Table};
 
 impl RecArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let RecCommand::Check { recordings, output } = self.command;
-        let several = recordings.len() > 1;
-        let mut table = table(several);
-        let mut worst = Exit::Done;
-        let mut last = None;
-        for path in &recordings {
-            match open(path) {
-                Ok(recording) => {
-                    let exit = one(&mut table, &recording, several)?;
-                    if exit == Exit::Partial && worst == Exit::Done {
-                        worst = exit;
-                    }
-                }
-                Err(error) => {
-                    if let Some(before) = last.replace(error) {
-                        say(before);
-                    }
-                    worst = Exit::Usage;
-                }
+        match self.command {
+            RecCommand::Check { recordings, output } => check_all(&recordings, &output),
+            RecCommand::ReplayPolicy { journal, policy, limit, output } => {
+                replay::run(&journal, policy.as_deref(), limit, &output)
             }
         }
-        let all = last.is_some() && table.rows().is_empty() && table.notes().is_empty();
-        if !all && output.print(&table)? == Exit::ConditionHeld && worst != Exit::Usage {
-            worst = Exit::ConditionHeld;
+    }
+}
+
+fn check_all(recordings: &[PathBuf], output: &OutputArgs) -> Result<Exit> {
+    let several = recordings.len() > 1;
+    let mut table = table(several);
+    let mut worst = Exit::Done;
+    let mut last = None;
+    for path in recordings {
+        match open(path) {
+            Ok(recording) => {
+                let exit = one(&mut table, &recording, several)?;
+                if exit == Exit::Partial && worst == Exit::Done {
+                    worst = exit;
+                }
+            }
+            Err(error) => {
+                if let Some(before) = last.replace(error) {
+                    say(before);
+                }
+                worst = Exit::Usage;
+            }
         }
-        match last {
-            Some(error) => Err(error),
-            None => Ok(worst),
-        }
+    }
+    let all = last.is_some() && table.rows().is_empty() && table.notes().is_empty();
+    if !all && output.print(&table)? == Exit::ConditionHeld && worst != Exit::Usage {
+        worst = Exit::ConditionHeld;
+    }
+    match last {
+        Some(error) => Err(error),
+        None => Ok(worst),
     }
 }
 

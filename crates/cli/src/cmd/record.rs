@@ -1,10 +1,12 @@
 //! `homenode record`.
 
+mod lab;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 
-use crate::args::record::RecordArgs;
+use crate::args::record::{On, RecordArgs};
 use crate::args::subject::{RunArgs, Subject};
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
@@ -15,12 +17,16 @@ use crate::recorder::{self, RecordSpec, Streams, finish};
 
 impl RecordArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let subject = self.subject()?;
+        self.check()?;
         if let Some(summary) = &self.summary {
             // Better known now than after an hour.
             fs::File::create(summary)
                 .context(|| format!("cannot write the summary {}", summary.display()))?;
         }
+        if self.on == On::Lab {
+            return self.on_lab();
+        }
+        let subject = self.subject()?;
         let (program, args, stem) = program(subject, &self.run)?;
         let target = match self.output {
             Some(path) => Target::Path { path, force: self.force },

@@ -13,7 +13,8 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::simulate::scheme::{self, Variant};
-use crate::simulate::{self, Loaded, Plan};
+use crate::simulate::yardsticks::Extent;
+use crate::simulate::{self, Loaded, Plan, Simulated};
 use crate::table::{Cell, Column, Table};
 
 impl ShowArgs {
@@ -31,8 +32,10 @@ impl ShowArgs {
             schemes,
             jobs: 1,
             options: MemoryOptions::default(),
+            extent: Extent::None,
         };
-        let (trace, mut cells) = plan.run(&loaded, Variant::Serial, self.quiet, &interrupt)?;
+        let Simulated { trace, mut cells, .. } =
+            plan.run(&loaded, Variant::Serial, self.quiet, &interrupt)?;
         let outcome = match cells.remove(&(0, 0)) {
             Some(Ok(outcome)) => outcome,
             Some(Err(why)) => return Err(CliError::failed("cannot simulate this recording").tried(why)),

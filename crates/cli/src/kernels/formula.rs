@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Values of names.
 pub type Names = BTreeMap<String, f64>;
 
-/// Longest formula, and most terms of one `sum`.
+/// Longest formula, and most terms of all its sums.
 const MOST_BYTES: usize = 4096;
 const MOST_TERMS: f64 = 1e6;
 /// Deepest nesting.
@@ -35,7 +35,8 @@ pub fn evaluate(formula: &str, names: &Names) -> Result<f64, String> {
     if formula.len() > MOST_BYTES {
         return Err(format!("a formula of {} bytes, at most {MOST_BYTES}", formula.len()));
     }
-    let mut parser = Parser { text: formula.as_bytes(), at: 0, names: names.clone(), depth: 0, skip: false };
+    let mut parser =
+        Parser { text: formula.as_bytes(), at: 0, names: names.clone(), depth: 0, terms: 0.0, skip: false };
     let value = parser.compare().and_then(|value| {
         parser.space();
         if parser.at < formula.len() { Err(parser.wrong("an operator")) } else { Ok(value) }
@@ -52,6 +53,8 @@ struct Parser<'a> {
     at: usize,
     names: Names,
     depth: usize,
+    /// Terms of all sums so far.
+    terms: f64,
     /// Inside a branch that is not taken, whose values do not matter.
     skip: bool,
 }
@@ -229,7 +232,8 @@ impl Parser<'_> {
         self.need(",")?;
         let last = self.compare()?;
         self.need(",")?;
-        if !self.skip && !(last - first <= MOST_TERMS) {
+        let terms = last - first;
+        if !self.skip && (terms.is_nan() || terms > MOST_TERMS) {
             return Err(format!("a sum from {first} to {last}"));
         }
         let body = self.at;
@@ -239,6 +243,10 @@ impl Parser<'_> {
         let mut value = self.unless(empty)?;
         let mut index = first + 1.0;
         while !self.skip && index <= last {
+            self.terms += 1.0;
+            if self.terms > MOST_TERMS {
+                return Err(format!("sums of more than {MOST_TERMS} terms"));
+            }
             self.at = body;
             self.names.insert(name.clone(), index);
             value += self.compare()?;
@@ -316,6 +324,7 @@ mod tests {
             ("sqrt(0-1)", "NaN"),
             ("sum(l, 1, 1/0, l)", "to inf"),
             ("(1", "')'"),
+            ("sum(l, 1, 5000, sum(m, 1, 5000, 1))", "more than 1000000 terms"),
             ("", "byte 1"),
         ] {
             let error = value(formula).unwrap_err();

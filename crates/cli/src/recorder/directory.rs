@@ -23,12 +23,26 @@ pub enum Target {
     Free(PathBuf),
 }
 
+/// Counts of the lab's monitor by interval, page and node.
+pub const ACCESSES: &str = "accesses.csv";
+/// The lab's machine and what each of its CPUs did.
+pub const LAB: &str = "lab.json";
+
 /// Most numbers that are tried for a free name.
 const MOST: u32 = 10_000;
 
 /// Files that a recording consists of, beside the logs in `threads`.
-const FILES: [&str; 7] =
-    ["meta.json", "meta.new", "symbols.json", "symbols.new", "modules.txt", "status", run::OUTPUT];
+const FILES: [&str; 9] = [
+    "meta.json",
+    "meta.new",
+    "symbols.json",
+    "symbols.new",
+    "modules.txt",
+    "status",
+    run::OUTPUT,
+    ACCESSES,
+    LAB,
+];
 
 /// Makes the directory.
 ///

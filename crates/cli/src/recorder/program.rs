@@ -146,6 +146,11 @@ pub fn refuse_unrecordable(path: &Path) -> Result<()> {
     })
 }
 
+/// Whether a program is linked statically: nothing can be loaded into it.
+pub fn is_static(path: &Path) -> bool {
+    matches!(linked(path), Ok(Linked::Statically))
+}
+
 /// Whether a library of the program brings the recorder along: the loader knows.
 fn loads_recorder(loader: &str, path: &Path) -> bool {
     // Any other loader might start the program instead.

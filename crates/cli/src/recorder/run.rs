@@ -1,41 +1,22 @@
-//! Running the program: its environment, its streams, signals, its end.
+//! Running the program: its environment and its streams.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
-use std::{env, io, thread};
-
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::process::{Command, Stdio};
+use std::{env, io};
 
 use super::{RecordSpec, Streams};
-use crate::error::{CliError, Context, Result};
-use crate::exit::Exit;
+use crate::child::{self, Ran};
+use crate::error::{Context, Result};
 
 /// The file in the recording that takes a program's output when nobody is to see it.
 pub const OUTPUT: &str = "output.txt";
 
-/// How often signals are looked for that only homenode got.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// Variables that a recording may hold, by their beginning.
 const ALLOWED: [&str; 3] = ["OMP_", "GOMP_", "KMP_"];
-
-/// How the program ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Ran {
-    /// Its status.
-    pub status: ExitStatus,
-    /// From start to end.
-    pub elapsed: Duration,
-}
 
 /// OpenMP's variables as the program will see them: the environment's, and what a recording needs.
 pub fn environment(spec: &RecordSpec) -> BTreeMap<String, String> {
@@ -84,77 +65,5 @@ pub fn run(
             command.stderr(Stdio::from(open.try_clone().context(failed)?)).stdout(Stdio::from(open));
         }
     }
-    let signals = Signals::watch().context(|| "cannot watch for signals".into())?;
-    let start = Instant::now();
-    let mut child = command.spawn().map_err(|e| cannot_start(spec, path, &e))?;
-    let pid = Pid::from_child(&child);
-    let (tell, ended) = mpsc::channel();
-    thread::spawn(move || {
-        let status = child.wait();
-        let _ = tell.send((status, start.elapsed()));
-    });
-    loop {
-        match ended.recv_timeout(LOOK) {
-            Ok((status, elapsed)) => {
-                return Ok(Ran {
-                    status: status.context(|| format!("cannot wait for {}", spec.program.display()))?,
-                    elapsed,
-                });
-            }
-            Err(RecvTimeoutError::Timeout) => signals.pass_on(pid),
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(CliError::failed(format!("lost sight of {}", spec.program.display())));
-            }
-        }
-    }
-}
-
-fn cannot_start(spec: &RecordSpec, path: &Path, e: &io::Error) -> CliError {
-    let error = CliError::failed(format!("cannot run {}", spec.program.display()))
-        .tried(format!("start {}: {e}", path.display()));
-    match e.kind() {
-        // The file is there, so what is missing is what its first line names.
-        io::ErrorKind::NotFound => {
-            error.code(Exit::CannotRun).hint("does its first line (#!) name an interpreter that is there?")
-        }
-        _ => error.code(Exit::of_start_failure(e)),
-    }
-}
-
-/// Signals that must not end homenode while the program runs.
-struct Signals {
-    passed: [(Signal, Arc<AtomicBool>); 2],
-    ids: Vec<signal_hook::SigId>,
-}
-
-impl Signals {
-    fn watch() -> io::Result<Self> {
-        let flag = || Arc::new(AtomicBool::new(false));
-        let passed = [(Signal::TERM, flag()), (Signal::HUP, flag())];
-        let mut ids = Vec::new();
-        for (number, flag) in [(SIGTERM, Arc::clone(&passed[0].1)), (SIGHUP, Arc::clone(&passed[1].1))] {
-            ids.push(signal_hook::flag::register(number, flag)?);
-        }
-        for number in [SIGINT, SIGQUIT] {
-            ids.push(signal_hook::flag::register(number, flag())?);
-        }
-        Ok(Self { passed, ids })
-    }
-
-    fn pass_on(&self, pid: Pid) {
-        for (signal, flag) in &self.passed {
-            if flag.swap(false, Ordering::Relaxed) {
-                // It may have ended in between.
-                let _ = kill_process(pid, *signal);
-            }
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.ids.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
-    }
+    child::run(command, &spec.program, path)
 }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::suggest;
 
 /// Where the threads run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
     /// All on the first node.
     Packed,

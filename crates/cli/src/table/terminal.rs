@@ -101,20 +101,20 @@ fn grouped(value: i128) -> String {
     out
 }
 
-/// Why cells have no value: one line for each column and reason.
+/// Why cells have no value: one line for each reason, with the columns it stands for.
 fn missing(table: &Table) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (i, column) in table.columns.iter().enumerate() {
         for row in &table.rows {
-            if let Cell::Missing(why) = &row.cells[i] {
-                let note = format!("{MISSING} under {}: {why}", column.title);
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
+            let Cell::Missing(why) = &row.cells[i] else { continue };
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, columns)) if columns.contains(&column.title.as_str()) => {}
+                Some((_, columns)) => columns.push(&column.title),
+                None => reasons.push((why, vec![&column.title])),
             }
         }
     }
-    notes
+    reasons.iter().map(|(why, columns)| format!("{MISSING} under {}: {why}", columns.join(", "))).collect()
 }
 
 #[cfg(test)]

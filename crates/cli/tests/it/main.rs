@@ -2,7 +2,10 @@
 
 mod kernel;
 mod kernel_work;
+mod lab;
 mod machine;
+mod paper;
 mod rec;
 mod record;
+mod run;
 mod support;

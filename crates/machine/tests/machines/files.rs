@@ -160,6 +160,7 @@ prop_compose! {
         sources in prop::collection::vec(source(), 80),
         name in "[^\\p{Cc}]{0,20}",
         about in "[^\\p{Cc}]{0,20}",
+        fitted in prop::collection::btree_map("[a-z-]{1,9}", 0u8..101, 0..3),
         n in Just(n),
     ) -> Machine {
         let cell = |half: usize, r: usize, c: usize| match flat {
@@ -186,7 +187,11 @@ prop_compose! {
             cpus: cpus.iter().copied().map(NodeId).collect(),
         };
         let os = flags[2].then(|| OsNumbers { cpus: (0..cpus.len() as u32).collect(), nodes: (10..10 + n as u32).collect() });
-        let mut m = Machine { topology, about, sources: BTreeMap::new(), os, origin: Origin::File("m.toml".into()) };
+        let fitted = fitted
+            .into_iter()
+            .map(|(program, coverage)| homenode_machine::Fitted { program, coverage })
+            .collect();
+        let mut m = Machine { topology, about, sources: BTreeMap::new(), fitted, os, origin: Origin::File("m.toml".into()) };
         // Sources on a random subset of the paths that this machine has, nodes one by one.
         let mut paths: Vec<String> = m.values().into_iter().map(|v| v.path).filter(|p| !p.starts_with("nodes.")).collect();
         for i in 0..n {

@@ -1,8 +1,8 @@
 //! The policy's driver: tells it what happens and does what it decides.
 
 use homenode_model::{
-    AccessKind, Decision, DecisionBuf, Event, Histogram, Interest, MoveOutcome, MoveResult, NodeId, PageNo,
-    Ps, ThreadId,
+    AccessKind, Bytes, Decision, DecisionBuf, Event, Histogram, Interest, MoveOutcome, MoveResult, NodeId,
+    PageNo, Ps, ThreadId,
 };
 use homenode_policy::Step;
 
@@ -32,15 +32,21 @@ pub(super) struct Told {
 
 impl Told {
     pub(super) fn new(interest: Interest, nodes: usize) -> Self {
-        let counts = interest.counts_by_region || interest.counts_by_iteration;
         Self {
             interest,
-            histogram: counts.then(|| Histogram::new(nodes)),
+            histogram: interest.counts().then(|| Histogram::new(nodes)),
             listed: Vec::new(),
             wake: u64::MAX,
             polled: false,
             decisions: DecisionBuf::new(),
         }
+    }
+}
+
+impl Told {
+    /// Whether the policy wants to know of the first touches after a region begins.
+    pub(super) const fn touches_by_region(&self) -> bool {
+        self.interest.touches_by_region
     }
 }
 
@@ -62,10 +68,35 @@ impl Memory {
             self.decide(t)?;
         }
         if !self.pages.get(page).is_placed() {
+            if self.pages.nearest_room(node).is_none() {
+                self.give_up_copies(t)?;
+            }
             let home = self.pages.nearest_room(node).ok_or(MemoryError::OutOfMemory { page, node })?;
             self.pages.settle(page, home);
         }
         Ok(())
+    }
+
+    /// A page without a home needs the memory of copies.
+    #[cold]
+    fn give_up_copies(&mut self, t: usize) -> Result<(), MemoryError> {
+        for page in self.pages.copied() {
+            self.pages.collapse(page);
+            self.ledger.collapsed += 1;
+            self.policy.observe(&Event::Collapsed { page, home: self.pages.get(page).home() });
+        }
+        self.decide(t)
+    }
+
+    /// A write of thread `t` to a page that has copies: they go, and the writer pays what a move would cost it, less the
+    /// copying.
+    #[cold]
+    pub(super) fn collapse(&mut self, t: usize, page: PageNo) -> Result<(), MemoryError> {
+        self.pages.collapse(page);
+        self.charge(t, Bytes::ZERO);
+        self.ledger.collapsed += 1;
+        self.policy.observe(&Event::Collapsed { page, home: self.pages.get(page).home() });
+        self.decide(t)
     }
 
     /// The policy's time has come; `t` is the thread whose turn it is. False when the policy was just polled and wants
@@ -76,6 +107,9 @@ impl Memory {
             return Ok(false);
         }
         let now = self.threads[t].now;
+        if self.told.interest.counts_at_wakes {
+            self.tell_accesses();
+        }
         self.decide(t)?;
         self.told.polled = self.told.wake <= now;
         self.turns.set(t, self.threads[t].now);
@@ -112,19 +146,67 @@ impl Memory {
                     self.ledger.places_refused += 1;
                 }
             }
-            Decision::Move { page, to } => {
-                let before = self.threads[t].now;
-                let result = self.move_page(t, page, to);
-                if result != MoveResult::Moved {
-                    self.ledger.moves_refused += 1;
-                }
-                let cost = Ps(self.threads[t].now - before).ns();
-                self.policy.outcome(&MoveOutcome { page, to, result, cost });
-            }
+            Decision::Move { page, to } => self.answer(t, page, to, Self::move_page),
+            Decision::Replicate { page, on } => self.answer(t, page, on, Self::replicate),
             Decision::Arm { pages } => self.pages.arm(pages),
             // A decision that this driver does not know cannot be carried out.
             _ => self.ledger.moves_refused += 1,
         }
+    }
+
+    /// Does something with a page and tells the policy what came of it.
+    fn answer(
+        &mut self,
+        t: usize,
+        page: PageNo,
+        to: NodeId,
+        act: fn(&mut Self, usize, PageNo, NodeId) -> MoveResult,
+    ) {
+        let before = self.threads[t].now;
+        let result = act(self, t, page, to);
+        self.ledger.moves_refused += u64::from(!matches!(result, MoveResult::Moved | MoveResult::Replicated));
+        let cost = Ps(self.threads[t].now - before).ns();
+        self.policy.outcome(&MoveOutcome { page, to, result, cost });
+    }
+
+    /// Thread `t` pays for `bytes` of a page that are moved or copied, and for the page tables; when it began to, and
+    /// how long it took, waiting for others who do the same included.
+    fn charge(&mut self, t: usize, bytes: Bytes) -> (u64, Ps) {
+        let thread = &mut self.threads[t];
+        thread.drain();
+        let others = self.alive.saturating_sub(1);
+        let cost = self.fixed.migration.of(bytes, others).ps().0;
+        let begun = if self.fixed.migration.serialised { thread.now.max(self.lock) } else { thread.now };
+        let done = begun.saturating_add(cost);
+        self.lock = done;
+        let took = Ps(done - thread.now);
+        thread.moving += took.0;
+        thread.now = done;
+        self.ledger.migration += took;
+        (begun, took)
+    }
+
+    fn replicate(&mut self, t: usize, page: PageNo, on: NodeId) -> MoveResult {
+        if page.0 >= super::pages::MAX_PAGES || !self.pages.get(page).is_placed() {
+            return MoveResult::NoPage;
+        }
+        let home = self.pages.get(page).home();
+        if home == on || self.pages.has_copy(page, on) {
+            return MoveResult::AlreadyThere;
+        }
+        if !self.pages.can_copy_to(on) {
+            return MoveResult::Unsupported;
+        }
+        if !self.pages.has_room(on) {
+            return MoveResult::NoMemory;
+        }
+        let (begun, _) = self.charge(t, self.fixed.page);
+        self.pages.copy(page, on);
+        if self.fixed.options.copy_traffic {
+            self.paths.copy(begun, home, on);
+        }
+        self.ledger.replicated += 1;
+        MoveResult::Replicated
     }
 
     fn move_page(&mut self, t: usize, page: PageNo, to: NodeId) -> MoveResult {
@@ -136,25 +218,17 @@ impl Memory {
         if from == to {
             return MoveResult::AlreadyThere;
         }
-        if !self.pages.has_room(to) {
+        // A copy that is there already makes room for the page itself.
+        if !self.pages.has_room(to) && !self.pages.has_copy(page, to) {
             return MoveResult::NoMemory;
         }
-        let thread = &mut self.threads[t];
-        thread.drain();
-        let others = self.alive.saturating_sub(1);
-        let cost = self.fixed.migration.of(self.fixed.page, others).ps().0;
-        let begun = if self.fixed.migration.serialised { thread.now.max(self.lock) } else { thread.now };
-        let done = begun.saturating_add(cost);
-        self.lock = done;
-        let waited_and_moved = Ps(done - thread.now);
-        thread.moving += waited_and_moved.0;
-        thread.now = done;
+        self.pages.collapse(page);
+        let (begun, waited_and_moved) = self.charge(t, self.fixed.page);
         self.pages.settle(page, to);
         if self.fixed.options.copy_traffic {
             self.paths.copy(begun, from, to);
         }
         self.ledger.moved += 1;
-        self.ledger.migration += waited_and_moved;
         if self.ledger.migrations.len() < self.fixed.options.keep_migrations {
             let thread = ThreadId(t as u32);
             let migration = Migration { at: Ps(begun), thread, page, from, to, cost: waited_and_moved };
@@ -242,7 +316,8 @@ impl Memory {
             return false;
         }
         let first = self.ledger.marks.is_empty();
-        self.ledger.marks.push(IterationMark { number, at });
+        let (local, remote) = self.accesses();
+        self.ledger.marks.push(IterationMark { number, at, local, remote });
         self.ledger.histogram.mark(first);
         if let Some(hits) = &mut self.ledger.hits {
             hits.mark(first);

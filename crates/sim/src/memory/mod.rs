@@ -12,7 +12,8 @@
 //!   first come, first served. An access is delayed by the longest of its queues (the module `paths` says why).
 //!   An upgrade is a round trip to the home's directory and moves no data; a write-back moves data and nobody waits.
 //! - **Overlap**: a thread goes on until `outstanding` accesses are under way and then waits for the oldest; they retire
-//!   in order. Stores are as loads. Synchronisation, and every mark but allocations, waits for all of the thread's.
+//!   in order. Stores are as loads. Of a miss that goes on with a sequential stream of misses, an option hides a share
+//!   of the latency, never of the queue: what a prefetcher does. Synchronisation, and every mark but allocations, waits for all of the thread's.
 //! - **Uncached remote memory** (`remote_cacheable` false): an access to another node's memory moves a word of
 //!   [`WORD`] bytes, hit or miss. [`Cause::Uncached`] is an access that would have hit: it costs if the page is remote
 //!   and is free otherwise. Such machines never write a remote line back.
@@ -23,6 +24,11 @@
 //!   other threads then alive, one move at a time over the machine where `serialised`. The copy keeps both controllers,
 //!   the ports and the link busy (option). Others may use the page meanwhile, as if it were at its new home. A trap that
 //!   moves nothing takes no time.
+//! - **Copies** of a page cost the thread that makes them what a move costs. Reads of a node that has one are local; all
+//!   others go to the home. A write makes all copies go and costs the writer the same less the copying (a trap, the page
+//!   tables, the TLB shoot-down). Only writes that reach stage 3 are seen: a store that hits a line which its CPU had
+//!   modified before the page was copied is missed. Copies take memory, which they give back when a page without a home
+//!   needs it. A machine's first 64 nodes can hold them.
 //! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it is, or whose turn it is.
 //!
 //! Two threads on one CPU are refused: time sharing is not modelled.
@@ -34,6 +40,8 @@ mod driver;
 mod outcome;
 mod pages;
 pub(crate) mod paths;
+mod percent;
+pub(crate) mod streams;
 mod sync;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -44,14 +52,16 @@ mod turns;
 mod window;
 
 pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, RegionTime, ThreadTime};
+pub(crate) use pages::MAX_PAGES;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use homenode_model::{
-    AccessKind, Bytes, CpuId, Histogram, LineNo, MigrationCost, NodeId, Ns, PageNo, Ps, Rows, ThreadId,
-    Topology, TopologyError,
+    AccessKind, Bytes, CpuId, Histogram, LineNo, MigrationCost, NodeId, Ns, PageNo, Placement, Ps, Rows,
+    ThreadId, Topology, TopologyError,
 };
 use homenode_policy::Policy;
 
@@ -60,6 +70,8 @@ use driver::Told;
 use outcome::PageCosts;
 use pages::Pages;
 use paths::{Paths, Size};
+pub use percent::Percent;
+use streams::Streams;
 use sync::Counter;
 use thread::{State, Thread};
 use turns::Turns;
@@ -72,15 +84,29 @@ pub const WORD: Bytes = Bytes(8);
 pub struct MemoryOptions {
     /// Outstanding accesses, in place of the topology's: no single number fits all programs.
     pub outstanding: Option<NonZeroU32>,
+    /// Percent of the latency that prefetching hides of misses which go on with a sequential stream; 0 by default. No
+    /// single number fits all programs.
+    pub coverage: Percent,
     /// Whether a page that moves keeps controllers, ports and link busy. On by default.
     pub copy_traffic: bool,
     /// How many [`Migration`]s to list; all are counted.
     pub keep_migrations: usize,
+    /// Homes known beforehand, for the policy `plan` ([`PolicyContext::plan`](homenode_policy::PolicyContext)).
+    pub plan: Option<Arc<Placement>>,
+    /// Whether to keep what the policy was told and what it decided ([`Outcome::journal`]); [`crate::run`] does.
+    pub journal: bool,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { outstanding: None, copy_traffic: true, keep_migrations: 1 << 16 }
+        Self {
+            outstanding: None,
+            coverage: Percent::ZERO,
+            copy_traffic: true,
+            keep_migrations: 1 << 16,
+            plan: None,
+            journal: false,
+        }
     }
 }
 
@@ -232,6 +258,8 @@ struct Fixed {
     outstanding: u32,
     /// log2 of the lines a page has.
     lines: u32,
+    /// 64-byte lines that a line of the last cache has.
+    line_step: u64,
     page: Bytes,
     migration: MigrationCost,
     remote_cacheable: bool,
@@ -253,6 +281,8 @@ struct Ledger {
     moved: u64,
     migration: Ps,
     migrations: Vec<Migration>,
+    replicated: u64,
+    collapsed: u64,
     moves_refused: u64,
     places_refused: u64,
     lost_write_backs: u64,
@@ -319,6 +349,7 @@ impl Memory {
                 access: topology.core.access.0,
                 outstanding: options.outstanding.map_or(topology.core.outstanding, NonZeroU32::get),
                 lines: page.0.trailing_zeros() - LineNo::SHIFT,
+                line_step: (line.0 / LineNo::BYTES).max(1),
                 page,
                 migration: topology.migration.clone(),
                 remote_cacheable: topology.remote_cacheable,
@@ -346,6 +377,8 @@ impl Memory {
                 moved: 0,
                 migration: Ps::ZERO,
                 migrations: Vec::new(),
+                replicated: 0,
+                collapsed: 0,
                 moves_refused: 0,
                 places_refused: 0,
                 lost_write_backs: 0,
@@ -393,7 +426,9 @@ impl Memory {
         let t = self.threads.len();
         let unbound = || MemoryError::Unbound { thread: ThreadId(t as u32), bound: t };
         let cpu = *self.fixed.binding.get(t).ok_or_else(unbound)?;
-        self.threads.push(Thread::new(self.fixed.cpus[cpu.index()], self.fixed.outstanding));
+        let regions = self.told.touches_by_region();
+        let (node, fixed) = (self.fixed.cpus[cpu.index()], &self.fixed);
+        self.threads.push(Thread::new(node, fixed.outstanding, Streams::new(fixed.line_step), regions));
         self.turns.grow(t + 1);
         self.turns.set(t, 0);
         self.alive += 1;
@@ -425,7 +460,7 @@ impl Memory {
     fn step(&mut self, t: usize) -> Result<(), MemoryError> {
         match self.threads[t].item() {
             MemWhat::Access { line, write, cause } => self.access(t, line, write, cause),
-            MemWhat::Touch { line } => self.touch(t, line),
+            MemWhat::Touch { line } | MemWhat::RegionTouch { line } => self.touch(t, line),
             MemWhat::Sync(sync) => {
                 self.sync(t, sync);
                 Ok(())
@@ -464,26 +499,51 @@ impl Memory {
                 address: line.0.saturating_mul(LineNo::BYTES),
             });
         }
-        let mut state = self.pages.get(page);
+        let state = self.pages.get(page);
         if !state.is_plain() {
-            if cause == Cause::WriteBack {
-                if !state.is_placed() {
-                    self.ledger.lost_write_backs += 1;
-                    self.next(t);
-                    return Ok(());
-                }
-            } else {
-                let before = self.threads[t].now;
-                self.trap(t, page, state)?;
-                if self.threads[t].now != before {
-                    // Others may be first now; the access is tried again at its turn.
-                    self.turns.set(t, self.threads[t].now);
-                    return Ok(());
-                }
-                state = self.pages.get(page);
-            }
+            return self.access_special(t, line, write, cause);
         }
-        self.serve(t, page, state.home(), write, cause);
+        self.serve(t, line, state.home(), write, cause);
+        self.next(t);
+        Ok(())
+    }
+
+    /// An access to a page that has no home, is armed, or has copies.
+    fn access_special(
+        &mut self,
+        t: usize,
+        line: LineNo,
+        write: bool,
+        cause: Cause,
+    ) -> Result<(), MemoryError> {
+        let page = PageNo(line.0 >> self.fixed.lines);
+        let before = self.threads[t].now;
+        let mut state = self.pages.get(page);
+        if cause == Cause::WriteBack {
+            if state.is_placed() {
+                self.serve(t, line, state.home(), write, cause);
+            } else {
+                self.ledger.lost_write_backs += 1;
+            }
+            self.next(t);
+            return Ok(());
+        }
+        if state.traps() {
+            self.trap(t, page, state)?;
+            state = self.pages.get(page);
+        }
+        if state.is_copied() && (write || cause == Cause::Upgrade) {
+            self.collapse(t, page)?;
+        }
+        if self.threads[t].now != before {
+            // Others may be first now; the access is tried again at its turn.
+            self.turns.set(t, self.threads[t].now);
+            return Ok(());
+        }
+        let state = self.pages.get(page);
+        let node = self.threads[t].node;
+        let copied = state.is_copied() && self.pages.has_copy(page, node);
+        self.serve(t, line, if copied { node } else { state.home() }, write, cause);
         self.next(t);
         Ok(())
     }
@@ -493,7 +553,7 @@ impl Memory {
     fn touch(&mut self, t: usize, line: LineNo) -> Result<(), MemoryError> {
         let page = PageNo(line.0 >> self.fixed.lines);
         let state = if page.0 < pages::MAX_PAGES { self.pages.get(page) } else { return self.skip(t) };
-        if state.is_placed() && !state.is_plain() {
+        if state.is_placed() && state.traps() {
             self.trap(t, page, state)?;
         }
         self.skip(t)
@@ -506,12 +566,14 @@ impl Memory {
 
     /// An access to a page with a home.
     #[inline]
-    fn serve(&mut self, t: usize, page: PageNo, home: NodeId, write: bool, cause: Cause) {
+    fn serve(&mut self, t: usize, line: LineNo, home: NodeId, write: bool, cause: Cause) {
+        let page = PageNo(line.0 >> self.fixed.lines);
         let thread = &mut self.threads[t];
         let (node, now) = (thread.node, thread.now);
         let local = node == home;
         let kind = if write || cause == Cause::Upgrade { AccessKind::Write } else { AccessKind::Read };
         let cached = local || self.fixed.remote_cacheable;
+        let mut latency = self.paths.latency(node, home);
         match cause {
             Cause::WriteBack => {
                 if cached {
@@ -530,6 +592,10 @@ impl Memory {
             }
             _ => self.ledger.histogram.since.add(page, node, kind, 1),
         }
+        let coverage = self.fixed.options.coverage;
+        if coverage > Percent::ZERO && cause.is_miss() && thread.streams.follows(line) {
+            latency = coverage.off(latency);
+        }
         let queued = match cause {
             Cause::Upgrade if cached => 0,
             _ => self.paths.fetch(now, node, home, if cached { Size::Line } else { Size::Word }),
@@ -540,7 +606,7 @@ impl Memory {
             thread.local += u64::from(local);
             thread.remote += u64::from(!local);
         }
-        thread.issue(now.saturating_add(self.paths.latency(node, home)).saturating_add(queued));
+        thread.issue(now.saturating_add(latency).saturating_add(queued));
         if let Some(histogram) = &mut self.told.histogram {
             histogram.add(page, node, kind, 1);
             if self.pages.list(page) {
@@ -586,6 +652,8 @@ impl Memory {
             moved: ledger.moved,
             migration: ledger.migration,
             migrations: ledger.migrations,
+            replicated: ledger.replicated,
+            collapsed: ledger.collapsed,
             moves_refused: ledger.moves_refused,
             places_refused: ledger.places_refused,
             lost_write_backs: ledger.lost_write_backs,
@@ -593,6 +661,7 @@ impl Memory {
             controllers: self.paths.controllers_busy(),
             links: self.paths.links_busy(),
             latency,
+            journal: None,
         }
     }
 }

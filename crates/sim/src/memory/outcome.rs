@@ -104,6 +104,10 @@ pub struct IterationMark {
     pub number: u32,
     /// When: the latest of the threads that say so.
     pub at: Ps,
+    /// Local accesses of all threads until then, since the program began.
+    pub local: u64,
+    /// Remote ones.
+    pub remote: u64,
 }
 
 /// A region's instances together.
@@ -179,7 +183,7 @@ pub struct Outcome {
     pub hits: Option<Histogram>,
     /// Home of each page at the end; of a freed page when it was freed.
     pub placement: Placement,
-    /// Pages placed on each node at the end.
+    /// Pages and copies on each node at the end.
     pub used: Vec<u64>,
     /// First touches.
     pub faults: u64,
@@ -187,11 +191,15 @@ pub struct Outcome {
     pub touches: u64,
     /// Pages moved.
     pub moved: u64,
-    /// Time threads spent moving them.
+    /// Time threads spent moving and copying them.
     pub migration: Ps,
     /// The first moves, as many as the options allow.
     pub migrations: Vec<Migration>,
-    /// Moves asked for that were not carried out: there already, no room, no page.
+    /// Copies made of pages.
+    pub replicated: u64,
+    /// Pages that lost their copies because somebody wrote, or their memory was needed.
+    pub collapsed: u64,
+    /// Moves and copies asked for that were not carried out: there already, no room, no page.
     pub moves_refused: u64,
     /// Homes asked for that could not be given: no room, or a home already.
     pub places_refused: u64,
@@ -205,6 +213,8 @@ pub struct Outcome {
     pub links: Vec<Ps>,
     /// Distance to the static latency bound.
     pub latency: LatencySums,
+    /// What the policy was told and what it decided, in the format of [`homenode_policy::journal`], if that was asked for.
+    pub journal: Option<Vec<u8>>,
 }
 
 impl Outcome {

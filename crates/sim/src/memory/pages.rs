@@ -1,4 +1,4 @@
-//! Homes of pages, which are armed, and how full the nodes are: 4 bytes a page.
+//! Homes of pages, their copies, which are armed, and how full the nodes are: 4 bytes a page, 8 more where there are copies.
 
 use homenode_model::{Bytes, NodeId, PageNo, PageRange, Placement, Rows, Topology};
 
@@ -6,7 +6,7 @@ use crate::stream::ByteRange;
 
 /// Pages from here on are refused: 4 TiB of 4 KiB pages. Canonical addresses are compact, so only a damaged or hostile
 /// stream gets there.
-pub(super) const MAX_PAGES: u64 = 1 << 30;
+pub(crate) const MAX_PAGES: u64 = 1 << 30;
 
 /// What is known of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,24 @@ pub(super) struct Page {
 impl Page {
     const HOMELESS: u8 = 1;
     const ARMED: u8 = 2;
+    const COPIED: u8 = 4;
     const NOWHERE: u16 = u16::MAX;
     const UNTOUCHED: Self = Self { home: Self::NOWHERE, flags: Self::HOMELESS, listed: false };
 
-    /// Has a home and is not armed: an access needs nobody's decision.
+    /// Has a home and no copies, and is not armed: an access goes to its home, and that is all.
     #[inline]
     pub(super) const fn is_plain(self) -> bool {
         self.flags == 0
+    }
+    /// An access needs a decision first: there is no home, or the page is armed.
+    #[inline]
+    pub(super) const fn traps(self) -> bool {
+        self.flags & (Self::HOMELESS | Self::ARMED) != 0
+    }
+    /// Has copies on other nodes than its home.
+    #[inline]
+    pub(super) const fn is_copied(self) -> bool {
+        self.flags & Self::COPIED != 0
     }
     /// Has a home.
     #[inline]
@@ -43,10 +54,13 @@ impl Page {
 
 /// All pages and nodes' memory.
 ///
-/// Invariants: `used[n]` pages are placed on node n; it never exceeds `capacity[n]`, which is 0 without memory.
+/// Invariants: `used[n]` pages and copies of pages are on node n; it never exceeds `capacity[n]`, which is 0 without
+/// memory. A page has a copy nowhere or on other nodes than its home, and only if it has a home.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     table: Rows<Page>,
+    /// Nodes with a copy of the page, one bit each.
+    copies: Rows<u64>,
     shift: u32,
     capacity: Vec<u64>,
     used: Vec<u64>,
@@ -57,6 +71,7 @@ impl Pages {
     pub(super) fn new(topology: &Topology, page: Bytes) -> Self {
         Self {
             table: Rows::new(1, Page::UNTOUCHED),
+            copies: Rows::new(1, 0),
             shift: page.0.trailing_zeros(),
             capacity: topology.nodes.iter().map(|n| n.memory.0 / page.0).collect(),
             used: vec![0; topology.nodes.len()],
@@ -95,7 +110,7 @@ impl Pages {
         cell.home = node.0;
         cell.flags &= !Page::HOMELESS;
     }
-    /// Takes the homes of `pages` away.
+    /// Takes the homes of `pages` away, and their copies.
     pub(super) fn free(&mut self, pages: PageRange) {
         for (_, row) in self.table.range_mut(pages.indices()) {
             if row[0].is_placed() {
@@ -103,6 +118,37 @@ impl Pages {
             }
             row[0].flags = Page::HOMELESS;
         }
+        for (_, row) in self.copies.range_mut(pages.indices()) {
+            give_back(&mut self.used, std::mem::take(&mut row[0]));
+        }
+    }
+    /// Whether a copy can be on `node` at all: sets of them are 64 bits wide.
+    pub(super) fn can_copy_to(&self, node: NodeId) -> bool {
+        node.index() < self.capacity.len().min(64)
+    }
+    /// Whether `node` has a copy of `page`.
+    #[inline]
+    pub(super) fn has_copy(&self, page: PageNo, node: NodeId) -> bool {
+        node.0 < 64 && self.copies.row(page.index()).is_some_and(|r| r[0] & 1 << node.0 != 0)
+    }
+    /// Puts a copy of a placed page on a node that [`Pages::can_copy_to`], has room and is not its home.
+    pub(super) fn copy(&mut self, page: PageNo, node: NodeId) {
+        self.used[node.index()] += 1;
+        debug_assert!(self.used[node.index()] <= self.capacity[node.index()], "{node} is over-full");
+        self.copies.row_mut(page.index())[0] |= 1 << node.0;
+        self.table.row_mut(page.index())[0].flags |= Page::COPIED;
+    }
+    /// Gives the copies of `page` back.
+    pub(super) fn collapse(&mut self, page: PageNo) {
+        if self.get(page).is_copied() {
+            give_back(&mut self.used, std::mem::take(&mut self.copies.row_mut(page.index())[0]));
+            self.table.row_mut(page.index())[0].flags &= !Page::COPIED;
+        }
+    }
+    /// Pages that have copies, ascending.
+    pub(super) fn copied(&self) -> Vec<PageNo> {
+        let with = self.copies.iter().filter(|(_, r)| r[0] != 0);
+        with.map(|(page, _)| PageNo(page as u64)).collect()
     }
     /// Arms those of `pages` that have a home.
     pub(super) fn arm(&mut self, pages: PageRange) {
@@ -139,9 +185,17 @@ impl Pages {
         }
         homes
     }
-    /// Pages placed on each node.
+    /// Pages and copies on each node.
     pub(super) fn used(&self) -> &[u64] {
         &self.used
+    }
+}
+
+/// The nodes of the set have one page less each.
+fn give_back(used: &mut [u64], mut nodes: u64) {
+    while nodes != 0 {
+        used[nodes.trailing_zeros() as usize] -= 1;
+        nodes &= nodes - 1;
     }
 }
 

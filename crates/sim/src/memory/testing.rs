@@ -82,7 +82,8 @@ impl Machine {
     }
     pub(crate) fn memory(&self, binding: &[CpuId], policy: &str) -> Memory {
         let topology = self.build();
-        let policy = build(policy, &PolicyContext::of(&topology, PAGE)).unwrap();
+        let policy =
+            build(policy, &PolicyContext::of(&topology, PAGE).with_plan(Default::default())).unwrap();
         Memory::new(&topology, binding, PAGE, policy, &MemoryOptions::default()).unwrap()
     }
     pub(crate) fn try_run(

@@ -3,6 +3,7 @@
 use homenode_model::{NodeId, Ps, Ticks};
 
 use super::outcome::ThreadTime;
+use super::streams::Streams;
 use super::window::Window;
 use crate::stream::{Mark, MemItem, MemWhat};
 
@@ -36,6 +37,7 @@ pub(super) struct Thread {
     /// Picoseconds of virtual time.
     pub(super) now: u64,
     pub(super) window: Window,
+    pub(super) streams: Streams,
     /// Time it waited for memory.
     pub(super) memory: u64,
     /// Time it waited for others.
@@ -47,6 +49,8 @@ pub(super) struct Thread {
     /// The next thread that waits for the same counter.
     pub(super) next_waiter: u32,
     pub(super) regions: Vec<OpenRegion>,
+    /// The policy wants first touches after a region's start.
+    region_touches: bool,
     busy: u64,
     tick: Ticks,
     /// Items from `at` on are still to be done.
@@ -55,12 +59,13 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn new(node: NodeId, outstanding: u32) -> Self {
+    pub(super) fn new(node: NodeId, outstanding: u32, streams: Streams, region_touches: bool) -> Self {
         Self {
             node,
             state: State::Starved,
             now: 0,
             window: Window::new(outstanding),
+            streams,
             memory: 0,
             wait: 0,
             moving: 0,
@@ -68,6 +73,7 @@ impl Thread {
             remote: 0,
             next_waiter: u32::MAX,
             regions: Vec::new(),
+            region_touches,
             busy: 0,
             tick: Ticks::ZERO,
             items: Vec::new(),
@@ -106,8 +112,14 @@ impl Thread {
                     self.at += 1;
                     continue;
                 }
+                // Not even a turn is taken: whose stream this is beside must not show.
+                MemWhat::RegionTouch { .. } if !self.region_touches => {
+                    self.at += 1;
+                    continue;
+                }
                 MemWhat::Access { .. }
                 | MemWhat::Touch { .. }
+                | MemWhat::RegionTouch { .. }
                 | MemWhat::Mark(Mark::Alloc { .. } | Mark::Free { .. }) => {}
                 MemWhat::Sync(_) | MemWhat::Mark(_) => self.drain(),
             }

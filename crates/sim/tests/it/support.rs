@@ -8,7 +8,7 @@ use homenode_log::check::{ThreadReport, check};
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, Topology};
 use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::{Job, Trace, open, run};
+use homenode_sim::run::{Job, Results, Trace, open, run};
 
 /// Threads of every recording that does not say otherwise.
 pub const THREADS: usize = 4;
@@ -151,7 +151,7 @@ impl Recorded {
     /// Runs the jobs on `workers` host threads.
     pub fn simulate(&self, jobs: &[Job], workers: usize) -> (Trace, Vec<Outcome>) {
         let order = open(&self.logs(), vec![]).unwrap();
-        let (trace, outcomes) = run(order, jobs, workers, |_| true).unwrap();
+        let Results { trace, outcomes, .. } = run(order, jobs, &[], workers, |_| true).unwrap();
         assert_eq!((trace.cut_off, &trace.damage), (0, &None), "{}", self.dir.display());
         (trace, outcomes.into_iter().map(Result::unwrap).collect())
     }
@@ -172,6 +172,7 @@ pub fn job(machine: &Arc<Topology>, policy: &str) -> Job {
         binding: homenode_machine::spread(machine, THREADS).unwrap(),
         page: Bytes::kib(8),
         policy: policy.into(),
+        way: None,
         options: MemoryOptions::default(),
     }
 }

@@ -136,7 +136,7 @@ struct Daemon {
 
 impl Policy for Daemon {
     fn interest(&self) -> Interest {
-        Interest { faults: true, counts_by_region: true, counts_by_iteration: true }
+        Interest { faults: true, counts_by_region: true, counts_by_iteration: true, ..Interest::default() }
     }
     fn observe(&mut self, event: &Event) {
         *self.seen.lock().unwrap() += &format!("{event:?}\n");
@@ -174,7 +174,7 @@ proptest! {
         let m = busy_machine(remote_cacheable);
         let programs = programs(&rounds);
         let spec = POLICIES[policy].name;
-        let make = || build(spec, &PolicyContext::of(&m.build(), PAGE)).unwrap();
+        let make = || build(spec, &PolicyContext::of(&m.build(), PAGE).with_plan(Default::default())).unwrap();
         let one = simulate(&m, make(), &[whole(&programs)]);
         let many = simulate(&m, make(), &cut(&programs, &cuts));
         prop_assert_eq!(format!("{:?}", one), format!("{:?}", many));

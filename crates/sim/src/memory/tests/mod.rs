@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod chunks;
+mod copies;
 mod latency;
 mod moving;
 mod refusals;

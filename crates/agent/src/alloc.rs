@@ -1,0 +1,300 @@
+//! Allocations of at least 64 KiB are objects. The allocator is the program's own: each function does its work through the
+//! one of the same name behind this library. C++'s `new` and Fortran's `allocate` come through `malloc`; the return addresses
+//! on the stack tell where they stand.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homenode_runtime::moving::{self, InFlight, Span};
+use homenode_runtime::watch::Origin;
+use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
+
+use crate::next::next;
+use crate::state;
+
+/// Live objects by address, so that `free` of anything else costs one look. Open addressing; an object that finds no place
+/// is not told of.
+static OBJECTS: [AtomicUsize; 1 << 14] = [const { AtomicUsize::new(0) }; 1 << 14];
+const GONE: usize = 1;
+const PROBES: usize = 64;
+
+fn slots(address: usize) -> impl Iterator<Item = &'static AtomicUsize> {
+    let first = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 50;
+    (0..PROBES).map(move |i| &OBJECTS[(first + i) % OBJECTS.len()])
+}
+
+#[inline]
+fn born(p: *mut c_void, bytes: usize) -> *mut c_void {
+    if bytes >= SMALLEST && !p.is_null() && state::running() && !state::inside() {
+        enter(p as usize, bytes);
+    }
+    p
+}
+
+#[cold]
+fn enter(address: usize, bytes: usize) {
+    let known = |s: &AtomicUsize| {
+        let old = s.load(Ordering::Relaxed);
+        old <= GONE && s.compare_exchange(old, address, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    if slots(address).any(known) {
+        let frames = state::guarded(backtrace).unwrap_or_default();
+        state::with(|d| d.born(address, bytes, Origin::Allocated(frames)));
+    }
+}
+
+/// Called before the memory goes back, so that nobody else can get it first. What it returns is to be retired when the
+/// memory has gone: until then nobody arms it.
+#[inline]
+fn dies(p: *mut c_void) -> Option<InFlight> {
+    if p.is_null() || !state::running() {
+        return None;
+    }
+    for slot in slots(p as usize) {
+        match slot.load(Ordering::Relaxed) {
+            0 => return None,
+            a if a == p as usize => {
+                slot.store(GONE, Ordering::Relaxed);
+                let bytes = state::with(|d| {
+                    let bytes = d.objects().live().find(|o| o.address == p as usize).map_or(0, |o| o.bytes);
+                    d.dies(p as usize);
+                    bytes
+                });
+                return Some(moving::before_free(Span::new(p as usize, bytes.unwrap_or(0))));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(f: extern "C" fn(*mut c_void, *mut c_void) -> i32, data: *mut c_void) -> i32;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+struct Walk {
+    own: (usize, usize),
+    frames: [usize; FRAMES],
+    found: usize,
+    left: usize,
+}
+
+extern "C" fn frame(context: *mut c_void, walk: *mut c_void) -> i32 {
+    const GO_ON: i32 = 0;
+    const STOP: i32 = 4; // _URC_NORMAL_STOP
+    // SAFETY: the unwinder's own context; the walk of `backtrace`, whose frame lives on.
+    let (walk, pc) = unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context)) };
+    if !(walk.own.0..walk.own.1).contains(&pc) {
+        walk.frames[walk.found] = pc;
+        walk.found += 1;
+    }
+    walk.left -= 1;
+    if walk.found == FRAMES || walk.left == 0 || pc == 0 { STOP } else { GO_ON }
+}
+
+/// Return addresses of the calls that led here, without homenode's own.
+fn backtrace() -> [usize; FRAMES] {
+    let mut walk = Walk { own: own_code(), frames: [0; FRAMES], found: 0, left: 32 };
+    // SAFETY: the unwinder walks this thread's stack and calls `frame` with our walk.
+    unsafe { _Unwind_Backtrace(frame, (&raw mut walk).cast()) };
+    walk.frames
+}
+
+/// Where this library's code lies.
+fn own_code() -> (usize, usize) {
+    static LOW: AtomicUsize = AtomicUsize::new(0);
+    static HIGH: AtomicUsize = AtomicUsize::new(0);
+    if LOW.load(Ordering::Relaxed) == 0 {
+        let here = own_code as *const () as u64;
+        let modules = crate::modules::loaded();
+        let own = modules.iter().find(|m| (m.base + m.low..m.base + m.high).contains(&here));
+        if let Some(m) = own {
+            HIGH.store((m.base + m.high) as usize, Ordering::Relaxed);
+            LOW.store((m.base + m.low) as usize, Ordering::Relaxed);
+        }
+    }
+    (LOW.load(Ordering::Relaxed), HIGH.load(Ordering::Relaxed))
+}
+
+/// Memory for what the loader allocates while it looks `malloc` up.
+mod early {
+    use std::ffi::c_void;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const BYTES: usize = 1 << 16;
+    #[repr(align(64))]
+    struct Arena(std::cell::UnsafeCell<[u8; BYTES]>);
+    // SAFETY: every byte is given out once.
+    unsafe impl Sync for Arena {}
+    static ARENA: Arena = Arena(std::cell::UnsafeCell::new([0; BYTES]));
+    static USED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Zeroed memory; null when there is no more.
+    pub fn give(bytes: usize, align: usize) -> *mut c_void {
+        let align = align.clamp(16, 64);
+        let all = bytes.saturating_add(align);
+        let at = USED.fetch_add(all.min(BYTES), Ordering::Relaxed);
+        if at + all > BYTES {
+            return std::ptr::null_mut();
+        }
+        let start = ARENA.0.get() as usize + at;
+        start.next_multiple_of(align) as *mut c_void
+    }
+
+    /// Whether an address is of this memory.
+    pub fn is(p: *mut c_void) -> bool {
+        let start = ARENA.0.get() as usize;
+        (start..start + BYTES).contains(&(p as usize))
+    }
+}
+
+thread_local! {
+    /// The thread looks one of the functions up.
+    static LOOKING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// The allocator's own function; `None` while it is being looked up.
+macro_rules! allocator {
+    ($name:ident : $ty:ty) => {{
+        if LOOKING.replace(true) {
+            None
+        } else {
+            let f = next!($name: $ty);
+            LOOKING.set(false);
+            f
+        }
+    }};
+}
+
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+
+/// `malloc`.
+///
+/// # Safety
+/// As `malloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    match allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) {
+        Some(f) => born(unsafe { f(bytes) }, bytes),
+        None => early::give(bytes, 16),
+    }
+}
+
+/// `calloc`.
+///
+/// # Safety
+/// As `calloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn calloc(n: usize, size: usize) -> *mut c_void {
+    match allocator!(calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
+        Some(f) => born(unsafe { f(n, size) }, n.saturating_mul(size)),
+        None => early::give(n.saturating_mul(size), 16),
+    }
+}
+
+/// `realloc`.
+///
+/// # Safety
+/// As `realloc`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+    if early::is(p) {
+        // Nothing says how long it was; what follows it is ours as well.
+        let new = unsafe { malloc(bytes) };
+        if !new.is_null() {
+            let end = (early::give(0, 16) as usize).max(p as usize);
+            let copied = bytes.min(end - p as usize);
+            unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
+        }
+        return new;
+    }
+    let held = dies(p);
+    let new = match allocator!(realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void) {
+        Some(f) => born(unsafe { f(p, bytes) }, bytes),
+        None => early::give(bytes, 16),
+    };
+    held.into_iter().for_each(moving::retire);
+    new
+}
+
+/// `free`.
+///
+/// # Safety
+/// As `free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(p: *mut c_void) {
+    if early::is(p) {
+        return;
+    }
+    let held = dies(p);
+    if let Some(f) = allocator!(free: unsafe extern "C" fn(*mut c_void)) {
+        unsafe { f(p) }
+    }
+    held.into_iter().for_each(moving::retire);
+}
+
+/// `posix_memalign`.
+///
+/// # Safety
+/// As `posix_memalign`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, bytes: usize) -> i32 {
+    match allocator!(posix_memalign: unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> i32) {
+        Some(f) => {
+            let code = unsafe { f(out, align, bytes) };
+            if code == 0 {
+                born(unsafe { *out }, bytes);
+            }
+            code
+        }
+        None => libc::ENOMEM,
+    }
+}
+
+macro_rules! aligned {
+    ($($name:ident)*) => { $(
+        /// Aligned memory.
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(align: usize, bytes: usize) -> *mut c_void {
+            match allocator!($name: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
+                Some(f) => born(unsafe { f(align, bytes) }, bytes),
+                None => early::give(bytes, align),
+            }
+        }
+    )* };
+}
+
+aligned! { aligned_alloc memalign }
+
+/// `dlclose`: another object may come to lie where the closed one was.
+///
+/// # Safety
+/// As `dlclose`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> i32 {
+    let Some(f) = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32) else { return -1 };
+    let code = unsafe { f(handle) };
+    if state::running() {
+        crate::callers::forget();
+    }
+    code
+}
+
+/// For the front end of `mmap`: private anonymous memory was mapped.
+#[inline]
+pub fn mapped(p: *mut c_void, bytes: usize) {
+    if p != libc::MAP_FAILED {
+        born(p, bytes);
+    }
+}
+
+/// For the front ends of `munmap` and `mremap`: the mapping that starts there is about to go.
+#[inline]
+pub fn unmaps(p: *mut c_void) {
+    // The front end holds the mapping itself.
+    dies(p).into_iter().for_each(moving::retire);
+}

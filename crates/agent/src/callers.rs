@@ -1,0 +1,149 @@
+//! Whose run-time system a call is meant for.
+//!
+//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`; one process may hold several.
+//! A call that is forwarded to another copy than the caller's gives wrong results without a word. So the copy is looked up
+//! as the loader would have done it for the calling object: first in the global scope, then among the object's own
+//! dependencies. The answer is kept by object, so that all calls of an object go to one copy, and by call site, so that a
+//! call costs a look into a table.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What an object's calls of an entry point go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The function.
+    pub function: usize,
+    /// It belongs to LLVM's libomp, which exports libgomp's names and tells of its regions through OMPT.
+    pub libomp: bool,
+}
+
+const PLACES: usize = 1 << 13;
+const PROBES: usize = 16;
+
+struct Place {
+    /// Call site and entry point, mixed; 0: free.
+    key: AtomicUsize,
+    /// The function; its lowest bit is never set in code of x86 that compilers align, but functions may be unaligned, so
+    /// whether it is libomp's is kept apart.
+    function: AtomicUsize,
+    libomp: AtomicUsize,
+}
+
+static PLACE: [Place; PLACES] = [const {
+    Place { key: AtomicUsize::new(0), function: AtomicUsize::new(0), libomp: AtomicUsize::new(0) }
+}; PLACES];
+
+fn key(caller: usize, entry: usize) -> usize {
+    caller.wrapping_mul(256).wrapping_add(entry + 1)
+}
+
+/// Where the call at `caller` of entry point number `entry`, named `name`, goes.
+#[inline]
+pub fn target(caller: usize, entry: usize, name: &CStr) -> Option<Target> {
+    let key = key(caller, entry);
+    let first = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 51;
+    for i in 0..PROBES {
+        let place = &PLACE[(first + i) % PLACES];
+        match place.key.load(Ordering::Acquire) {
+            0 => break,
+            k if k == key => {
+                let function = place.function.load(Ordering::Acquire);
+                if function != 0 {
+                    return Some(Target { function, libomp: place.libomp.load(Ordering::Relaxed) != 0 });
+                }
+                break;
+            }
+            _ => {}
+        }
+    }
+    look(caller, key, first, name)
+}
+
+/// Objects whose copy is known: the object's base and the handle that it was looked up through (null: the global scope).
+static OBJECTS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+#[cold]
+fn look(caller: usize, key: usize, first: usize, name: &CStr) -> Option<Target> {
+    let function = resolve(caller, name)?;
+    let target = Target { function, libomp: is_libomp(function) };
+    for i in 0..PROBES {
+        let place = &PLACE[(first + i) % PLACES];
+        let mine = match place.key.compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => true,
+            Err(k) => k == key,
+        };
+        if mine {
+            place.libomp.store(target.libomp.into(), Ordering::Relaxed);
+            place.function.store(function, Ordering::Release);
+            break;
+        }
+    }
+    Some(target)
+}
+
+fn resolve(caller: usize, name: &CStr) -> Option<usize> {
+    // SAFETY: asks the loader; `info` is filled when it returns non-zero. A handle that is got is kept for ever: the object
+    // that called is loaded, and its dependencies stay as long as it does.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let known = libc::dladdr(caller as *const c_void, &raw mut info) != 0;
+        let base = if known { info.dli_fbase as usize } else { 0 };
+        let mut objects = OBJECTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, handle)) = objects.iter().find(|(b, _)| *b == base) {
+            let found = through(*handle as *mut c_void, name);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let global = through(std::ptr::null_mut(), name);
+        if global.is_some() || !known || info.dli_fname.is_null() {
+            objects.push((base, 0));
+            return global;
+        }
+        let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if handle.is_null() {
+            return None;
+        }
+        let found = through(handle, name);
+        if found.is_some() {
+            objects.push((base, handle as usize));
+        }
+        found
+    }
+}
+
+/// Looks a name up in an object and its dependencies, or behind this library in the global scope.
+unsafe fn through(handle: *mut c_void, name: &CStr) -> Option<usize> {
+    let scope = if handle.is_null() { libc::RTLD_NEXT } else { handle };
+    // SAFETY: a handle that is open, and a C string.
+    let found = unsafe { libc::dlsym(scope, name.as_ptr()) } as usize;
+    (found != 0).then_some(found)
+}
+
+fn is_libomp(function: usize) -> bool {
+    // SAFETY: as in `resolve`; a library's own entry is found through the library itself.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(function as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
+            return false;
+        }
+        let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if handle.is_null() {
+            return false;
+        }
+        let own = !libc::dlsym(handle, c"__kmpc_fork_call".as_ptr()).is_null();
+        libc::dlclose(handle);
+        own
+    }
+}
+
+/// An object was unloaded: another may come to lie where it was.
+pub fn forget() {
+    let mut objects = OBJECTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    objects.retain(|(_, handle)| *handle == 0);
+    for place in &PLACE {
+        place.function.store(0, Ordering::Release);
+    }
+}

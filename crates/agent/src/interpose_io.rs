@@ -1,0 +1,420 @@
+//! Memory that the kernel reads or writes for the program: published before the call, so that it is neither armed nor
+//! gets armed while the kernel works on it.
+
+use std::ffi::{CStr, c_char, c_long, c_void};
+
+use homenode_runtime::moving::{self, Span};
+
+use crate::interpose::{front, span};
+use crate::next::next;
+
+/// Longest path.
+const PATH: usize = 4096;
+
+/// Buffers of a vector.
+const VECTOR: usize = 4;
+
+/// The buffers of a vector; where there are more than the mover tells apart, one that stands for all.
+unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() -> R) -> R {
+    let mut spans = [Span::EMPTY; VECTOR + 1];
+    let mut all = Span { start: usize::MAX, end: 0 };
+    for i in 0..n.min(1024) {
+        // SAFETY: the caller's vector has n elements.
+        let v = unsafe { &*vector.add(i) };
+        let s = span(v.iov_base, v.iov_len);
+        if let Some(place) = spans.get_mut(i) {
+            *place = s;
+        }
+        all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
+    }
+    // Two: the vector itself and what it spans.
+    let own = span(vector, n);
+    let flight = if n < VECTOR {
+        spans[n] = own;
+        moving::publish(&spans[..=n])
+    } else {
+        moving::publish(&[own, all])
+    };
+    let result = f();
+    moving::retire(flight);
+    result
+}
+
+macro_rules! buffers {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, [$($span:expr),*];)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: its buffers are published.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(f) = next!($name: unsafe extern "C-unwind" fn($($ty),*) -> $ret) else {
+                return $crate::interpose::Absent::absent();
+            };
+            let flight = moving::publish(&[$($span),*]);
+            // SAFETY: the caller's arguments.
+            let result = unsafe { f($($arg),*) };
+            moving::retire(flight);
+            result
+        }
+    )* };
+}
+
+type File = libc::FILE;
+type Socket = *mut libc::sockaddr;
+type Length = *mut libc::socklen_t;
+
+buffers! {
+    read(fd: i32, p: *mut c_void, n: usize) -> isize, [span(p, n)];
+    write(fd: i32, p: *const c_void, n: usize) -> isize, [span(p, n)];
+    pread(fd: i32, p: *mut c_void, n: usize, at: i64) -> isize, [span(p, n)];
+    pread64(fd: i32, p: *mut c_void, n: usize, at: i64) -> isize, [span(p, n)];
+    pwrite(fd: i32, p: *const c_void, n: usize, at: i64) -> isize, [span(p, n)];
+    pwrite64(fd: i32, p: *const c_void, n: usize, at: i64) -> isize, [span(p, n)];
+    recv(fd: i32, p: *mut c_void, n: usize, flags: i32) -> isize, [span(p, n)];
+    recvfrom(fd: i32, p: *mut c_void, n: usize, flags: i32, from: Socket, len: Length) -> isize,
+        [span(p, n), span(from, 8), span(len, 1)];
+    fread(p: *mut c_void, size: usize, n: usize, file: *mut File) -> usize, [span(p, size.saturating_mul(n))];
+    fread_unlocked(p: *mut c_void, size: usize, n: usize, file: *mut File) -> usize,
+        [span(p, size.saturating_mul(n))];
+    fwrite(p: *const c_void, size: usize, n: usize, file: *mut File) -> usize, [span(p, size.saturating_mul(n))];
+    fwrite_unlocked(p: *const c_void, size: usize, n: usize, file: *mut File) -> usize,
+        [span(p, size.saturating_mul(n))];
+    fgets(p: *mut c_char, n: i32, file: *mut File) -> *mut c_char, [span(p, n.max(0) as usize)];
+    getrandom(p: *mut c_void, n: usize, flags: u32) -> isize, [span(p, n)];
+    getcwd(p: *mut c_char, n: usize) -> *mut c_char, [span(p, if p.is_null() { 0 } else { n })];
+    readlink(path: *const c_char, p: *mut c_char, n: usize) -> isize, [span(path, PATH), span(p, n)];
+    poll(p: *mut libc::pollfd, n: libc::nfds_t, wait: i32) -> i32, [span(p, n as usize)];
+    epoll_wait(fd: i32, p: *mut libc::epoll_event, n: i32, wait: i32) -> i32, [span(p, n.max(0) as usize)];
+}
+
+/// The text at `p`, to be read by the kernel. Reading its length here brings it over; publishing keeps it.
+unsafe fn text(p: *const c_char) -> Span {
+    if p.is_null() {
+        return Span::EMPTY;
+    }
+    // SAFETY: the caller's string.
+    Span::new(p as usize, unsafe { CStr::from_ptr(p) }.count_bytes() + 1)
+}
+
+buffers! {
+    // SAFETY of these: the caller's strings.
+    fputs(p: *const c_char, file: *mut File) -> i32, [unsafe { text(p) }];
+    fputs_unlocked(p: *const c_char, file: *mut File) -> i32, [unsafe { text(p) }];
+    puts(p: *const c_char) -> i32, [unsafe { text(p) }];
+}
+
+macro_rules! vectors {
+    ($($name:ident($fd:ident: $f:ty, $v:ident: *const libc::iovec, $n:ident: i32 $(, $arg:ident: $ty:ty)*);)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: its buffers are published.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($fd: $f, $v: *const libc::iovec, $n: i32 $(, $arg: $ty)*) -> isize {
+            type Real = unsafe extern "C-unwind" fn($f, *const libc::iovec, i32 $(, $ty)*) -> isize;
+            let Some(f) = next!($name: Real) else { return -1 };
+            // SAFETY: the caller's arguments.
+            unsafe { with_vector($v, $n.max(0) as usize, || f($fd, $v, $n $(, $arg)*)) }
+        }
+    )* };
+}
+
+vectors! {
+    readv(fd: i32, v: *const libc::iovec, n: i32);
+    writev(fd: i32, v: *const libc::iovec, n: i32);
+    preadv(fd: i32, v: *const libc::iovec, n: i32, at: i64);
+    preadv64(fd: i32, v: *const libc::iovec, n: i32, at: i64);
+    pwritev(fd: i32, v: *const libc::iovec, n: i32, at: i64);
+    pwritev64(fd: i32, v: *const libc::iovec, n: i32, at: i64);
+    preadv2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
+    pwritev2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
+}
+
+/// `MSG_ZEROCOPY`: the kernel keeps the pages until the network is done with them.
+fn keeps_pages(flags: i32) {
+    if flags & libc::MSG_ZEROCOPY != 0 {
+        moving::pins("a socket that sends from the program's own pages (MSG_ZEROCOPY)");
+    }
+}
+
+/// `send`: its buffer is published.
+///
+/// # Safety
+/// As `send`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn send(fd: i32, p: *const c_void, n: usize, flags: i32) -> isize {
+    type Real = unsafe extern "C-unwind" fn(i32, *const c_void, usize, i32) -> isize;
+    let Some(f) = next!(send: Real) else { return -1 };
+    keeps_pages(flags);
+    let flight = moving::publish(&[span(p, n)]);
+    // SAFETY: the caller's arguments.
+    let result = unsafe { f(fd, p, n, flags) };
+    moving::retire(flight);
+    result
+}
+
+/// `sendto`: its buffer is published.
+///
+/// # Safety
+/// As `sendto`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sendto(
+    fd: i32,
+    p: *const c_void,
+    n: usize,
+    flags: i32,
+    to: *const libc::sockaddr,
+    length: libc::socklen_t,
+) -> isize {
+    type To = *const libc::sockaddr;
+    type Real = unsafe extern "C-unwind" fn(i32, *const c_void, usize, i32, To, libc::socklen_t) -> isize;
+    let Some(f) = next!(sendto: Real) else { return -1 };
+    keeps_pages(flags);
+    let flight = moving::publish(&[span(p, n), span(to.cast::<u8>(), length as usize)]);
+    // SAFETY: the caller's arguments.
+    let result = unsafe { f(fd, p, n, flags, to, length) };
+    moving::retire(flight);
+    result
+}
+
+macro_rules! messages {
+    ($($name:ident($m:ty);)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: its buffers are published.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(fd: i32, message: $m, flags: i32) -> isize {
+            let Some(f) = next!($name: unsafe extern "C-unwind" fn(i32, $m, i32) -> isize) else { return -1 };
+            keeps_pages(flags);
+            // SAFETY: the caller's message.
+            unsafe {
+                let m = &*message;
+                let own = moving::publish(&[
+                    span(message, 1),
+                    span(m.msg_name, m.msg_namelen as usize),
+                    span(m.msg_control, m.msg_controllen as usize),
+                ]);
+                let result = with_vector(m.msg_iov, m.msg_iovlen as usize, || f(fd, message, flags));
+                moving::retire(own);
+                result
+            }
+        }
+    )* };
+}
+
+messages! {
+    sendmsg(*const libc::msghdr);
+    recvmsg(*mut libc::msghdr);
+}
+
+macro_rules! many_messages {
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: nothing is armed while it runs.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            fd: i32, messages: *mut libc::mmsghdr, n: u32, flags: i32 $(, $arg: $ty)*
+        ) -> i32 {
+            type Real = unsafe extern "C-unwind" fn(i32, *mut libc::mmsghdr, u32, i32 $(, $ty)*) -> i32;
+            let Some(f) = next!($name: Real) else { return -1 };
+            keeps_pages(flags);
+            let mut all = span(messages, n as usize);
+            for i in 0..n as usize {
+                // SAFETY: the caller's n messages with their vectors.
+                unsafe {
+                    let m = &(*messages.add(i)).msg_hdr;
+                    for v in 0..m.msg_iovlen as usize {
+                        let v = &*m.msg_iov.add(v);
+                        let s = span(v.iov_base, v.iov_len);
+                        all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
+                    }
+                }
+            }
+            let flight = moving::publish(&[all]);
+            // SAFETY: the caller's arguments.
+            let result = unsafe { f(fd, messages, n, flags $(, $arg)*) };
+            moving::retire(flight);
+            result
+        }
+    )* };
+}
+
+many_messages! {
+    sendmmsg();
+    recvmmsg(wait: *mut libc::timespec);
+}
+
+macro_rules! peers {
+    ($($name:ident)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: the buffers of this side are published.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            peer: i32, mine: *const libc::iovec, n: u64, theirs: *const libc::iovec, m: u64, flags: u64
+        ) -> isize {
+            type Vector = *const libc::iovec;
+            type Real = unsafe extern "C-unwind" fn(i32, Vector, u64, Vector, u64, u64) -> isize;
+            let Some(f) = next!($name: Real) else { return -1 };
+            // SAFETY: the caller's arguments; where the peer is this process itself, its side is published as well.
+            unsafe {
+                let call = || with_vector(mine, n as usize, || f(peer, mine, n, theirs, m, flags));
+                if peer as u32 == std::process::id() { with_vector(theirs, m as usize, call) } else { call() }
+            }
+        }
+    )* };
+}
+
+peers! { process_vm_readv process_vm_writev }
+
+macro_rules! asynchronous {
+    ($($name:ident)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: its buffer is never armed again.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(order: *mut libc::aiocb) -> i32 {
+            let Some(f) = next!($name: unsafe extern "C-unwind" fn(*mut libc::aiocb) -> i32) else { return -1 };
+            // SAFETY: the caller's order.
+            unsafe {
+                moving::exclude(span((*order).aio_buf, (*order).aio_nbytes));
+                f(order)
+            }
+        }
+    )* };
+}
+
+asynchronous! { aio_read aio_write aio_read64 aio_write64 }
+
+/// Several orders of asynchronous I/O.
+unsafe fn exclude_orders(orders: *const *mut libc::aiocb, n: i32) {
+    for i in 0..n.max(0) as usize {
+        // SAFETY: the caller's list; null entries are ignored.
+        if let Some(order) = unsafe { (*orders.add(i)).as_ref() } {
+            moving::exclude(span(order.aio_buf, order.aio_nbytes));
+        }
+    }
+}
+
+front! {
+    lio_listio(mode: i32, orders: *const *mut libc::aiocb, n: i32, e: *mut libc::sigevent) -> i32,
+        // SAFETY: the caller's list.
+        unsafe { exclude_orders(orders, n) };
+    lio_listio64(mode: i32, orders: *const *mut libc::aiocb, n: i32, e: *mut libc::sigevent) -> i32,
+        // SAFETY: the caller's list.
+        unsafe { exclude_orders(orders, n) };
+    /// The stream's buffer from now on.
+    setvbuf(file: *mut File, p: *mut c_char, mode: i32, n: usize) -> i32,
+        if !p.is_null() { moving::exclude(span(p, n)) };
+    /// The stream's buffer from now on.
+    setbuffer(file: *mut File, p: *mut c_char, n: usize) -> (),
+        if !p.is_null() { moving::exclude(span(p, n)) };
+    /// The stream's buffer from now on.
+    setbuf(file: *mut File, p: *mut c_char) -> (),
+        if !p.is_null() { moving::exclude(span(p, libc::BUFSIZ as usize)) };
+    /// Pages may be given to the pipe.
+    vmsplice(fd: i32, v: *const libc::iovec, n: usize, flags: u32) -> isize,
+        moving::pins("a pipe that holds the program's own pages (vmsplice)");
+    /// libaio's.
+    io_setup(n: i32, context: *mut c_void) -> i32, moving::pins("asynchronous I/O (io_setup)");
+    /// liburing's.
+    io_uring_queue_init(n: u32, ring: *mut c_void, flags: u32) -> i32, moving::pins(RING);
+    /// liburing's.
+    io_uring_queue_init_params(n: u32, ring: *mut c_void, p: *mut c_void) -> i32, moving::pins(RING);
+    /// liburing's.
+    io_uring_setup(n: u32, p: *mut c_void) -> i32, moving::pins(RING);
+}
+
+const RING: &str = "io_uring, which can register buffers";
+
+/// What a program opens by its path.
+unsafe fn opened(path: *const c_char) {
+    if !path.is_null() {
+        // SAFETY: the caller's string.
+        moving::see_path(unsafe { CStr::from_ptr(path) }.to_bytes());
+    }
+}
+
+// The mode is there only where a file is made; an argument that was not passed is any number, and is not looked at.
+front! {
+    open(path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
+    open64(path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
+    openat(at: i32, path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
+    openat64(at: i32, path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
+}
+
+/// `ioctl`: what its number says that its argument is long.
+///
+/// # Safety
+/// As `ioctl`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ioctl(fd: i32, request: u64, argument: *mut c_void) -> i32 {
+    let Some(f) = next!(ioctl: unsafe extern "C-unwind" fn(i32, u64, *mut c_void) -> i32) else { return -1 };
+    // Older requests do not say: what terminals and sockets take is shorter than this.
+    let bytes = match request >> 16 & 0x3fff {
+        0 => 256,
+        n => n as usize,
+    };
+    let flight = moving::publish(&[span(argument, bytes)]);
+    // SAFETY: the caller's arguments.
+    let result = unsafe { f(fd, request, argument) };
+    moving::retire(flight);
+    result
+}
+
+/// `syscall`: what it does to memory, for those calls that programs make this way.
+///
+/// # Safety
+/// As `syscall`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    g: usize,
+) -> c_long {
+    type Real = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+    let Some(f) = next!(syscall: Real) else { return -1 };
+    let at = Span::new;
+    let mut buffers = [Span::EMPTY; 3];
+    let (mut quiet, mut held) = (None, None);
+    match number {
+        libc::SYS_futex => moving::exclude(at(a, 4)),
+        libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => buffers[0] = at(b, c),
+        libc::SYS_sendto | libc::SYS_recvfrom => buffers[0] = at(b, c),
+        libc::SYS_getrandom => buffers[0] = at(a, b),
+        libc::SYS_getdents64 => buffers[0] = at(b, c),
+        libc::SYS_move_pages => {
+            let n = b.saturating_mul(4);
+            buffers = [at(c, n.saturating_mul(2)), at(d, if d == 0 { 0 } else { n }), at(e, n)];
+        }
+        libc::SYS_munmap | libc::SYS_mremap => held = Some(moving::before_free(at(a, b))),
+        libc::SYS_madvise | libc::SYS_mprotect | libc::SYS_mlock | libc::SYS_mlock2 => {
+            held = Some(moving::before_change(at(a, b)));
+        }
+        libc::SYS_io_uring_setup | libc::SYS_io_uring_register => moving::pins(RING),
+        libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
+        libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
+        libc::SYS_vmsplice => moving::pins("a pipe that holds the program's own pages (vmsplice)"),
+        libc::SYS_readv | libc::SYS_writev | libc::SYS_sendmsg | libc::SYS_recvmsg => {
+            quiet = Some(moving::before_process());
+        }
+        _ => {}
+    }
+    let flight = moving::publish(&buffers);
+    // SAFETY: the caller's arguments.
+    let result = unsafe { f(number, a, b, c, d, e, g) };
+    moving::retire(flight);
+    held.into_iter().for_each(moving::retire);
+    drop(quiet);
+    result
+}

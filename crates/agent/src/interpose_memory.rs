@@ -1,0 +1,178 @@
+//! What changes mappings, and memory that somebody sleeps on.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use homenode_runtime::moving::{self, InFlight, Span};
+
+use crate::interpose::{front, span};
+use crate::next::next;
+use crate::{alloc, state};
+
+macro_rules! maps {
+    ($($name:ident)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: what it replaces is disarmed; private anonymous memory is an object.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            at: *mut c_void, bytes: usize, access: i32, flags: i32, fd: i32, offset: i64
+        ) -> *mut c_void {
+            type Real = unsafe extern "C" fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
+            let Some(f) = next!($name: Real) else { return libc::MAP_FAILED };
+            let mut replaced = None;
+            if flags & libc::MAP_FIXED != 0 {
+                replaced = Some(moving::before_free(span(at, bytes)));
+                alloc::unmaps(at);
+            }
+            // SAFETY: the caller's arguments.
+            let p = unsafe { f(at, bytes, access, flags, fd, offset) };
+            replaced.into_iter().for_each(moving::retire);
+            let stack = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
+            let plain = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0 && !stack;
+            if plain && access & libc::PROT_READ != 0 && p != libc::MAP_FAILED {
+                alloc::mapped(p, bytes);
+            }
+            p
+        }
+    )* };
+}
+
+maps! { mmap mmap64 }
+
+front! {
+    munmap(at: *mut c_void, bytes: usize) -> i32, {
+        alloc::unmaps(at);
+        moving::before_free(span(at, bytes))
+    };
+    mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32, moving::before_change(span(at, bytes));
+    pkey_mprotect(at: *mut c_void, bytes: usize, access: i32, key: i32) -> i32,
+        moving::before_change(span(at, bytes));
+    madvise(at: *mut c_void, bytes: usize, advice: i32) -> i32, advised(span(at, bytes), advice);
+    posix_madvise(at: *mut c_void, bytes: usize, advice: i32) -> i32, advised(span(at, bytes), advice);
+    mlock(at: *const c_void, bytes: usize) -> i32, moving::before_change(span(at, bytes));
+    mlock2(at: *const c_void, bytes: usize, flags: u32) -> i32, moving::before_change(span(at, bytes));
+    mlockall(flags: i32) -> i32, moving::pins("a program that locks all its memory (mlockall)");
+}
+
+fn advised(memory: Span, advice: i32) -> InFlight {
+    // What devices register is advised so first.
+    if matches!(advice, libc::MADV_DONTFORK | libc::MADV_WIPEONFORK) {
+        moving::exclude(memory);
+    }
+    moving::before_change(memory)
+}
+
+/// `mremap`: the old place is disarmed; the new one is an object.
+///
+/// # Safety
+/// As `mremap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_bytes: usize,
+    bytes: usize,
+    flags: i32,
+    to: *mut c_void,
+) -> *mut c_void {
+    type Real = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
+    let Some(f) = next!(mremap: Real) else { return libc::MAP_FAILED };
+    alloc::unmaps(old);
+    let source = moving::before_free(span(old, old_bytes));
+    let mut target = None;
+    if flags & libc::MREMAP_FIXED != 0 {
+        alloc::unmaps(to);
+        target = Some(moving::before_free(span(to, bytes)));
+    }
+    // SAFETY: the caller's arguments; the last is looked at with MREMAP_FIXED alone.
+    let p = unsafe { f(old, old_bytes, bytes, flags, to) };
+    moving::retire(source);
+    target.into_iter().for_each(moving::retire);
+    if p == libc::MAP_FAILED {
+        alloc::mapped(old, old_bytes);
+    } else {
+        alloc::mapped(p, bytes);
+    }
+    p
+}
+
+/// Somebody is about to sleep on this: the kernel looks at it then, and glibc aborts if it cannot.
+#[inline]
+fn sleeps_on<T>(p: *const T) {
+    if state::running() {
+        moving::exclude(span(p, 1));
+    }
+}
+
+front! {
+    pthread_mutex_lock(m: *mut libc::pthread_mutex_t) -> i32, sleeps_on(m);
+    pthread_mutex_timedlock(m: *mut libc::pthread_mutex_t, t: *const libc::timespec) -> i32, sleeps_on(m);
+    pthread_rwlock_rdlock(m: *mut libc::pthread_rwlock_t) -> i32, sleeps_on(m);
+    pthread_rwlock_wrlock(m: *mut libc::pthread_rwlock_t) -> i32, sleeps_on(m);
+    pthread_rwlock_timedrdlock(m: *mut libc::pthread_rwlock_t, t: *const libc::timespec) -> i32, sleeps_on(m);
+    pthread_rwlock_timedwrlock(m: *mut libc::pthread_rwlock_t, t: *const libc::timespec) -> i32, sleeps_on(m);
+    pthread_barrier_wait(m: *mut libc::pthread_barrier_t) -> i32, sleeps_on(m);
+    sem_wait(m: *mut libc::sem_t) -> i32, sleeps_on(m);
+    sem_timedwait(m: *mut libc::sem_t, t: *const libc::timespec) -> i32, sleeps_on(m);
+    /// A stack.
+    sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32, {
+        // SAFETY: null or the caller's structure.
+        if let Some(new) = unsafe { new.as_ref() } {
+            moving::exclude(span(new.ss_sp, new.ss_size));
+        }
+    };
+    /// A stack.
+    pthread_attr_setstack(a: *mut libc::pthread_attr_t, p: *mut c_void, n: usize) -> i32,
+        moving::exclude(span(p, n));
+}
+
+/// Condition variables have two versions in glibc; a plain look-up may find the one of 1998.
+struct Versioned(&'static CStr, AtomicPtr<c_void>);
+
+impl Versioned {
+    fn get(&self) -> *mut c_void {
+        let mut p = self.1.load(Ordering::Relaxed);
+        if p.is_null() {
+            // SAFETY: C strings; RTLD_NEXT looks behind this library.
+            unsafe {
+                p = libc::dlvsym(libc::RTLD_NEXT, self.0.as_ptr(), c"GLIBC_2.3.2".as_ptr());
+                if p.is_null() {
+                    p = libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr());
+                }
+            }
+            self.1.store(p, Ordering::Relaxed);
+        }
+        p
+    }
+}
+
+macro_rules! conditions {
+    ($($name:ident $text:literal ($($arg:ident: $ty:ty),*);)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            c: *mut libc::pthread_cond_t, m: *mut libc::pthread_mutex_t $(, $arg: $ty)*
+        ) -> i32 {
+            type Real =
+                unsafe extern "C-unwind" fn(*mut libc::pthread_cond_t, *mut libc::pthread_mutex_t $(, $ty)*) -> i32;
+            static REAL: Versioned = Versioned($text, AtomicPtr::new(std::ptr::null_mut()));
+            // SAFETY: the symbol has this type; null becomes None.
+            let Some(f) = (unsafe { std::mem::transmute::<*mut c_void, Option<Real>>(REAL.get()) }) else {
+                return libc::ENOSYS;
+            };
+            sleeps_on(c);
+            sleeps_on(m);
+            // SAFETY: the caller's arguments.
+            unsafe { f(c, m $(, $arg)*) }
+        }
+    )* };
+}
+
+conditions! {
+    pthread_cond_wait c"pthread_cond_wait" ();
+    pthread_cond_timedwait c"pthread_cond_timedwait" (t: *const libc::timespec);
+}

@@ -1,0 +1,166 @@
+//! SIGBUS and SIGSEGV are homenode's first, and never blocked; what starts other programs finds memory complete.
+
+use std::ffi::{c_char, c_void};
+
+use homenode_runtime::moving::{self, signals};
+use libc::{sigaction as Action, sigset_t as Set};
+
+use crate::next::next;
+
+/// The set that is passed on instead of `set`.
+unsafe fn passed(set: *const Set, copy: &mut Option<Set>) -> *const Set {
+    // SAFETY: null or the caller's set.
+    match unsafe { set.as_ref() } {
+        Some(set) => copy.insert(signals::without_faults(set)),
+        None => set,
+    }
+}
+
+/// `sigaction`.
+///
+/// # Safety
+/// As `sigaction`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(signal: i32, new: *const Action, old: *mut Action) -> i32 {
+    let real = next!(sigaction: unsafe extern "C" fn(i32, *const Action, *mut Action) -> i32);
+    // SAFETY: null or the caller's structures.
+    unsafe {
+        if let Some(was) = signals::program_action(signal, new.as_ref()) {
+            if !old.is_null() {
+                old.write(was);
+            }
+            return 0;
+        }
+        let Some(f) = real else { return -1 };
+        // A handler that runs with them blocked would be killed at an armed page.
+        let mut copy = new.as_ref().copied();
+        let new = match &mut copy {
+            Some(a) => {
+                a.sa_mask = signals::without_faults(&a.sa_mask);
+                std::ptr::from_ref(a)
+            }
+            None => new,
+        };
+        f(signal, new, old)
+    }
+}
+
+macro_rules! plain {
+    ($($name:ident $flags:expr;)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(signal: i32, handler: usize) -> usize {
+            let real = next!($name: unsafe extern "C" fn(i32, usize) -> usize);
+            // SAFETY: all fields may be zero; the handler is the caller's.
+            unsafe {
+                let mut new: Action = std::mem::zeroed();
+                new.sa_sigaction = handler;
+                new.sa_flags = $flags;
+                if let Some(old) = signals::program_action(signal, Some(&new)) {
+                    return old.sa_sigaction;
+                }
+                real.map_or(libc::SIG_ERR, |f| f(signal, handler))
+            }
+        }
+    )* };
+}
+
+plain! {
+    signal libc::SA_RESTART;
+    bsd_signal libc::SA_RESTART;
+    ssignal libc::SA_RESTART;
+    sysv_signal libc::SA_RESETHAND | libc::SA_NODEFER;
+    __sysv_signal libc::SA_RESETHAND | libc::SA_NODEFER;
+}
+
+macro_rules! masks {
+    ($($name:ident($($before:ident: $b:ty),*; set $(, $after:ident: $a:ty)*);)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: without SIGBUS and SIGSEGV.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($before: $b,)* set: *const Set $(, $after: $a)*) -> i32 {
+            type Real = unsafe extern "C-unwind" fn($($b,)* *const Set $(, $a)*) -> i32;
+            let Some(f) = next!($name: Real) else { return -1 };
+            let mut copy = None;
+            // SAFETY: the caller's arguments, but for the set.
+            unsafe { f($($before,)* passed(set, &mut copy) $(, $after)*) }
+        }
+    )* };
+}
+
+masks! {
+    sigsuspend(; set);
+    ppoll(p: *mut libc::pollfd, n: libc::nfds_t, t: *const libc::timespec; set);
+    pselect(n: i32, r: *mut libc::fd_set, w: *mut libc::fd_set, e: *mut libc::fd_set, t: *const libc::timespec; set);
+    epoll_pwait(fd: i32, p: *mut libc::epoll_event, n: i32, t: i32; set);
+}
+
+macro_rules! blocking {
+    ($($name:ident)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: SIGBUS and SIGSEGV are never blocked.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(how: i32, set: *const Set, old: *mut Set) -> i32 {
+            type Real = unsafe extern "C" fn(i32, *const Set, *mut Set) -> i32;
+            let Some(f) = next!($name: Real) else { return -1 };
+            let mut copy = None;
+            // SAFETY: the caller's arguments, but for what would be blocked.
+            unsafe { f(how, if how == libc::SIG_UNBLOCK { set } else { passed(set, &mut copy) }, old) }
+        }
+    )* };
+}
+
+blocking! { sigprocmask pthread_sigmask }
+
+/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between; POSIX
+/// lets it be `fork`.
+///
+/// # Safety
+/// As `fork`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vfork() -> i32 {
+    // SAFETY: no arguments.
+    next!(fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| unsafe { f() })
+}
+
+type Text = *const c_char;
+type Texts = *const Text;
+
+macro_rules! processes {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: nothing is armed while it runs.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+            let Some(f) = next!($name: unsafe extern "C" fn($($ty),*) -> $ret) else {
+                return $crate::interpose::Absent::absent();
+            };
+            let quiet = moving::before_process();
+            // SAFETY: the caller's arguments.
+            let result = unsafe { f($($arg),*) };
+            drop(quiet);
+            result
+        }
+    )* };
+}
+
+processes! {
+    execve(path: Text, args: Texts, env: Texts) -> i32;
+    execv(path: Text, args: Texts) -> i32;
+    execvp(path: Text, args: Texts) -> i32;
+    execvpe(path: Text, args: Texts, env: Texts) -> i32;
+    fexecve(fd: i32, args: Texts, env: Texts) -> i32;
+    posix_spawn(pid: *mut i32, path: Text, files: *const c_void, a: *const c_void, args: Texts, env: Texts) -> i32;
+    posix_spawnp(pid: *mut i32, path: Text, files: *const c_void, a: *const c_void, args: Texts, env: Texts) -> i32;
+    system(command: Text) -> i32;
+    popen(command: Text, mode: Text) -> *mut libc::FILE;
+}

@@ -1,0 +1,59 @@
+//! Which file's code and data lie where.
+
+use std::ffi::CStr;
+use std::path::Path;
+
+use homenode_runtime::driver::Driver;
+use homenode_runtime::report::Module;
+use homenode_runtime::watch::Origin;
+
+const MAX_MODULES: usize = 4096;
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut libc::c_void) -> i32 {
+    // SAFETY: the loader passes valid headers; `data` is the vector of `loaded`.
+    unsafe {
+        let (info, list) = (&*info, &mut *data.cast::<Vec<Module>>());
+        let (mut low, mut high) = (u64::MAX, 0);
+        for i in 0..usize::from(info.dlpi_phnum) {
+            let h = &*info.dlpi_phdr.add(i);
+            if h.p_type == libc::PT_LOAD {
+                low = low.min(h.p_vaddr);
+                high = high.max(h.p_vaddr + h.p_memsz);
+            }
+        }
+        let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
+        let mut path = name.to_string_lossy().into_owned();
+        if path.is_empty() && list.is_empty() {
+            path = std::fs::read_link("/proc/self/exe").map_or_else(|_| path, |p| p.display().to_string());
+        }
+        if low < high && list.len() < MAX_MODULES {
+            list.push(Module { base: info.dlpi_addr, low, high, path });
+        }
+    }
+    0
+}
+
+/// The loaded files, the program first.
+pub fn loaded() -> Vec<Module> {
+    let mut list = Vec::new();
+    // SAFETY: `visit` gets the vector and keeps nothing of it.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
+    list
+}
+
+/// The static objects of the launcher's table: `path<tab>address<tab>bytes` lines, whose number is the object's.
+pub fn add_statics(driver: &mut Driver, table: &Path) {
+    let Ok(text) = std::fs::read_to_string(table) else { return };
+    let modules = loaded();
+    for (number, line) in (0u32..).zip(text.lines()) {
+        let mut fields = line.split('\t');
+        let (Some(path), Some(address), Some(bytes)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        let (Ok(address), Ok(bytes)) = (address.parse::<u64>(), bytes.parse::<usize>()) else { continue };
+        let Some(module) = modules.iter().find(|m| m.path == path) else { continue };
+        if (module.low..module.high).contains(&address) {
+            driver.born((module.base + address) as usize, bytes, Origin::Static(number));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): regions and barriers.
+//!
+//! libomp takes one tool. If another is named already (by a library that defines `ompt_start_tool`, or in
+//! `OMP_TOOL_LIBRARIES`), it is asked first, and what it registers for the events that homenode wants is called after
+//! homenode's own call-back. homenode uses none of the words that libomp keeps for tools, so they are the other tool's.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use crate::state;
+
+type AnyFn = unsafe extern "C" fn();
+type Lookup = unsafe extern "C" fn(*const c_char) -> Option<AnyFn>;
+type SetCallback = unsafe extern "C" fn(c_int, Option<AnyFn>) -> c_int;
+type GetCallback = unsafe extern "C" fn(c_int, *mut Option<AnyFn>) -> c_int;
+type StartTool = unsafe extern "C" fn(c_uint, *const c_char) -> *mut StartToolResult;
+type ParallelBegin = unsafe extern "C" fn(*mut u64, *const c_void, *mut u64, c_uint, c_int, *const c_void);
+type ParallelEnd = unsafe extern "C" fn(*mut u64, *mut u64, c_int, *const c_void);
+type SyncRegion = unsafe extern "C" fn(c_int, c_int, *mut u64, *mut u64, *const c_void);
+
+/// `ompt_start_tool_result_t`; `tool_data` follows, which libomp passes by its address.
+#[repr(C)]
+pub struct StartToolResult {
+    initialize: unsafe extern "C" fn(Lookup, c_int, *mut u64) -> c_int,
+    finalize: unsafe extern "C" fn(*mut u64),
+    tool_data: u64,
+}
+
+static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
+
+/// The other tool's answer; null: there is no other.
+static OTHER: AtomicPtr<StartToolResult> = AtomicPtr::new(std::ptr::null_mut());
+/// libomp's own function, behind the one that the other tool gets.
+static SET: AtomicUsize = AtomicUsize::new(0);
+/// libomp's own function for names.
+static LOOKUP: AtomicUsize = AtomicUsize::new(0);
+/// What the other tool registered for the events that homenode wants, by [`OURS`].
+static THEIRS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+// ompt_callbacks_t
+const PARALLEL_BEGIN: c_int = 3;
+const PARALLEL_END: c_int = 4;
+const SYNC_REGION: c_int = 23;
+const OURS: [c_int; 3] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION];
+// ompt_scope_endpoint_t
+const END: c_int = 2;
+// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers; 1, 2, 3 and 8 those that a program's text has
+const EXPLICIT_BARRIERS: [c_int; 4] = [1, 2, 3, 8];
+// ompt_set_result_t
+const SET_ALWAYS: c_int = 5;
+
+/// Called by libomp when it is loaded.
+///
+/// # Safety
+/// As the interface says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolResult {
+    state::start();
+    // SAFETY: libomp's arguments.
+    let other = unsafe { other_tool(version, runtime) };
+    if !state::running() {
+        return other;
+    }
+    OTHER.store(other, Ordering::Release);
+    &raw mut RESULT
+}
+
+/// Asks the tool that libomp would have found without us.
+unsafe fn other_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolResult {
+    // SAFETY: the symbol has this type wherever it is defined; libraries that are no tools are closed again.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, c"ompt_start_tool".as_ptr());
+        let own = ompt_start_tool as *const () as *mut c_void;
+        if !next.is_null() && next != own {
+            let start: StartTool = std::mem::transmute(next);
+            let result = start(version, runtime);
+            if !result.is_null() {
+                return result;
+            }
+        }
+        let list = std::env::var("OMP_TOOL_LIBRARIES").unwrap_or_default();
+        for path in list.split(':').filter(|p| !p.is_empty()) {
+            let Ok(path) = std::ffi::CString::new(path) else { continue };
+            let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY);
+            if handle.is_null() {
+                continue;
+            }
+            let start = libc::dlsym(handle, c"ompt_start_tool".as_ptr());
+            if !start.is_null() && start != own {
+                let start: StartTool = std::mem::transmute(start);
+                let result = start(version, runtime);
+                if !result.is_null() {
+                    return result;
+                }
+            }
+            libc::dlclose(handle);
+        }
+    }
+    std::ptr::null_mut()
+}
+
+unsafe extern "C" fn initialize(lookup: Lookup, device: c_int, data: *mut u64) -> c_int {
+    // SAFETY: the interface promises this type for this name; the other tool is initialised as libomp would have done it,
+    // but that its registrations for three events come to us.
+    unsafe {
+        LOOKUP.store(lookup as usize, Ordering::Release);
+        let Some(set) = lookup(c"ompt_set_callback".as_ptr()) else { return 0 };
+        SET.store(set as usize, Ordering::Release);
+        let set: SetCallback = std::mem::transmute(set);
+        let callbacks: [(c_int, *const ()); 3] = [
+            (PARALLEL_BEGIN, parallel_begin as *const ()),
+            (PARALLEL_END, parallel_end as *const ()),
+            (SYNC_REGION, sync_region as *const ()),
+        ];
+        for (which, f) in callbacks {
+            set(which, Some(std::mem::transmute::<*const (), AnyFn>(f)));
+        }
+        if let Some(other) = OTHER.load(Ordering::Acquire).as_mut()
+            && (other.initialize)(lookup_for_other, device, &raw mut other.tool_data) == 0
+        {
+            OTHER.store(std::ptr::null_mut(), Ordering::Release);
+        }
+        state::with_libomp();
+        let _ = data;
+    }
+    1
+}
+
+unsafe extern "C" fn finalize(_data: *mut u64) {
+    // SAFETY: the other tool's answer lives as long as the tool.
+    unsafe {
+        if let Some(other) = OTHER.load(Ordering::Acquire).as_mut() {
+            (other.finalize)(&raw mut other.tool_data);
+        }
+    }
+}
+
+unsafe extern "C" fn lookup_for_other(name: *const c_char) -> Option<AnyFn> {
+    // SAFETY: the other tool's C string; our own functions have the types that the interface gives to these names.
+    unsafe {
+        match CStr::from_ptr(name).to_bytes() {
+            b"ompt_set_callback" => Some(std::mem::transmute::<*const (), AnyFn>(set_for_other as *const ())),
+            b"ompt_get_callback" => Some(std::mem::transmute::<*const (), AnyFn>(get_for_other as *const ())),
+            _ => {
+                let lookup: Lookup = std::mem::transmute(LOOKUP.load(Ordering::Acquire));
+                lookup(name)
+            }
+        }
+    }
+}
+
+fn theirs(which: c_int) -> Option<&'static AtomicUsize> {
+    OURS.iter().position(|o| *o == which).map(|i| &THEIRS[i])
+}
+
+unsafe extern "C" fn set_for_other(which: c_int, callback: Option<AnyFn>) -> c_int {
+    if let Some(place) = theirs(which) {
+        place.store(callback.map_or(0, |f| f as usize), Ordering::Release);
+        return SET_ALWAYS;
+    }
+    // SAFETY: libomp's own function, kept in `initialize`.
+    unsafe {
+        let set: SetCallback = std::mem::transmute(SET.load(Ordering::Acquire));
+        set(which, callback)
+    }
+}
+
+unsafe extern "C" fn get_for_other(which: c_int, out: *mut Option<AnyFn>) -> c_int {
+    // SAFETY: the other tool's place for the answer; libomp's own function for all other events.
+    unsafe {
+        if let Some(place) = theirs(which) {
+            let f = place.load(Ordering::Acquire);
+            if f != 0 {
+                *out = Some(std::mem::transmute::<usize, AnyFn>(f));
+            }
+            return c_int::from(f != 0);
+        }
+        let lookup: Lookup = std::mem::transmute(LOOKUP.load(Ordering::Acquire));
+        let Some(get) = lookup(c"ompt_get_callback".as_ptr()) else { return 0 };
+        let get: GetCallback = std::mem::transmute(get);
+        get(which, out)
+    }
+}
+
+/// The other tool's call-back for an event, as its type.
+unsafe fn their<F>(which: usize) -> Option<F> {
+    let f = THEIRS[which].load(Ordering::Acquire);
+    // SAFETY: the caller names the event's own type; registered function pointers are as large as a word.
+    (f != 0).then(|| unsafe { std::mem::transmute_copy::<usize, F>(&f) })
+}
+
+unsafe extern "C" fn parallel_begin(
+    task: *mut u64,
+    frame: *const c_void,
+    parallel: *mut u64,
+    threads: c_uint,
+    flags: c_int,
+    caller: *const c_void,
+) {
+    state::region_begin(0, caller as usize);
+    // SAFETY: libomp's arguments.
+    unsafe {
+        if let Some(f) = their::<ParallelBegin>(0) {
+            f(task, frame, parallel, threads, flags, caller);
+        }
+    }
+}
+
+unsafe extern "C" fn parallel_end(parallel: *mut u64, task: *mut u64, flags: c_int, caller: *const c_void) {
+    state::region_end();
+    // SAFETY: libomp's arguments.
+    unsafe {
+        if let Some(f) = their::<ParallelEnd>(1) {
+            f(parallel, task, flags, caller);
+        }
+    }
+}
+
+unsafe extern "C" fn sync_region(
+    kind: c_int,
+    endpoint: c_int,
+    parallel: *mut u64,
+    task: *mut u64,
+    caller: *const c_void,
+) {
+    if endpoint == END && EXPLICIT_BARRIERS.contains(&kind) {
+        state::barrier(caller as usize);
+    }
+    // SAFETY: libomp's arguments.
+    unsafe {
+        if let Some(f) = their::<SyncRegion>(2) {
+            f(kind, endpoint, parallel, task, caller);
+        }
+    }
+}

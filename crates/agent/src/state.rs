@@ -1,0 +1,216 @@
+//! The one driver of the process, and the rules under which front ends reach it.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use homenode_model::Ns;
+use homenode_runtime::driver::{Driver, Settings};
+use homenode_runtime::regions::RegionKey;
+use homenode_runtime::report;
+
+use crate::{modules, mover};
+
+static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
+/// There is a driver, and this is the process that it was made for.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// 0 before, 1 while, 2 after the start.
+static STARTED: AtomicU8 = AtomicU8::new(0);
+/// Its regions are the program's sequence of regions: the thread that started the first one.
+static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
+/// Regions that another thread started.
+static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
+/// libomp tells of its regions.
+static LIBOMP: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The thread is in homenode: what it allocates is homenode's.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Regions that the thread has started and that have not ended.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Says something on the standard error. Allocates; not for handlers.
+pub fn complain(text: &str) {
+    let line = format!("homenode: {text}\n");
+    // SAFETY: writes the line; nobody can be told that it fails.
+    let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+fn clock() -> Ns {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    Ns(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// Whether front ends have something to tell.
+#[inline]
+pub fn running() -> bool {
+    RUNNING.load(Ordering::Relaxed)
+}
+
+/// Whether the thread is in homenode.
+#[inline]
+pub fn inside() -> bool {
+    INSIDE.get()
+}
+
+/// Runs `f` as homenode: `errno` is kept, allocations are not the program's, and a panic turns homenode off.
+pub fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
+    if INSIDE.replace(true) {
+        return None;
+    }
+    // SAFETY: this thread's errno.
+    let errno = unsafe { *libc::__errno_location() };
+    let result = catch_unwind(AssertUnwindSafe(f));
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    INSIDE.set(false);
+    if result.is_err() {
+        RUNNING.store(false, Ordering::Relaxed);
+        complain("an error of homenode's own: it is off from here on; the program goes on");
+    }
+    result.ok()
+}
+
+/// Does something with the driver; `None` when there is none, or the thread is in homenode already.
+pub fn with<R>(f: impl FnOnce(&mut Driver) -> R) -> Option<R> {
+    if !running() {
+        return None;
+    }
+    guarded(|| {
+        let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
+        driver.as_mut().map(f)
+    })?
+}
+
+/// Reads the settings and makes the driver, once. Called by the constructor, or by libomp if that is earlier.
+pub fn start() {
+    if STARTED.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return;
+    }
+    guarded(|| {
+        let Some(settings) = Settings::from(|name| std::env::var(name).ok()) else { return };
+        match settings.and_then(make) {
+            Ok(driver) => {
+                *DRIVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(driver);
+                // SAFETY: registers a function that lives as long as the library, which is never unloaded.
+                unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+                RUNNING.store(true, Ordering::Release);
+            }
+            Err(why) => complain(&format!("it does nothing for this program: {why}")),
+        }
+    });
+    STARTED.store(2, Ordering::Release);
+}
+
+fn make(settings: Settings) -> Result<Driver, String> {
+    // The panic's own words would go to the program's standard error.
+    std::panic::set_hook(Box::new(|_| ()));
+    let statics = settings.statics.clone();
+    let mover = mover::make(&settings)?;
+    let mut driver = Driver::new(settings, mover, clock)?;
+    if let Some(table) = statics {
+        modules::add_statics(&mut driver, &table);
+    }
+    Ok(driver)
+}
+
+/// In a forked child there is no homenode: its memory is the parent's.
+unsafe extern "C" fn in_child() {
+    RUNNING.store(false, Ordering::Relaxed);
+}
+
+/// libomp has a tool: us.
+pub fn with_libomp() {
+    LIBOMP.store(true, Ordering::Relaxed);
+}
+
+/// Whether the calling thread's regions are the sequence that is watched.
+fn is_team_thread() -> bool {
+    // Any address that is the thread's own and does not move.
+    let me = INSIDE.with(|i| std::ptr::from_ref(i).addr());
+    match TEAM_THREAD.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => true,
+        Err(first) => first == me,
+    }
+}
+
+/// The thread starts a team.
+pub fn region_begin(function: usize, caller: usize) {
+    if !running() {
+        return;
+    }
+    let depth = DEPTH.get();
+    DEPTH.set(depth + 1);
+    if depth > 0 {
+        return;
+    }
+    if is_team_thread() {
+        with(|d| d.region_begin(RegionKey { function, caller }));
+    } else {
+        OTHERS_REGIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The team has joined.
+pub fn region_end() {
+    if !running() {
+        return;
+    }
+    let depth = DEPTH.get();
+    DEPTH.set(depth.saturating_sub(1));
+    if depth == 1 && is_team_thread() {
+        with(Driver::region_end);
+    }
+}
+
+/// The thread leaves a barrier.
+pub fn barrier(caller: usize) {
+    // Workers' barriers are the same ones: only the team's first thread tells.
+    if running() && DEPTH.get() == 1 && is_team_thread() {
+        with(|d| d.barrier(caller));
+    }
+}
+
+/// The program ends: everything in place, then the report.
+fn finish() {
+    if !RUNNING.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    guarded(|| {
+        let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut driver) = driver.take() else { return };
+        driver.end();
+        let others = OTHERS_REGIONS.load(Ordering::Relaxed);
+        if others > 0 {
+            driver.note(format!("{others} regions that other threads started were not watched"));
+        }
+        let mut text = report::text(&driver);
+        report::modules(&mut text, &modules::loaded());
+        text.push_str("end\n");
+        // SAFETY: asks.
+        let file = driver.settings().folder.join(format!("report.{}", unsafe { libc::getpid() }));
+        // A launcher that is gone takes no report.
+        let _ = std::fs::write(file, text);
+        // Its memory may hold what handlers still look at.
+        std::mem::forget(driver);
+    });
+}
+
+extern "C" fn constructor() {
+    start();
+}
+
+extern "C" fn destructor() {
+    finish();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;

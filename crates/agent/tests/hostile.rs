@@ -1,0 +1,174 @@
+//! Programs that are hard on whoever takes pages away from under them (`tests/hostile/`), with everything armed again every
+//! millisecond: none may see a wrong byte. Each also runs without homenode, so that a failure is homenode's.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The library of this profile's build.
+fn library() -> Option<PathBuf> {
+    let here = std::env::current_exe().ok()?;
+    let library = here.parent()?.parent()?.join("libhomenode.so");
+    library.exists().then_some(library)
+}
+
+fn compile(name: &str, folder: &Path, extra: &[&str], to: &str) -> PathBuf {
+    let out = folder.join(to);
+    let done = Command::new("gcc")
+        .args(["-O1", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .args(extra)
+        .arg("-o")
+        .arg(&out)
+        .arg(root().join("tests/hostile").join(format!("{name}.c")))
+        .arg("-ldl")
+        .output()
+        .expect("gcc runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    out
+}
+
+/// Runs to the end, or ends it after a minute, with its own output in files: pipes would fill.
+fn run(command: &mut Command, folder: &Path) -> Output {
+    let file = |n: &str| std::fs::File::create(folder.join(n)).unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err")).spawn().unwrap();
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if start.elapsed() > Duration::from_secs(120) {
+            let _ = child.kill();
+            panic!("{command:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let read = |n: &str| std::fs::read(folder.join(n)).unwrap();
+    Output { status, stdout: read("out"), stderr: read("err") }
+}
+
+/// The numbers behind `counters` in the closing report of any process of the run: arms, pages armed, faults, pages copied.
+fn counters(folder: &Path) -> Vec<[u64; 4]> {
+    let reports = std::fs::read_dir(folder).unwrap().flatten();
+    let reports = reports.filter(|e| e.file_name().to_string_lossy().starts_with("report."));
+    let line = |text: String| {
+        let line = text.lines().find_map(|l| l.strip_prefix("counters "))?.to_owned();
+        let mut numbers = line.split(' ').filter_map(|n| n.parse().ok());
+        Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
+    };
+    reports.filter_map(|e| line(std::fs::read_to_string(e.path()).ok()?)).collect()
+}
+
+fn hostile_with(name: &str, test: &str, before: &[&str], args: impl Fn(&Path) -> Vec<String>, moves: bool) {
+    let Some(library) = library() else { return println!("skipped: libhomenode.so is not built") };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{test}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = compile(name, &folder, &[], name);
+    let args = args(&folder);
+    let command = || {
+        let mut words = before.iter().map(|w| (*w).to_owned());
+        let mut c = match words.next() {
+            Some(first) => {
+                let mut c = Command::new(first);
+                c.args(words).arg(&program);
+                c
+            }
+            None => Command::new(&program),
+        };
+        c.args(&args);
+        c
+    };
+    let plain = run(&mut command(), &folder);
+    assert!(plain.status.success(), "without homenode: {plain:?}");
+    let reports = folder.join("reports");
+    std::fs::create_dir(&reports).unwrap();
+    let with = run(
+        command()
+            .env("LD_PRELOAD", &library)
+            .env("HOMENODE_RUN_DIR", &reports)
+            .env("HOMENODE_MACHINE", "0/1024/10.20;1/1024/20.10")
+            .env("HOMENODE_PRETEND_NODES", "2")
+            .env("HOMENODE_ARMING", "asked")
+            .env("HOMENODE_FORCE", "1")
+            .env("HOMENODE_RUN_FORCE_ARM", "1")
+            .env("HOSTILE_SECONDS", "2"),
+        &folder,
+    );
+    let (out, err) = (String::from_utf8_lossy(&with.stdout), String::from_utf8_lossy(&with.stderr));
+    assert!(with.status.success(), "{:?}\n{out}{err}", with.status);
+    if out.starts_with("skipped") {
+        return println!("{out}");
+    }
+    assert_eq!(out, "ok\n");
+    let counted = counters(&reports);
+    println!("{name}: arms, pages armed, faults, pages copied: {counted:?}");
+    if moves {
+        assert!(counted.iter().any(|c| c.iter().all(|n| *n > 0)), "nothing was moved: {counted:?}");
+    }
+}
+
+fn hostile(name: &str) {
+    hostile_with(name, name, &[], |_| Vec::new(), true);
+}
+
+macro_rules! programs {
+    ($($test:ident $name:literal;)*) => { $(
+        #[test]
+        fn $test() {
+            hostile($name);
+        }
+    )* };
+}
+
+programs! {
+    concurrent_writers_lose_nothing "writers";
+    forks_while_armed "forks";
+    advice_by_system_calls_of_the_programs_own "dontneed_raw";
+    locked_memory "locked";
+    own_handlers_and_blocked_signals "signals";
+    contended_locks_in_an_array "mutex";
+    files_pipes_and_reads_begun_before "files";
+    datagrams "udp";
+    a_peer_that_reads_this_memory "peer";
+    threads_that_end_or_are_cancelled "threads";
+}
+
+#[test]
+fn fixed_buffers_of_io_uring() {
+    // Copying stops as soon as there is a ring; little is armed before.
+    hostile_with("iouring", "iouring", &[], |_| Vec::new(), false);
+}
+
+#[test]
+fn realloc_mremap_madvise_and_protection() {
+    // Memory changes so often here that under load nothing may be touched while it is armed.
+    hostile_with("remaps", "remaps", &[], |_| Vec::new(), false);
+}
+
+#[test]
+fn exec_from_armed_memory() {
+    // The first program's report is lost with it; the second's says that nothing was armed in its short life.
+    hostile_with("execs", "execs", &[], |_| Vec::new(), false);
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    let plugin = |folder: &Path| {
+        let library = compile("plugin", folder, &["-shared", "-fPIC", "-DPLUGIN"], "plugin.so");
+        vec![library.to_str().unwrap().to_owned()]
+    };
+    hostile_with("plugin", "plugin", &[], plugin, true);
+}
+
+#[test]
+fn under_an_interleaved_policy() {
+    if Command::new("numactl").args(["-i", "all", "true"]).status().is_ok_and(|s| s.success()) {
+        hostile_with("writers", "interleaved", &["numactl", "-i", "all"], |_| Vec::new(), true);
+    } else {
+        println!("skipped: no numactl");
+    }
+}

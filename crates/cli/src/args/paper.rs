@@ -1,0 +1,80 @@
+//! `homenode paper`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::output::OutputArgs;
+
+/// Examples for the end of `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  homenode paper lof-table1                              times of all schemes, the paper's beside ours
+  homenode paper lof-table1 --program nas-mg --class W   a smaller problem, with smaller caches
+  homenode paper lof-table3 --keep recordings            go on with these recordings next time
+  homenode paper lof-fit --program nas-cg                the coverage that gives the paper's SI/UMA
+
+The paper's sizes take minutes, memory and disk: NAS CG B records about 2 GB.";
+
+/// A table or figure of a paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Löf et al.: times of all placement schemes
+    LofTable1,
+    /// Löf et al.: share of remote accesses
+    LofTable2,
+    /// Löf et al.: what migration costs
+    LofTable3,
+    /// Löf et al.: time per iteration of NAS-CG and NAS-MG
+    LofFig1,
+    /// Löf et al.: time per iteration of I-CG and I-MG
+    LofFig2,
+    /// Löf et al.: a daemon that migrates, on WildFire
+    LofFig3,
+    /// Not in the paper: the coverage of streams with which SI/UMA of Table 1 comes out
+    LofFit,
+}
+
+/// The papers' tables, theirs beside ours
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = EXAMPLES)]
+pub struct PaperArgs {
+    /// Which
+    #[arg(value_enum, value_name = "TABLE")]
+    pub what: What,
+    /// Only this program (nas-cg, nas-mg, i-cg, i-mg); may be repeated
+    #[arg(short, long = "program", value_name = "NAME")]
+    pub programs: Vec<String>,
+    /// Problem class instead of the paper's; caches shrink with the data
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<String>,
+    /// Iterations to simulate; the rest is taken to be like the last [default: 3 to 5, by program]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub iterations: Option<u32>,
+    /// Keep recordings in DIR, and use those that are there
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Host threads that simulate; the result does not depend on it [default: one a CPU]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Only speak when something is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The form of the table.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parse;
+
+    #[test]
+    fn the_examples_parse() {
+        let a: PaperArgs = parse("paper lof-table1 --program nas-mg --class W").unwrap();
+        assert_eq!((a.what, a.programs.len()), (What::LofTable1, 1));
+        assert!(parse::<PaperArgs>("paper lof-table4").is_err());
+        assert!(parse::<PaperArgs>("paper lof-table1 --iterations 1").is_err());
+    }
+}

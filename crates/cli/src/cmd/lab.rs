@@ -1,0 +1,276 @@
+//! `homenode lab`.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use homenode_lab::initramfs;
+use homenode_lab::machine::Machine;
+use homenode_lab::run::{self as lab, Choice, Lab, Outcome, Program, Streams, Watch};
+use homenode_lab::wire::Status;
+use homenode_lab::{Error, Kind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::lab::{Accel, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, Thp};
+use crate::args::subject::{RunArgs, Subject};
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::kernels::{Kernel, Variant};
+use crate::output::say;
+use crate::places;
+use crate::recorder::program;
+
+/// Variables that travel, by their beginning.
+const TRAVEL: [&str; 11] = [
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "LC_",
+    "PYTHON",
+    "MALLOC_",
+    "HOMENODE_",
+    "NUMBA_",
+    "OPENBLAS_",
+    "MKL_",
+    "GLIBC_",
+];
+/// Variables that travel, by name.
+const NAMED: [&str; 9] =
+    ["LANG", "TZ", "HOME", "USER", "LOGNAME", "TERM", "PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV"];
+
+impl LabArgs {
+    pub(super) fn run(self) -> Result<Exit> {
+        match self.command {
+            LabCommand::Run(args) => args.run(),
+            LabCommand::Shell(args) => args.run(),
+        }
+    }
+}
+
+impl LabRunArgs {
+    fn run(&self) -> Result<Exit> {
+        let program = program(self.subject()?, &self.run)?;
+        let mut lab = self.lab.lab(self.run.threads)?;
+        lab.sync = !self.no_sync;
+        let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
+        let quiet = self.quiet;
+        let mut watch = Watch {
+            timeout: self.timeout.map(Duration::from_secs),
+            signal: &mut || signals.next(),
+            say: &mut |what| {
+                // What takes long says so; booting and running are seen by their ends.
+                if !quiet && what.starts_with("fetching") {
+                    say(what);
+                }
+            },
+        };
+        let streams = Streams {
+            stdin: Some(Box::new(io::stdin())),
+            stdout: Box::new(io::stdout()),
+            stderr: Box::new(io::stderr()),
+        };
+        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from)?;
+        report(&outcome, &lab, quiet);
+        if !outcome.brought.failed.is_empty() {
+            let mut error = CliError::failed("not all files that the program wrote could be written here");
+            error.tried.extend(outcome.brought.failed.iter().take(10).map(|f| format!("write {f}")));
+            return Err(error.hint("is the disk full, or the folder read-only?"));
+        }
+        Ok(exit_of(&outcome))
+    }
+}
+
+/// The program's status as homenode returns it.
+pub(super) fn exit_of(outcome: &Outcome) -> Exit {
+    Exit::Program(match outcome.status {
+        Status::Exit(n) => n,
+        Status::Signal(n) => 128 | n,
+    })
+}
+
+impl LabShellArgs {
+    fn run(&self) -> Result<Exit> {
+        let mut lab = self.lab.lab(None)?;
+        lab.root = true;
+        lab::shell(&lab, None, &mut |what| {
+            if what.starts_with("fetching") {
+                say(what);
+            }
+        })
+        .map_err(CliError::from)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What a person wants to know after a run.
+pub(super) fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
+    if outcome.out_of_memory > 0 {
+        let n = outcome.out_of_memory;
+        say(format_args!(
+            "the guest ran out of memory: its kernel killed {n} {}\n  help: give the nodes more memory: --mem",
+            if n == 1 { "process" } else { "processes" }
+        ));
+    }
+    for path in outcome.brought.gone.iter().take(5) {
+        say(format_args!("the program removed {}, which is still here", path.display()));
+    }
+    if quiet {
+        return;
+    }
+    for left in outcome.left.iter().take(5) {
+        say(format_args!("did not travel: {left}"));
+    }
+    let files = match outcome.brought.written.len() {
+        0 => String::new(),
+        1 => ", 1 file came back".into(),
+        n => format!(", {n} files came back"),
+    };
+    say(format_args!(
+        "lab: {} nodes, {} CPUs, Linux {}, {}; booted in {:.1} s, ran {:.1} s{files}",
+        lab.machine.nodes.len(),
+        lab.machine.cpus(),
+        outcome.kernel,
+        outcome.accel.word(),
+        outcome.boot.as_secs_f64(),
+        outcome.elapsed.as_secs_f64(),
+    ));
+}
+
+/// The program to run, and where it is.
+pub(super) fn program(subject: Subject, run: &RunArgs) -> Result<Program> {
+    match subject {
+        Subject::Kernel { name, args } => {
+            let kernel = Kernel::find(&name)?;
+            let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
+            all.extend(args);
+            let path = kernel.build(Variant::Native)?;
+            Ok(Program { name: path.clone().into(), path, args: all })
+        }
+        Subject::Program { program, args } => match &run.class {
+            None => Ok(Program { path: program::find(&program)?, name: program, args }),
+            Some(class) => Err(CliError::usage(format!("--class {class} is for kernels"))
+                .hint("give a program's own options after it: -- ./app …")),
+        },
+        Subject::Recording(path) => Err(CliError::usage(format!("{} is not a program", path.display()))),
+    }
+}
+
+impl MachineArgs {
+    /// The lab that these words ask for.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub(super) fn lab(&self, threads: Option<u32>) -> Result<Lab> {
+        let machine = match &self.machine {
+            None => Machine::even(self.nodes, self.cpus, self.mem, self.distance)?,
+            Some(name) => {
+                let found = homenode_machine::resolve(name)
+                    .context(|| format!("cannot use the machine '{name}'"))
+                    .map_err(|e| e.code(Exit::Usage))?;
+                Machine::like(&found.topology, self.cpus, self.mem)?
+            }
+        };
+        Ok(Lab {
+            machine,
+            kernel: self.kernel.clone(),
+            modules: self.modules.clone(),
+            qemu: self.qemu.clone(),
+            accel: match self.accel {
+                Accel::Auto => Choice::Auto,
+                Accel::Tcg => Choice::Tcg,
+                Accel::Kvm => Choice::Kvm,
+            },
+            deterministic: self.deterministic,
+            numa_balancing: self.numa_balancing.map(|b| b == OnOff::On),
+            thp: self.thp.map(|t| match t {
+                Thp::Always => initramfs::Thp::Always,
+                Thp::Madvise => initramfs::Thp::Madvise,
+                Thp::Never => initramfs::Thp::Never,
+            }),
+            with: self.with.clone(),
+            spare: self.disk,
+            env: self.environment(threads),
+            cwd: env::current_dir().context(|| "cannot tell the working directory".into())?,
+            carry_cwd: !self.no_cwd,
+            sync: true,
+            root: self.root,
+            guest: guest()?,
+            scratch: env::temp_dir(),
+            monitor: None,
+        })
+    }
+
+    fn environment(&self, threads: Option<u32>) -> BTreeMap<OsString, OsString> {
+        let mut all: BTreeMap<OsString, OsString> =
+            env::vars_os().filter(|(name, _)| name.to_str().is_some_and(travels)).collect();
+        if let Some(threads) = threads {
+            all.insert("OMP_NUM_THREADS".into(), threads.to_string().into());
+        }
+        // Threads that spin take the emulator's CPUs from those that work.
+        all.entry("OMP_WAIT_POLICY".into()).or_insert_with(|| "passive".into());
+        for variable in &self.env {
+            match variable.value.clone().map(OsString::from).or_else(|| env::var_os(&variable.name)) {
+                Some(value) => drop(all.insert(variable.name.clone().into(), value)),
+                None => drop(all.remove(OsStr::new(&variable.name))),
+            }
+        }
+        all
+    }
+}
+
+fn travels(name: &str) -> bool {
+    NAMED.contains(&name) || TRAVEL.iter().any(|t| name.starts_with(t))
+}
+
+/// The guest's side, installed with the command.
+fn guest() -> Result<PathBuf> {
+    const NAME: &str = "homenode-lab-guest";
+    let library = places::own_folder().join("../lib/homenode").join(NAME);
+    if library.is_file() { Ok(library) } else { places::beside(NAME) }
+}
+
+impl From<Error> for CliError {
+    fn from(e: Error) -> Self {
+        let code = match e.kind {
+            Kind::Failed => Exit::Failed,
+            Kind::Usage => Exit::Usage,
+            Kind::CannotRun => Exit::CannotRun,
+            Kind::NotFound => Exit::NotFound,
+            Kind::Signalled(signal) => Exit::Program(128 | signal as u8),
+        };
+        Self { message: e.message, tried: e.tried, hint: e.help, code }
+    }
+}
+
+/// Signals that are the program's.
+pub(super) struct Signals(Vec<(i32, Arc<AtomicBool>)>);
+
+impl Signals {
+    pub(super) fn watch() -> io::Result<Self> {
+        let one = |number| {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(number, Arc::clone(&flag)).map(|_| (number, flag))
+        };
+        [SIGINT, SIGTERM, SIGHUP].into_iter().map(one).collect::<io::Result<Vec<_>>>().map(Self)
+    }
+
+    pub(super) fn next(&mut self) -> Option<i32> {
+        self.0.iter().find(|(_, f)| f.swap(false, Ordering::Relaxed)).map(|(n, _)| *n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_stay_here() {
+        assert!(travels("OMP_NUM_THREADS") && travels("PATH") && travels("PYTHONPATH"));
+        assert!(!travels("AWS_SECRET_ACCESS_KEY") && !travels("LD_PRELOAD") && !travels("SSH_AUTH_SOCK"));
+    }
+}

@@ -1,0 +1,35 @@
+//! `homenode paper`: the papers' tables, theirs beside ours.
+
+use crate::args::paper::{PaperArgs, What};
+use crate::error::{Context, Result};
+use crate::exit::Exit;
+use crate::interrupt::{Interrupt, Second};
+use crate::paper::lof::{Lof, Settings};
+use crate::simulate::folder::Folder;
+
+impl PaperArgs {
+    pub(super) fn run(self) -> Result<Exit> {
+        let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let folder = Folder::new("paper", self.keep.as_deref())?;
+        let workers = || std::thread::available_parallelism().map_or(1, usize::from);
+        let machine = if self.what == What::LofFig3 { "wildfire" } else { "sf15k" };
+        let lof = Lof::new(
+            Settings { class: self.class, iterations: self.iterations, programs: self.programs },
+            machine,
+            folder.path.clone(),
+            self.jobs.map_or_else(workers, usize::from),
+            self.quiet,
+            &interrupt,
+        )?;
+        let table = match self.what {
+            What::LofTable1 => lof.table1(),
+            What::LofTable2 => lof.table2(),
+            What::LofTable3 => lof.table3(),
+            What::LofFig1 => lof.figure("lof-fig1", &["NAS-CG", "NAS-MG"]),
+            What::LofFig2 => lof.figure("lof-fig2", &["I-CG", "I-MG"]),
+            What::LofFig3 => lof.figure3(),
+            What::LofFit => lof.fit(),
+        }?;
+        self.output.print(&table)
+    }
+}

@@ -1,0 +1,139 @@
+//! `homenode record --on lab`: the program on the virtual machine, its main-memory accesses counted from outside.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+
+use homenode_lab::monitor::{self, Found};
+use homenode_lab::run::{self as lab, Monitoring, Outcome, Streams, Watch};
+use homenode_lab::wire::Status;
+use homenode_log::recording::{Ended, Meta, Recording};
+use homenode_model::Topology;
+use serde_json::json;
+
+use crate::args::record::RecordArgs;
+use crate::cmd::lab::{Signals, exit_of, program, report};
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::output::say;
+use crate::places;
+use crate::recorder::directory::{self, ACCESSES, LAB, Target};
+use crate::recorder::{self, shown};
+
+/// Whose caches and latencies are modelled when no machine is named.
+const LIKE: &str = "epyc-nps4";
+
+impl RecordArgs {
+    pub(super) fn on_lab(self) -> Result<Exit> {
+        let program = program(self.subject()?, &self.run)?;
+        let mut lab = self.lab.lab(self.run.threads)?;
+        let name = self.lab.machine.as_deref().unwrap_or(LIKE);
+        let like = homenode_machine::resolve(name).context(|| format!("cannot use the machine '{name}'"))?;
+        let machine = monitor::modelled(&lab.machine, &like.topology, self.lab.machine.is_some());
+        lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
+        let target = match &self.output {
+            Some(path) => Target::Path { path: path.clone(), force: self.force },
+            None => Target::Free(recorder::stem(program.path.file_name().unwrap_or(&program.name))),
+        };
+        let words = std::iter::once(&program.name).chain(&program.args);
+        let meta = Meta {
+            format: homenode_log::VERSION,
+            homenode: env!("CARGO_PKG_VERSION").into(),
+            kind: "emulated".into(),
+            command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
+            environment: Default::default(),
+            filter_lines: 0,
+            ended: None,
+        };
+        let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
+        let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
+        let streams = Streams {
+            stdin: Some(Box::new(io::stdin())),
+            stdout: Box::new(io::stdout()),
+            stderr: Box::new(io::stderr()),
+        };
+        let mut recording = directory::make(&target, meta)?;
+        let ran = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from);
+        let ran = ran.inspect_err(|_| drop(directory::remove(&recording.path)));
+        let outcome = ran?;
+        let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
+        keep(&mut recording, &outcome, found, &machine)?;
+        report(&outcome, &lab, self.quiet);
+        if !self.quiet {
+            let text = table(found, &machine);
+            match &self.summary {
+                None => say(format_args!("{} (emulated)\n{text}", shown(&recording.path))),
+                Some(path) => fs::write(path, text).context(|| format!("cannot write {}", path.display()))?,
+            }
+        }
+        Ok(exit_of(&outcome))
+    }
+}
+
+fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &Topology) -> Result<()> {
+    let (status, signal) = match outcome.status {
+        Status::Exit(n) => (Some(i32::from(n)), None),
+        Status::Signal(n) => (None, Some(i32::from(n))),
+    };
+    let elapsed_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
+    recording.meta.ended = Some(Ended { status, signal, elapsed_ns });
+    recording.save_meta().context(|| "cannot finish the recording".into())?;
+    let mut csv = String::from("interval,address,physical_page,home,node,loads,stores\n");
+    for page in &found.pages {
+        for (node, [loads, stores]) in page.counts.iter().enumerate().filter(|(_, c)| **c != [0, 0]) {
+            let (interval, physical, home) = (page.interval, page.physical, page.home.0);
+            let address = page.page << 12;
+            let _ = writeln!(csv, "{interval},{address:#x},{physical},{home},{node},{loads},{stores}");
+        }
+    }
+    let write = |name: &str, text: &str| {
+        let path = recording.path.join(name);
+        fs::write(&path, text).context(|| format!("cannot write {}", path.display()))
+    };
+    write(ACCESSES, &csv)?;
+    let cpus: Vec<_> = found
+        .cpus
+        .iter()
+        .zip(&machine.cpus)
+        .map(|(c, node)| {
+            json!({
+                "node": node.0, "accesses_program": c.accesses[0], "accesses_kernel": c.accesses[1],
+                "memory_cold": c.misses[0], "memory_capacity": c.misses[1], "memory_coherence": c.misses[2],
+                "memory_upgrade": c.misses[3], "program_local": c.user[0], "program_remote": c.user[1],
+                "kernel_local": c.kernel[0], "kernel_remote": c.kernel[1], "modelled_ps": c.time.0,
+            })
+        })
+        .collect();
+    let caches: Vec<_> = machine
+        .caches
+        .iter()
+        .map(|c| json!({ "level": c.level, "bytes": c.size.0, "line": c.line.0, "ways": c.ways }))
+        .collect();
+    let about = json!({
+        "schema": "homenode/lab/1", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
+        "caches": caches, "cpus": cpus, "lost": found.lost,
+        "modelled": "time: one miss at a time, no contention of controllers and links",
+        "measured": "accesses by page and node",
+    });
+    write(LAB, &format!("{about:#}\n"))
+}
+
+/// A line a CPU.
+fn table(found: &Found, machine: &Topology) -> String {
+    let mut out = String::from(
+        "  cpu  node      accesses    to memory        local       remote  remote  kernel's   modelled\n",
+    );
+    for (i, (c, node)) in found.cpus.iter().zip(&machine.cpus).enumerate() {
+        let [local, remote] = c.user;
+        let share = 100.0 * remote as f64 / ((local + remote).max(1)) as f64;
+        let (all, kernel) = (c.accesses[0], c.kernel[0] + c.kernel[1]);
+        let _ = writeln!(
+            out,
+            "  {i:3}  {:4}  {all:12} {:12} {local:12} {remote:12}  {share:4.1} %  {kernel:8}  {:7.3} s",
+            node.0,
+            local + remote,
+            c.time.secs()
+        );
+    }
+    out
+}

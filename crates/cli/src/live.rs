@@ -1,0 +1,14 @@
+//! Running a program under the live runtime: `homenode run`.
+//!
+//! | step | where |
+//! |---|---|
+//! | what can be loaded into the program, what stands in the way | [`program`] |
+//! | the nodes that the library in the program is told of | [`nodes`] |
+//! | what that library left behind | [`facts`] |
+//! | the closing report on it | [`report`], [`advice`] |
+
+pub mod advice;
+pub mod facts;
+pub mod nodes;
+pub mod program;
+pub mod report;

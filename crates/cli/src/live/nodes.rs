@@ -1,0 +1,180 @@
+//! The nodes that this process may use, as the kernel lists them, in the form that the library in the program reads
+//! (`homenode_runtime::driver::Machine`). Node numbers are the kernel's: they are what it is asked to move pages to.
+
+use std::fs;
+use std::path::Path;
+
+/// Where Linux lists its nodes, a folder each.
+const NODES: &str = "/sys/devices/system/node";
+/// Where it says what a process may use.
+const STATUS: &str = "/proc/self/status";
+/// Distance of two different nodes where firmware does not say, as Linux has it (`REMOTE_DISTANCE`).
+const REMOTE: u64 = 20;
+const LOCAL: u64 = 10;
+
+/// Nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nodes {
+    /// By number of the kernel; those that do not exist or are not allowed are empty.
+    nodes: Vec<Node>,
+    /// What is hidden from this process, a sentence each.
+    pub hidden: Vec<String>,
+    /// Dealt, not found.
+    pub pretended: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    cpus: Vec<u32>,
+    mib: u64,
+    distances: Vec<u64>,
+}
+
+impl Nodes {
+    /// Those of this machine.
+    pub fn here() -> Self {
+        Self::at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
+    }
+
+    fn at(folder: &Path, status: &str) -> Self {
+        let allowed = |field: &str| {
+            let line = status.lines().find_map(|l| l.strip_prefix(field));
+            line.map(|l| numbers(l.trim_start_matches(':').trim()))
+        };
+        let (cpus, mems) = (allowed("Cpus_allowed_list"), allowed("Mems_allowed_list"));
+        let online = read(folder, "online").map_or_else(|| vec![0], |t| numbers(&t));
+        let mut hidden = Vec::new();
+        let mut nodes = vec![Node::default(); online.iter().max().map_or(1, |n| *n as usize + 1)];
+        for n in &online {
+            let at = folder.join(format!("node{n}"));
+            let node = &mut nodes[*n as usize];
+            let all = read(&at, "cpulist").map_or_else(Vec::new, |t| numbers(&t));
+            node.cpus = all.iter().copied().filter(|c| cpus.as_ref().is_none_or(|l| l.contains(c))).collect();
+            if mems.as_ref().is_none_or(|l| l.contains(n)) {
+                node.mib = read(&at, "meminfo").map_or(0, |t| total_mib(&t));
+            } else {
+                hidden.push(format!(
+                    "node {n} is hidden by the process's cpuset (Mems_allowed): no page moves there"
+                ));
+            }
+            if node.cpus.is_empty() && !all.is_empty() {
+                hidden.push(format!("the CPUs of node {n} are hidden by the process's cpuset or affinity"));
+            }
+            node.distances = read(&at, "distance")
+                .map_or_else(Vec::new, |t| t.split_whitespace().filter_map(|d| d.parse().ok()).collect());
+        }
+        // The kernel's list of distances leaves out nodes that do not exist.
+        let count = nodes.len();
+        for (n, node) in nodes.iter_mut().enumerate() {
+            let mut row: Vec<u64> = (0..count).map(|m| if m == n { LOCAL } else { REMOTE }).collect();
+            for (m, d) in online.iter().zip(&node.distances) {
+                row[*m as usize] = *d;
+            }
+            node.distances = row;
+        }
+        Self { nodes, hidden, pretended: false }
+    }
+
+    /// This machine's CPUs dealt into `n` nodes, in contiguous groups; with fewer CPUs than nodes, the last nodes have none.
+    #[must_use]
+    pub fn pretend(&self, n: u16) -> Self {
+        let cpus: Vec<u32> = self.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
+        let count = usize::from(n);
+        let mib = self.nodes.iter().map(|n| n.mib).sum::<u64>();
+        let deal = |i: usize| Node {
+            cpus: cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count].to_vec(),
+            mib: mib / u64::from(n),
+            distances: (0..count).map(|m| if m == i { LOCAL } else { REMOTE }).collect(),
+        };
+        Self { nodes: (0..count).map(deal).collect(), hidden: Vec::new(), pretended: true }
+    }
+
+    /// Nodes that can hold pages.
+    pub fn with_memory(&self) -> usize {
+        self.nodes.iter().filter(|n| n.mib > 0).count()
+    }
+
+    /// For the library in the program.
+    pub fn description(&self) -> String {
+        let node = |n: &Node| {
+            let cpus: Vec<_> = n.cpus.iter().map(u32::to_string).collect();
+            let distances: Vec<_> = n.distances.iter().map(u64::to_string).collect();
+            format!("{}/{}/{}", cpus.join(","), n.mib, distances.join("."))
+        };
+        self.nodes.iter().map(node).collect::<Vec<_>>().join(";")
+    }
+
+    /// A value of `OMP_PLACES`: each CPU a place, node by node.
+    pub fn places(&self) -> String {
+        let cpus = self.nodes.iter().flat_map(|n| &n.cpus);
+        cpus.map(|c| format!("{{{c}}}")).collect::<Vec<_>>().join(",")
+    }
+}
+
+fn read(folder: &Path, file: &str) -> Option<String> {
+    fs::read_to_string(folder.join(file)).ok()
+}
+
+/// `0-3,8` as numbers.
+fn numbers(list: &str) -> Vec<u32> {
+    let mut all = Vec::new();
+    for range in list.trim().split(',').filter(|r| !r.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
+            all.extend(first..=last.min(first.saturating_add(1 << 16)));
+        }
+    }
+    all
+}
+
+fn total_mib(meminfo: &str) -> u64 {
+    let line = meminfo.lines().find(|l| l.contains("MemTotal:"));
+    let kib = line.and_then(|l| l.split_whitespace().rev().nth(1)).and_then(|n| n.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(name: &str, nodes: &[(u32, &str, u64, &str)]) -> std::path::PathBuf {
+        let dir = std::env::temp_dir().join(format!("homenode-nodes-{name}-{}", std::process::id()));
+        for (n, cpus, mib, distance) in nodes {
+            let at = dir.join(format!("node{n}"));
+            fs::create_dir_all(&at).unwrap();
+            fs::write(at.join("cpulist"), format!("{cpus}\n")).unwrap();
+            fs::write(at.join("meminfo"), format!("Node {n} MemTotal: {} kB\n", mib * 1024)).unwrap();
+            fs::write(at.join("distance"), format!("{distance}\n")).unwrap();
+        }
+        let online: Vec<_> = nodes.iter().map(|n| n.0.to_string()).collect();
+        fs::write(dir.join("online"), online.join(",")).unwrap();
+        dir
+    }
+
+    #[test]
+    fn nodes_keep_the_kernels_numbers() {
+        let dir = machine("gaps", &[(0, "0-1", 100, "10 21"), (2, "2-3", 200, "21 10")]);
+        let nodes = Nodes::at(&dir, "");
+        assert_eq!(nodes.description(), "0,1/100/10.20.21;/0/20.10.20;2,3/200/21.20.10");
+        assert_eq!(nodes.with_memory(), 2);
+        assert!(homenode_runtime::driver::Machine::parse(&nodes.description()).is_some());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_a_cpuset_hides_is_told() {
+        let dir = machine("cpuset", &[(0, "0-1", 100, "10 21"), (1, "2-3", 200, "21 10")]);
+        let nodes = Nodes::at(&dir, "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t0\n");
+        assert_eq!((nodes.with_memory(), nodes.hidden.len()), (1, 2));
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn cpus_are_dealt() {
+        let dir = machine("one", &[(0, "0-3", 100, "10")]);
+        let nodes = Nodes::at(&dir, "").pretend(2);
+        assert_eq!(nodes.description(), "0,1/50/10.20;2,3/50/20.10");
+        assert_eq!(nodes.places(), "{0},{1},{2},{3}");
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,352 @@
+//! The closing report, for people and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::advice::{self, Places, Statics};
+use super::facts::{Facts, Object, Origin, Region, Times};
+
+/// Schema and version of the JSON form.
+pub const SCHEMA: &str = "homenode/run/1";
+
+/// Everything that a report is made of.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// From the program's start to its end.
+    pub elapsed: Duration,
+    /// What was run.
+    pub command: String,
+    /// The policy as asked for.
+    pub policy: String,
+    /// What stood in the way before the program started.
+    pub before: Vec<String>,
+    /// What processes left behind.
+    pub processes: &'a [Facts],
+    /// Names by process.
+    pub places: &'a [Places],
+    /// Names of static objects.
+    pub statics: &'a Statics,
+}
+
+/// Processes that are told of one by one.
+const PROCESSES: usize = 4;
+
+fn seconds(ns: u64) -> String {
+    let s = ns as f64 * 1e-9;
+    match ns {
+        0..1_000_000 => format!("{:.1} µs", s * 1e6),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", s * 1e3),
+        _ => format!("{s:.2} s"),
+    }
+}
+
+fn percent(part: u64, all: u64) -> String {
+    if all == 0 { "–".into() } else { format!("{:.1} %", part as f64 * 100.0 / all as f64) }
+}
+
+impl Report<'_> {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "homenode: ran {} ({}), policy {}",
+            self.command,
+            seconds(nanos(self.elapsed)),
+            self.policy
+        );
+        for note in &self.before {
+            let _ = writeln!(out, "  could not: {note}");
+        }
+        if self.processes.is_empty() && self.before.is_empty() {
+            let _ = writeln!(
+                out,
+                "  could not: no process left a report: it was killed, or ended by _exit or exec, before homenode could write one"
+            );
+        }
+        let with_regions = self.processes.iter().filter(|f| f.region_runs > 0 || f.arms > 0).count();
+        let shown = with_regions.clamp(1, PROCESSES).min(self.processes.len());
+        for (facts, places) in self.processes.iter().zip(self.places).take(shown) {
+            let _ = self.process(&mut out, facts, places, with_regions > 1);
+        }
+        if with_regions > shown {
+            let _ = writeln!(out, "  and {} more processes: --json tells of all", with_regions - shown);
+        }
+        out
+    }
+
+    fn process(&self, out: &mut String, f: &Facts, places: &Places, several: bool) -> std::fmt::Result {
+        if several {
+            writeln!(out, " process {}", f.pid)?;
+        }
+        let kind = if f.pretended { "pretended nodes" } else { "nodes" };
+        let (permille, fixed) = f.budget;
+        writeln!(
+            out,
+            "  own time   {} of {} ({}; budget {} % + {}), {} {kind}",
+            seconds(f.own),
+            seconds(f.elapsed),
+            percent(f.own, f.elapsed),
+            permille as f64 / 10.0,
+            seconds(fixed),
+            f.nodes
+        )?;
+        if f.region_runs == 0 {
+            writeln!(
+                out,
+                "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know"
+            )?;
+        } else {
+            writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
+        }
+        let [watched, armed, pages, moved, back] = f.objects;
+        writeln!(
+            out,
+            "  watched    {watched} objects at the end; {armed} armed or moved, {pages} pages (exact)"
+        )?;
+        writeln!(
+            out,
+            "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",
+            f.copies, f.kernel_moves, f.arms, f.faults
+        )?;
+        remote(out, f)?;
+        iteration(out, f)?;
+        held_back(out, f)?;
+        if f.arming == "region" {
+            per_region(out, f, places)?;
+        }
+        if let Some(why) = &f.stopped {
+            writeln!(out, "  stopped    {why}")?;
+        }
+        if f.lost_touches > 0 {
+            writeln!(
+                out,
+                "  could not: {} touches came too fast to be told (exact); their pages moved all the same",
+                f.lost_touches
+            )?;
+        }
+        for note in &f.notes {
+            writeln!(out, "  could not: {note}")?;
+        }
+        if !f.complete {
+            writeln!(out, "  could not: the process's report was cut off")?;
+        }
+        for line in advice::sentences(f, places, self.statics) {
+            writeln!(out, "  advice     {line}")?;
+        }
+        Ok(())
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let processes: Vec<Value> =
+            self.processes.iter().zip(self.places).map(|(f, p)| self.process_json(f, p)).collect();
+        json!({
+            "schema": SCHEMA,
+            "command": self.command,
+            "policy": self.policy,
+            "elapsed_ns": nanos(self.elapsed),
+            "could_not": self.before,
+            "processes": processes,
+        })
+    }
+
+    fn process_json(&self, f: &Facts, places: &Places) -> Value {
+        let [watched, armed, pages, moved, back] = f.objects;
+        let (touched, remote) = f.touched();
+        let object = |o: &Object| {
+            json!({
+                "name": advice::name(o, places, self.statics),
+                "static": matches!(o.origin, Origin::Static(_)),
+                "bytes": o.bytes,
+                "pages_moved": o.moved,
+                "ping_pongs": o.ping_pongs,
+                "first_homes": o.homes,
+                "touched_pages_by_node": o.touched,
+            })
+        };
+        let region = |r: &Region| {
+            json!({
+                "name": region_name(r, places),
+                "runs": r.runs,
+                "time_ns": r.time,
+                "armings": r.armings,
+                "pages_moved": r.moved,
+                "ping_pongs": r.ping_pongs,
+            })
+        };
+        json!({
+            "pid": f.pid,
+            "complete": f.complete,
+            "nodes": f.nodes,
+            "pretended": f.pretended,
+            "elapsed_ns": f.elapsed,
+            "own_ns": f.own,
+            "budget": { "permille": f.budget.0, "fixed_ns": f.budget.1 },
+            "counts": "exact",
+            "regions": f.regions,
+            "region_runs": f.region_runs,
+            "objects_watched": watched,
+            "objects_armed": armed,
+            "pages_armed": pages,
+            "pages_moved": moved,
+            "ping_pongs": back,
+            "arms": f.arms,
+            "faults": f.faults,
+            "pages_copied": f.copies,
+            "pages_moved_by_kernel": f.kernel_moves,
+            "touches_lost": f.lost_touches,
+            "remote_before": { "kind": "presence", "remote": remote, "all": touched },
+            "remote_after": { "kind": "presence", "remote": f.moved_samples.0, "all": f.moved_samples.1 },
+            "remote_held_back": { "kind": "presence", "remote": f.held_samples.0, "all": f.held_samples.1 },
+            "verdict": f.verdict,
+            "rounds": f.rounds,
+            "round_before": times_json(&f.before),
+            "round_after": times_json(&f.after),
+            "stopped": f.stopped,
+            "could_not": f.notes,
+            "objects": f.most.iter().map(object).collect::<Vec<_>>(),
+            "longest_regions": f.longest.iter().map(region).collect::<Vec<_>>(),
+            "advice": advice::sentences(f, places, self.statics),
+        })
+    }
+}
+
+fn nanos(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn times_json(t: &Times) -> Value {
+    match t.rounds {
+        0 => Value::Null,
+        n => json!({ "rounds": n, "quartile_1_ns": t.low, "median_ns": t.median, "quartile_3_ns": t.high }),
+    }
+}
+
+fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let (touched, remote) = f.touched();
+    if touched == 0 {
+        return Ok(());
+    }
+    let after = match f.moved_samples {
+        (_, 0) => "not sampled afterwards".to_owned(),
+        (r, all) => format!("{} of {all} samples afterwards", percent(r, all)),
+    };
+    writeln!(
+        out,
+        "  remote     {} of {touched} touched pages had another home before, {after} (presence)",
+        percent(remote, touched)
+    )
+}
+
+fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let show = |t: &Times| match t.rounds {
+        0 => "none timed".to_owned(),
+        n => format!("{} [{}, {}] over {n}", seconds(t.median), seconds(t.low), seconds(t.high)),
+    };
+    match f.rounds {
+        0 => writeln!(out, "  iteration  none was recognised: the regions did not repeat"),
+        n => writeln!(
+            out,
+            "  iteration  {n} rounds (exact); median [quartiles]: before {}, after {}",
+            show(&f.before),
+            show(&f.after)
+        ),
+    }
+}
+
+fn held_back(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let ((mr, ma), (hr, ha)) = (f.moved_samples, f.held_samples);
+    let groups = format!(
+        "remote in {} of {ma} samples of moved pages, in {} of {ha} of those held back (presence)",
+        percent(mr, ma),
+        percent(hr, ha)
+    );
+    match f.verdict.as_str() {
+        "pays" => writeln!(out, "  judged     moving pays: {groups}"),
+        "no-gain" => writeln!(out, "  judged     moving makes no difference: {groups}"),
+        "harms" => writeln!(out, "  judged     moving harms, and was undone: {groups}"),
+        "open" if f.objects[3] > 0 => {
+            writeln!(out, "  judged     not yet: too few samples ({ma} and {ha}, presence)")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn region_name(r: &Region, places: &Places) -> String {
+    let at = if r.function > 1 { r.function } else { r.caller };
+    places.get(&at).map_or_else(|| format!("{at:#x}"), ToString::to_string)
+}
+
+fn per_region(out: &mut String, f: &Facts, places: &Places) -> std::fmt::Result {
+    for r in f.longest.iter().filter(|r| r.armings > 0).take(8) {
+        writeln!(
+            out,
+            "  region     {}: armed at {} of {} runs, {} pages moved, {} of them back (exact)",
+            region_name(r, places),
+            r.armings,
+            r.runs,
+            r.moved,
+            r.ping_pongs
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(facts: &[Facts]) -> (String, Value) {
+        let places = vec![Places::new(); facts.len()];
+        let report = Report {
+            elapsed: Duration::from_millis(1500),
+            command: "app".into(),
+            policy: "next-touch".into(),
+            before: vec![],
+            processes: facts,
+            places: &places,
+            statics: &[],
+        };
+        (report.text(), report.json())
+    }
+
+    #[test]
+    fn no_count_stands_without_its_kind() {
+        let facts = Facts {
+            nodes: 2,
+            region_runs: 40,
+            regions: 2,
+            objects: [1, 1, 100, 50, 0],
+            rounds: 20,
+            verdict: "open".into(),
+            most: vec![Object {
+                origin: Origin::Static(0),
+                bytes: 1 << 20,
+                moved: 50,
+                ping_pongs: 0,
+                homes: vec![100],
+                touched: vec![50, 50],
+            }],
+            complete: true,
+            ..Facts::default()
+        };
+        let (text, json) = report(&[facts]);
+        let counts = ["regions ", "watched ", "moved ", "remote ", "iteration ", "judged "];
+        for line in text.lines().filter(|l| counts.iter().any(|c| l.trim_start().starts_with(c))) {
+            assert!(line.contains("exact") || line.contains("presence"), "{line}");
+        }
+        assert_eq!((&json["schema"], &json["processes"][0]["pages_moved"]), (&json!(SCHEMA), &json!(50)));
+        assert!(text.contains("50.0 % of 100 touched pages"), "{text}");
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let (text, _) = report(&[]);
+        assert!(text.contains("no process left a report"), "{text}");
+        let (text, _) = report(&[Facts::default()]);
+        assert!(text.contains("no parallel region was seen") && text.contains("cut off"), "{text}");
+    }
+}

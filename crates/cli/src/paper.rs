@@ -1,0 +1,6 @@
+//! The papers' tables: theirs beside ours, cell by cell.
+
+pub mod lof;
+mod numbers;
+mod runs;
+pub mod series;

@@ -1,0 +1,109 @@
+//! `homenode paper`: the shape of Löf's results.
+//!
+//! In every run on a small problem with caches shrunk in proportion; on the paper's sizes in `make test-long`.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{compilers, fresh, run};
+
+/// A table as CSV: rows of columns by name.
+struct Csv {
+    names: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Csv {
+    fn of(dir: &Path, words: &[&str]) -> Self {
+        let mut all = vec!["paper", "--csv", "--quiet", "--keep", "recordings"];
+        all.extend(words);
+        let (status, out, err) = run(dir, &all);
+        assert_eq!(status, Some(0), "{words:?}: {err}");
+        let mut lines = out.lines().map(|l| l.split(',').map(str::to_owned).collect::<Vec<_>>());
+        Self { names: lines.next().unwrap(), rows: lines.collect() }
+    }
+    /// The number of column `name` in the row whose second column says `second`.
+    fn number(&self, second: &str, name: &str) -> f64 {
+        let column = self.names.iter().position(|n| n == name).unwrap();
+        let row = self.rows.iter().find(|r| r[1] == second).unwrap_or_else(|| panic!("no row {second}"));
+        row[column].parse().unwrap_or_else(|_| panic!("{second}: {name} is {:?}", row[column]))
+    }
+}
+
+fn place(name: &str) -> Option<PathBuf> {
+    let fortran = std::process::Command::new("gfortran").arg("--version").output().is_ok();
+    if !fortran {
+        eprintln!("skipped: there is no gfortran");
+    }
+    (compilers() && fortran).then(|| fresh(name))
+}
+
+/// Löf, section 5: migration beats serial initialisation and stays near one node; hardly anything remote is left; larger
+/// pages migrate faster, and more threads do not.
+fn shape(dir: &Path, program: &str, class: &[&str], remote: f64) {
+    let with = |what: &'static str| {
+        let mut words = vec![what, "--program", program];
+        words.extend(class);
+        words
+    };
+    let times = Csv::of(dir, &with("lof-table1"));
+    let ours = |scheme| times.number(scheme, "ours");
+    assert!(ours("SI+MIG") >= 0.99, "{program}: SI+MIG at {}", ours("SI+MIG"));
+    assert!(ours("SI+MIG") < ours("SI"), "{program}: {} and {}", ours("SI+MIG"), ours("SI"));
+    let theirs = times.number("SI", "paper");
+    let (least, most) = (times.number("SI", "covered"), times.number("SI", "blocking"));
+    assert!(least <= theirs && theirs <= most, "{program}: {theirs} is outside of {least} to {most}");
+
+    let shares = Csv::of(dir, &with("lof-table2"));
+    assert!(shares.number("SI", "ours") > 50.0);
+    let left = shares.number("SI+MIG", "last");
+    assert!(left <= remote, "{program}: {left} % remote after migration");
+
+    let overhead = Csv::of(dir, &with("lof-table3"));
+    let of = |run| overhead.number(run, "ours");
+    let (four, twelve) = (of("4 threads"), of("12 threads"));
+    assert!(of("12 threads, 512 KiB pages") < twelve, "{program}: larger pages do not help");
+    assert!((twelve / four - 1.0).abs() < 0.15, "{program}: {four} s with 4 threads, {twelve} s with 12");
+}
+
+#[test]
+fn the_shape_of_mg_is_the_papers() {
+    let Some(dir) = place("paper-mg") else { return };
+    shape(&dir, "nas-mg", &["--class", "W"], 12.0);
+}
+
+/// Takes minutes, 4 GB of memory and of disk.
+#[test]
+#[ignore = "the paper's sizes take minutes"]
+fn the_papers_sizes_give_its_numbers() {
+    let Some(dir) = place("paper-sizes") else { return };
+    shape(&dir, "nas-mg", &[], 12.0);
+    shape(&dir, "nas-cg", &["--class", "A"], 8.0);
+    for (program, class) in [("nas-mg", "B"), ("nas-cg", "A")] {
+        let times = Csv::of(&dir, &["lof-table1", "--program", program, "--class", class]);
+        let difference = |scheme| times.number(scheme, "difference");
+        assert!(difference("SI").abs() <= 0.03, "{program}: SI/UMA was fitted");
+        assert!(
+            difference("SI+MIG").abs() <= 0.1,
+            "{program}: SI+MIG/UMA is off by {}",
+            difference("SI+MIG")
+        );
+    }
+    // It does not pay at four iterations.
+    let mg = Csv::of(&dir, &["lof-fig1", "--program", "nas-mg"]);
+    let total = |column: &str| {
+        let of = |i: &str| mg.number(i, column);
+        of("1") + of("2") + 2.0 * of("3")
+    };
+    assert!(total("si_mig") > total("si"), "migration pays too early");
+}
+
+#[test]
+fn what_the_paper_lacks_is_told() {
+    let dir = fresh("paper-bad");
+    let (status, _, err) = run(&dir, &["paper", "lof-table1", "--program", "nas-mh"]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("nas-mg"), "{err}");
+    let (status, _, err) = run(&dir, &["paper", "lof-table1", "--program", "nas-mg", "--class", "C"]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("smaller ones are A, W, S"), "{err}");
+}

@@ -1,0 +1,203 @@
+//! `homenode run`: programs that nobody built anew, on pretended nodes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{fresh, homenode, outcome, plain};
+
+/// Initialised by one thread, used by all; prints a sum that shows lost updates. The bounds allow for a slow machine, and
+/// the rounds for the recognition of the iteration.
+const SERIAL: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    int n = 1 << 19;
+    double *a = malloc(n * sizeof *a);
+    for (int i = 0; i < n; i++) a[i] = i;
+    double s = 0;
+    for (int it = 0; it < 12; it++) {
+#pragma omp parallel for
+        for (int i = 0; i < n; i++) a[i] += 1;
+#pragma omp parallel for reduction(+:s) schedule(dynamic, 1000)
+        for (int i = 0; i < n; i++) s += a[i];
+    }
+    printf("%.17g\n", s);
+    free(a);
+    return argc > 1 ? atoi(argv[1]) : 0;
+}
+"#;
+
+/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that made the team.
+const PLUGIN: &str = r#"
+#include <omp.h>
+long plugin(int threads) {
+    long s = 0;
+#pragma omp parallel num_threads(threads) reduction(+:s)
+    {
+#pragma omp barrier
+        s += omp_get_thread_num() + 100 * omp_get_num_threads();
+    }
+    return s;
+}
+"#;
+
+/// Loads two plug-ins, each with its own libgomp, as Python loads packages.
+const HOST: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+    for (int round = 0; round < 3; round++)
+        for (int which = 1; which <= 2; which++) {
+            char name[32];
+            sprintf(name, "./plugin%d.so", which);
+            void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+            if (!h) { puts(dlerror()); return 1; }
+            printf("%ld\n", ((long (*)(int))dlsym(h, "plugin"))(1 + which));
+        }
+    return 0;
+}
+"#;
+
+fn live(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    outcome(&homenode(dir).arg("run").args(words).output().unwrap())
+}
+
+fn number(json: &serde_json::Value, key: &str) -> u64 {
+    json["processes"][0][key].as_u64().unwrap_or_else(|| panic!("no {key} in {json}"))
+}
+
+/// Runs a program with two threads on two pretended nodes under a policy; what it printed, its status, and the report.
+fn pretend(dir: &Path, program: &str, policy: &str) -> (String, Option<i32>, serde_json::Value) {
+    let words = [
+        "--json",
+        "--force",
+        "--summary",
+        "report.json",
+        "--policy",
+        policy,
+        "--pretend-nodes",
+        "2",
+        "--threads",
+        "2",
+        "--",
+        program,
+        "5",
+    ];
+    let (status, out, err) = live(dir, &words);
+    let report = std::fs::read_to_string(dir.join("report.json")).unwrap();
+    let json = serde_json::from_str(&report).unwrap_or_else(|e| panic!("{e}: {report} {err}"));
+    (out, status, json)
+}
+
+fn same_result_and_pages_moved(dir: &Path, program: &str) {
+    let alone = Command::new(dir.join(program)).env("OMP_NUM_THREADS", "2").arg("5").output().unwrap();
+    let want = String::from_utf8(alone.stdout).unwrap();
+    for policy in ["next-touch", "next-touch=region", "round-robin", "block"] {
+        let (out, status, json) = pretend(dir, program, policy);
+        assert_eq!((out.as_str(), status), (want.as_str(), Some(5)), "{policy}");
+        assert_eq!((json["schema"].as_str(), number(&json, "region_runs")), (Some("homenode/run/1"), 24));
+        if policy.starts_with("next-touch") {
+            for key in ["arms", "faults", "pages_copied", "rounds"] {
+                assert!(number(&json, key) > 0, "{policy}: {key} in {json:#}");
+            }
+        } else {
+            assert!(number(&json, "pages_moved") > 400, "{policy}: {json:#}");
+        }
+    }
+}
+
+#[test]
+fn a_program_of_libgomp_gives_the_same_result() {
+    let dir = fresh("run-libgomp");
+    let Some(_) = plain(&dir, "serial", SERIAL) else { return };
+    same_result_and_pages_moved(&dir, "./serial");
+}
+
+#[test]
+fn a_program_of_libomp_gives_the_same_result() {
+    let dir = fresh("run-libomp");
+    let Some(_) = plain(&dir, "unused", SERIAL) else { return };
+    let built = Command::new("clang")
+        .args(["-O1", "-fopenmp", "-o", "serial", "unused.c"])
+        .current_dir(&dir)
+        .output();
+    if !built.is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: there is no clang with libomp");
+        return;
+    }
+    same_result_and_pages_moved(&dir, "./serial");
+}
+
+/// A copy of libgomp under another name, as Python's wheels have it.
+fn private_libgomp(dir: &Path, name: &str) -> Option<PathBuf> {
+    let asked = Command::new("gcc").arg("-print-file-name=libgomp.so.1").output().ok()?;
+    let path = std::fs::canonicalize(String::from_utf8(asked.stdout).ok()?.trim()).ok()?;
+    let bytes = std::fs::read(path).ok()?;
+    // Its own name, of the same length, so that the loader takes the two for two libraries.
+    let at = bytes.windows(12).position(|w| w == b"libgomp.so.1")?;
+    let mut renamed = bytes;
+    renamed[at..at + 12].copy_from_slice(name.as_bytes());
+    std::fs::write(dir.join(name), renamed).ok()?;
+    Some(dir.join(name))
+}
+
+#[test]
+fn two_private_libgomps_each_get_their_own_teams() {
+    let dir = fresh("run-private");
+    let Some(_) = plain(&dir, "host", HOST) else { return };
+    std::fs::write(dir.join("plugin.c"), PLUGIN).unwrap();
+    for (which, name) in ["libgompA.s.1", "libgompB.s.1"].iter().enumerate() {
+        let Some(copy) = private_libgomp(&dir, name) else {
+            eprintln!("skipped: there is no libgomp to copy");
+            return;
+        };
+        let out = format!("plugin{}.so", which + 1);
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O1", "-fopenmp", "-shared", "-fPIC", "-c", "plugin.c", "-o", "plugin.o"]);
+        assert!(gcc.current_dir(&dir).status().unwrap().success());
+        let mut link = Command::new("gcc");
+        link.args(["-shared", "-o", &out, "plugin.o"]).arg(copy).arg("-Wl,-rpath,$ORIGIN");
+        assert!(link.current_dir(&dir).status().unwrap().success());
+    }
+    // The host itself must not bring a libgomp into the global scope.
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-o", "host", "host.c", "-ldl"]);
+    assert!(gcc.current_dir(&dir).status().unwrap().success());
+    let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--", "./host"]);
+    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300.
+    assert_eq!((status, out.as_str()), (Some(0), "401\n903\n401\n903\n401\n903\n"), "{err}");
+    assert!(err.contains("run 6 times (exact)"), "{err}");
+}
+
+#[test]
+fn what_cannot_be_helped_runs_unharmed_and_is_told() {
+    let dir = fresh("run-hostile");
+    let Some(_) = plain(&dir, "serial", SERIAL) else { return };
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-static", "-O1", "-fopenmp", "-o", "static", "serial.c"]).current_dir(&dir);
+    if gcc.output().is_ok_and(|o| o.status.success()) {
+        let (status, out, err) =
+            live(&dir, &["--pretend-nodes", "2", "--threads", "2", "--", "./static", "7"]);
+        assert!(
+            status == Some(7) && !out.is_empty() && err.contains("linked statically"),
+            "{status:?} {err}"
+        );
+    }
+    std::fs::write(dir.join("quiet.c"), "int main(void) { return 4; }").unwrap();
+    assert!(
+        Command::new("gcc").args(["-o", "quiet", "quiet.c"]).current_dir(&dir).status().unwrap().success()
+    );
+    let (status, _, err) = live(&dir, &["--pretend-nodes", "2", "--", "./quiet"]);
+    assert!(status == Some(4) && err.contains("no parallel region was seen"), "{status:?} {err}");
+    // The shell ends by _exit.
+    let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--", "sh", "-c", "echo hi; exit 4"]);
+    assert_eq!((status, out.as_str()), (Some(4), "hi\n"), "{err}");
+    assert!(err.contains("no process left a report"), "{err}");
+    let (status, out, err) = live(&dir, &["--", "srun", "-n", "2", "./serial"]);
+    assert_eq!((status, out.as_str()), (Some(125), ""));
+    assert!(err.contains("srun … homenode run -- APP"), "{err}");
+    let (status, _, err) = live(&dir, &["--policy", "nxt-touch", "--", "./serial"]);
+    assert!(status == Some(125) && err.contains("did you mean `next-touch`"), "{err}");
+    assert_eq!(live(&dir, &["--", "./no-such-program"]).0, Some(127));
+    assert_eq!(live(&dir, &["--pretend-nodes", "2", "--", "sh", "-c", "kill -9 $$"]).0, Some(137));
+}

@@ -1,0 +1,368 @@
+//! The program and all it needs: itself, its libraries, its interpreter, the working directory, named paths.
+//!
+//! Everything keeps its absolute path, with the symbolic links on the way, so that run paths, the loader's cache and
+//! Python's `pyvenv.cfg` mean in the guest what they mean here.
+
+pub mod elf;
+pub mod loader;
+pub mod python;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{Error, Kind, Result};
+use loader::Loader;
+
+/// Something on the guest's disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A folder with these permissions.
+    Folder(u32),
+    /// A symbolic link.
+    Link(PathBuf),
+    /// A file of the host: its path there, its size.
+    File(PathBuf, u64),
+    /// A file made here, with its permissions.
+    Made(Vec<u8>, u32),
+}
+
+/// What travels.
+#[derive(Debug)]
+pub struct Carry {
+    items: BTreeMap<PathBuf, Item>,
+    loader: Loader,
+    /// Files whose libraries have been looked for.
+    seen: BTreeSet<PathBuf>,
+    /// What could not be taken along and may not be missed, for a person.
+    pub left: Vec<String>,
+}
+
+/// Links that lead to links.
+const DEPTH: u32 = 40;
+/// Loaded by name while programs run, when they end a thread or throw: no list names them.
+const UNLISTED: [&str; 1] = ["libgcc_s.so.1"];
+
+impl Carry {
+    /// Nothing yet. `library_path` is the program's `LD_LIBRARY_PATH`.
+    pub fn new(library_path: Option<&OsStr>) -> Self {
+        let mut this = Self {
+            items: BTreeMap::new(),
+            loader: Loader::new(library_path),
+            seen: BTreeSet::new(),
+            left: Vec::new(),
+        };
+        // The links that stand for /usr/lib and the like, and what tells the loader where libraries are.
+        for path in ["/lib", "/lib64", "/bin", "/sbin", "/usr/lib", "/etc/ld.so.cache", "/etc/localtime"] {
+            let _ = this.add(Path::new(path));
+        }
+        this
+    }
+
+    /// What there is, parents first.
+    pub fn items(&self) -> impl Iterator<Item = (&Path, &Item)> {
+        self.items.iter().map(|(path, item)| (path.as_path(), item))
+    }
+
+    /// Puts a file there that does not exist here.
+    pub fn make(&mut self, path: &str, bytes: impl Into<Vec<u8>>, mode: u32) {
+        self.parents(Path::new(path));
+        self.items.insert(path.into(), Item::Made(bytes.into(), mode));
+    }
+
+    /// Puts an empty folder there, unless it is one already.
+    pub fn folder(&mut self, path: &Path, mode: u32) {
+        self.parents(path);
+        self.items.entry(path.to_owned()).or_insert(Item::Folder(mode));
+    }
+
+    fn parents(&mut self, path: &Path) {
+        for parent in path.ancestors().skip(1) {
+            if parent != Path::new("/") {
+                self.items.entry(parent.to_owned()).or_insert(Item::Folder(0o755));
+            }
+        }
+    }
+
+    /// Takes one path along, with the links on the way; of a folder nothing but itself. Returns where it really is.
+    ///
+    /// # Errors
+    /// It is not there or cannot be read.
+    pub fn add(&mut self, path: &Path) -> Result<PathBuf> {
+        self.follow(path, 0).map_err(|e| Error::io("take along", path, &e).kind(Kind::Usage))
+    }
+
+    fn follow(&mut self, path: &Path, depth: u32) -> io::Result<PathBuf> {
+        if depth > DEPTH {
+            return Err(io::Error::other("too many links lead to links"));
+        }
+        let path = std::path::absolute(path)?;
+        let mut real = PathBuf::from("/");
+        let mut parts = path.components();
+        while let Some(part) = parts.next() {
+            match part {
+                Component::ParentDir => {
+                    real.pop();
+                    continue;
+                }
+                Component::Normal(name) => real.push(name),
+                _ => continue,
+            }
+            let about = fs::symlink_metadata(&real)?;
+            if about.is_symlink() {
+                let target = fs::read_link(&real)?;
+                let next = real.parent().unwrap_or(Path::new("/")).join(&target).join(parts.as_path());
+                self.items.insert(real, Item::Link(target));
+                return self.follow(&next, depth + 1);
+            }
+            self.put(&real, &about);
+        }
+        Ok(real)
+    }
+
+    /// Takes along what is at `path`, which is no link.
+    fn put(&mut self, path: &Path, about: &fs::Metadata) {
+        let item = if about.is_dir() {
+            Item::Folder(about.mode() & 0o7777)
+        } else if about.is_file() {
+            Item::File(path.to_owned(), about.len())
+        } else {
+            return;
+        };
+        match self.items.get(path) {
+            Some(Item::Made(..)) => {}
+            _ => drop(self.items.insert(path.to_owned(), item)),
+        }
+    }
+
+    /// Takes a file or a whole folder along, and the libraries of every program and library in it.
+    ///
+    /// # Errors
+    /// `path` is not there. What is in it and cannot be read is in [`Carry::left`].
+    pub fn add_all(&mut self, path: &Path) -> Result<()> {
+        let real = self.add(path)?;
+        let mut found = Vec::new();
+        if real.is_dir() {
+            self.walk(&real, &mut found);
+            for folder in found.iter().filter(|f| f.ends_with("pyvenv.cfg")).filter_map(|f| f.parent()) {
+                python::environment(folder, self);
+            }
+        } else {
+            found.push(real);
+        }
+        for file in found {
+            // A library that a stranger's plug-in wants and nobody has is not missed before it is loaded.
+            let _ = self.libraries(&file, &[]);
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self, folder: &Path, found: &mut Vec<PathBuf>) {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) => return self.left.push(format!("{}: {e}", folder.display())),
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let Ok(about) = entry.metadata() else { continue };
+            let kind = about.file_type();
+            if kind.is_symlink() {
+                let target = fs::read_link(&path).unwrap_or_default();
+                self.items.insert(path.clone(), Item::Link(target));
+                // Where it leads, if that is not in here anyway.
+                if let Ok(real) = self.follow(&path, 0)
+                    && !real.starts_with(folder)
+                    && real.is_file()
+                {
+                    found.push(real);
+                }
+            } else if kind.is_dir() {
+                self.put(&path, &about);
+                self.walk(&path, found);
+            } else if kind.is_file() {
+                if rustix::fs::access(&path, rustix::fs::Access::READ_OK).is_err() {
+                    self.left.push(format!("{}: no permission to read it", path.display()));
+                    continue;
+                }
+                self.put(&path, &about);
+                found.push(path);
+            } else if kind.is_socket() || kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
+                self.left.push(format!("{}: not a file", path.display()));
+            }
+        }
+    }
+
+    /// Takes along a program, its interpreter, its libraries.
+    ///
+    /// # Errors
+    /// It is for another kind of machine, or a library or an interpreter is nowhere.
+    pub fn program(&mut self, path: &Path) -> Result<()> {
+        let real = self.add(path)?;
+        if let Some(words) = script(&real)? {
+            return self.interpreter(path, &words);
+        }
+        let found = elf::read(&real)?;
+        if let Some(loader) = &found.interpreter {
+            self.add(loader).map_err(|e| {
+                Error::failed(format!("{} names a loader that is not there", path.display()))
+                    .tried(e.tried.concat())
+                    .help("is it for another C library (musl)? install that")
+                    .kind(Kind::CannotRun)
+            })?;
+        }
+        self.libraries(&real, &[])?;
+        if found.interpreter.is_some() {
+            for name in UNLISTED {
+                if let Some(path) = self.loader.find(name, &[], &[]) {
+                    let _ = self.add(&path).and_then(|real| self.libraries(&real, &[]));
+                }
+            }
+        }
+        python::interpreter(path, &real, self);
+        Ok(())
+    }
+
+    /// Takes along the interpreter of a script.
+    fn interpreter(&mut self, script: &Path, words: &[OsString]) -> Result<()> {
+        let missing = |what: &Path, why: String| {
+            Error::failed(format!("{} is a script for {}", script.display(), what.display()))
+                .tried(why)
+                .help("is that interpreter installed?")
+                .kind(Kind::CannotRun)
+        };
+        let first = PathBuf::from(&words[0]);
+        let through_env = first.file_name() == Some(OsStr::new("env"));
+        if fs::metadata(&first).is_err() {
+            return Err(missing(&first, format!("look for {}", first.display())));
+        }
+        self.program(&first)?;
+        if through_env && let Some(name) = words.iter().skip(1).find(|w| !w.as_bytes().starts_with(b"-")) {
+            let found = on_path(name).ok_or_else(|| {
+                missing(Path::new(name), format!("look for {} in the folders of PATH", name.display()))
+            })?;
+            self.program(&found)?;
+        }
+        Ok(())
+    }
+
+    /// Takes along the libraries of `file`, if it is one that has any; `run_paths` are those of who loads it.
+    ///
+    /// # Errors
+    /// One is nowhere.
+    fn libraries(&mut self, file: &Path, run_paths: &[PathBuf]) -> Result<()> {
+        if !self.seen.insert(file.to_owned()) || !elf::is(file) {
+            return Ok(());
+        }
+        let found = elf::read(file)?;
+        let origin = file.parent().unwrap_or(Path::new("/"));
+        let own = found.run_paths(origin);
+        // DT_RPATH holds for what is loaded in turn, too, DT_RUNPATH does not.
+        let mut inherited = run_paths.to_vec();
+        if found.run_path.is_none() {
+            inherited.extend(own.clone());
+        }
+        let before: &[PathBuf] = if found.run_path.is_none() { &inherited } else { &[] };
+        let after: &[PathBuf] = if found.run_path.is_some() { &own } else { &[] };
+        let mut missing = Vec::new();
+        for name in &found.needed {
+            let path = if name.contains('/') {
+                Some(PathBuf::from(name)).filter(|p| p.exists())
+            } else {
+                self.loader.find(name, before, after)
+            };
+            match path {
+                None => missing.push(name.clone()),
+                Some(path) => {
+                    let real = self.add(&path)?;
+                    self.libraries(&real, &inherited)?;
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let list = missing.join(", ");
+        Err(Error::failed(format!("{} needs {list}, which is not there", file.display()))
+            .tried(format!("look in {}", self.loader.places(before, after)))
+            .help("install it, or name its folder in LD_LIBRARY_PATH")
+            .kind(Kind::CannotRun))
+    }
+}
+
+/// What stands behind `#!`, if that is how the file begins.
+fn script(path: &Path) -> Result<Option<Vec<OsString>>> {
+    use std::io::Read as _;
+    let file = fs::File::open(path).map_err(|e| Error::io("read", path, &e).kind(Kind::CannotRun))?;
+    let mut line = Vec::new();
+    file.take(256).read_to_end(&mut line).map_err(|e| Error::io("read", path, &e))?;
+    let Some(rest) = line.strip_prefix(b"#!") else { return Ok(None) };
+    let rest = rest.split(|b| *b == b'\n').next().unwrap_or_default();
+    let words = rest.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());
+    let words: Vec<OsString> = words.map(|w| OsStr::from_bytes(w).to_owned()).collect();
+    Ok(if words.is_empty() { None } else { Some(words) })
+}
+
+/// A program in the folders of PATH.
+pub fn on_path(name: &OsStr) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    std::env::split_paths(&folders)
+        .map(|f| f.join(name))
+        .find(|p| p.is_file() && rustix::fs::access(p, rustix::fs::Access::EXEC_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_program_brings_its_libraries_and_links() {
+        let mut carry = Carry::new(None);
+        carry.program(Path::new("/bin/sh")).unwrap();
+        let names: Vec<String> = carry.items().map(|(p, _)| p.display().to_string()).collect();
+        assert!(names.iter().any(|n| n.ends_with("/libc.so.6")), "{names:?}");
+        assert!(names.iter().any(|n| n.contains("/ld-linux-x86-64.so.2")), "{names:?}");
+        for (path, _) in carry.items() {
+            let parent = path.parent().unwrap();
+            assert!(parent == Path::new("/") || names.contains(&parent.display().to_string()), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn folders_bring_what_their_links_mean() {
+        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
+        fs::create_dir(&inside).unwrap();
+        fs::write(&outside, "x").unwrap();
+        symlink("../out", inside.join("link")).unwrap();
+        symlink("nowhere", inside.join("broken")).unwrap();
+        symlink("loop", inside.join("loop")).unwrap();
+        let mut carry = Carry::new(None);
+        carry.add_all(&inside).unwrap();
+        let get = |p: &Path| carry.items.get(&fs::canonicalize(dir.path()).unwrap().join(p)).cloned();
+        assert_eq!(get("in/link".as_ref()), Some(Item::Link("../out".into())));
+        assert!(matches!(get("out".as_ref()), Some(Item::File(_, 1))));
+        assert_eq!(get("in/broken".as_ref()), Some(Item::Link("nowhere".into())));
+    }
+
+    #[test]
+    fn scripts_bring_their_interpreter() {
+        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let path = dir.path().join("s");
+        fs::write(&path, "#!/usr/bin/env sh\n").unwrap();
+        let mut carry = Carry::new(None);
+        carry.program(&path).unwrap();
+        assert!(
+            carry.items().any(|(p, _)| p.ends_with("env")) && carry.items().any(|(p, _)| p.ends_with("sh"))
+        );
+        fs::write(&path, "#!/no/such\n").unwrap();
+        let e = carry.program(&path).unwrap_err();
+        assert_eq!(e.kind, Kind::CannotRun);
+        assert!(e.to_string().contains("is a script for /no/such"), "{e}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The guest's disk: an ext4 image, made without mounting anything.
+//!
+//! On a disk, unlike in memory, a program's `.data` behaves as on a real machine: a private page of it is the page cache's
+//! until it is written.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use homenode_model::Bytes;
+
+use crate::carry::{Carry, Item};
+use crate::error::{Error, Result};
+
+/// What the program may write, unless told otherwise. Costs nothing before it is written.
+pub const SPARE: Bytes = Bytes::gib(1);
+
+/// Where `mke2fs` may be: not always in a user's PATH.
+const TOOLS: [&str; 4] = ["mke2fs", "/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/local/sbin/mke2fs"];
+
+/// Makes the image in `scratch`.
+///
+/// # Errors
+/// No `mke2fs`, no space, a file that cannot be read.
+pub fn make(carry: &Carry, spare: Bytes, scratch: &Path) -> Result<PathBuf> {
+    let stage = scratch.join("stage");
+    fs::create_dir(&stage).map_err(|e| Error::io("create", &stage, &e))?;
+    let (mut bytes, mut files) = (0_u64, 0_u64);
+    let mut folders = Vec::new();
+    for (path, item) in carry.items() {
+        let to = stage.join(path.strip_prefix("/").unwrap_or(path));
+        put(item, &to).map_err(|e| Error::io("write", &to, &e))?;
+        files += 1;
+        match item {
+            Item::File(_, size) => bytes += size.next_multiple_of(4096),
+            Item::Made(data, _) => bytes += (data.len() as u64).next_multiple_of(4096),
+            // Permissions come last: a folder may be read-only.
+            Item::Folder(mode) => folders.push((to, *mode)),
+            Item::Link(_) => {}
+        }
+    }
+    let image = scratch.join("disk");
+    for (folder, mode) in folders.iter().rev() {
+        let _ = fs::set_permissions(folder, fs::Permissions::from_mode(*mode));
+    }
+    // An inode has 256 bytes; a folder takes a block.
+    let inodes = files + 16_384;
+    let size = bytes + inodes * 256 + files * 4096 / 2 + (bytes >> 5) + (16 << 20) + spare.0;
+    let made = format(&stage, &image, size, inodes);
+    for (folder, _) in &folders {
+        let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    }
+    let _ = fs::remove_dir_all(&stage);
+    made.map(|()| image)
+}
+
+fn put(item: &Item, to: &Path) -> io::Result<()> {
+    match item {
+        Item::Folder(_) => fs::create_dir(to),
+        Item::Link(target) => symlink(target, to),
+        // A second name is cheapest; another disk, or another owner, wants a copy.
+        Item::File(from, _) => fs::hard_link(from, to).or_else(|_| copy(from, to)),
+        Item::Made(bytes, mode) => {
+            let mut file = File::create(to)?;
+            file.write_all(bytes)?;
+            file.set_permissions(fs::Permissions::from_mode(*mode))
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    // The guest compares times, and so does make.
+    let modified = fs::metadata(from)?.modified()?;
+    // What may not be written cannot be opened for it; its time does not matter then.
+    match File::options().write(true).open(to) {
+        Ok(file) => file.set_modified(modified),
+        Err(_) => Ok(()),
+    }
+}
+
+fn format(stage: &Path, image: &Path, size: u64, inodes: u64) -> Result<()> {
+    let file = File::create(image).map_err(|e| Error::io("create", image, &e))?;
+    file.set_len(size).map_err(|e| Error::io("write", image, &e))?;
+    drop(file);
+    let failed = |why: String| Error::failed("cannot make the guest's disk").tried(format!("mke2fs: {why}"));
+    for tool in TOOLS {
+        let out = Command::new(tool)
+            .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-I", "256", "-m", "0"])
+            .args(["-O", "^has_journal,^resize_inode,^metadata_csum", "-E"])
+            .arg("lazy_itable_init=1,root_owner=0:0,nodiscard")
+            .arg("-N")
+            .arg(inodes.to_string())
+            .arg("-d")
+            .arg(stage)
+            .arg(image)
+            .stdin(Stdio::null())
+            .output();
+        match out {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e.to_string())),
+            Ok(out) if out.status.success() => return Ok(()),
+            Ok(out) => {
+                let text = String::from_utf8_lossy(&out.stderr);
+                let error = failed(text.lines().last().unwrap_or("it failed").trim().to_owned());
+                let full = text.contains("No space") || text.contains("not allocate block");
+                return Err(if full {
+                    error.help("the disk is full: free some space, or set TMPDIR to a folder on another disk")
+                } else {
+                    error
+                });
+            }
+        }
+    }
+    Err(failed("it is not there".into()).help("install e2fsprogs"))
+}

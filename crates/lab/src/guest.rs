@@ -1,0 +1,207 @@
+//! The guest's side: runs there, as root, started by the script of [`crate::initramfs`].
+
+mod changes;
+mod ports;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::job::{self, Job};
+use crate::wire::{Said, Status};
+use changes::Snapshot;
+
+/// How long the host has to end the guest after the last word.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that a pipe holds at most (fs.pipe-max-size), and as much again in a thread's hands.
+const LARGEST_PIPE: u64 = 2 << 20;
+/// A pipe from which nothing came for so long is empty.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Everything. What goes wrong is said on the console.
+pub fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            let _ = fs::write("/dev/console", format!("homenode-lab: the guest side failed: {e}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let bytes = fs::read(job::PATH)?;
+    let bad = || io::Error::new(io::ErrorKind::InvalidData, "the job makes no sense");
+    let job = Job::decode(&bytes).ok_or_else(bad)?;
+    let mut control = ports::open("control")?;
+    let streams =
+        Streams { stdin: ports::open("stdin")?, out: ports::open("stdout")?, err: ports::open("stderr")? };
+    let before = job.sync.as_deref().map(Snapshot::take);
+    let killed = out_of_memory();
+    say(&mut control, &Said::Ready)?;
+    let mut orders = BufReader::new(control.try_clone()?);
+    if job.monitor {
+        orders.read_line(&mut String::new())?;
+    }
+    match start(&job) {
+        Err(e) => say(&mut control, &Said::CannotRun(e.raw_os_error().unwrap_or(0)))?,
+        Ok(mut child) => {
+            say(&mut control, &Said::Started)?;
+            watch(orders, child.id());
+            let (status, written) = attend(&mut child, streams)?;
+            let out_of_memory = out_of_memory().saturating_sub(killed);
+            say(&mut control, &Said::Ended { status: how(status), written, out_of_memory })?;
+        }
+    }
+    if let (Some(folder), Some(before)) = (&job.sync, before) {
+        changes::send(folder, &before, &mut ports::open("files")?)?;
+    }
+    say(&mut control, &Said::Bye)?;
+    // The host ends the guest once it has everything; if it does not, the script does.
+    thread::sleep(PATIENCE);
+    Ok(())
+}
+
+fn say(control: &mut File, what: &Said) -> io::Result<()> {
+    control.write_all(what.line().as_bytes())
+}
+
+fn start(job: &Job) -> io::Result<Child> {
+    Command::new(&job.program)
+        .arg0(&job.name)
+        .args(&job.args)
+        .env_clear()
+        .envs(&job.env)
+        .current_dir(&job.cwd)
+        .gid(job.user.1)
+        .uid(job.user.0)
+        // Signals from the host are for all of it, as from a terminal.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+struct Streams {
+    stdin: File,
+    out: File,
+    err: File,
+}
+
+/// Passes the streams on until the program has ended; says how it ended and what it wrote.
+fn attend(child: &mut Child, streams: Streams) -> io::Result<(ExitStatus, [u64; 2])> {
+    let Streams { mut stdin, out, err } = streams;
+    if let Some(mut to) = child.stdin.take() {
+        thread::spawn(move || {
+            let _ = pass(&mut stdin, &mut to);
+        });
+    }
+    let out = child.stdout.take().map(|from| passing(from, out));
+    let err = child.stderr.take().map(|from| passing(from, err));
+    let status = child.wait()?;
+    Ok((status, [out, err].map(|r| r.map_or(0, |r| r.total()))))
+}
+
+/// A stream that is passed on by a thread.
+struct Passing {
+    /// A message for each piece that has been passed on: its length.
+    pieces: Receiver<u64>,
+    /// The thread has a piece in its hands.
+    busy: Arc<AtomicBool>,
+}
+
+fn passing(mut from: impl Read + Send + 'static, mut to: File) -> Passing {
+    let (tell, pieces) = mpsc::channel();
+    let busy = Arc::new(AtomicBool::new(false));
+    let hands = Arc::clone(&busy);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 32 << 10];
+        loop {
+            match from.read(&mut buffer) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+                Ok(n) => {
+                    hands.store(true, Ordering::SeqCst);
+                    if to.write_all(&buffer[..n]).is_err() || tell.send(n as u64).is_err() {
+                        return;
+                    }
+                    hands.store(false, Ordering::SeqCst);
+                }
+            }
+        }
+    });
+    Passing { pieces, busy }
+}
+
+impl Passing {
+    /// Waits until all that the program wrote has been passed on, and says how much that was. The program has ended, so
+    /// all of it is in the pipe; what it leaves behind may hold the pipe open for ever.
+    fn total(&self) -> u64 {
+        // What was passed on before is the program's; of what comes now, no more than a pipe holds.
+        let mut total: u64 = self.pieces.try_iter().sum();
+        let end = total + LARGEST_PIPE;
+        loop {
+            match self.pieces.recv_timeout(QUIET) {
+                Ok(n) => {
+                    total += n;
+                    if total >= end {
+                        return total;
+                    }
+                }
+                // The host takes its time.
+                Err(RecvTimeoutError::Timeout) if self.busy.load(Ordering::SeqCst) => {}
+                Err(_) => return total,
+            }
+        }
+    }
+}
+
+fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; 32 << 10];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => to.write_all(&buffer[..n])?,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> Status {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Status::Exit(code as u8),
+        (None, signal) => Status::Signal(signal.unwrap_or(0) as u8),
+    }
+}
+
+/// Signals that the host passes on; when the host is gone, so is the guest.
+fn watch(orders: BufReader<File>, child: u32) {
+    thread::spawn(move || {
+        let group = Pid::from_raw(child as i32);
+        for line in orders.lines() {
+            let Ok(line) = line else { break };
+            let number = line.strip_prefix("signal ").and_then(|n| n.parse().ok());
+            if let (Some(signal), Some(group)) = (number.and_then(Signal::from_named_raw), group) {
+                // It may have ended in between.
+                let _ = kill_process_group(group, signal);
+            }
+        }
+        let _ = fs::write("/proc/sysrq-trigger", "o");
+    });
+}
+
+/// Processes that the kernel has killed for want of memory since it came up.
+fn out_of_memory() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,135 @@
+//! The guest's kernel and the modules without which it sees neither disk nor ports.
+
+pub mod image;
+pub mod modules;
+pub mod package;
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use modules::Module;
+
+/// Drivers that the guest needs, unless its kernel has them built in.
+pub const NEEDED: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
+
+/// A kernel, ready to boot.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// What QEMU loads: the uncompressed kernel where it could be unpacked here, which saves the guest from doing it.
+    pub image: PathBuf,
+    /// `6.1.0-13-cloud-amd64`, as it says itself.
+    pub version: String,
+    /// In the order in which they must be loaded.
+    pub modules: Vec<Module>,
+    /// Where it came from, for reports.
+    pub origin: PathBuf,
+}
+
+/// Where homenode keeps what it can make again: `$XDG_CACHE_HOME/homenode`, else `~/.cache/homenode`.
+///
+/// # Errors
+/// Neither variable says where.
+pub fn cache() -> Result<PathBuf> {
+    let set = |name| env::var_os(name).filter(|v| Path::new(v).is_absolute()).map(PathBuf::from);
+    set("XDG_CACHE_HOME")
+        .or_else(|| set("HOME").map(|h| h.join(".cache")))
+        .map(|c| c.join("homenode"))
+        .ok_or_else(|| {
+            Error::failed("there is no place for the kernel").help("set XDG_CACHE_HOME to a folder")
+        })
+}
+
+/// The kernel in `image`, with modules from `modules`, from `/lib/modules/VERSION`, or from where a package has them.
+///
+/// # Errors
+/// It is no kernel, or a driver that it needs is nowhere.
+pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
+    let facts = image::look(image)?;
+    let version = facts.version.clone().unwrap_or_default();
+    let near = |up: &str| image.parent().map(|p| p.join(up).join("lib/modules").join(&version));
+    let mut folders: Vec<PathBuf> = match modules {
+        Some(folder) => vec![folder.to_owned()],
+        None if version.is_empty() => Vec::new(),
+        None => [Some(Path::new("/lib/modules").join(&version)), near(".."), near(".")]
+            .into_iter()
+            .flatten()
+            .collect(),
+    };
+    folders.retain(|f| f.is_dir());
+    let Some(folder) = folders.first() else {
+        return Err(Error::failed(format!("cannot find the modules of the kernel {}", image.display()))
+            .tried(match &modules {
+                Some(folder) => format!("open {}: it is no folder", folder.display()),
+                None => format!("look for lib/modules/{version} in / and beside the image"),
+            })
+            .help("name their folder: --modules DIR"));
+    };
+    let modules = modules::load(folder, &NEEDED)?;
+    let ready = image::unpacked(image, &facts, &cache()?)?;
+    Ok(Kernel { image: ready, version, modules, origin: image.to_owned() })
+}
+
+/// The distribution's kernel: one in the cache, one that is installed, or one that is fetched now. `say` hears what takes
+/// long.
+///
+/// # Errors
+/// There is none, and none can be fetched.
+pub fn distribution(say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+    let cache = cache()?;
+    if let Some(kernel) = package::cached(&cache)? {
+        return Ok(kernel);
+    }
+    let mut why = Vec::new();
+    for image in installed() {
+        match named(&image, None) {
+            Ok(kernel) => return Ok(kernel),
+            Err(e) => why.push(format!("{}: {}", image.display(), e.message)),
+        }
+    }
+    package::fetch(&cache, say).map_err(|mut e| {
+        if why.is_empty() {
+            why.push("look for /boot/vmlinuz-*: there is none".into());
+        }
+        e.tried.splice(0..0, why);
+        e
+    })
+}
+
+/// Readable kernels in `/boot`, those made for virtual machines first, then the newest.
+fn installed() -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir("/boot") else { return Vec::new() };
+    let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    all.retain(|p| {
+        let name = p.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        name.starts_with("vmlinuz-") && fs::File::open(p).is_ok()
+    });
+    let made_for_this = |p: &Path| p.to_str().is_some_and(|p| p.contains("cloud") || p.contains("virtual"));
+    all.sort_by_key(|p| (made_for_this(p), natural(&p.to_string_lossy())));
+    all.reverse();
+    all
+}
+
+/// A key that sorts 6.10 after 6.9.
+fn natural(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_sort_as_numbers() {
+        assert!(natural("vmlinuz-6.10.2-1") > natural("vmlinuz-6.9.12-3"));
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_told() {
+        let e = named(Path::new("/etc/passwd"), None).unwrap_err().to_string();
+        assert!(e.contains("/etc/passwd is not a Linux kernel for x86-64"), "{e}");
+        assert!(named(Path::new("/no/such"), None).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Kernel images: what is in them, and unpacking them here instead of in the guest.
+//!
+//! A `bzImage` unpacks itself, which under emulation takes seconds; QEMU also takes the kernel that is inside, if it was
+//! built with a PVH entry. The layout of the header is in Documentation/x86/boot.rst.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crate::error::{Error, Result};
+
+/// What an image says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// As `uname -r` will say it; a plain `vmlinux` does not say.
+    pub version: Option<String>,
+    /// Where the compressed kernel is in the file.
+    payload: Option<(usize, usize)>,
+}
+
+/// More than any kernel has.
+const LARGEST: usize = 512 << 20;
+/// What opens LZ4's old format, which `lz4 -l` writes and kernels use.
+const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
+/// Uncompressed size of its blocks.
+const LZ4_BLOCK: usize = 8 << 20;
+
+fn u16_at(b: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(b.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(b: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|e| Error::io("read", path, &e).help("a kernel that one may read: --kernel IMAGE"))
+}
+
+/// Reads what an image says about itself.
+///
+/// # Errors
+/// It cannot be read, or it is no x86-64 kernel.
+pub fn look(path: &Path) -> Result<Facts> {
+    let bytes = read(path)?;
+    parse(&bytes).ok_or_else(|| {
+        Error::usage(format!("{} is not a Linux kernel for x86-64", path.display()))
+            .help("give --kernel a bzImage (/boot/vmlinuz-…) or a vmlinux")
+    })
+}
+
+fn parse(bytes: &[u8]) -> Option<Facts> {
+    if bytes.starts_with(b"\x7fELF\x02\x01") && u16_at(bytes, 18) == Some(62) {
+        return Some(Facts { version: None, payload: None });
+    }
+    // Protocol 2.08 is the first that says where the compressed kernel is; it is from 2007.
+    if bytes.get(0x202..0x206)? != b"HdrS" || u16_at(bytes, 0x206)? < 0x208 {
+        return None;
+    }
+    let sectors = usize::from(*bytes.get(0x1f1)?);
+    let setup = (if sectors == 0 { 4 } else { sectors } + 1) * 512;
+    let start = setup.checked_add(u32_at(bytes, 0x248)? as usize)?;
+    let length = u32_at(bytes, 0x24c)? as usize;
+    let text = bytes.get(0x200 + usize::from(u16_at(bytes, 0x20e)?)..)?;
+    let text = &text[..text.iter().position(|b| *b == 0 || *b == b' ')?];
+    let version = std::str::from_utf8(text).ok()?;
+    // It becomes part of a path.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~".contains(c);
+    let version = (!version.is_empty() && version.chars().all(plain)).then(|| version.to_owned());
+    bytes.get(start..start.checked_add(length)?)?;
+    Some(Facts { version, payload: Some((start, length)) })
+}
+
+/// The fastest thing to boot: the kernel inside `image`, kept in `cache`, or `image` as it is when it is packed in a way
+/// that is not unpacked here.
+///
+/// # Errors
+/// The image or the cache cannot be read or written.
+pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
+    let Some((start, length)) = facts.payload else { return Ok(image.to_owned()) };
+    let about = fs::metadata(image).map_err(|e| Error::io("read", image, &e))?;
+    let changed = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let version = facts.version.as_deref().unwrap_or("unknown");
+    let folder = cache.join("vmlinux");
+    let kept = folder.join(format!("{version}-{}-{}", about.len(), changed.as_nanos()));
+    if kept.is_file() {
+        return Ok(kept);
+    }
+    let bytes = read(image)?;
+    // The last four bytes are the size of what comes out.
+    let payload = bytes.get(start..start + length.saturating_sub(4)).unwrap_or_default();
+    let Some(kernel) = lz4_legacy(payload).filter(|k| k.starts_with(b"\x7fELF")) else {
+        return Ok(image.to_owned());
+    };
+    fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, &e))?;
+    // Under another name first: another homenode may be looking.
+    let part = folder.join(format!("{version}.{}.part", std::process::id()));
+    fs::write(&part, kernel).and_then(|()| fs::rename(&part, &kept)).map_err(|e| {
+        let _ = fs::remove_file(&part);
+        Error::io("write", &kept, &e)
+    })?;
+    Ok(kept)
+}
+
+fn lz4_legacy(mut packed: &[u8]) -> Option<Vec<u8>> {
+    packed = packed.strip_prefix(&LZ4_LEGACY)?;
+    let mut out = Vec::new();
+    let mut block = vec![0; LZ4_BLOCK];
+    while let Some(size) = u32_at(packed, 0) {
+        if size == u32::from_le_bytes(LZ4_LEGACY) {
+            packed = &packed[4..];
+            continue;
+        }
+        let (this, rest) = packed[4..].split_at_checked(size as usize)?;
+        let n = lz4_flex::block::decompress_into(this, &mut block).ok()?;
+        out.extend_from_slice(&block[..n]);
+        if out.len() > LARGEST {
+            return None;
+        }
+        packed = rest;
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bz_image(payload: &[u8]) -> Vec<u8> {
+        let mut b = vec![0; 2 * 512];
+        b[0x1f1] = 1;
+        b[0x202..0x206].copy_from_slice(b"HdrS");
+        b[0x206..0x208].copy_from_slice(&0x20f_u16.to_le_bytes());
+        b[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+        b[0x300..0x30c].copy_from_slice(b"6.1.0-x (me)");
+        b[0x24c..0x250].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        b.extend_from_slice(payload);
+        b
+    }
+
+    #[test]
+    fn the_header_says_version_and_payload() {
+        let facts = parse(&bz_image(b"payload")).unwrap();
+        assert_eq!(facts, Facts { version: Some("6.1.0-x".into()), payload: Some((1024, 7)) });
+    }
+
+    #[test]
+    fn damage_is_no_kernel() {
+        let whole = bz_image(b"payload");
+        for n in 0..whole.len() {
+            assert_eq!(parse(&whole[..n]), None, "{n} bytes");
+        }
+        let mut far = whole;
+        far[0x248..0x24c].fill(0xff);
+        assert_eq!(parse(&far), None);
+    }
+
+    #[test]
+    fn blocks_are_joined_and_damage_is_noticed() {
+        // A literal run of five, as LZ4 writes it.
+        let block = [&[0x50_u8][..], b"hello"].concat();
+        let size = (block.len() as u32).to_le_bytes();
+        let packed = [&LZ4_LEGACY[..], &size, &block, &size, &block].concat();
+        assert_eq!(lz4_legacy(&packed).as_deref(), Some(&b"hellohello"[..]));
+        assert_eq!(lz4_legacy(&packed[..packed.len() - 1]), None);
+        assert_eq!(lz4_legacy(b"\x1f\x8b"), None);
+    }
+}

@@ -1,0 +1,285 @@
+//! QEMU: finding it, and its command line.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use homenode_model::Bytes;
+
+use crate::carry::on_path;
+use crate::error::{Error, Result};
+use crate::machine::Machine;
+
+/// The emulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qemu {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its version.
+    pub version: (u32, u32),
+}
+
+const NAME: &str = "qemu-system-x86_64";
+/// The oldest that is known to work.
+const OLDEST: (u32, u32) = (6, 0);
+
+/// How the guest's instructions are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accel {
+    /// Emulated, a host thread for each CPU.
+    Tcg,
+    /// Emulated on one host thread, with time counted in instructions. What comes from outside (the disk, the ports) still
+    /// comes at the host's time, so two runs may differ in what the guest's kernel does between two accesses of the program.
+    Deterministic,
+    /// By the host's processor.
+    Kvm,
+}
+
+impl Accel {
+    /// For reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tcg => "emulated",
+            Self::Deterministic => "emulated, time in instructions",
+            Self::Kvm => "KVM",
+        }
+    }
+}
+
+impl Qemu {
+    /// Finds it, or takes the one that is named.
+    ///
+    /// # Errors
+    /// There is none, or it is too old.
+    pub fn find(named: Option<&Path>) -> Result<Self> {
+        let missing =
+            || Error::failed("the lab needs QEMU").help("install qemu-system-x86, or name it: --qemu PATH");
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => {
+                on_path(NAME.as_ref()).ok_or_else(|| missing().tried(format!("look for {NAME} in PATH")))?
+            }
+        };
+        let out = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
+        let tell = |why: &str| missing().tried(format!("{} --version: {why}", path.display()));
+        let out = out.map_err(|e| tell(&e.to_string()))?;
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let version = version(&text).ok_or_else(|| tell(text.lines().next().unwrap_or("no answer")))?;
+        if version < OLDEST {
+            return Err(tell(&format!(
+                "{}.{} is older than {}.{}",
+                version.0, version.1, OLDEST.0, OLDEST.1
+            )));
+        }
+        Ok(Self { path, version })
+    }
+}
+
+fn version(text: &str) -> Option<(u32, u32)> {
+    let rest = text.strip_prefix("QEMU emulator version ")?;
+    let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// What a boot needs.
+#[derive(Debug)]
+pub struct Boot<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// How it runs.
+    pub accel: Accel,
+    /// The kernel.
+    pub kernel: &'a Path,
+    /// The first file system.
+    pub initramfs: &'a Path,
+    /// The disk.
+    pub disk: Option<&'a Path>,
+    /// Where the console goes.
+    pub console: Console<'a>,
+    /// Ports: names and file descriptors that QEMU inherits.
+    pub ports: &'a [(&'a str, i32)],
+    /// A plug-in with its arguments.
+    pub plugin: Option<OsString>,
+}
+
+/// Where the guest's console goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Console<'a> {
+    /// To a file, for when something goes wrong.
+    File(&'a Path),
+    /// To the terminal: it is what the user asked for.
+    Terminal,
+}
+
+/// What every kernel is told. None of it changes what the program sees of memory; all of it saves time under emulation:
+/// no mitigations of faults that an emulator does not have, no self-tests, no probing for devices that are not there.
+const PARAMETERS: &str = "console=ttyS0 panic=-1 quiet loglevel=2 mitigations=off nokaslr cryptomgr.notests \
+                          tsc=reliable no_timer_check rcupdate.rcu_expedited=1 audit=0 nmi_watchdog=0 nowatchdog \
+                          8250.nr_uarts=1 i8042.noaux i8042.nokbd i8042.nopnp apparmor=0 selinux=0 ima=off \
+                          ipv6.disable=1 random.trust_cpu=on";
+
+/// So that the kernel need not measure how fast an emulated processor loops.
+const LOOPS: &str = "lpj=4000000";
+
+impl Boot<'_> {
+    /// The kernel's command line.
+    pub fn parameters(&self) -> String {
+        match self.accel {
+            Accel::Tcg => format!("{PARAMETERS} {LOOPS}"),
+            // All CPUs at boot hang with counted instructions; the start script puts them on line.
+            Accel::Deterministic => {
+                format!("{} {LOOPS} maxcpus=1", PARAMETERS.replace("trust_cpu=on", "trust_cpu=off"))
+            }
+            Accel::Kvm => PARAMETERS.into(),
+        }
+    }
+
+    /// QEMU's arguments.
+    pub fn args(&self) -> Vec<OsString> {
+        let mut a = Args::default();
+        a.flags(
+            "-no-user-config -nodefaults -display none -no-reboot -machine pc,hpet=off,usb=off,vmport=off",
+        );
+        match self.accel {
+            Accel::Tcg => a.flags("-accel tcg,thread=multi -cpu max"),
+            Accel::Deterministic => a.flags(
+                "-accel tcg,thread=single -icount shift=3,sleep=off -rtc base=2026-01-01,clock=vm -seed 1 \
+                 -cpu max,-rdrand,-rdseed",
+            ),
+            Accel::Kvm => a.flags("-accel kvm -cpu host"),
+        }
+        self.nodes(&mut a);
+        a.two("-kernel", self.kernel);
+        a.two("-initrd", self.initramfs);
+        a.two("-append", self.parameters());
+        if let Some(disk) = self.disk {
+            let mut drive = OsString::from("if=none,id=disk,format=raw,cache=unsafe,discard=unmap,file=");
+            drive.push(escaped(disk));
+            a.two("-drive", drive);
+            a.two("-device", "virtio-blk-pci,drive=disk");
+        }
+        match self.console {
+            Console::File(path) => {
+                let mut file = OsString::from("file,id=console,path=");
+                file.push(escaped(path));
+                a.two("-chardev", file);
+            }
+            // Ctrl-C is the guest's.
+            Console::Terminal => a.two("-chardev", "stdio,id=console,signal=off"),
+        }
+        a.two("-serial", "chardev:console");
+        if !self.ports.is_empty() {
+            a.two("-device", format!("virtio-serial-pci,max_ports={}", self.ports.len() + 1));
+        }
+        for (name, fd) in self.ports {
+            a.two("-chardev", format!("socket,id=port-{name},fd={fd}"));
+            a.two("-device", format!("virtserialport,chardev=port-{name},name={name}"));
+        }
+        if let Some(plugin) = &self.plugin {
+            a.two("-plugin", plugin);
+        }
+        a.0
+    }
+
+    fn nodes(&self, a: &mut Args) {
+        let m = self.machine;
+        a.two("-m", format!("{}M", mib(m.memory())));
+        let cpus = m.cpus();
+        // A socket each: no kernel believes in caches that are shared across nodes.
+        a.two("-smp", format!("{cpus},sockets={cpus},cores=1,threads=1"));
+        let mut next = 0;
+        for (i, node) in m.nodes.iter().enumerate() {
+            let mut text = format!("node,nodeid={i}");
+            if node.memory > Bytes::ZERO {
+                a.two("-object", format!("memory-backend-ram,id=ram{i},size={}M", mib(node.memory)));
+                text += &format!(",memdev=ram{i}");
+            }
+            if node.cpus > 0 {
+                text += &format!(",cpus={next}-{}", next + node.cpus - 1);
+                next += node.cpus;
+            }
+            a.two("-numa", text);
+        }
+        for (i, row) in m.distances.iter().enumerate() {
+            for (j, distance) in row.iter().enumerate().filter(|(j, _)| *j != i) {
+                a.two("-numa", format!("dist,src={i},dst={j},val={distance}"));
+            }
+        }
+    }
+}
+
+const fn mib(bytes: Bytes) -> u64 {
+    bytes.0 >> 20
+}
+
+/// A comma ends an option's value unless there are two.
+pub fn escaped(path: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut out = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        out.push(*byte);
+        if *byte == b',' {
+            out.push(b',');
+        }
+    }
+    OsString::from_vec(out)
+}
+
+#[derive(Default)]
+struct Args(Vec<OsString>);
+
+impl Args {
+    fn flags(&mut self, words: &str) {
+        self.0.extend(words.split_whitespace().map(OsString::from));
+    }
+
+    fn two(&mut self, option: &str, value: impl Into<OsString>) {
+        self.0.extend([option.into(), value.into()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_become_options() {
+        let mut machine = Machine::even(2, 2, Bytes::mib(512), 21).unwrap();
+        machine.nodes[1].cpus = 0;
+        let boot = Boot {
+            machine: &machine,
+            accel: Accel::Tcg,
+            kernel: Path::new("k"),
+            initramfs: Path::new("i"),
+            disk: Some(Path::new("/a,b")),
+            console: Console::File(Path::new("c")),
+            ports: &[("control", 7)],
+            plugin: None,
+        };
+        let line: Vec<String> = boot.args().iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let line = line.join(" ");
+        for part in [
+            "-m 1024M -smp 2,sockets=2",
+            "-numa node,nodeid=0,memdev=ram0,cpus=0-1",
+            "-numa node,nodeid=1,memdev=ram1 ",
+            "-numa dist,src=1,dst=0,val=21",
+            "file=/a,,b",
+            "socket,id=port-control,fd=7",
+        ] {
+            assert!(line.contains(part), "'{part}' in\n{line}");
+        }
+    }
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(version("QEMU emulator version 7.2.22 (Debian 1:7.2)\n"), Some((7, 2)));
+        assert_eq!(version("QEMU emulator version 10.0.2"), Some((10, 0)));
+        assert_eq!(version("bash 5"), None);
+    }
+
+    #[test]
+    fn no_qemu_is_told_with_the_remedy() {
+        let e = Qemu::find(Some(Path::new("/no/such/qemu"))).unwrap_err().to_string();
+        assert!(e.contains("/no/such/qemu --version") && e.contains("install qemu-system-x86"), "{e}");
+    }
+}

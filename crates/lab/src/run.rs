@@ -1,0 +1,416 @@
+//! Running a program in the lab, from here.
+
+mod host;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use homenode_model::{Bytes, Topology};
+
+use crate::bring::Brought;
+use crate::carry::Carry;
+use crate::error::{Error, Kind, Result};
+use crate::initramfs::{self, Settings, Then, Thp};
+use crate::job::{Job, PATH as JOB};
+use crate::kernel::{self, Kernel};
+use crate::machine::{self, Machine};
+use crate::monitor::Found;
+use crate::qemu::{Accel, Boot, Console, Qemu};
+use crate::scratch::Scratch;
+use crate::wire::Status;
+use crate::{disk, trial};
+
+/// How to execute the guest's instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// KVM where a trial shows that it works, else emulated.
+    #[default]
+    Auto,
+    /// Emulated.
+    Tcg,
+    /// KVM.
+    Kvm,
+}
+
+/// A virtual machine and what is to run on it.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The machine.
+    pub machine: Machine,
+    /// A kernel instead of the distribution's.
+    pub kernel: Option<PathBuf>,
+    /// The folder with its modules.
+    pub modules: Option<PathBuf>,
+    /// A QEMU instead of the one in PATH.
+    pub qemu: Option<PathBuf>,
+    /// How it runs.
+    pub accel: Choice,
+    /// One host thread, time counted in instructions. Runs differ less; see [`Accel::Deterministic`].
+    pub deterministic: bool,
+    /// Linux's NUMA balancing; `None`: as the kernel has it.
+    pub numa_balancing: Option<bool>,
+    /// Transparent huge pages; `None`: as the kernel has it.
+    pub thp: Option<Thp>,
+    /// Files and folders that travel along.
+    pub with: Vec<PathBuf>,
+    /// What the program may write beyond what is there.
+    pub spare: Bytes,
+    /// Its environment.
+    pub env: BTreeMap<OsString, OsString>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// Whether the working directory's files travel along.
+    pub carry_cwd: bool,
+    /// Whether files that the program writes there come back.
+    pub sync: bool,
+    /// Runs as root in the guest instead of as the caller.
+    pub root: bool,
+    /// The guest's side: `homenode-lab-guest`.
+    pub guest: PathBuf,
+    /// Where scratch files go.
+    pub scratch: PathBuf,
+    /// Counts the program's main-memory accesses.
+    pub monitor: Option<Monitoring>,
+}
+
+/// What the monitor needs.
+#[derive(Clone, Debug)]
+pub struct Monitoring {
+    /// The plug-in.
+    pub library: PathBuf,
+    /// The modelled machine, its CPUs those of the guest.
+    pub machine: Topology,
+}
+
+/// A working directory with more than that is probably not meant.
+pub const LARGEST_CWD: Bytes = Bytes::mib(512);
+/// Nor one with more files.
+pub const MOST_FILES: usize = 20_000;
+
+/// The program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is called (`argv[0]`).
+    pub name: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+}
+
+/// Where the program's streams go.
+pub struct Streams {
+    /// Its standard input; `None`: empty.
+    pub stdin: Option<Box<dyn Read + Send>>,
+    /// Its standard output.
+    pub stdout: Box<dyn Write + Send>,
+    /// Its standard error.
+    pub stderr: Box<dyn Write + Send>,
+}
+
+/// Who watches over a run.
+pub struct Watch<'a> {
+    /// Longest time for the program; `None`: no limit.
+    pub timeout: Option<Duration>,
+    /// A signal that somebody sent this process since the last call. The first is passed on to the program, the second of
+    /// the same kind ends the guest.
+    pub signal: &'a mut dyn FnMut() -> Option<i32>,
+    /// Hears what is being done.
+    pub say: &'a mut dyn FnMut(&str),
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How the program ended.
+    pub status: Status,
+    /// From the start of QEMU to the program's first instruction.
+    pub boot: Duration,
+    /// From there to the program's end.
+    pub elapsed: Duration,
+    /// Processes that the guest's kernel killed for want of memory.
+    pub out_of_memory: u64,
+    /// Files that came back.
+    pub brought: Brought,
+    /// What did not travel and may be missed.
+    pub left: Vec<String>,
+    /// What the monitor found.
+    pub found: Option<Found>,
+    /// The guest's kernel.
+    pub kernel: String,
+    /// How it ran.
+    pub accel: Accel,
+}
+
+/// Runs `program` in the lab.
+///
+/// # Errors
+/// The program cannot be run there ([`Kind::CannotRun`]), or the lab failed, the guest panicked, the time is over. Nothing
+/// is left behind in any case.
+pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) -> Result<Outcome> {
+    let ready = prepare(lab, watch.say, Some(program), Then::Run)?;
+    let mut outcome = host::run(lab, &ready, program, streams, watch)?;
+    outcome.left = ready.left;
+    Ok(outcome)
+}
+
+/// A shell on the guest's console, on this terminal. Returns when it ends.
+///
+/// # Errors
+/// The lab failed.
+pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) -> Result<()> {
+    let ready = prepare(lab, say, program, Then::Shell)?;
+    let boot = ready.boot(lab, Console::Terminal, &[], None);
+    let status = ready.qemu.command(&boot).status();
+    let status = status.map_err(|e| Error::io("start", &ready.qemu.qemu.path, &e))?;
+    if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU ended with {status}"))) }
+}
+
+/// Everything that a boot needs.
+struct Ready {
+    qemu: Emulator,
+    kernel: Kernel,
+    accel: Accel,
+    initramfs: PathBuf,
+    disk: PathBuf,
+    left: Vec<String>,
+    scratch: Scratch,
+}
+
+impl Ready {
+    fn boot<'a>(
+        &'a self,
+        lab: &'a Lab,
+        console: Console<'a>,
+        ports: &'a [(&'a str, i32)],
+        plugin: Option<OsString>,
+    ) -> Boot<'a> {
+        Boot {
+            machine: &lab.machine,
+            accel: self.accel,
+            kernel: &self.kernel.image,
+            initramfs: &self.initramfs,
+            disk: Some(&self.disk),
+            console,
+            ports,
+            plugin,
+        }
+    }
+}
+
+/// QEMU, and what makes it end with this process.
+struct Emulator {
+    qemu: Qemu,
+    setpriv: Option<PathBuf>,
+}
+
+impl Emulator {
+    fn command(&self, boot: &Boot) -> Command {
+        // Whatever ends this process, even SIGKILL, ends QEMU: util-linux says so to the kernel.
+        let mut command = match &self.setpriv {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "KILL", "--"]).arg(&self.qemu.path);
+                command
+            }
+            None => Command::new(&self.qemu.path),
+        };
+        command.args(boot.args());
+        command
+    }
+}
+
+fn prepare(lab: &Lab, say: &mut dyn FnMut(&str), program: Option<&Program>, then: Then) -> Result<Ready> {
+    lab.machine.fits(machine::available())?;
+    let qemu = Qemu::find(lab.qemu.as_deref())?;
+    let busybox = initramfs::busybox()?;
+    // The program first: what is wrong with it is known at once.
+    let carry = load(lab, program, &busybox)?;
+    let kernel = match &lab.kernel {
+        Some(image) => kernel::named(image, lab.modules.as_deref())?,
+        None => kernel::distribution(say)?,
+    };
+    let scratch = Scratch::make(&lab.scratch)?;
+    let accel = accel(lab, &qemu, &kernel, &busybox, scratch.path(), say)?;
+    let settings = Settings {
+        numa_balancing: lab.numa_balancing,
+        thp: lab.thp,
+        late_cpus: if accel == Accel::Deterministic { lab.machine.cpus() - 1 } else { 0 },
+    };
+    let initramfs = scratch.path().join("initramfs");
+    fs::write(&initramfs, initramfs::make(&kernel, &busybox, &settings, then)?)
+        .map_err(|e| Error::io("write", &initramfs, &e))?;
+    let disk = disk::make(&carry, lab.spare, scratch.path())?;
+    let setpriv = crate::carry::on_path("setpriv".as_ref()).filter(|p| has_pdeathsig(p));
+    Ok(Ready { qemu: Emulator { qemu, setpriv }, kernel, accel, initramfs, disk, left: carry.left, scratch })
+}
+
+fn has_pdeathsig(setpriv: &Path) -> bool {
+    let out = Command::new(setpriv).arg("--help").stdin(Stdio::null()).output();
+    out.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).contains("--pdeathsig"))
+}
+
+fn accel(
+    lab: &Lab,
+    qemu: &Qemu,
+    kernel: &Kernel,
+    busybox: &Path,
+    scratch: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<Accel> {
+    if lab.deterministic {
+        return Ok(Accel::Deterministic);
+    }
+    if lab.monitor.is_some() || lab.accel == Choice::Tcg {
+        return Ok(Accel::Tcg);
+    }
+    if Path::new("/dev/kvm").exists() {
+        say("trying KVM");
+    }
+    match (trial::kvm_works(qemu, kernel, busybox, scratch)?, lab.accel) {
+        (true, _) => Ok(Accel::Kvm),
+        (false, Choice::Kvm) => Err(Error::failed("KVM does not work here")
+            .tried(
+                "boot the kernel with -accel kvm: it did not come up, or /dev/kvm is not open to this user",
+            )
+            .help("leave --accel out: the lab then emulates")),
+        (false, _) => Ok(Accel::Tcg),
+    }
+}
+
+/// The links of busybox that stand in the guest for whatever is not brought along.
+const APPLETS: &str = "/.homenode/bin";
+
+/// Everything that travels.
+fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
+    let mut carry = Carry::new(lab.env.get(OsStr::new("LD_LIBRARY_PATH")).map(OsString::as_os_str));
+    for folder in ["/dev", "/proc", "/sys", "/run", "/etc", "/.homenode", "/var/tmp"] {
+        carry.folder(Path::new(folder), 0o755);
+    }
+    carry.folder(Path::new("/tmp"), 0o1777);
+    if let Some(program) = program {
+        carry.program(&program.path)?;
+        // Files that the command line names are meant, even without the rest of the folder.
+        for word in program.args.iter().filter(|w| Path::new(w).is_file()) {
+            carry.add(&lab.cwd.join(word))?;
+        }
+    }
+    // Programs call it by this name (system(3)).
+    carry.program(Path::new("/bin/sh"))?;
+    carry.program(&lab.guest).map_err(|e| e.kind(Kind::Failed))?;
+    for path in &lab.with {
+        carry.add_all(path)?;
+    }
+    if lab.carry_cwd {
+        check_size(&lab.cwd)?;
+        carry.add_all(&lab.cwd)?;
+    } else {
+        carry.add(&lab.cwd)?;
+    }
+    if let Some(home) = lab.env.get(OsStr::new("HOME")) {
+        let _ = carry.add(Path::new(home));
+    }
+    let user = user(lab);
+    carry.make(JOB, job(lab, program, user).encode(), 0o600);
+    carry.make("/.homenode/guest", guest_script(&lab.guest), 0o755);
+    carry.make("/.homenode/shell", shell_script(lab), 0o755);
+    let shell = fs::read(busybox).map_err(|e| Error::io("read", busybox, &e))?;
+    carry.make("/.homenode/busybox", shell, 0o755);
+    carry.folder(Path::new(APPLETS), 0o755);
+    let (uid, gid) = user;
+    let own = if uid == 0 { String::new() } else { format!("user:x:{uid}:{gid}::/:/bin/sh\n") };
+    carry.make("/etc/passwd", format!("root:x:0:0:root:/root:/bin/sh\n{own}"), 0o644);
+    let own = if gid == 0 { String::new() } else { format!("user:x:{gid}:\n") };
+    carry.make("/etc/group", format!("root:x:0:\n{own}"), 0o644);
+    carry.make("/etc/hosts", "127.0.0.1 localhost lab\n", 0o644);
+    carry.make("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0o644);
+    Ok(carry)
+}
+
+fn check_size(folder: &Path) -> Result<()> {
+    let (mut bytes, mut files) = (0, 0);
+    measure(folder, &mut bytes, &mut files);
+    if bytes <= LARGEST_CWD.0 && files <= MOST_FILES {
+        return Ok(());
+    }
+    let much = if files > MOST_FILES {
+        format!("more than {MOST_FILES} files")
+    } else {
+        format!("more than {} MiB", LARGEST_CWD.0 >> 20)
+    };
+    Err(Error::failed(format!("the working directory {} has {much}", folder.display())).help(
+        "--no-cwd leaves its files here, --with PATH takes along what the program needs; or start in another folder",
+    ))
+}
+
+fn measure(folder: &Path, bytes: &mut u64, files: &mut usize) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if *bytes > LARGEST_CWD.0 || *files > MOST_FILES {
+            return;
+        }
+        let Ok(about) = entry.metadata() else { continue };
+        *files += 1;
+        if about.is_dir() {
+            measure(&entry.path(), bytes, files);
+        } else if about.is_file() {
+            *bytes += about.len();
+        }
+    }
+}
+
+fn user(lab: &Lab) -> (u32, u32) {
+    if lab.root {
+        return (0, 0);
+    }
+    (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
+}
+
+fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
+    let mut env = lab.env.clone();
+    let path = env.entry("PATH".into()).or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(APPLETS);
+    let absolute = |p: &Path| std::path::absolute(p).unwrap_or_else(|_| p.to_owned());
+    Job {
+        program: program.map(|p| absolute(&p.path)).unwrap_or_default(),
+        name: program.map(|p| p.name.clone()).unwrap_or_default(),
+        args: program.map(|p| p.args.clone()).unwrap_or_default(),
+        env,
+        cwd: lab.cwd.clone(),
+        sync: lab.sync.then(|| lab.cwd.clone()),
+        user,
+        monitor: lab.monitor.is_some(),
+    }
+}
+
+/// Links for whatever busybox can do, then the guest's side.
+fn guest_script(guest: &Path) -> String {
+    let guest = std::path::absolute(guest).unwrap_or_else(|_| guest.to_owned());
+    format!("#!/.homenode/busybox sh\n/.homenode/busybox --install -s {APPLETS}\nexec {}\n", quoted(&guest))
+}
+
+fn shell_script(lab: &Lab) -> String {
+    let mut s = format!(
+        "/.homenode/busybox --install -s {APPLETS}\nexport PATH=/usr/bin:/bin:/usr/sbin:/sbin:{APPLETS}\n"
+    );
+    for (name, value) in &lab.env {
+        let name = name.to_string_lossy();
+        if name != "PATH" && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            s += &format!("export {name}={}\n", quoted(Path::new(value)));
+        }
+    }
+    s += &format!("cd {}\nexport PS1='lab:\\w# '\n", quoted(&lab.cwd));
+    s += "exec setsid cttyhack /.homenode/busybox sh\n";
+    s
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}

@@ -1,0 +1,357 @@
+//! The host's side of a run: QEMU as a child, ports, time limits, signals, the end.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Lab, Monitoring, Outcome, Program, Ready, Streams, Watch};
+use crate::bring::{self, Brought};
+use crate::console;
+use crate::error::{Error, Kind, Result};
+use crate::monitor::{self, Found};
+use crate::qemu::{Accel, Console, escaped};
+use crate::relay::{self, Count};
+use crate::wire::{PORTS, Said, Status};
+
+/// How often signals and time limits are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// A guest that is not up by then never will be; a loaded machine may take ten times the usual.
+const BOOT: Duration = Duration::from_secs(180);
+/// Time that a program has after a signal of the time limit, and QEMU after being asked to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// QEMU, ended when dropped.
+struct Guest {
+    child: Child,
+    console: PathBuf,
+}
+
+impl Guest {
+    /// Asks QEMU to end, so that a plug-in can write down what it has.
+    fn end(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let start = Instant::now();
+        while start.elapsed() < GRACE {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// An error with the last lines of the console.
+    fn failed(&self, message: &str) -> Error {
+        let lines = console::last(&self.console);
+        let why = console::diagnosis(&lines);
+        let mut error = Error::failed(why.map_or_else(|| message.to_owned(), str::to_owned));
+        if why.is_some() {
+            error = error.tried(message);
+        }
+        if lines.is_empty() {
+            error = error.tried("read the guest's console: it said nothing");
+        } else {
+            error = error
+                .tried(format!("read the guest's console, its last lines:\n    {}", lines.join("\n    ")));
+        }
+        match why {
+            Some(w) if w.contains("memory") => error.help("give the nodes more memory: --mem"),
+            _ => error,
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What happens in the guest, in order.
+enum Event {
+    Said(Said),
+    /// The control port is closed: QEMU has ended.
+    Lost,
+}
+
+pub fn run(
+    lab: &Lab,
+    ready: &Ready,
+    program: &Program,
+    streams: Streams,
+    watch: &mut Watch,
+) -> Result<Outcome> {
+    (watch.say)("booting");
+    let start = Instant::now();
+    let (mut guest, ports, mut counter) = boot(lab, ready)?;
+    let [control, stdin, stdout, stderr, files] = ports;
+    let written = [relay::out_of(stdout, streams.stdout), relay::out_of(stderr, streams.stderr)];
+    let stdin_kept = stdin.try_clone().map_err(|e| Error::io("keep", Path::new("the input port"), &e))?;
+    relay::into(stdin, streams.stdin);
+    let files = receive(files, lab.sync.then(|| lab.cwd.clone()));
+    let events = listen(&control).map_err(|e| Error::io("read", Path::new("the control port"), &e))?;
+    let mut run =
+        Run { guest: &mut guest, control, events, watch, start, deadline: None, started: false, signals: 0 };
+
+    run.until("the guest did not come up", |s| matches!(s, Said::Ready), Some(BOOT))?;
+    if let Some(counter) = &mut counter {
+        counter.tell("begin")?;
+        // The guest waits for it.
+        writeln!(run.control, "go").map_err(|e| Error::io("write", Path::new("the control port"), &e))?;
+    }
+    let begun = run.until("the guest ended before the program started", begins, Some(BOOT))?;
+    if let Said::CannotRun(errno) = begun {
+        let why = io::Error::from_raw_os_error(errno);
+        return Err(Error::failed(format!("cannot run {} in the guest", program.path.display()))
+            .tried(format!("start {}: {why}", program.path.display()))
+            .kind(if errno == 2 { Kind::NotFound } else { Kind::CannotRun }));
+    }
+    let boot = start.elapsed();
+    run.started = true;
+    (run.watch.say)("running");
+    let begin = Instant::now();
+    run.deadline = run.watch.timeout.map(|t| begin + t);
+    let ended =
+        run.until("the guest ended before the program did", |s| matches!(s, Said::Ended { .. }), None)?;
+    let elapsed = begin.elapsed();
+    let late = run.deadline.is_some_and(|d| Instant::now() >= d);
+    let Said::Ended { status, written: total, out_of_memory } = ended else {
+        return Err(run.guest.failed("the guest made no sense"));
+    };
+    run.deadline = None;
+    let found = counter.map(Counter::end).transpose()?;
+    run.drain(&written, total)?;
+    run.until("the guest ended before all files were back", |s| *s == Said::Bye, None)?;
+    let brought = if lab.sync { collect(files)? } else { Brought::default() };
+    guest.end();
+    drop(stdin_kept);
+    if late {
+        return Err(timed_out(watch.timeout, status));
+    }
+    let (kernel, accel) = (ready.kernel.version.clone(), ready.accel);
+    Ok(Outcome { status, boot, elapsed, out_of_memory, brought, left: Vec::new(), found, kernel, accel })
+}
+
+const fn begins(said: &Said) -> bool {
+    matches!(said, Said::Started | Said::CannotRun(_))
+}
+
+fn timed_out(limit: Option<Duration>, status: Status) -> Error {
+    let seconds = limit.unwrap_or_default().as_secs_f64();
+    let how = match status {
+        Status::Exit(n) => format!("it then ended with status {n}"),
+        Status::Signal(n) => format!("it was ended by signal {n}"),
+    };
+    Error::failed(format!("the program took longer than {seconds} s"))
+        .tried(format!("send it SIGTERM: {how}"))
+        .help("give it more time: --timeout")
+}
+
+/// Starts QEMU and returns this side of the ports, in the order of [`PORTS`].
+fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Counter>)> {
+    let console = ready.scratch.path().join("console");
+    let failed = |e: io::Error| Error::failed("cannot make the guest's ports").tried(e.to_string());
+    let mut mine = Vec::new();
+    let mut theirs: Vec<OwnedFd> = Vec::new();
+    for _ in PORTS {
+        let (a, b) = pair().map_err(failed)?;
+        mine.push(a);
+        theirs.push(b);
+    }
+    let (mut counter, mut plugin) = (None, None);
+    if let Some(monitoring) = &lab.monitor {
+        let (own, its) = pair().map_err(failed)?;
+        let (started, words) = Counter::start(monitoring, ready, own, its.as_raw_fd())?;
+        (counter, plugin) = (Some(started), Some(words));
+        theirs.push(its);
+    }
+    let ports: Vec<(&str, i32)> = PORTS.iter().zip(&theirs).map(|(n, fd)| (*n, fd.as_raw_fd())).collect();
+    let boot = ready.boot(lab, Console::File(&console), &ports, plugin);
+    let errors = ready.scratch.path().join("qemu");
+    let file = fs::File::create(&errors).map_err(|e| Error::io("create", &errors, &e))?;
+    let mut command = ready.qemu.command(&boot);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    // Ctrl-C in the terminal is for the program in the guest, not for QEMU.
+    command.process_group(0);
+    let path = &ready.qemu.qemu.path;
+    let child = command.spawn().map_err(|e| Error::io("start", path, &e))?;
+    let mut guest = Guest { child, console };
+    drop(theirs);
+    // What QEMU does not like it says at once.
+    thread::sleep(Duration::from_millis(50));
+    if let Ok(Some(status)) = guest.child.try_wait() {
+        let text = fs::read_to_string(&errors).unwrap_or_default();
+        let mut error = Error::failed(format!("QEMU does not start: {status}"));
+        for line in text.lines().take(5) {
+            error = error.tried(line.trim().to_owned());
+        }
+        if ready.accel == Accel::Kvm {
+            error = error.help("--accel tcg does without KVM");
+        }
+        return Err(error);
+    }
+    let mine: [UnixStream; 5] =
+        mine.try_into().map_err(|_| Error::failed("cannot make the guest's ports"))?;
+    Ok((guest, mine, counter))
+}
+
+/// Two ends of a stream: one for this process, one that a child inherits.
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (mine, its) = UnixStream::pair()?;
+    let its = OwnedFd::from(its);
+    rustix::io::fcntl_setfd(&its, rustix::io::FdFlags::empty())?;
+    Ok((mine, its))
+}
+
+/// The monitor, from here.
+struct Counter {
+    control: BufReader<UnixStream>,
+    output: PathBuf,
+}
+
+impl Counter {
+    /// It, and what QEMU is told of it.
+    fn start(monitoring: &Monitoring, ready: &Ready, own: UnixStream, its: i32) -> Result<(Self, OsString)> {
+        let scratch = ready.scratch.path();
+        let (output, file) = (scratch.join("counts"), scratch.join("monitor"));
+        let text = monitor::configuration(&monitoring.machine, ready.qemu.qemu.version, its, &output);
+        fs::write(&file, text).map_err(|e| Error::io("write", &file, &e))?;
+        let mut words = escaped(&monitoring.library);
+        words.push(",config=");
+        words.push(escaped(&file));
+        Ok((Self { control: BufReader::new(own), output }, words))
+    }
+
+    /// Tells it, and waits until it has done so.
+    fn tell(&mut self, word: &str) -> Result<()> {
+        let failed = |why: &str| {
+            Error::failed("the monitor in QEMU failed").tried(format!("tell it to {word}: {why}"))
+        };
+        let mut answer = String::new();
+        writeln!(self.control.get_mut(), "{word}")
+            .and_then(|()| self.control.read_line(&mut answer))
+            .map_err(|e| failed(&e.to_string()))?;
+        if answer.trim() == "ok" { Ok(()) } else { Err(failed(answer.trim())) }
+    }
+
+    fn end(mut self) -> Result<Found> {
+        self.tell("end")?;
+        Found::read(&self.output)
+    }
+}
+
+fn listen(control: &UnixStream) -> io::Result<Receiver<Event>> {
+    let from = BufReader::new(control.try_clone()?);
+    let (tell, events) = mpsc::channel();
+    thread::spawn(move || {
+        for line in from.lines() {
+            let Ok(line) = line else { break };
+            if let Some(said) = Said::parse(&line)
+                && tell.send(Event::Said(said)).is_err()
+            {
+                return;
+            }
+        }
+        let _ = tell.send(Event::Lost);
+    });
+    Ok(events)
+}
+
+/// Writes files as they come, so that the guest never waits.
+fn receive(files: UnixStream, folder: Option<PathBuf>) -> JoinHandle<io::Result<Brought>> {
+    thread::spawn(move || match folder {
+        Some(folder) => bring::back(&mut BufReader::with_capacity(64 << 10, files), &folder),
+        None => Ok(Brought::default()),
+    })
+}
+
+fn collect(files: JoinHandle<io::Result<Brought>>) -> Result<Brought> {
+    let failed = || Error::failed("the files that the program wrote did not all come back");
+    match files.join() {
+        Ok(Ok(brought)) => Ok(brought),
+        Ok(Err(e)) => Err(failed().tried(e.to_string())),
+        Err(_) => Err(failed()),
+    }
+}
+
+struct Run<'a, 'b> {
+    guest: &'a mut Guest,
+    control: UnixStream,
+    events: Receiver<Event>,
+    watch: &'a mut Watch<'b>,
+    start: Instant,
+    deadline: Option<Instant>,
+    started: bool,
+    signals: u32,
+}
+
+impl Run<'_, '_> {
+    /// Waits for something that the guest says.
+    fn until(&mut self, lost: &str, what: impl Fn(&Said) -> bool, limit: Option<Duration>) -> Result<Said> {
+        let begin = Instant::now();
+        let mut told = false;
+        loop {
+            match self.events.recv_timeout(LOOK) {
+                Ok(Event::Said(said)) if what(&said) => return Ok(said),
+                Ok(Event::Said(_)) => {}
+                Ok(Event::Lost) | Err(RecvTimeoutError::Disconnected) => return Err(self.guest.failed(lost)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if limit.is_some_and(|l| begin.elapsed() > l) {
+                let seconds = self.start.elapsed().as_secs();
+                return Err(self.guest.failed(&format!("{lost} in {seconds} s")));
+            }
+            self.pass_signals()?;
+            if let Some(deadline) = self.deadline {
+                let now = Instant::now();
+                if now >= deadline && !told {
+                    told = true;
+                    self.signal(15);
+                }
+                if now >= deadline + GRACE {
+                    return Err(timed_out(self.watch.timeout, Status::Signal(9)));
+                }
+            }
+        }
+    }
+
+    /// Waits until this side has all that the program wrote.
+    fn drain(&mut self, have: &[Count; 2], total: [u64; 2]) -> Result<()> {
+        while have.iter().zip(total).any(|(h, t)| h.get() < t) {
+            thread::sleep(Duration::from_millis(1));
+            self.pass_signals()?;
+            if !matches!(self.guest.child.try_wait(), Ok(None)) {
+                return Err(self.guest.failed("the guest ended before all output was back"));
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_signals(&mut self) -> Result<()> {
+        let Some(signal) = (self.watch.signal)() else { return Ok(()) };
+        self.signals += 1;
+        if !self.started || self.signals > 1 {
+            let when = if self.started { "at the second signal" } else { "while it booted" };
+            return Err(
+                Error::failed(format!("stopped: the guest was ended {when}")).kind(Kind::Signalled(signal))
+            );
+        }
+        self.signal(signal);
+        Ok(())
+    }
+
+    fn signal(&mut self, number: i32) {
+        // The guest may be gone; that is noticed elsewhere.
+        let _ = writeln!(self.control, "signal {number}");
+    }
+}

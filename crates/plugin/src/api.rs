@@ -1,0 +1,157 @@
+//! QEMU's plug-in functions, looked up in the process that loads this library.
+//!
+//! Their names and types are those of QEMU's documentation (docs/devel/tcg-plugins). Nothing is linked, so that one
+//! binary serves every version: what a version lacks, or has with another signature, is decided in [`Api::find`].
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::AtomicI32;
+
+/// What QEMU calls a plug-in.
+pub type Id = u64;
+
+/// The beginning of what QEMU tells about itself.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Info {
+    /// Kind of machine, such as `x86_64`.
+    pub target: *const c_char,
+    /// The oldest version of the interface that it serves.
+    pub oldest: c_int,
+    /// The version that it has.
+    pub version: c_int,
+    /// A machine, not a process.
+    pub system: bool,
+    /// Virtual CPUs at the start.
+    pub cpus: c_int,
+    /// At most.
+    pub max_cpus: c_int,
+}
+
+type Translated = extern "C" fn(Id, *mut c_void);
+type Executed = extern "C" fn(u32, *mut c_void);
+type Accessed = extern "C" fn(u32, u32, u64, *mut c_void);
+type AtExit = extern "C" fn(Id, *mut c_void);
+
+/// No registers are read or written by a call-back.
+pub const NO_REGISTERS: c_int = 0;
+/// Loads and stores. QEMU 7.2's other filters fire on the wrong ones.
+pub const LOADS_AND_STORES: c_int = 3;
+
+/// QEMU's functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Api {
+    pub(crate) register_translation: unsafe extern "C" fn(Id, Translated),
+    pub(crate) register_exit: unsafe extern "C" fn(Id, AtExit, *mut c_void),
+    pub(crate) instructions: unsafe extern "C" fn(*const c_void) -> usize,
+    pub(crate) instruction: unsafe extern "C" fn(*const c_void, usize) -> *mut c_void,
+    pub(crate) address: unsafe extern "C" fn(*const c_void) -> u64,
+    pub(crate) size: unsafe extern "C" fn(*const c_void) -> usize,
+    pub(crate) on_access: unsafe extern "C" fn(*mut c_void, Accessed, c_int, c_int, *mut c_void),
+    pub(crate) on_execution: unsafe extern "C" fn(*mut c_void, Executed, c_int, *mut c_void),
+    pub(crate) is_store: unsafe extern "C" fn(u32) -> bool,
+    pub(crate) size_shift: unsafe extern "C" fn(u32) -> u32,
+    pub(crate) physical: unsafe extern "C" fn(u32, u64) -> *mut c_void,
+    pub(crate) is_device: unsafe extern "C" fn(*const c_void) -> bool,
+    pub(crate) physical_address: unsafe extern "C" fn(*const c_void) -> u64,
+    bytes: *mut c_void,
+    /// Version of the interface.
+    pub version: c_int,
+}
+
+// SAFETY: the pointers are to functions of QEMU, which stay where they are and may be called from any of its threads.
+unsafe impl Send for Api {}
+// SAFETY: as above.
+unsafe impl Sync for Api {}
+
+fn look_up(name: &CStr) -> *mut c_void {
+    // SAFETY: the name is a C string, and RTLD_DEFAULT is a handle.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+/// The function of this name.
+///
+/// # Safety
+/// `F` is the type of that function.
+unsafe fn find<F: Copy>(name: &CStr) -> Result<F, String> {
+    let found = look_up(name);
+    if found.is_null() {
+        return Err(name.to_string_lossy().into_owned());
+    }
+    assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
+    // SAFETY: both are pointers, and the caller knows the type.
+    Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
+}
+
+impl Api {
+    /// Finds the functions.
+    ///
+    /// # Errors
+    /// The name of one that is missing.
+    pub fn find(version: c_int) -> Result<Self, String> {
+        // SAFETY: each field has the type that QEMU documents for the function of the name it is found by.
+        let api = unsafe {
+            Self {
+                register_translation: find(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
+                register_exit: find(c"qemu_plugin_register_atexit_cb")?,
+                instructions: find(c"qemu_plugin_tb_n_insns")?,
+                instruction: find(c"qemu_plugin_tb_get_insn")?,
+                address: find(c"qemu_plugin_insn_vaddr")?,
+                size: find(c"qemu_plugin_insn_size")?,
+                on_access: find(c"qemu_plugin_register_vcpu_mem_cb")?,
+                on_execution: find(c"qemu_plugin_register_vcpu_insn_exec_cb")?,
+                is_store: find(c"qemu_plugin_mem_is_store")?,
+                size_shift: find(c"qemu_plugin_mem_size_shift")?,
+                physical: find(c"qemu_plugin_get_hwaddr")?,
+                is_device: find(c"qemu_plugin_hwaddr_is_io")?,
+                physical_address: find(c"qemu_plugin_hwaddr_phys_addr")?,
+                bytes: find(c"qemu_plugin_insn_data")?,
+                version,
+            }
+        };
+        Ok(api)
+    }
+
+    /// The first bytes of an instruction: all of it, or as many as fit.
+    ///
+    /// # Safety
+    /// `instruction` is one that QEMU is translating now.
+    pub unsafe fn bytes(&self, instruction: *const c_void) -> ([u8; 16], usize) {
+        let mut out = [0; 16];
+        // SAFETY: the caller's promise.
+        let size = unsafe { (self.size)(instruction) }.min(16);
+        if self.version >= 3 {
+            type Copy = unsafe extern "C" fn(*const c_void, *mut c_void, usize) -> usize;
+            // SAFETY: since version 3 the function copies; `out` has room for `size` bytes.
+            unsafe {
+                let copy = std::mem::transmute::<*mut c_void, Copy>(self.bytes);
+                copy(instruction, out.as_mut_ptr().cast(), size);
+            }
+        } else {
+            type Point = unsafe extern "C" fn(*const c_void) -> *const u8;
+            // SAFETY: before, it pointed to at least `size` bytes, valid while the instruction is being translated.
+            unsafe {
+                let point = std::mem::transmute::<*mut c_void, Point>(self.bytes);
+                std::ptr::copy_nonoverlapping(point(instruction), out.as_mut_ptr(), size);
+            }
+        }
+        (out, size)
+    }
+}
+
+/// The version of the interface that QEMU reads from a plug-in before it calls anything.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
+
+/// Runs when the library is loaded: newer QEMUs refuse version 1, older ones know no other.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CHOOSE: extern "C" fn() = {
+    extern "C" fn choose() {
+        // Came with version 2.
+        if !look_up(c"qemu_plugin_scoreboard_new").is_null() {
+            qemu_plugin_version.store(2, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    choose
+};

@@ -1,0 +1,128 @@
+//! The machine, as the launcher writes it down: lines of words and numbers.
+
+use homenode_model::{
+    Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
+};
+
+/// What the first line says.
+const MAGIC: &str = "homenode monitor 1";
+
+/// What `qemu_plugin_hwaddr_phys_addr` returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// The guest's physical address; memory from `low` on is above 4 GiB.
+    Physical {
+        /// Bytes below the hole under 4 GiB.
+        low: Bytes,
+    },
+    /// Before QEMU 8.2: place in a node's block of memory, plus the block's place among QEMU's blocks, plus its place in
+    /// the machine's memory. The latter two are the same here, so what lies before a node counts twice.
+    Blocks,
+}
+
+/// What the plug-in is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The modelled machine; its CPUs are the guest's.
+    pub machine: Topology,
+    /// What QEMU means by a physical address.
+    pub addresses: Addresses,
+    /// Where the result goes.
+    pub output: String,
+    /// The socket on which the launcher says when to begin and to end.
+    pub control: i32,
+}
+
+impl Config {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The line that makes no sense.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(MAGIC) {
+            return Err(format!("it does not begin with '{MAGIC}'"));
+        }
+        let (mut nodes, mut cpus, mut latencies, mut caches) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut addresses, mut output, mut control, mut access) = (None, None, None, None);
+        for line in lines {
+            let wrong = || format!("'{line}'");
+            let (word, rest) = line.split_once(' ').ok_or_else(wrong)?;
+            if word == "output" {
+                output = Some(rest.to_owned());
+                continue;
+            }
+            let numbers: Option<Vec<u64>> = rest.split(' ').map(|n| n.parse().ok()).collect();
+            let numbers = numbers.ok_or_else(wrong)?;
+            match (word, &numbers[..]) {
+                ("addresses", [0]) => addresses = Some(Addresses::Blocks),
+                ("addresses", [n]) => addresses = Some(Addresses::Physical { low: Bytes(*n) }),
+                ("control", [n]) => control = Some(i32::try_from(*n).map_err(|_| wrong())?),
+                ("access", [n]) => access = Some(Ps(*n)),
+                ("node", [n]) => nodes.push(Bytes(*n)),
+                ("cpu", [n]) => cpus.push(NodeId(u16::try_from(*n).map_err(|_| wrong())?)),
+                ("latency", row) => latencies.push(row.to_vec()),
+                ("cache", [level, size, line, ways, scope, hit]) => caches.push(Cache {
+                    level: *level as u8,
+                    size: Bytes(*size),
+                    line: Bytes(*line),
+                    ways: *ways as u32,
+                    scope: match *scope {
+                        0 => CacheScope::Node,
+                        1 => CacheScope::Cpu,
+                        n => CacheScope::Group(n as u32),
+                    },
+                    writes: Writes::Back,
+                    hit: Ns(*hit),
+                }),
+                _ => return Err(wrong()),
+            }
+        }
+        let n = nodes.len();
+        if latencies.len() != n || latencies.iter().any(|r| r.len() != n) {
+            return Err("the latencies are no matrix over the nodes".into());
+        }
+        let node = |memory| Node { memory, bandwidth: MbPerS(0), port: MbPerS(0) };
+        let machine = Topology {
+            name: "lab".into(),
+            nodes: nodes.into_iter().map(node).collect(),
+            cpus,
+            latency: Matrix::from_fn(n, |i, j| Ns(latencies[i][j])),
+            link: Matrix::from_fn(n, |_, _| MbPerS(0)),
+            caches,
+            page_sizes: vec![Bytes::kib(4)],
+            core: Core { access: access.ok_or("no line 'access'")?, outstanding: 1 },
+            migration: MigrationCost { fixed: Ns(0), per_kib: Ns(0), shootdown: Ns(0), serialised: false },
+            remote_cacheable: true,
+        };
+        machine.check().map_err(|e| e.to_string())?;
+        Ok(Self {
+            machine,
+            addresses: addresses.ok_or("no line 'addresses'")?,
+            output: output.ok_or("no line 'output'")?,
+            control: control.ok_or("no line 'control'")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_refused() {
+        let good = "homenode monitor 1\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576\ncpu 0\nlatency 95\n\
+                    cache 2 524288 64 8 1 3\noutput /tmp/x y\n";
+        let config = Config::parse(good).unwrap();
+        assert_eq!((config.output.as_str(), config.machine.caches.len()), ("/tmp/x y", 1));
+        for (from, to) in [
+            ("monitor 1", "monitor 2"),
+            ("cpu 0", "cpu 1"),
+            ("latency 95", "latency 95 95"),
+            ("addresses 1", "addresses x"),
+        ] {
+            assert!(Config::parse(&good.replace(from, to)).is_err(), "{to}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Counts by page.
+//!
+//! A physical page's counts belong to the virtual page that it was last seen under; when that changes, they are closed.
+
+use std::collections::BTreeMap;
+
+/// Loads and stores that reached main memory.
+pub type Pair = [u64; 2];
+
+/// What one row of the result is about: interval, virtual page, physical page.
+pub type Key = (u32, u64, u64);
+
+/// Counts of the pages of the guest's memory.
+#[derive(Debug)]
+pub struct Counts {
+    nodes: usize,
+    /// By physical page × node × load or store. The host gives memory only for what is touched.
+    open: Vec<u32>,
+    /// The virtual page of each physical one, plus 1; 0: none yet.
+    seen_as: Vec<u64>,
+    /// Physical pages with open counts.
+    touched: Vec<u32>,
+    /// Closed counts, by node.
+    rows: BTreeMap<Key, Vec<Pair>>,
+    interval: u32,
+}
+
+impl Counts {
+    /// Of so many physical pages and nodes.
+    pub fn new(pages: usize, nodes: usize) -> Self {
+        Self {
+            nodes,
+            open: vec![0; pages * nodes * 2],
+            seen_as: vec![0; pages],
+            touched: Vec::new(),
+            rows: BTreeMap::new(),
+            interval: 0,
+        }
+    }
+
+    /// An access of `node` to a physical page that is virtual page `page` to whoever accesses it.
+    pub fn add(&mut self, page: u64, physical: usize, node: usize, write: bool) {
+        let seen = page + 1;
+        if self.seen_as[physical] != seen {
+            self.close(physical);
+            self.seen_as[physical] = seen;
+            self.touched.push(physical as u32);
+        }
+        let count = &mut self.open[(physical * self.nodes + node) * 2 + usize::from(write)];
+        *count += 1;
+        if *count == u32::MAX {
+            self.close(physical);
+            self.seen_as[physical] = seen;
+            self.touched.push(physical as u32);
+        }
+    }
+
+    fn close(&mut self, physical: usize) {
+        let Some(page) = self.seen_as[physical].checked_sub(1) else { return };
+        let open = &mut self.open[physical * self.nodes * 2..][..self.nodes * 2];
+        let row = self
+            .rows
+            .entry((self.interval, page, physical as u64))
+            .or_insert_with(|| vec![[0; 2]; self.nodes]);
+        for (sum, pair) in row.iter_mut().zip(open.chunks_exact_mut(2)) {
+            for (sum, count) in sum.iter_mut().zip(pair) {
+                *sum += u64::from(std::mem::take(count));
+            }
+        }
+        self.seen_as[physical] = 0;
+    }
+
+    fn close_all(&mut self) {
+        for physical in std::mem::take(&mut self.touched) {
+            self.close(physical as usize);
+        }
+    }
+
+    /// A new interval begins.
+    pub fn next_interval(&mut self) {
+        self.close_all();
+        self.interval += 1;
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.close_all();
+        self.rows.clear();
+        self.interval = 0;
+    }
+
+    /// All rows, closed: counts by node.
+    pub fn rows(&mut self) -> &BTreeMap<Key, Vec<Pair>> {
+        self.close_all();
+        &self.rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_given_to_another_address_starts_anew() {
+        let mut c = Counts::new(4, 2);
+        c.add(100, 3, 0, false);
+        c.add(100, 3, 1, true);
+        c.add(200, 3, 1, false);
+        c.add(100, 3, 0, false);
+        c.next_interval();
+        c.add(100, 3, 0, false);
+        let rows: Vec<_> = c.rows().iter().map(|(k, v)| (*k, v.clone())).collect();
+        assert_eq!(
+            rows,
+            [
+                ((0, 100, 3), vec![[2, 0], [0, 1]]),
+                ((0, 200, 3), vec![[0, 0], [1, 0]]),
+                ((1, 100, 3), vec![[1, 0], [0, 0]]),
+            ]
+        );
+        c.clear();
+        assert!(c.rows().is_empty());
+    }
+}

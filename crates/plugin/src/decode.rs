@@ -1,0 +1,77 @@
+//! The instructions of x86 after which a virtual address may mean another physical one.
+//!
+//! A processor may keep translations until it is told otherwise (Intel SDM vol. 3, 4.10.4), so a kernel that takes a page
+//! away or puts another one in its place executes one of these on every CPU that may have used it. What a plug-in keeps
+//! until the next of them is as right as the processor's own buffer.
+
+/// Whether the instruction in `bytes` invalidates translations of the CPU that executes it: a write to a control register,
+/// `INVLPG`, `INVPCID`.
+pub fn invalidates(bytes: &[u8]) -> bool {
+    let mut at = bytes;
+    let mut operand = false;
+    // Legacy prefixes and REX, in any order that a compiler writes.
+    while let [first, rest @ ..] = at {
+        match first {
+            0x66 => operand = true,
+            0x67 | 0xf0 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 | 0x40..=0x4f => {}
+            _ => break,
+        }
+        at = rest;
+    }
+    match at {
+        // MOV to CR0, CR3, CR4.
+        [0x0f, 0x22, modrm, ..] => matches!((modrm >> 3) & 7, 0 | 3 | 4),
+        // INVLPG m8: /7 with a memory operand.
+        [0x0f, 0x01, modrm, ..] => (modrm >> 3) & 7 == 7 && modrm >> 6 != 3,
+        // INVPCID r64, m128.
+        [0x0f, 0x38, 0x82, ..] => operand,
+        _ => false,
+    }
+}
+
+/// A no-op that nobody writes by chance, `nop [rax + rax + CODE]`; what it says is in its displacement.
+///
+/// ```c
+/// #define HOMENODE_LAB_MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000 + " #code ::: "memory")
+/// ```
+pub fn mark(bytes: &[u8]) -> Option<u16> {
+    match bytes {
+        [0x0f, 0x1f, 0x84, 0x00, low, high, 0x6e, 0x68] => Some(u16::from_le_bytes([*low, *high])),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_uses_is_known() {
+        for bytes in [
+            &[0x0f, 0x22, 0xd8][..],               // mov cr3, rax
+            &[0x41, 0x0f, 0x22, 0xdc],             // mov cr3, r12
+            &[0x0f, 0x22, 0xe0],                   // mov cr4, rax
+            &[0x0f, 0x01, 0x3f],                   // invlpg [rdi]
+            &[0x66, 0x0f, 0x38, 0x82, 0x04, 0x24], // invpcid rax, [rsp]
+        ] {
+            assert!(invalidates(bytes), "{bytes:x?}");
+        }
+        for bytes in [
+            &[0x0f, 0x22, 0xd0][..],   // mov cr2, rax
+            &[0x0f, 0x20, 0xd8],       // mov rax, cr3
+            &[0x0f, 0x01, 0xf8],       // swapgs
+            &[0x0f, 0x38, 0x82, 0x04], // without its prefix
+            &[0x48, 0x89, 0xd8],
+            &[0x66],
+            &[],
+        ] {
+            assert!(!invalidates(bytes), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn marks_carry_a_code() {
+        assert_eq!(mark(&[0x0f, 0x1f, 0x84, 0x00, 0x02, 0x01, 0x6e, 0x68]), Some(0x102));
+        assert_eq!(mark(&[0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0]), None, "the compiler's own padding");
+    }
+}

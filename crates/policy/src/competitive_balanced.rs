@@ -1,0 +1,343 @@
+//! Competitive, balanced: pages that no node owns are dealt out so that no memory is busier than the others.
+//!
+//! # Problem
+//!
+//! [`super::competitive`] looks at one page at a time. Nikolopoulos et al. found that it leaves NAS MG unbalanced: some nodes
+//! hold more *contested* pages, which all nodes access, than others do; the sum of remote accesses is that of manual
+//! distribution, but some memories are busier ("we believe that this problem can be solved by careful engineering of the
+//! page migration criterion"). Where several homes are as good as each other, looking at one page cannot tell them apart.
+//!
+//! # Approach
+//!
+//! A page is contested if another home is nearly as good as its best. Pages that are not go where [`super::competitive`] sends
+//! them, and what they will be accessed there is a load that is given. The contested ones are then dealt out, the most
+//! accessed first, each to the least loaded of its good homes: the greedy rule for identical machines (longest processing
+//! time first), restricted to the homes that a page may have.
+//!
+//! # Terms
+//!
+//! *Cost*: as there. *Good homes* of a page: those whose cost is at most `slack` percent above the least. *Contested*: with
+//! more than one. *Load* of a node: accesses to the pages on it, times what an access keeps its memory busy (1 where
+//! bandwidth is not limited). *Even*: a load within `even` percent of the mean of the least.
+//!
+//! # Algorithm
+//!
+//! At the end of an interval:
+//!
+//! 1. Pages with one good home: as [`super::competitive`]. Their accesses are the loads to begin with.
+//! 2. The others by accesses descending, in classes of an eighth, so that sorting costs no comparisons; within a class, by
+//!    page. h = the present home if it is good, c = the good home with room whose load with the page is least; ties to the
+//!    lower id. The page stays at h if load(h) ≤ load(c) + `even` percent of the mean load; else it goes to c, unless that
+//!    would not pay within `horizon`: a page with fewer accesses than a move is worth is left.
+//! 3. Freezing and stopping as there.
+//!
+//! Where the present home is not good, a contested page goes to c if that is worth it.
+//!
+//! Only the first 32 nodes with memory can be good homes. State: as there, and 16 bytes a contested page.
+//!
+//! # Properties
+//!
+//! - `contested_pages_are_spread`: pages that all nodes access alike end up with loads that differ by no more than one page
+//!   and the tolerance.
+//! - `one_owner_decides_as_competitive`: pages that one node alone accesses go where [`super::competitive`] sends them.
+//! - `no_page_has_a_bad_home`: without thresholds and with room, no page ends more than `slack` percent above its least cost.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use homenode_model::{Decision, MoveOutcome, MoveResult, NodeId, Ns, PageRange};
+
+use crate::bounces::Bounces;
+use crate::competitive::{Options, Quiet, Worth, best};
+use crate::counting::{Counting, Rule};
+use crate::homes::Homes;
+use crate::interval::Interval;
+use crate::latency::Latencies;
+use crate::queue::Queue;
+use crate::room::Room;
+use crate::{Policy, PolicyContext};
+
+/// What can be set beside [`Options`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balance {
+    /// Percent above the least cost up to which a home is good.
+    pub slack: u32,
+    /// Percent of the mean load that loads may differ by before a page goes elsewhere for that.
+    pub even: u32,
+}
+
+/// A contested page of an interval: 12 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Contested {
+    index: u32,
+    accesses: u32,
+    /// Good homes, a bit for each of the first 32 with memory.
+    good: u32,
+}
+
+impl Contested {
+    /// Class of the accesses, the most first: three bits below the highest tell classes apart, so that those of a class are
+    /// within an eighth of each other.
+    const fn class(self) -> usize {
+        let n = self.accesses | 1;
+        let high = n.ilog2();
+        let next = if high >= 3 { n >> (high - 3) } else { n << (3 - high) } & 7;
+        Self::CLASSES - 1 - (high * 8 + next) as usize
+    }
+    const CLASSES: usize = 32 * 8;
+}
+
+/// Deals pages out over homes that are as good as each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Balancer {
+    latencies: Latencies,
+    balance: Balance,
+    /// What an access keeps each node's memory busy.
+    weight: Vec<u64>,
+    nodes: usize,
+    loads: Vec<u64>,
+    contested: Vec<Contested>,
+    /// Positions in `contested`, by class.
+    order: Vec<u32>,
+}
+
+impl Balancer {
+    pub(crate) fn new(context: &PolicyContext, balance: Balance) -> Self {
+        let nodes = context.nodes();
+        let weight = (0..nodes as u16).map(|n| context.occupancy(NodeId(n)).0.max(1)).collect();
+        Self {
+            latencies: Latencies::new(context),
+            balance,
+            weight,
+            nodes,
+            loads: vec![0; nodes],
+            contested: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+    /// The good homes, as bits.
+    fn good(&self, counts: &[u32]) -> u32 {
+        let homes = self.latencies.homes().len().min(32);
+        let mut costs = [0; 32];
+        for (position, cost) in costs[..homes].iter_mut().enumerate() {
+            *cost = self.latencies.cost(position, counts).largest;
+        }
+        let least = costs[..homes].iter().copied().min().unwrap_or(0);
+        let slack = u64::from(self.balance.slack);
+        let limit = least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100);
+        costs[..homes].iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
+    }
+    fn load(&mut self, home: NodeId, accesses: u64) {
+        let load = &mut self.loads[home.index()];
+        *load = load.saturating_add(accesses.saturating_mul(self.weight[home.index()]));
+    }
+    /// Says for each page of the interval where it should be, those with one good home first; `settle` is told of the page's
+    /// index, whether it is contested, and the home that is best, and answers where it will be.
+    pub(crate) fn deal(
+        &mut self,
+        interval: &Interval,
+        room: &mut Room,
+        mut settle: impl FnMut(usize, bool, NodeId, &mut Room) -> NodeId,
+    ) {
+        self.loads.fill(0);
+        self.contested.clear();
+        let mut all = 0u64;
+        for (index, (seen, counts)) in interval.rows().enumerate() {
+            let accesses: u64 = counts.iter().map(|c| u64::from(*c)).sum();
+            all = all.saturating_add(accesses);
+            let good = self.good(counts);
+            if good.count_ones() > 1 {
+                let accesses = u32::try_from(accesses).unwrap_or(u32::MAX);
+                self.contested.push(Contested { index: index as u32, accesses, good });
+                continue;
+            }
+            let only = self.latencies.homes().get(good.trailing_zeros() as usize).copied();
+            let to = match only {
+                Some(home) if good != 0 && (home == seen.home || room.has(home)) => home,
+                _ => best(&self.latencies, counts, seen.home, room).map_or(seen.home, |(to, ..)| to),
+            };
+            let home = settle(index, false, to, room);
+            self.load(home, accesses);
+        }
+        self.sort();
+        let weight = self.weight.iter().copied().max().unwrap_or(1);
+        let homes = self.latencies.homes().len().max(1) as u64;
+        let even = all.saturating_mul(weight) / homes / 100 * u64::from(self.balance.even);
+        for at in 0..self.order.len() {
+            let page = self.contested[self.order[at] as usize];
+            let index = page.index as usize;
+            let to = self.choose(page, interval.row(index).0.home, even, room);
+            let home = settle(index, true, to, room);
+            self.load(home, page.accesses.into());
+        }
+    }
+    /// Puts contested pages in order of their classes, then of pages: a counting sort.
+    fn sort(&mut self) {
+        let mut starts = [0u32; Contested::CLASSES + 1];
+        for page in &self.contested {
+            starts[page.class() + 1] += 1;
+        }
+        for class in 1..starts.len() {
+            starts[class] += starts[class - 1];
+        }
+        self.order.clear();
+        self.order.resize(self.contested.len(), 0);
+        for (at, page) in (0u32..).zip(&self.contested) {
+            let place = &mut starts[page.class()];
+            self.order[*place as usize] = at;
+            *place += 1;
+        }
+    }
+    fn choose(&self, page: Contested, now: NodeId, even: u64, room: &Room) -> NodeId {
+        let with = |home: NodeId| {
+            let mine = u64::from(page.accesses).saturating_mul(self.weight[home.index()]);
+            self.loads[home.index()].saturating_add(mine)
+        };
+        let homes = self.latencies.homes().iter().take(32).enumerate();
+        let good = homes.filter(|(i, _)| page.good >> i & 1 != 0).map(|(_, home)| *home);
+        let (mut least, mut stays) = (None, false);
+        for home in good {
+            stays |= home == now;
+            if (home == now || room.has(home)) && least.is_none_or(|l| (with(home), home) < l) {
+                least = Some((with(home), home));
+            }
+        }
+        match least {
+            Some((load, to)) if !stays || with(now) > load.saturating_add(even) => to,
+            _ => now,
+        }
+    }
+}
+
+struct Balanced {
+    balancer: Balancer,
+    worth: Worth,
+    bounces: Bounces,
+    quiet: Quiet,
+    latencies: Latencies,
+}
+
+/// The policy for the machine of `context`.
+pub fn policy(context: &PolicyContext, options: &Options, balance: Balance) -> Box<dyn Policy> {
+    let rule = Balanced {
+        balancer: Balancer::new(context, balance),
+        worth: Worth::new(context, options),
+        bounces: Bounces::new(options.bounces),
+        quiet: Quiet::new(options.quiet),
+        latencies: Latencies::new(context),
+    };
+    Box::new(Counting::new(context, options.initial, options.when, rule))
+}
+
+impl Rule for Balanced {
+    fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
+        let mut room = Room::of(homes, self.balancer.nodes);
+        let mut moves = false;
+        let Self { balancer, worth, bounces, latencies, .. } = self;
+        balancer.deal(interval, &mut room, |index, contested, to, room| {
+            let (seen, counts) = interval.row(index);
+            let page = seen.page();
+            if to == seen.home || !bounces.allow(page, to) {
+                return seen.home;
+            }
+            let Some(before) = latencies.cost_at(seen.home, counts) else { return seen.home };
+            // For balance, what a page's accesses cost at all is what is at stake.
+            let worth_it = contested && worth.pays(Ns(before.sum))
+                || latencies.cost_at(to, counts).is_some_and(|after| worth.it(before, after));
+            if !worth_it {
+                return seen.home;
+            }
+            room.moved(seen.home, to);
+            moves = true;
+            out.push(Decision::Move { page, to });
+            to
+        });
+        // An interval in which nobody accessed anything says nothing.
+        if interval.len() > 0 {
+            self.quiet.interval(moves);
+        }
+    }
+    fn outcome(&mut self, outcome: &MoveOutcome, from: Option<NodeId>) {
+        if let (MoveResult::Moved, Some(from)) = (outcome.result, from) {
+            self.bounces.moved(outcome.page, from, outcome.to);
+        }
+    }
+    fn freed(&mut self, pages: PageRange, _: &mut dyn FnMut(NodeId)) {
+        self.bounces.free(pages);
+    }
+    fn is_done(&self) -> bool {
+        self.quiet.is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::competitive::{self, EAGER};
+    use crate::testing::{Bench, NODES, Row, counts, machine, roomy};
+    use homenode_model::PageNo;
+    use proptest::prelude::*;
+
+    const BALANCE: Balance = Balance { slack: 25, even: 0 };
+
+    proptest! {
+        #[test]
+        fn contested_pages_are_spread(pages in 1u64..60, count in 1u32..1000) {
+            let mut context = machine(&roomy());
+            // All nodes equally far from all memory: every home of a page is as good as the others.
+            context.latency = homenode_model::Matrix::from_fn(NODES, |_, _| Ns(100));
+            let mut bench = Bench::new(&context, policy(&context, &EAGER, BALANCE));
+            bench.iteration(&[]);
+            let rows: Vec<Row> =
+                (0..pages).map(|p| Row { page: PageNo(p), counts: [count; NODES], write: false }).collect();
+            rows.iter().for_each(|r| _ = bench.fault(r.page, NodeId(0)));
+            bench.iteration(&rows);
+            let used: Vec<u64> = context.memory_nodes().iter().map(|n| bench.used(*n)).collect();
+            prop_assert!(used.iter().max().unwrap() - used.iter().min().unwrap() <= 1, "{:?}", used);
+            let before = bench.moves;
+            bench.iteration(&rows);
+            prop_assert_eq!(bench.moves, before, "the same again moves nothing");
+        }
+
+        #[test]
+        fn one_owner_decides_as_competitive(owners in proptest::collection::vec((0..3u16, 1u32..99), 1..60)) {
+            let context = machine(&roomy());
+            let rows: Vec<Row> = (0u64..)
+                .zip(&owners)
+                .map(|(p, (node, count))| {
+                    let mut counts = [0; NODES];
+                    counts[usize::from(*node)] = *count;
+                    Row { page: PageNo(p), counts, write: false }
+                })
+                .collect();
+            let mut one = Bench::new(&context, policy(&context, &EAGER, BALANCE));
+            let mut other = Bench::new(&context, competitive::policy(&context, &EAGER));
+            for round in [&rows[..0], &rows] {
+                one.iteration(round);
+                other.iteration(round);
+            }
+            prop_assert_eq!(one.homes(), other.homes());
+        }
+
+        #[test]
+        fn no_page_has_a_bad_home(rounds in counts(), slack in 0u32..100) {
+            let context = machine(&roomy());
+            let balance = Balance { slack, even: 10 };
+            let mut bench = Bench::new(&context, policy(&context, &EAGER, balance));
+            bench.iteration(&[]);
+            let largest = |row: &Row, home: NodeId| {
+                let cost = |(n, c): (usize, &u32)| u64::from(*c) * context.latency.at(NodeId(n as u16), home).0;
+                row.counts.iter().enumerate().map(cost).max().unwrap()
+            };
+            for round in &rounds {
+                bench.iteration(round);
+                for row in round {
+                    let least = context.memory_nodes().iter().map(|h| largest(row, *h)).min().unwrap();
+                    let home = largest(row, bench.home(row.page).unwrap());
+                    prop_assert!(home * 100 <= least * u64::from(100 + slack));
+                }
+            }
+        }
+    }
+}

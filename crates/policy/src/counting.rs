@@ -1,0 +1,121 @@
+//! What all policies share that act on access counts: homes, intervals, and a rule that decides at their end.
+
+use homenode_model::{
+    Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange,
+};
+
+use crate::homes::Homes;
+use crate::initial::{Initial, Start};
+use crate::interval::Interval;
+use crate::queue::Queue;
+use crate::when::{Clock, Moment, When};
+use crate::{Policy, PolicyContext, Step};
+
+/// The part that differs: what to do with the counts of an interval.
+pub(crate) trait Rule: Send {
+    /// The interval is over: decisions go to `out`, in the order in which they are to be carried out.
+    fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue);
+    /// A move or a copy was carried out, or not; `from` was the page's home before.
+    fn outcome(&mut self, _outcome: &MoveOutcome, _from: Option<NodeId>) {}
+    /// The pages are gone; `copy` is to be told of the nodes that had copies of them.
+    fn freed(&mut self, _pages: PageRange, _copy: &mut dyn FnMut(NodeId)) {}
+    /// The page's copies are gone, because it moved or (`written`) because somebody wrote; as in `freed`.
+    fn collapsed(&mut self, _page: PageNo, _written: bool, _copy: &mut dyn FnMut(NodeId)) {}
+    /// It will never decide again, so nothing need be counted.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// A policy that places pages as [`Initial`] says and then leaves them to its rule.
+#[derive(Debug)]
+pub(crate) struct Counting<R> {
+    start: Start,
+    homes: Homes,
+    queue: Queue,
+    clock: Clock,
+    interval: Interval,
+    rule: R,
+}
+
+impl<R: Rule> Counting<R> {
+    pub(crate) fn new(context: &PolicyContext, initial: Initial, when: When, rule: R) -> Self {
+        Self {
+            start: Start::new(context, initial),
+            homes: Homes::new(context),
+            queue: Queue::new(),
+            clock: Clock::new(when),
+            interval: Interval::new(context.nodes()),
+            rule,
+        }
+    }
+    fn moment(&mut self, moment: Moment) {
+        match moment {
+            Moment::Within => return,
+            Moment::End if !self.rule.is_done() => {
+                self.rule.decide(&self.interval, &self.homes, &mut self.queue)
+            }
+            Moment::Begin | Moment::End => {}
+        }
+        self.interval.clear();
+    }
+    fn fault(&mut self, page: PageNo, node: NodeId) {
+        if let Some(node) = self.homes.settle(page, self.start.wanted(page, node)) {
+            self.queue.push(Decision::Place { page, node });
+        }
+    }
+}
+
+impl<R: Rule> Policy for Counting<R> {
+    fn interest(&self) -> Interest {
+        self.clock.interest()
+    }
+    #[inline]
+    fn observe(&mut self, event: &Event) {
+        if let Event::Accesses { page, home, node, kind, count } = *event {
+            if !self.rule.is_done() {
+                self.interval.add(page, home, node, kind, count);
+            }
+            return;
+        }
+        self.clock.happened();
+        match *event {
+            Event::Fault { page, node } => self.fault(page, node),
+            Event::Free { pages, .. } => {
+                let homes = &mut self.homes;
+                homes.free(pages);
+                self.rule.freed(pages, &mut |node| homes.copy_gone(node));
+            }
+            Event::Collapsed { page, .. } => {
+                let homes = &mut self.homes;
+                self.rule.collapsed(page, true, &mut |node| homes.copy_gone(node));
+            }
+            _ => {}
+        }
+        let moment = self.clock.event(event);
+        self.moment(moment);
+    }
+    fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step {
+        if !self.rule.is_done() {
+            let moment = self.clock.poll(now);
+            self.moment(moment);
+        }
+        match (self.queue.pour(out), self.clock.wake()) {
+            (Step::Idle, Some(at)) if !self.rule.is_done() => Step::WakeAt(at),
+            (step, _) => step,
+        }
+    }
+    fn outcome(&mut self, outcome: &MoveOutcome) {
+        let from = self.homes.home(outcome.page);
+        match outcome.result {
+            MoveResult::Moved => {
+                let homes = &mut self.homes;
+                self.rule.collapsed(outcome.page, false, &mut |node| homes.copy_gone(node));
+            }
+            MoveResult::Replicated => self.homes.copied_to(outcome.to),
+            _ => {}
+        }
+        self.homes.moved(outcome);
+        self.rule.outcome(outcome, from);
+    }
+}

@@ -1,0 +1,208 @@
+//! In-W: a node fetches the remote pages that it uses.
+//!
+//! # Problem
+//!
+//! With pages dealt round robin, neighbours in memory are on different nodes, and Out-W's neighbours on one node are no
+//! neighbours at all.
+//!
+//! # Approach
+//!
+//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages, which are neighbours in
+//! memory but for its own; where its relative references to a page exceed the average by a threshold, it fetches the page.
+//! Who else uses the page it does not know, so the page goes to the first that wants it, and is fixed there.
+//!
+//! Open in the paper: *the average* is over what, for the node sees no other node's references. Over the remote pages that it
+//! accessed, here. Read literally, R − avg > 2 · avg would fetch nothing from an even pattern, where the paper's SOR gains
+//! most. So the default fetches pages with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %), and
+//! the literal form is an option (factor 200 %). *Fixed* how long: for `rest` intervals. The weights are those of `ars.rs`.
+//!
+//! # Terms
+//!
+//! *Rank*: position of a page among the remote pages that the node accessed in the interval, ascending. *Relative references*:
+//! as in Out-W, of this node, over that list.
+//!
+//! # Algorithm
+//!
+//! At the end of an interval, for each node with memory, ascending: for each of its remote pages, ascending, that is not
+//! fixed: if its relative references exceed the threshold and the node has room, move the page to the node, and fix it.
+//!
+//! State: 4 bytes a page and node, 20 a page, and one byte a page that moved.
+//!
+//! # Properties
+//!
+//! - `a_page_goes_to_somebody_who_uses_it`: every move goes to a node that accessed the page in the interval.
+//! - `a_fetched_page_is_fixed`: after a move a page stays for `rest` intervals.
+//! - `an_even_pattern_is_fetched`: remote pages that one node alone accesses, all alike, all come to it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use homenode_model::{Decision, NodeId, PageNo, PageRange, Rows};
+
+use crate::ars::{Form, Threshold, relative};
+use crate::counting::{Counting, Rule};
+use crate::homes::Homes;
+use crate::initial::Initial;
+use crate::interval::Interval;
+use crate::queue::Queue;
+use crate::room::Room;
+use crate::when::When;
+use crate::{Policy, PolicyContext};
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where pages live before.
+    pub initial: Initial,
+    /// Intervals.
+    pub when: When,
+    /// The threshold; [`Form::Share`]: R > factor · avg, else R − avg > factor · avg.
+    pub threshold: Threshold,
+    /// Neighbours up to this distance count.
+    pub reach: u32,
+    /// Intervals that a fetched page stays.
+    pub rest: u8,
+}
+
+struct InW {
+    options: Options,
+    context: Vec<u64>,
+    /// By page: intervals until it may move.
+    rest: Rows<u8>,
+    /// The remote pages of the node at hand, as indices of the interval, and its relative references.
+    remote: Vec<u32>,
+    sums: Vec<u32>,
+    /// Its references.
+    counts: Vec<u32>,
+}
+
+/// The policy for the machine of `context`.
+pub fn policy(context: &PolicyContext, options: &Options) -> Box<dyn Policy> {
+    let rule = InW {
+        options: *options,
+        context: context.capacity.clone(),
+        rest: Rows::new(1, 0),
+        remote: Vec::new(),
+        sums: Vec::new(),
+        counts: Vec::new(),
+    };
+    Box::new(Counting::new(context, options.initial, options.when, rule))
+}
+
+impl InW {
+    fn look(&mut self, interval: &Interval, node: NodeId) {
+        let Self { remote, sums, counts, .. } = self;
+        remote.clear();
+        counts.clear();
+        for (index, (seen, row)) in interval.rows().enumerate() {
+            let count = row[node.index()];
+            if seen.home != node && count > 0 {
+                remote.push(index as u32);
+                counts.push(count);
+            }
+        }
+        sums.clear();
+        relative(self.options.reach, counts, |_, sum| sums.push(sum));
+    }
+    /// What the references to a page must exceed, rounded down: they are whole.
+    fn bound(&self) -> u32 {
+        let Threshold { form, factor, least, .. } = self.options.threshold;
+        let all: u64 = self.sums.iter().map(|s| u64::from(*s)).sum();
+        let factor = if form == Form::Share { factor } else { factor + 100 };
+        let average = u128::from(all) * u128::from(factor) / (100 * self.sums.len().max(1) as u128);
+        u32::try_from(average).unwrap_or(u32::MAX).max(least.saturating_sub(1))
+    }
+    fn is_fixed(&self, page: PageNo) -> bool {
+        self.rest.row(page.index()).is_some_and(|r| r[0] > 0)
+    }
+}
+
+impl Rule for InW {
+    fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
+        let mut room = Room::of(homes, self.context.len());
+        self.rest.range_mut(0..usize::MAX).for_each(|(_, row)| row[0] = row[0].saturating_sub(1));
+        for node in (0..self.context.len() as u16).map(NodeId) {
+            if self.context[node.index()] == 0 {
+                continue;
+            }
+            self.look(interval, node);
+            let bound = self.bound();
+            for i in 0..self.remote.len() {
+                if self.sums[i] <= bound || !room.has(node) {
+                    continue;
+                }
+                let (seen, _) = interval.row(self.remote[i] as usize);
+                let page = seen.page();
+                if !self.is_fixed(page) {
+                    // One more than it rests: the next interval's end takes one off before it looks.
+                    self.rest.row_mut(page.index())[0] = self.options.rest.saturating_add(1);
+                    room.moved(seen.home, node);
+                    out.push(Decision::Move { page, to: node });
+                }
+            }
+        }
+    }
+    fn freed(&mut self, pages: PageRange, _: &mut dyn FnMut(NodeId)) {
+        self.rest.range_mut(pages.indices()).for_each(|(_, row)| row[0] = 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, NODES, Row, counts, machine, roomy};
+    use proptest::prelude::*;
+
+    const PLAIN: Options = Options {
+        initial: Initial::RoundRobin,
+        when: When::Region,
+        threshold: Threshold { form: Form::Share, factor: 50, adaptive: false, least: 1 },
+        reach: 8,
+        rest: 3,
+    };
+
+    proptest! {
+        #[test]
+        fn a_page_goes_to_somebody_who_uses_it(rounds in counts()) {
+            let context = machine(&roomy());
+            let mut bench = Bench::new(&context, policy(&context, &PLAIN));
+            for round in &rounds {
+                round.iter().for_each(|row| _ = bench.fault(row.page, NodeId(0)));
+                let before = bench.homes().clone();
+                bench.region(round);
+                for (page, home) in bench.homes().iter().filter(|(p, h)| before.home(*p) != Some(*h)) {
+                    let row = round.iter().find(|r| r.page == page);
+                    prop_assert!(row.is_some_and(|r| r.counts[home.index()] > 0));
+                }
+            }
+        }
+
+        #[test]
+        fn a_fetched_page_is_fixed(rounds in counts()) {
+            let context = machine(&roomy());
+            let mut bench = Bench::new(&context, policy(&context, &PLAIN));
+            let mut since = [100u32; 64];
+            for round in rounds.iter().cycle().take(30) {
+                round.iter().for_each(|row| _ = bench.fault(row.page, NodeId(0)));
+                let before = bench.homes().clone();
+                bench.region(round);
+                for (page, home) in before.iter() {
+                    let moved = bench.home(page) != Some(home);
+                    prop_assert!(!moved || since[page.index()] >= u32::from(PLAIN.rest));
+                    since[page.index()] = if moved { 0 } else { since[page.index()] + 1 };
+                }
+            }
+        }
+
+        #[test]
+        fn an_even_pattern_is_fetched(pages in 1u64..64, node in 0u16..3, count in 2u32..1000) {
+            let context = machine(&roomy());
+            let mut bench = Bench::new(&context, policy(&context, &PLAIN));
+            let mut counts = [0; NODES];
+            counts[usize::from(node)] = count;
+            let rows: Vec<Row> = (0..pages).map(|p| Row { page: PageNo(p), counts, write: true }).collect();
+            bench.region(&rows);
+            prop_assert_eq!(bench.used(NodeId(node)), pages);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Where pages live before a policy has seen what is done to them.
+
+use homenode_model::{NodeId, PageNo};
+
+use alloc::vec::Vec;
+
+use crate::PolicyContext;
+
+/// The placement that a policy starts from; its own is what comes after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Initial {
+    /// With who touches first: with serial initialisation, all on one node (Löf's SI).
+    #[default]
+    FirstTouch,
+    /// Interleaved by page number (Tao's and Nikolopoulos' experiments start so).
+    RoundRobin,
+    /// All on the first node with memory.
+    OneNode,
+    /// On the node that is farthest from who touches first: the worst case.
+    Farthest,
+}
+
+/// Answers faults as [`Initial`] says.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    how: Initial,
+    nodes: Vec<NodeId>,
+    farthest: Vec<Option<NodeId>>,
+}
+
+impl Start {
+    pub(crate) fn new(context: &PolicyContext, how: Initial) -> Self {
+        let farthest = context.nearest.iter().map(|n| n.last().copied()).collect();
+        Self { how, nodes: context.memory_nodes(), farthest }
+    }
+    /// The home that a page should get which `toucher` touches first.
+    pub(crate) fn wanted(&self, page: PageNo, toucher: NodeId) -> NodeId {
+        let wanted = match self.how {
+            Initial::FirstTouch => None,
+            Initial::RoundRobin => {
+                page.0.checked_rem(self.nodes.len() as u64).map(|t| self.nodes[t as usize])
+            }
+            Initial::OneNode => self.nodes.first().copied(),
+            Initial::Farthest => self.farthest[toucher.index()],
+        };
+        wanted.unwrap_or(toucher)
+    }
+}

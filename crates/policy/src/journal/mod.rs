@@ -1,0 +1,114 @@
+//! Everything that a driver told a policy and everything that the policy decided, as bytes.
+//!
+//! # Problem
+//!
+//! A policy decided something on a live machine, in a simulation, in the lab. Was it the policy, or was it what the driver
+//! told it? And what would another policy have said?
+//!
+//! # Approach
+//!
+//! A policy is a function of its events, so a list of them is all it takes to run it again. [`Journalled`] stands between
+//! any driver and any policy and writes down what passes, in the order in which it passes. [`check`] feeds the list to a
+//! fresh policy and compares what it decides with what was decided; [`ask`] feeds it to another policy.
+//!
+//! # Format
+//!
+//! `HNPJ`, then version 1, then the policy's spec (as [`crate::build`] takes it), its interest and its
+//! [`PolicyContext`](crate::PolicyContext), then records until one that says it is the last. Numbers are LEB128; pages and
+//! times are differences from the page and the time before (zigzag); the lists of records, steps, decisions and results
+//! are in the module `code`. Everything is a function of what passed: two journals of the same run are the same bytes.
+//!
+//! Journals of strangers are hostile input: reading checks every number against the context, and the memory that a policy
+//! may come to need is bounded ([`MAX_CELLS`]).
+//!
+//! # Properties
+//!
+//! - `a_fresh_policy_decides_the_same`: whatever was recorded of a policy checks as identical, and recording the replay
+//!   gives the same bytes.
+//! - `another_decision_is_found`: with one decision changed, checking names it.
+//! - `no_journal_panics`: not with any byte changed, cut off or inserted.
+
+mod ask;
+mod code;
+mod read;
+mod write;
+
+pub use ask::{Asked, ask};
+pub use read::{Checked, Difference, Header, check, header};
+pub use write::{Journalled, Sink};
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::SpecError;
+
+/// First bytes of a journal.
+const MAGIC: &[u8; 4] = b"HNPJ";
+/// The version that is written and read.
+const VERSION: u64 = 1;
+/// Pages from here on are refused, as the simulator does: 4 TiB of 4 KiB pages.
+const MAX_PAGES: u64 = 1 << 30;
+/// Nodes of a machine from here on are refused.
+const MAX_NODES: u64 = 1 << 10;
+/// Bound of (thousands of pages) × nodes that a journal may name: 1 GiB of a policy's counters.
+pub const MAX_CELLS: u64 = 1 << 16;
+
+/// Why a journal cannot be read, or not be replayed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// It does not begin as one.
+    NotAJournal,
+    /// A version that this homenode does not know.
+    Version(u64),
+    /// It ends within a record.
+    Short {
+        /// Where.
+        at: usize,
+    },
+    /// Something in it makes no sense.
+    Bad {
+        /// Where.
+        at: usize,
+        /// What.
+        what: &'static str,
+    },
+    /// It names more memory than a replay may need.
+    TooLarge,
+    /// It names a policy that there is not, or the asked one is none.
+    Policy(SpecError),
+    /// The policy needs events that the journal's driver was not asked for.
+    Lacks {
+        /// Which.
+        what: &'static str,
+        /// The policy that was recorded.
+        recorded: String,
+    },
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAJournal => f.write_str(
+                "this is no policy journal: it does not begin with HNPJ ('homenode compare --journal DIR' makes them)",
+            ),
+            Self::Version(v) => {
+                write!(f, "the journal is of version {v}, this homenode reads version {VERSION}: use a newer one")
+            }
+            Self::Short { at } => write!(f, "the journal is cut off: a record at byte {at} has no end"),
+            Self::Bad { at, what } => write!(f, "the journal is damaged at byte {at}: {what}"),
+            Self::TooLarge => f.write_str("the journal names more memory than a replay may use: it is damaged"),
+            Self::Policy(e) => e.fmt(f),
+            Self::Lacks { what, recorded } => write!(
+                f,
+                "the policy wants {what}, which the journal does not have, because `{recorded}` did not: make a \
+                 journal of a policy that does"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for JournalError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Off-line plan: homes worked out beforehand.
+//!
+//! # Problem
+//!
+//! Finding out at run time where pages belong takes an iteration, and moving them there takes time. A program that runs twice
+//! has told all of it the first time.
+//!
+//! # Approach
+//!
+//! Nikolopoulos, Ayguadé and Polychronopoulos, sections 1 and 3.1.1 (OpenMP_runtime_offline): the counts of a whole run are
+//! fed back, and each page is put into its place when it is touched first. The paper has the compiler do it; here a driver
+//! that is told a [`Placement`]. [`best`] makes one from a recording's counts with the criterion of [`crate::competitive`],
+//! and where several homes are as good, deals pages out as [`crate::competitive_balanced`] does: MG showed that this is needed.
+//!
+//! # Terms
+//!
+//! *Plan*: a home for some pages. *Toucher*: the node that faults.
+//!
+//! # Algorithm
+//!
+//! At a fault: the plan's home if the page has one and it has room, else the nearest to it that has; the toucher's where the
+//! plan says nothing. Nothing ever moves.
+//!
+//! # Properties
+//!
+//! - `the_plan_is_kept`: with room, every page's home is the planned one, whoever touches it.
+//! - `the_rest_is_first_touch`: pages that are not in the plan go where first touch puts them.
+//! - `the_best_plan_has_the_least_largest_latency`: with room and no slack, no other home has a smaller largest latency.
+
+use alloc::sync::Arc;
+
+use homenode_model::{
+    AccessKind, Decision, DecisionBuf, Event, Histogram, Interest, MoveOutcome, NodeId, Ns, Placement,
+};
+
+use crate::competitive_balanced::{Balance, Balancer};
+use crate::homes::Homes;
+use crate::interval::Interval;
+use crate::queue::Queue;
+use crate::room::Room;
+use crate::{Policy, PolicyContext, Step};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Plan {
+    plan: Arc<Placement>,
+    homes: Homes,
+    queue: Queue,
+}
+
+impl Plan {
+    /// Puts pages where `plan` says, on the machine of `context`.
+    pub fn new(context: &PolicyContext, plan: Arc<Placement>) -> Self {
+        Self { plan, homes: Homes::new(context), queue: Queue::new() }
+    }
+}
+
+/// The best placement of pages that are accessed as `counts` says, on the machine of `context`. `slack` is the percentage of
+/// the least cost within which homes are as good as each other, as in [`crate::competitive_balanced`].
+pub fn best(context: &PolicyContext, counts: &Histogram, slack: u32) -> Placement {
+    let mut interval = Interval::new(context.nodes());
+    let mut plan = Placement::new();
+    let Some(anywhere) = context.memory_nodes().first().copied() else { return plan };
+    for (page, row) in counts.rows() {
+        for (node, [reads, writes]) in (0u16..).map(NodeId).zip(row) {
+            let count = reads.saturating_add(*writes);
+            if count > 0 {
+                interval.add(page, anywhere, node, AccessKind::Read, count);
+            }
+        }
+    }
+    let homes = Homes::new(context);
+    let mut room = Room::of(&homes, context.nodes());
+    Balancer::new(context, Balance { slack, even: 0 }).deal(&interval, &mut room, |index, _, to, room| {
+        room.copied(to);
+        plan.set(interval.row(index).0.page(), to);
+        to
+    });
+    plan
+}
+
+impl Policy for Plan {
+    fn interest(&self) -> Interest {
+        Interest { faults: true, ..Interest::default() }
+    }
+    fn observe(&mut self, event: &Event) {
+        match *event {
+            Event::Fault { page, node } => {
+                let nodes = self.homes.nodes();
+                let planned = self.plan.home(page).filter(|home| home.index() < nodes);
+                if let Some(node) = self.homes.settle(page, planned.unwrap_or(node)) {
+                    self.queue.push(Decision::Place { page, node });
+                }
+            }
+            Event::Free { pages, .. } => self.homes.free(pages),
+            _ => {}
+        }
+    }
+    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
+        self.queue.pour(out)
+    }
+    fn outcome(&mut self, outcome: &MoveOutcome) {
+        self.homes.moved(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FirstTouch;
+    use crate::testing::{Bench, counts, machine, roomy, touches};
+    use homenode_model::PageNo;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_plan_is_kept((_, touches) in touches(), homes in proptest::collection::vec(0u16..3, 64)) {
+            let context = machine(&roomy());
+            let mut plan = Placement::new();
+            homes.iter().enumerate().for_each(|(p, n)| plan.set(PageNo(p as u64), NodeId(*n)));
+            let mut bench = Bench::new(&context, Plan::new(&context, Arc::new(plan)));
+            for (page, node) in touches {
+                bench.fault(page, node);
+                prop_assert_eq!(bench.home(page), Some(NodeId(homes[page.index()])));
+            }
+        }
+
+        #[test]
+        fn the_rest_is_first_touch((capacity, touches) in touches()) {
+            let context = machine(&capacity);
+            let mut bench = Bench::new(&context, Plan::new(&context, Arc::default()));
+            let mut plain = Bench::new(&context, FirstTouch::new(&context));
+            for (page, node) in touches {
+                prop_assert_eq!(bench.fault(page, node), plain.fault(page, node));
+            }
+        }
+
+        #[test]
+        fn the_best_plan_has_the_least_largest_latency(rounds in counts()) {
+            let context = machine(&roomy());
+            let mut histogram = Histogram::new(context.nodes());
+            for row in rounds.iter().flatten() {
+                for (node, count) in (0u16..).map(NodeId).zip(row.counts) {
+                    histogram.add(row.page, node, AccessKind::Write, count);
+                }
+            }
+            let plan = best(&context, &histogram, 0);
+            for (page, row) in histogram.rows() {
+                let largest = |home: NodeId| {
+                    let of = |(n, c): (usize, &[u32; 2])| {
+                        u64::from(c[0] + c[1]) * context.latency.at(NodeId(n as u16), home).0
+                    };
+                    row.iter().enumerate().map(of).max().unwrap()
+                };
+                let least = context.memory_nodes().into_iter().map(largest).min();
+                prop_assert_eq!(plan.home(page).map(largest), least);
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Room on the nodes while a list of moves is drawn up.
+
+use alloc::vec::Vec;
+
+use homenode_model::NodeId;
+
+use crate::homes::Homes;
+
+/// How many more pages each node can take, once the moves listed so far are done in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Room(Vec<u64>);
+
+impl Room {
+    pub(crate) fn of(homes: &Homes, nodes: usize) -> Self {
+        Self((0..nodes as u16).map(|n| homes.room(NodeId(n))).collect())
+    }
+    pub(crate) fn has(&self, node: NodeId) -> bool {
+        self.0[node.index()] > 0
+    }
+    /// A page goes from one node to another.
+    pub(crate) fn moved(&mut self, from: NodeId, to: NodeId) {
+        self.0[from.index()] += 1;
+        self.copied(to);
+    }
+    /// A copy comes to a node.
+    pub(crate) fn copied(&mut self, to: NodeId) {
+        self.0[to.index()] = self.0[to.index()].saturating_sub(1);
+    }
+}

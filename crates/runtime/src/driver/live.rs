@@ -1,0 +1,137 @@
+//! The process's mover ([`crate::moving`]) as the driver wants it.
+
+use homenode_model::{Bytes, MoveResult, NodeId, Ns};
+
+use super::mover::{Armed, Brought, Counters, Mover, Touch};
+use super::settings::Settings;
+use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
+use crate::watch::numbers::PAGE;
+
+/// Latency cap of one call that moves pages.
+const CHUNK: Ns = Ns(10_000_000);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Live {
+    started: Started,
+    kernel_moves_wanted: bool,
+    skipped: [Bytes; Why::ALL.len()],
+    failed: Vec<String>,
+}
+
+impl Live {
+    /// Starts the mover.
+    pub fn start(settings: &Settings) -> Self {
+        let pretend = settings.pretend.then(|| settings.machine.nodes() as u16);
+        let started = moving::start(&Options { pretend_nodes: pretend, ..Options::default() });
+        Self {
+            started,
+            kernel_moves_wanted: false,
+            skipped: [Bytes::ZERO; Why::ALL.len()],
+            failed: Vec::new(),
+        }
+    }
+
+    fn failure(&mut self, text: String) {
+        if self.failed.len() < 8 && !self.failed.contains(&text) {
+            self.failed.push(text);
+        }
+    }
+}
+
+impl Mover for Live {
+    fn arm(&mut self, address: usize, bytes: usize) -> Armed {
+        let report = moving::arm(&[Span::new(address, bytes)]);
+        let mut skipped = Bytes::ZERO;
+        for (why, b) in report.reasons() {
+            self.skipped[why as usize] += b;
+            skipped += b;
+        }
+        if let Some(e) = report.error {
+            self.failure(e.to_string());
+        }
+        Armed { pages: report.armed.0 / PAGE as u64, skipped: skipped.0 / PAGE as u64 }
+    }
+
+    fn disarm(&mut self) {
+        moving::disarm_all();
+    }
+
+    fn leave(&mut self, address: usize, bytes: usize) {
+        // Whoever lets it go holds it until it is gone.
+        moving::retire(moving::before_change(Span::new(address, bytes)));
+    }
+
+    fn settle(&mut self) {
+        moving::settle();
+    }
+
+    fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
+        moving::drain(|t| {
+            tell(Touch {
+                address: t.span.start,
+                pages: t.span.pages() as u32,
+                from: None,
+                node: t.node,
+                moved: true,
+            });
+        });
+    }
+
+    fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>) {
+        let list: Vec<usize> = (0..pages).map(|i| address + i * PAGE).collect();
+        out.resize(pages, None);
+        moving::homes(&list, out);
+    }
+
+    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought {
+        self.kernel_moves_wanted = true;
+        let mut moves: Vec<Move> = (0..pages)
+            .map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage })
+            .collect();
+        let report = moving::move_pages(&mut moves, CHUNK);
+        if let Some(e) = report.error {
+            self.failure(e.to_string());
+        }
+        let done = |m: &&Move| matches!(m.result, MoveResult::Moved | MoveResult::AlreadyThere);
+        let there = moves.iter().take_while(done).count();
+        let moved = moves[..there].iter().filter(|m| m.result == MoveResult::Moved).count();
+        let others = moves.get(there).map_or(MoveResult::Moved, |m| m.result);
+        Brought { there: there as u64, moved: moved as u64, others }
+    }
+
+    fn counters(&self) -> Counters {
+        let c = moving::counters();
+        let page = PAGE as u64;
+        Counters {
+            arms: c.arms,
+            armed_pages: c.armed.0 / page,
+            faults: c.faults,
+            copies: c.copied.0 / page,
+            kernel_moves: c.moved.0 / page,
+            lost_touches: c.touches_lost,
+            // Calls are made by the driver, which measures them itself.
+            own_ns: c.in_handlers.0,
+        }
+    }
+
+    fn cannot(&self) -> Vec<String> {
+        let mut list = Vec::new();
+        if self.started.mechanism == Mechanism::None {
+            list.push("no next touch on this machine".to_owned());
+        }
+        list.extend(self.started.reasons.iter().cloned());
+        if self.kernel_moves_wanted && !self.started.kernel_moves {
+            list.push("the kernel moves no pages here".into());
+        }
+        for (why, bytes) in Why::ALL.iter().zip(self.skipped) {
+            // That pages are armed already is no failure.
+            if bytes > Bytes::ZERO && *why != Why::Armed {
+                list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
+            }
+        }
+        list.extend(moving::pinning());
+        list.extend(self.failed.iter().cloned());
+        list
+    }
+}

@@ -1,0 +1,14 @@
+//! Events to the policy, its decisions to the pages.
+
+mod arming;
+pub mod live;
+mod machine;
+pub mod mover;
+mod run;
+pub mod settings;
+
+pub use live::Live;
+pub use machine::Machine;
+pub use mover::{Armed, Counters, Mover, Touch};
+pub use run::{Driver, RegionStats};
+pub use settings::{Arming, Settings};

@@ -1,0 +1,79 @@
+//! What the driver asks of whoever moves pages. Another one stands in for it in tests.
+
+use homenode_model::{MoveResult, NodeId};
+
+/// What became of an order to arm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Armed {
+    /// Pages that now follow their next touch.
+    pub pages: u64,
+    /// Pages that stay as they are: not anonymous, locked, in use by a system call, or not there.
+    pub skipped: u64,
+}
+
+/// A touch of armed pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// First byte of the first page.
+    pub address: usize,
+    /// Pages that came along with this touch.
+    pub pages: u32,
+    /// Where they were.
+    pub from: Option<NodeId>,
+    /// The toucher's node; where they are now, unless `moved` is false.
+    pub node: NodeId,
+    /// They are at `node` now.
+    pub moved: bool,
+}
+
+/// What became of an order to move pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Pages, from the first on, that are at the node now.
+    pub there: u64,
+    /// Of these, those that were elsewhere before.
+    pub moved: u64,
+    /// How the first of the others fared.
+    pub others: MoveResult,
+}
+
+/// Sums since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Ranges armed.
+    pub arms: u64,
+    /// Pages armed.
+    pub armed_pages: u64,
+    /// Faults taken on armed pages.
+    pub faults: u64,
+    /// Pages copied to the toucher's node.
+    pub copies: u64,
+    /// Pages moved by the kernel.
+    pub kernel_moves: u64,
+    /// Touches that were not told, for the buffer was full.
+    pub lost_touches: u64,
+    /// Time spent in handlers and system calls, over all threads, in nanoseconds.
+    pub own_ns: u64,
+}
+
+/// Moves pages.
+pub trait Mover: Send {
+    /// From now on the pages of the range go to whoever touches them next. Whole pages.
+    fn arm(&mut self, address: usize, bytes: usize) -> Armed;
+    /// Nothing is armed any more; contents are in place.
+    fn disarm(&mut self);
+    /// The memory is about to go or to change its owner: it is not armed any more.
+    fn leave(&mut self, address: usize, bytes: usize);
+    /// A moment when the team sleeps: what has been touched altogether can be tidied up.
+    fn settle(&mut self);
+    /// Tells of the touches since the last time.
+    fn touches(&mut self, tell: &mut dyn FnMut(Touch));
+    /// Homes of the pages of a range; `None` where there is no page. One entry a page.
+    fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>);
+    /// Moves whole pages to a node.
+    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought;
+    /// Sums.
+    fn counters(&self) -> Counters;
+    /// What it cannot do on this machine, a sentence each.
+    fn cannot(&self) -> Vec<String>;
+}

@@ -1,0 +1,214 @@
+//! Whether moving pays, judged against blocks that were held back.
+//!
+//! # Problem
+//!
+//! That an iteration is faster after the pages moved does not show that they moved for the better: the program may have
+//! entered another phase. And with one run there is no second one to compare.
+//!
+//! # Approach
+//!
+//! One block in [`ONE_IN`] of the candidates is held back. Afterwards, pages of both groups are armed one by one, at the
+//! begin of iterations, and tell who touches them. If pages that moved are touched from remote nodes less often than those
+//! that were held back, moving pays: the held-back blocks are let go. If it is the other way round, it does not: what moved
+//! goes back. These are *presence* samples: who came first, not how often.
+
+use homenode_model::NodeId;
+
+use super::super::watch::numbers::PAGE;
+
+/// One block in so many is held back: 5 %.
+pub const ONE_IN: u64 = 20;
+/// Samples of each group that a verdict takes.
+pub const ENOUGH: u64 = 24;
+/// Iterations in which samples are taken: a small program may have no block to hold back, or nobody touches it.
+const ROUNDS: u32 = 48;
+/// A difference of the two shares counts when it is larger than so many standard deviations of what chance would give.
+const SIGMAS: f64 = 2.0;
+/// Pages of each group that are armed at the begin of an iteration.
+const AT_ONCE: usize = 16;
+
+/// Which group a block is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// It may move.
+    Moved,
+    /// It was held back.
+    Held,
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not enough samples yet.
+    Open,
+    /// Pages that moved are touched remotely less often.
+    Pays,
+    /// Neither less nor more often, as far as so few samples can tell.
+    NoGain,
+    /// More often.
+    Harms,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct HoldBack {
+    /// Hold nothing back and do not judge.
+    pub off: bool,
+    samples: [Share; 2],
+    verdict: Option<Verdict>,
+    pending: Vec<(usize, Group)>,
+    rounds: u32,
+}
+
+/// Touches by whether they came from a remote node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// From remote nodes.
+    pub remote: u64,
+    /// All.
+    pub all: u64,
+}
+
+/// Bytes of a block that is held back as a whole: small enough that an object has about 64, at most a huge page, so that
+/// holding back splits no mapping more than needed.
+pub fn block_of(object_bytes: usize) -> usize {
+    (object_bytes / 64).next_power_of_two().clamp(64 << 10, 2 << 20)
+}
+
+impl HoldBack {
+    /// Nothing sampled yet; `off`: hold nothing back and do not judge.
+    pub fn new(off: bool) -> Self {
+        Self { off, ..Self::default() }
+    }
+
+    /// The group of the block with `address`, in blocks of `block` bytes.
+    pub fn group(&self, address: usize, block: usize) -> Group {
+        let number = (address / block) as u64;
+        // Well mixed, so that what is held back has no period that a distribution could share.
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        if !self.off && self.verdict.is_none() && mixed.is_multiple_of(ONE_IN) {
+            Group::Held
+        } else {
+            Group::Moved
+        }
+    }
+
+    /// How many pages of each group (moved, held back) to arm in this round; none once it has gone on for long enough.
+    pub fn wanted(&mut self) -> [usize; 2] {
+        self.rounds += 1;
+        if self.rounds > ROUNDS {
+            return [0, 0];
+        }
+        self.samples.map(|s| if s.all < 2 * ENOUGH { AT_ONCE } else { 0 })
+    }
+
+    /// Remembers that a page was armed to tell of its group.
+    pub fn sampled(&mut self, page: usize, group: Group) {
+        self.pending.push((page & !(PAGE - 1), group));
+    }
+
+    /// Whether a sample is under way.
+    pub fn is_sampling(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// A page was touched; `true` if it was a sample.
+    pub fn touched(&mut self, page: usize, home: Option<NodeId>, node: NodeId) -> bool {
+        let Some(i) = self.pending.iter().position(|(p, _)| *p == page & !(PAGE - 1)) else { return false };
+        let (_, group) = self.pending.swap_remove(i);
+        if let Some(home) = home {
+            let share = &mut self.samples[group as usize];
+            share.all += 1;
+            share.remote += u64::from(home != node);
+        }
+        true
+    }
+
+    /// Samples that nobody touched are forgotten.
+    pub fn forget_pending(&mut self) {
+        self.pending.clear();
+    }
+
+    /// The verdict as the samples have it; once it is not open it stays.
+    pub fn judge(&mut self) -> Verdict {
+        if let Some(v) = self.verdict {
+            return v;
+        }
+        let [moved, held] = self.samples;
+        if moved.all < ENOUGH || held.all < ENOUGH {
+            return Verdict::Open;
+        }
+        let (nm, nh) = (moved.all as f64, held.all as f64);
+        let difference = held.remote as f64 / nh - moved.remote as f64 / nm;
+        let both = (moved.remote + held.remote) as f64 / (nm + nh);
+        let noise = SIGMAS * (both * (1.0 - both) * (1.0 / nm + 1.0 / nh)).sqrt();
+        let v = if difference > noise {
+            Verdict::Pays
+        } else if -difference > noise {
+            Verdict::Harms
+        } else {
+            Verdict::NoGain
+        };
+        self.verdict = Some(v);
+        v
+    }
+
+    /// The verdict, if there is one.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict.unwrap_or(Verdict::Open)
+    }
+
+    /// Samples of the pages that moved, and of those held back.
+    pub fn samples(&self) -> (Share, Share) {
+        (self.samples[0], self.samples[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn about_one_block_in_twenty_is_held_back() {
+        let h = HoldBack::default();
+        let held = (0..20_000).filter(|i| h.group(i * (64 << 10), 64 << 10) == Group::Held).count();
+        assert!((800..1200).contains(&held), "{held}");
+        assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
+    }
+
+    fn judged(moved_remote: u64, held_remote: u64) -> Verdict {
+        let mut h = HoldBack::default();
+        for (group, remote) in [(Group::Moved, moved_remote), (Group::Held, held_remote)] {
+            for i in 0..ENOUGH {
+                let page = 0x10_0000 + i as usize * PAGE;
+                h.sampled(page, group);
+                assert!(h.touched(page + 8, Some(NodeId(0)), NodeId(u16::from(i < remote))));
+            }
+        }
+        h.judge()
+    }
+
+    #[test]
+    fn the_groups_are_compared() {
+        assert_eq!(judged(1, 12), Verdict::Pays);
+        assert_eq!(judged(12, 12), Verdict::NoGain);
+        assert_eq!(judged(1, 0), Verdict::NoGain, "one touch more is chance");
+        assert_eq!(judged(20, 2), Verdict::Harms);
+        assert_eq!(HoldBack::default().judge(), Verdict::Open);
+    }
+
+    #[test]
+    fn sampling_comes_to_an_end() {
+        let mut h = HoldBack::default();
+        let asked: usize = (0..1000).map(|_| h.wanted().iter().sum::<usize>()).sum();
+        assert_eq!(asked, ROUNDS as usize * 2 * AT_ONCE);
+    }
+
+    #[test]
+    fn blocks_are_neither_tiny_nor_larger_than_a_huge_page() {
+        assert_eq!(
+            [block_of(64 << 10), block_of(16 << 20), block_of(1 << 30)],
+            [64 << 10, 256 << 10, 2 << 20]
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! Next touch at every region: which regions are worth an arming.
+//!
+//! Löf asks whether it could be made transparent at the start of every parallel region. It costs an arming and a fault for
+//! each block each time, and gains only where the pattern has changed. So a region earns its next arming: one that moved
+//! nothing, or moved pages back and forth, waits twice as long for the next.
+
+/// What is known of one region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionGuard {
+    /// Armings at its start.
+    pub armings: u64,
+    /// Pages that moved after these.
+    pub moved: u64,
+    /// Of these, back to where they had come from.
+    pub ping_pongs: u64,
+    /// Starts to let pass before the next arming.
+    wait: u64,
+    /// As many as after the next arming that gains nothing.
+    patience: u64,
+}
+
+/// Longest wait, in starts of the region.
+const LONGEST: u64 = 1 << 20;
+
+impl RegionGuard {
+    /// Whether memory may be armed at this start of the region.
+    pub fn lets(&mut self) -> bool {
+        if self.wait > 0 {
+            self.wait -= 1;
+            return false;
+        }
+        true
+    }
+
+    /// What came of an arming.
+    pub fn armed(&mut self, moved: u64, ping_pongs: u64) {
+        self.armings += 1;
+        self.moved += moved;
+        self.ping_pongs += ping_pongs;
+        let gained = moved > 2 * ping_pongs;
+        self.patience = if gained { 0 } else { (self.patience * 2).clamp(1, LONGEST) };
+        self.wait = self.patience;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn armings(starts: u64, moved: u64, ping_pongs: u64) -> u64 {
+        let mut g = RegionGuard::default();
+        for _ in 0..starts {
+            if g.lets() {
+                g.armed(moved, ping_pongs);
+            }
+        }
+        g.armings
+    }
+
+    #[test]
+    fn a_settled_region_is_armed_ever_more_rarely() {
+        assert_eq!(armings(1000, 10, 0), 1000);
+        assert_eq!(armings(1000, 0, 0), 10, "after 1, 2, 4, … starts");
+        assert_eq!(armings(1000, 10, 8), 10);
+    }
+}

@@ -1,0 +1,444 @@
+//! Arming: the next toucher of these pages gets them.
+
+use std::cell::UnsafeCell;
+
+use homenode_model::Bytes;
+use homenode_sys::memory::{self, Access, map};
+use homenode_sys::numa::{self, MemoryPolicy};
+use homenode_sys::uffd::{Uffd, Watch};
+use homenode_sys::{Error, HUGE, PAGE, Result, Span, call, maps};
+
+use super::pieces::{self, Piece};
+use super::state::{self, Locked, count};
+use super::table::{self, BLOCK, Block, LEAF, Pages};
+use super::{ArmReport, Mechanism, Why, disarm, events, inflight, pinning, signals};
+
+impl ArmReport {
+    fn skip(&mut self, why: Why, bytes: usize) {
+        self.skipped[why as usize] += Bytes(bytes as u64);
+    }
+    fn fail(&mut self, error: Error, bytes: usize) {
+        self.error = Some(error);
+        self.skip(Why::Failed, bytes);
+    }
+}
+
+/// Arms the whole pages of these spans, skipping what must not be. From any thread but not in a signal handler; all
+/// threads may go on touching the memory.
+pub fn arm(spans: &[Span]) -> ArmReport {
+    let begin = call::now();
+    let mut report = ArmReport::default();
+    let all: usize = spans.iter().map(|s| s.len()).sum();
+    let stack = own_stack();
+    match Locked::new() {
+        _ if state::mechanism() == Mechanism::None => report.skip(Why::Off, all),
+        None => report.skip(Why::InFlight, all),
+        Some(lock) => arm_locked(&lock, spans, stack, &mut report),
+    }
+    if report.armed != Bytes::ZERO {
+        count(&state::ARMS, 1);
+        count(&state::ARMED, report.armed.0);
+    }
+    report.took = state::count_time(&state::IN_CALLS, begin);
+    report
+}
+
+fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, report: &mut ArmReport) {
+    let pages: usize = spans.iter().map(|s| s.inner(PAGE).len()).sum();
+    let all: usize = spans.iter().map(|s| s.len()).sum();
+    report.skip(Why::Partial, all - pages);
+    if !signals::are_ours() {
+        return report.skip(Why::Off, pages);
+    }
+    if !may_copy(lock) {
+        return report.skip(Why::Pinning, pages);
+    }
+    let changes = inflight::changes();
+    let plan = match Plan::make(lock, spans) {
+        Ok(plan) => plan,
+        Err(e) => return report.fail(e, pages),
+    };
+    report.skip(Why::NotAnonymous, pages - plan.bytes());
+    // A device's mapping may have come to light among the others.
+    if !may_copy(lock) {
+        return report.skip(Why::Pinning, plan.bytes());
+    }
+    for candidate in plan.candidates {
+        if candidate.span.overlaps(stack) {
+            report.skip(Why::Stack, candidate.span.len());
+        } else if candidate.not == Some(Why::Inaccessible) {
+            // Protected blocks, or the program's own doing.
+            let ours = armed_in(candidate.span);
+            report.skip(Why::Armed, ours);
+            report.skip(Why::Inaccessible, candidate.span.len() - ours);
+        } else if let Some(why) = candidate.not {
+            report.skip(why, candidate.span.len());
+        } else {
+            for span in candidate.span.pieces(LEAF) {
+                Arming { lock, span, writable: candidate.writable, report, huge: plan.huge, changes }.run();
+            }
+        }
+    }
+}
+
+/// The calling thread's stack; the initial thread's has its own name in the mappings.
+fn own_stack() -> Span {
+    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and destroyed after.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        if call::thread_id() as u32 == std::process::id()
+            || libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0
+        {
+            return Span::EMPTY;
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        let got = libc::pthread_attr_getstack(&raw const attributes, &raw mut low, &raw mut size);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if got == 0 { Span::new(low as usize, size) } else { Span::EMPTY }
+    }
+}
+
+/// Bytes of a span that are armed.
+fn armed_in(span: Span) -> usize {
+    let pages = Block::all(span).map(|b| (b.word().armed() & b.pages_in(span)).count_ones() as usize);
+    pages.sum::<usize>() * PAGE
+}
+
+/// Whether copying is safe, or the mechanism does not copy.
+fn may_copy(lock: &Locked) -> bool {
+    if state::chosen() == Mechanism::Protect && state::pretended() == 0 || pinning::look().is_none() {
+        return true;
+    }
+    disarm::everything(lock, false);
+    state::without_copying()
+}
+
+/// A part of a mapping that was asked for.
+#[derive(Clone, Copy)]
+struct Candidate {
+    span: Span,
+    writable: bool,
+    not: Option<Why>,
+}
+
+/// Candidates of one call; what is beyond counts as not anonymous.
+const MOST: usize = 1 << 14;
+/// Blocks of a leaf.
+const BLOCKS: usize = LEAF / BLOCK;
+
+/// Memory that only arming uses.
+struct Scratch {
+    candidates: [Candidate; MOST],
+    /// Pages to arm, by block.
+    pages: [Pages; BLOCKS],
+    /// Blocks in huge pages.
+    huge: [bool; BLOCKS],
+}
+
+struct Shared(UnsafeCell<*mut Scratch>);
+
+// SAFETY: only used under the lock (`Locked` is asked for).
+unsafe impl Sync for Shared {}
+
+static SCRATCH: Shared = Shared(UnsafeCell::new(std::ptr::null_mut()));
+
+fn scratch(_: &Locked) -> Result<*mut Scratch> {
+    // SAFETY: under the lock.
+    let p = unsafe { &mut *SCRATCH.0.get() };
+    if p.is_null() {
+        *p = map(size_of::<Scratch>().next_multiple_of(PAGE), Access::ReadWrite)?.start as *mut Scratch;
+    }
+    Ok(*p)
+}
+
+struct Plan<'a> {
+    candidates: &'a [Candidate],
+    /// There are huge pages on this machine: worth looking for.
+    huge: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// What the mappings have of the spans at the moment.
+    fn make(lock: &'a Locked, spans: &[Span]) -> Result<Self> {
+        // SAFETY: zeroed memory under the lock; nothing else uses this part of it while the plan lives.
+        let candidates = unsafe { &mut (*scratch(lock)?).candidates };
+        let mut n = 0;
+        let within = spans.iter().fold(Span { start: usize::MAX, end: 0 }, |all, s| Span {
+            start: all.start.min(s.start),
+            end: all.end.max(s.end),
+        });
+        maps::each(|m| {
+            if !m.is_private_anonymous() {
+                pinning::see_mapping(m.name);
+            }
+            if !m.span.overlaps(within) || !(m.is_private_anonymous() || m.is_stack()) {
+                return true;
+            }
+            for span in spans.iter().map(|s| s.inner(PAGE).cut(m.span)).filter(|s| !s.is_empty()) {
+                if n < MOST {
+                    let not = match () {
+                        () if m.is_stack() => Some(Why::Stack),
+                        () if !m.read => Some(Why::Inaccessible),
+                        () => None,
+                    };
+                    candidates[n] = Candidate { span, writable: m.write, not };
+                    n += 1;
+                }
+            }
+            true
+        })?;
+        let candidates = &mut candidates[..n];
+        if maps::fixed()?.locked != Bytes::ZERO {
+            Self::leave_out_locked(candidates)?;
+        }
+        Ok(Self { candidates, huge: huge_pages_exist() })
+    }
+
+    fn leave_out_locked(candidates: &mut [Candidate]) -> Result<()> {
+        maps::each_with_flags(|span, flags| {
+            let not = match () {
+                () if flags.locked || flags.not_at_fork => Why::Locked,
+                () if flags.grows_down => Why::Stack,
+                () => return true,
+            };
+            candidates.iter_mut().filter(|c| c.span.overlaps(span)).for_each(|c| c.not = Some(not));
+            true
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.candidates.iter().map(|c| c.span.len()).sum()
+    }
+}
+
+/// Whether the machine uses any transparent huge page: looking for them costs 0.3 µs for 2 MiB.
+fn huge_pages_exist() -> bool {
+    let mut some = false;
+    let _ = maps::lines(c"/proc/meminfo", |line| match line.strip_prefix(b"AnonHugePages:") {
+        Some(rest) => {
+            some = rest.iter().any(|c| matches!(c, b'1'..=b'9'));
+            false
+        }
+        None => true,
+    });
+    some
+}
+
+/// Arming a part of one mapping within one GiB.
+struct Arming<'a> {
+    lock: &'a Locked,
+    span: Span,
+    writable: bool,
+    report: &'a mut ArmReport,
+    huge: bool,
+    /// Changes of mappings that the plan knows of.
+    changes: usize,
+}
+
+impl Arming<'_> {
+    fn run(mut self) {
+        let made = scratch(self.lock).and_then(|s| Block::make(self.span.start).map(|_| s));
+        let scratch = match made {
+            // SAFETY: under the lock; the candidates, which the caller reads, are another part of it.
+            Ok(scratch) => unsafe { (&mut (*scratch).pages, &mut (*scratch).huge) },
+            Err(e) => return self.report.fail(e, self.span.len()),
+        };
+        let (pages, huge) = scratch;
+        self.claim(pages, huge);
+        self.leave_out_published(pages);
+        if self.huge {
+            let first = self.span.start & !(BLOCK - 1);
+            let _ = maps::huge_units(self.span, |s| {
+                Block::all(s).for_each(|b| huge[(b.span().start - first) / BLOCK] = true);
+            });
+        }
+        let armed = match state::chosen() {
+            Mechanism::UserFault => self.by_user_faults(pages),
+            Mechanism::Protect | Mechanism::CopyRemap => self.by_protection(pages),
+            Mechanism::None => 0,
+        };
+        self.report.armed += Bytes(armed as u64);
+    }
+
+    /// Claims all blocks and chooses the pages.
+    fn claim(&self, pages: &mut [Pages], huge: &mut [bool]) {
+        for ((block, pages), huge) in Block::all(self.span).zip(pages).zip(huge) {
+            let word = block.claim();
+            *pages = block.pages_in(self.span) & !word.armed() & !word.excluded();
+            *huge = false;
+        }
+    }
+
+    /// Says why pages of a claimed block are left out.
+    fn leave_out_published(&self, pages: &mut [Pages]) {
+        let first = self.span.start & !(BLOCK - 1);
+        let allowed = inflight::each_in(self.span, |buffer| {
+            for block in Block::all(buffer) {
+                pages[(block.span().start - first) / BLOCK] &= !block.pages_touched(buffer);
+            }
+        });
+        // An event that is being dealt with may be about this memory as it was before.
+        if !allowed || events::pending() || inflight::changed(self.changes, self.span) {
+            pages.fill(0);
+        }
+    }
+
+    /// Calls `arm` with each maximal stretch of chosen pages that have the same mark; pages of stretches for which it says
+    /// `false` are no longer chosen.
+    fn stretches(
+        &mut self,
+        pages: &mut [Pages],
+        mut arm: impl FnMut(&mut Self, Span, bool) -> bool,
+    ) -> usize {
+        let (mut open, mut open_marked, mut armed) = (Span::EMPTY, false, 0);
+        let mut failed = [Span::EMPTY; 16];
+        let mut failures = 0;
+        let mut flush = |this: &mut Self, span: Span, marked: bool| {
+            if span.is_empty() {
+            } else if arm(this, span, marked) {
+                armed += span.len();
+            } else {
+                // More than fits: all of them are taken out below by one covering span.
+                let at = failures.min(failed.len() - 1);
+                let old = failed[at];
+                failed[at] = if old.is_empty() { span } else { Span { start: old.start, end: span.end } };
+                failures += 1;
+            }
+        };
+        for (block, chosen) in Block::all(self.span).zip(pages.iter()) {
+            let marked = block.word().marked();
+            let (mut a, mut b) =
+                (block.runs(chosen & marked).peekable(), block.runs(chosen & !marked).peekable());
+            loop {
+                let (run, is_marked) = match (a.peek().copied(), b.peek().copied()) {
+                    (None, None) => break,
+                    (Some(x), y) if y.is_none_or(|y| x.start < y.start) => (a.next().unwrap_or(x), true),
+                    (_, Some(y)) => (b.next().unwrap_or(y), false),
+                    (Some(x), None) => (x, true),
+                };
+                if open.end == run.start && open_marked == is_marked {
+                    open.end = run.end;
+                } else {
+                    flush(self, open, open_marked);
+                    (open, open_marked) = (run, is_marked);
+                }
+            }
+        }
+        flush(self, open, open_marked);
+        for span in failed.iter().filter(|s| !s.is_empty()) {
+            for (block, chosen) in Block::all(self.span).zip(pages.iter_mut()) {
+                *chosen &= !block.pages_touched(*span);
+            }
+        }
+        armed
+    }
+
+    /// Gives the blocks up with what came of it, and says what was left out.
+    fn release(&mut self, pages: &[Pages], marks: impl Fn(Pages, Pages) -> Pages) {
+        // SAFETY: under the lock; only this part of it is read here.
+        let huge = match scratch(self.lock) {
+            Ok(s) => unsafe { &(*s).huge },
+            Err(_) => return,
+        };
+        for ((block, armed), huge) in Block::all(self.span).zip(pages).zip(huge) {
+            let word = block.word();
+            let asked = block.pages_in(self.span);
+            let bytes = |p: Pages| p.count_ones() as usize * PAGE;
+            self.report.skip(Why::Armed, bytes(asked & word.armed()));
+            self.report.skip(Why::Excluded, bytes(asked & word.excluded() & !word.armed()));
+            self.report.skip(Why::InFlight, bytes(asked & !word.excluded() & !word.armed() & !armed));
+            let marked = marks(word.marked(), *armed);
+            let mut new = word.with_marked(marked);
+            if *armed != 0 {
+                new = new.with_armed(word.armed() | armed).with_huge(*huge);
+            }
+            block.release(new);
+        }
+    }
+
+    /// Registers, then moves the pages away.
+    fn by_user_faults(&mut self, pages: &mut [Pages]) -> usize {
+        let Some(uffd) = state::uffd() else {
+            pages.fill(0);
+            self.release(pages, |old, _| old);
+            return 0;
+        };
+        let armed = self.stretches(pages, |this, span, registered| {
+            let done = this.take_away(uffd, span, registered);
+            if let Err(e) = done {
+                this.report.error = Some(e);
+            }
+            done.is_ok()
+        });
+        self.release(pages, |old, armed| old | armed);
+        armed
+    }
+
+    fn take_away(&self, uffd: &Uffd, span: Span, registered: bool) -> Result<()> {
+        let mut policy = None;
+        if !registered {
+            // SAFETY: our handler is there (looked at by the caller).
+            unsafe { uffd.register(span, Watch::Missing)? };
+            policy = local_policy(span);
+            if !pieces::add(self.lock, Piece { span, policy }) {
+                return Err(self.undo(uffd, span, policy, "keeping account of so many pieces"));
+            }
+        }
+        let shadow = Span::new(table::shadow(span.start), span.len());
+        // SAFETY: whoever touches the pages now faults and waits, for the blocks are claimed; then they come back from the
+        // shadow, which is empty: every page that ever was there was discarded.
+        let moved = events::own(span, || unsafe { memory::move_leaving_mapping(span, shadow.start) });
+        // SAFETY: the shadow's pages are where they are; faults there are the kernel's own.
+        let plain = moved.and_then(|()| unsafe { uffd.unregister(shadow) });
+        if plain.is_err() {
+            if moved.is_ok() {
+                // SAFETY: as above, the other way.
+                let _ = events::own(span, || unsafe { memory::move_leaving_mapping(shadow, span.start) });
+            }
+            if !registered {
+                pieces::take(self.lock, span);
+                self.undo(uffd, span, policy, "");
+            }
+        }
+        plain
+    }
+
+    fn undo(&self, uffd: &Uffd, span: Span, policy: Option<MemoryPolicy>, call: &'static str) -> Error {
+        // SAFETY: no page of it was taken away.
+        let _ = unsafe { uffd.unregister(span) };
+        if let Some(policy) = policy {
+            let _ = numa::set_policy(span, &policy);
+        }
+        Error { call, on: span, errno: homenode_sys::Errno(libc::ENOMEM) }
+    }
+
+    /// Makes the pages inaccessible.
+    fn by_protection(&mut self, pages: &mut [Pages]) -> usize {
+        let writable = self.writable;
+        let armed = self.stretches(pages, |this, span, _| {
+            let known = pieces::covers(this.lock, span);
+            if !known && !pieces::add(this.lock, Piece { span, policy: None }) {
+                return false;
+            }
+            // SAFETY: whoever touches it faults and waits, for the blocks are claimed; our handler makes it accessible.
+            let done = unsafe { memory::protect(span, Access::None) };
+            if let Err(e) = done {
+                this.report.error = Some(e);
+                if !known {
+                    pieces::take(this.lock, span);
+                }
+            }
+            done.is_ok()
+        });
+        self.release(pages, |old, armed| if writable { old & !armed } else { old | armed });
+        armed
+    }
+}
+
+/// Sets the policy that gives pages to their toucher; what it was, where it was another.
+fn local_policy(span: Span) -> Option<MemoryPolicy> {
+    let old = numa::policy_of(span.start).ok()?;
+    numa::set_policy(span, &MemoryPolicy::LOCAL).ok().map(|()| old)
+}
+
+const _: () = assert!(LEAF.is_multiple_of(HUGE));

@@ -1,0 +1,243 @@
+//! Disarming: untouched pages go back to where they were, and stay on their nodes.
+
+use homenode_sys::call::yield_now;
+use homenode_sys::memory::{self, Access};
+use homenode_sys::uffd::Uffd;
+use homenode_sys::{HUGE, PAGE, Span, call, numa};
+
+use super::fault::{PATIENCE, copy_from_shadow, note_change, unprotect};
+use super::pieces::{self, Piece};
+use super::state::{self, Locked, TAKE_BACK, count};
+use super::table::{self, BLOCK, Block, Pages, Word};
+use super::{Mechanism, events};
+use std::sync::atomic::Ordering;
+
+/// Pages of `span` that are armed and untouched stay on their nodes, and are no longer armed.
+pub fn disarm(span: Span) {
+    let whole = span.outer(PAGE);
+    // Who is arming has no pieces yet, but owns the blocks.
+    if Block::all(whole).all(|b| is_idle(b, whole)) {
+        return;
+    }
+    let begin = call::now();
+    if let Some(lock) = Locked::new() {
+        part(&lock, whole, false);
+    }
+    state::count_time(&state::IN_CALLS, begin);
+}
+
+/// No page of the block that `span` touches is armed, registered or being worked on.
+fn is_idle(block: Block, span: Span) -> bool {
+    let word = block.word();
+    (word.armed() | word.marked()) & block.pages_touched(span) == 0 && !word.busy()
+}
+
+/// The same for all memory; huge pages that were taken altogether by one node come back.
+pub fn disarm_all() {
+    // Who is arming has no pieces yet, but the lock.
+    if !pieces::any() && state::nobody_arms() {
+        return;
+    }
+    let begin = call::now();
+    if let Some(lock) = Locked::new() {
+        everything(&lock, true);
+    }
+    state::count_time(&state::IN_CALLS, begin);
+}
+
+/// All memory, under the lock.
+pub fn everything(lock: &Locked, collapse: bool) {
+    part(lock, Span { start: 0, end: usize::MAX & !(PAGE - 1) }, collapse);
+}
+
+fn part(lock: &Locked, span: Span, collapse: bool) {
+    while let Some(piece) = pieces::take(lock, span) {
+        let inside = piece.span.cut(span);
+        // There was room for it a moment ago; a second part may find none, then it is disarmed, too.
+        let before = Span { start: piece.span.start, end: inside.start };
+        let after = Span { start: inside.end, end: piece.span.end };
+        for rest in [before, after] {
+            if !rest.is_empty() && !pieces::add(lock, Piece { span: rest, ..piece }) {
+                give_back(&Piece { span: rest, ..piece });
+            }
+        }
+        let inside = Piece { span: inside, ..piece };
+        give_back(&inside);
+        if collapse {
+            restore_huge(inside.span);
+        }
+    }
+}
+
+/// What has been touched altogether is no longer registered, and its huge pages come back. When the team sleeps.
+pub fn settle() {
+    if !pieces::any() {
+        return;
+    }
+    let begin = call::now();
+    if let Some(lock) = Locked::new() {
+        let mut place = 0;
+        while let Some(piece) = pieces::at(&lock, place) {
+            let touched = Block::all(piece.span).all(|b| b.word().armed() & b.pages_touched(piece.span) == 0);
+            if touched && pieces::take(&lock, piece.span).is_some() {
+                give_back(&piece);
+                restore_huge(piece.span);
+            } else {
+                place += 1;
+            }
+        }
+    }
+    state::count_time(&state::IN_CALLS, begin);
+}
+
+/// Gives a piece back to the program as it was.
+fn give_back(piece: &Piece) {
+    match (state::chosen(), state::uffd()) {
+        (Mechanism::UserFault, Some(uffd)) => {
+            let mut whole = true;
+            // Page by page takes long: others wait for no more than 2 MiB of it.
+            for chunk in piece.span.pieces(HUGE) {
+                whole &= give_back_chunk(uffd, chunk);
+            }
+            if let (true, Some(policy)) = (whole, piece.policy) {
+                let _ = numa::set_policy(piece.span, &policy);
+            }
+        }
+        _ => make_accessible(piece.span),
+    }
+}
+
+/// Calls `f` with each maximal stretch of the pages that `choose` takes from the span's claimed blocks.
+fn stretches(span: Span, choose: impl Fn(Block, Word) -> Pages, mut f: impl FnMut(Span)) {
+    let mut open = Span::EMPTY;
+    for block in Block::all(span) {
+        for run in block.runs(choose(block, block.word())) {
+            if open.end == run.start {
+                open.end = run.end;
+            } else {
+                if !open.is_empty() {
+                    f(open);
+                }
+                open = run;
+            }
+        }
+    }
+    if !open.is_empty() {
+        f(open);
+    }
+}
+
+/// Blocks of a chunk.
+const BLOCKS: usize = HUGE / BLOCK;
+
+/// Whether all of it was still ours.
+fn give_back_chunk(uffd: &Uffd, chunk: Span) -> bool {
+    let deadline = call::now() + PATIENCE;
+    loop {
+        match try_give_back(uffd, chunk) {
+            Some(whole) => return whole,
+            None if call::now() > deadline => return false,
+            None => {
+                events::wait();
+                yield_now();
+            }
+        }
+    }
+}
+
+/// `None`: the mappings are changing; what is left is still armed.
+fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
+    let mut whole = true;
+    let mut left: [Pages; BLOCKS] = [0; BLOCKS];
+    for (block, left) in Block::all(chunk).zip(&mut left) {
+        let (word, pages) = (block.claim(), block.pages_in(chunk));
+        if events::pending() {
+            // What the shadow has may be given up by now: that comes first.
+            *left = word.armed() & pages;
+            continue;
+        }
+        whole &= word.marked() & pages == pages;
+        for run in block.runs(word.armed() & pages) {
+            let rest =
+                if TAKE_BACK.load(Ordering::Relaxed) { take_back(uffd, run) } else { move_back(uffd, run) };
+            *left |= block.pages_in(rest);
+            count(&state::RETURNED, (run.len() - rest.len()) as u64);
+        }
+    }
+    for (block, left) in Block::all(chunk).zip(left) {
+        let (word, pages) = (block.word(), block.pages_in(chunk) & !left);
+        for run in block.runs(word.marked() & pages) {
+            // SAFETY: every page with contents is back.
+            let _ = unsafe { uffd.unregister(run) };
+        }
+        block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
+    }
+    note_change();
+    left.iter().all(|l| *l == 0).then_some(whole)
+}
+
+/// Puts the pages themselves back, one by one; what is left of them.
+fn take_back(uffd: &Uffd, span: Span) -> Span {
+    let from = table::shadow(span.start);
+    let mut at = span.start;
+    while at < span.end {
+        let rest = Span { start: at, end: span.end };
+        // SAFETY: the shadow of claimed blocks: nobody else uses it.
+        let moved = unsafe { uffd.take_back(rest, from + (at - span.start)) };
+        at += moved.done;
+        match moved.stopped.map(|e| e.0) {
+            None => {}
+            Some(libc::EAGAIN) if moved.done > 0 => {}
+            Some(libc::EEXIST) => at += PAGE,
+            Some(_) if at >= span.end => {}
+            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are changing.
+            Some(_) => {
+                if !copy_from_shadow(uffd, Span::new(at, PAGE)).is_empty() {
+                    break;
+                }
+                at += PAGE;
+            }
+        }
+    }
+    Span { start: at, end: span.end }
+}
+
+/// Puts the pages back with their mapping; what is left of them.
+fn move_back(uffd: &Uffd, span: Span) -> Span {
+    let shadow = Span::new(table::shadow(span.start), span.len());
+    // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; no page of the span is there, so
+    // nothing is lost with the mapping that is replaced. The shadow's mapping stays.
+    let moved = events::own(span, || unsafe { memory::move_leaving_mapping(shadow, span.start) });
+    if moved.is_ok() { Span::EMPTY } else { copy_from_shadow(uffd, span) }
+}
+
+fn make_accessible(span: Span) {
+    for block in Block::all(span) {
+        block.claim();
+    }
+    let inside = |b: Block, w: Word| w.armed() & b.pages_in(span);
+    for (read_only, access) in [(false, Access::ReadWrite), (true, Access::Read)] {
+        let choose = |b: Block, w: Word| inside(b, w) & if read_only { w.marked() } else { !w.marked() };
+        stretches(span, choose, |span| {
+            count(&state::RETURNED, span.len() as u64);
+            unprotect(span, access);
+        });
+    }
+    for block in Block::all(span) {
+        let (word, pages) = (block.word(), block.pages_in(span));
+        block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
+    }
+    note_change();
+}
+
+/// Brings back the huge pages that arming split, where one node has all of them now.
+fn restore_huge(span: Span) {
+    for unit in span.inner(HUGE).pieces(HUGE) {
+        let was_huge = Block::all(unit).all(|b| b.word().huge());
+        let home = table::home(unit.start);
+        let one_home = || unit.pieces(PAGE).all(|p| table::home(p.start) == home);
+        if was_huge && home.is_some() && one_home() && memory::collapse(unit).is_ok() {
+            count(&state::COLLAPSED, 1);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What the kernel tells of registered memory: that the program remapped, gave up or unmapped it by a system call that no front
+//! end saw.
+//!
+//! The caller of such a system call waits until its event is read. So a thread of our own does nothing but read them. It
+//! says so *before* it reads: who faults at memory that has just changed waits until the event is dealt with.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use homenode_sys::call::yield_now;
+use homenode_sys::signal::{Set, replace_mask};
+use homenode_sys::uffd::{Event, Uffd};
+use homenode_sys::{PAGE, Span, maps, memory};
+
+use super::state;
+use super::table::{self, Block, Word};
+
+static PENDING: AtomicBool = AtomicBool::new(false);
+/// The reader has read an event, or is about to, and has not yet seen whose it is.
+static READING: AtomicBool = AtomicBool::new(false);
+static OWN_START: AtomicUsize = AtomicUsize::new(0);
+static OWN_END: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits while an event is being dealt with; whether there was one.
+#[inline]
+pub fn wait() -> bool {
+    let mut waited = false;
+    while PENDING.load(Ordering::SeqCst) {
+        waited = true;
+        yield_now();
+    }
+    waited
+}
+
+/// Whether an event is being dealt with.
+pub fn pending() -> bool {
+    PENDING.load(Ordering::SeqCst)
+}
+
+/// Runs `f`, whose events for `span` are our own doing. Under the lock.
+pub fn own<R>(span: Span, f: impl FnOnce() -> R) -> R {
+    OWN_END.store(span.end, Ordering::SeqCst);
+    OWN_START.store(span.start, Ordering::SeqCst);
+    let result = f();
+    // The system call has returned, so its event was read; but the reader may not yet have compared it.
+    while READING.load(Ordering::SeqCst) {
+        yield_now();
+    }
+    OWN_END.store(0, Ordering::SeqCst);
+    result
+}
+
+fn is_own(span: Span) -> bool {
+    let own = Span { start: OWN_START.load(Ordering::SeqCst), end: OWN_END.load(Ordering::SeqCst) };
+    own.cut(span) == span
+}
+
+/// Starts the reader, once. `false`: no thread could be made.
+pub fn start() -> bool {
+    let Some(uffd) = state::uffd() else { return false };
+    // Made with its signals blocked from the first instruction on.
+    let mask = replace_mask(Set::FOR_OWN_THREADS);
+    let made = std::thread::Builder::new()
+        .name("homenode-events".to_owned())
+        .stack_size(256 << 10)
+        .spawn(move || read_for_ever(uffd));
+    replace_mask(mask);
+    made.is_ok()
+}
+
+fn read_for_ever(uffd: &'static Uffd) {
+    let mut reader = Reader { uffd, waiting: VecDeque::with_capacity(64) };
+    loop {
+        if !uffd.wait(-1) {
+            continue;
+        }
+        PENDING.store(true, Ordering::SeqCst);
+        reader.read();
+        while let Some(event) = reader.waiting.pop_front() {
+            reader.deal_with(event);
+        }
+        PENDING.store(false, Ordering::SeqCst);
+    }
+}
+
+/// In a forked child there is no reader.
+pub fn in_child() {
+    READING.store(false, Ordering::SeqCst);
+    PENDING.store(false, Ordering::SeqCst);
+}
+
+struct Reader {
+    uffd: &'static Uffd,
+    waiting: VecDeque<Event>,
+}
+
+impl Reader {
+    /// Reads what there is; keeps what is not our own.
+    fn read(&mut self) {
+        loop {
+            READING.store(true, Ordering::SeqCst);
+            let Some(event) = self.uffd.event() else { break };
+            let own = match event {
+                Event::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
+                // We give nothing up that is registered, and replace mappings only where pages cannot be taken back.
+                Event::Remove(_) => false,
+                Event::Unmap(span) => is_own(span) && !state::TAKE_BACK.load(Ordering::Relaxed),
+                Event::Other(_) => true,
+            };
+            READING.store(false, Ordering::SeqCst);
+            if !own {
+                self.waiting.push_back(event);
+            }
+        }
+        READING.store(false, Ordering::SeqCst);
+    }
+
+    /// Claims a block. Goes on reading meanwhile: its owner may be waiting for its own event to be read.
+    fn claim(&mut self, block: Block) -> Word {
+        loop {
+            if let Some(word) = block.try_claim() {
+                return word;
+            }
+            self.read();
+            yield_now();
+        }
+    }
+
+    fn deal_with(&mut self, event: Event) {
+        match event {
+            Event::Remap { from, to } => self.moved(from, to),
+            Event::Remove(span) => self.emptied(span),
+            Event::Unmap(span) => self.gone(span),
+            Event::Other(_) => {}
+        }
+    }
+
+    /// Registered pages are zero now.
+    fn emptied(&mut self, span: Span) {
+        for block in Block::all(span) {
+            let word = self.claim(block);
+            let pages = block.pages_touched(span) & word.marked();
+            for run in block.runs(pages) {
+                drop_shadow(run);
+            }
+            block.release(word.with_armed(word.armed() | pages));
+        }
+    }
+
+    /// There is nothing any more.
+    fn gone(&mut self, span: Span) {
+        for block in Block::all(span) {
+            let word = self.claim(block);
+            let pages = block.pages_touched(span) & word.marked();
+            for run in block.runs(pages & word.armed()) {
+                drop_shadow(run);
+            }
+            block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
+        }
+    }
+
+    /// The mapping lies elsewhere: what is armed of it goes there at once, and it is disarmed.
+    fn moved(&mut self, from: Span, to: usize) {
+        for block in Block::all(from) {
+            let word = self.claim(block);
+            let pages = block.pages_touched(from) & word.marked();
+            for run in block.runs(pages & word.armed()) {
+                self.deliver(run, to + (run.start - from.start));
+                drop_shadow(run);
+            }
+            block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
+        }
+        // It may have become longer.
+        let mut mapping = Span::new(to, from.len());
+        let _ = maps::each(|m| {
+            if m.span.contains(to) {
+                mapping.end = mapping.end.max(m.span.end);
+            }
+            m.span.start <= to
+        });
+        // SAFETY: every page of it that has contents is there.
+        let _ = unsafe { self.uffd.unregister(mapping) };
+    }
+
+    fn deliver(&mut self, run: Span, to: usize) {
+        let from = table::shadow(run.start);
+        let mut done = 0;
+        while done < run.len() {
+            // SAFETY: the shadow of a claimed block: mapped, and nobody else uses it.
+            let copied = unsafe { self.uffd.copy(Span::new(to + done, PAGE), from + done) };
+            done += copied.done;
+            match copied.stopped.map(|e| e.0) {
+                None => {}
+                Some(libc::EAGAIN | libc::ENOMEM) => {
+                    // The mappings change until all events of the change are read; one call can have several.
+                    self.read();
+                    yield_now();
+                }
+                // Nothing there to copy, or nothing to copy to.
+                Some(_) => done += PAGE,
+            }
+        }
+    }
+}
+
+fn drop_shadow(run: Span) {
+    // SAFETY: the shadow of a claimed block, whose contents are nobody's.
+    let _ = unsafe { memory::discard(Span::new(table::shadow(run.start), run.len())) };
+}

@@ -1,0 +1,358 @@
+//! What happens when an armed page is touched: it comes to the toucher's node with the rest of its block.
+//!
+//! Runs in signal handlers, with signals from others blocked: no allocation, no lock but the block's own, which nobody
+//! holds while waiting for anything but the kernel.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use homenode_model::{Bytes, NodeId, Ns};
+use homenode_sys::call::yield_now;
+use homenode_sys::memory::{self, Access};
+use homenode_sys::signal::Held;
+use homenode_sys::uffd::Uffd;
+use homenode_sys::{HUGE, PAGE, Span, call, numa};
+
+use super::state::{self, count};
+use super::table::{self, BLOCK, Block, Pages, Word};
+use super::{Mechanism, events, touches};
+
+/// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
+/// is to be made again; `false`: it is none of ours.
+pub fn on_fault(address: usize) -> bool {
+    let begin = call::now();
+    let handled = handle(address);
+    if handled {
+        count(&state::FAULTS, 1);
+        count(&state::IN_HANDLERS, (call::now() - begin).0);
+    }
+    handled
+}
+
+fn handle(address: usize) -> bool {
+    if events::wait() {
+        return true;
+    }
+    let Some(block) = Block::of(address) else { return false };
+    let page = block.pages_touched(Span::new(address & !(PAGE - 1), PAGE));
+    loop {
+        let word = block.word();
+        if word.busy() {
+            yield_now();
+            continue;
+        }
+        let armed = word.armed() & page != 0;
+        if !armed && !word.ever() {
+            return false;
+        }
+        // Claimed in any case: what is not armed now may be armed before the next line.
+        let Some(word) = block.try_claim() else { continue };
+        if events::pending() {
+            // What the shadow has may be given up by now: that comes first.
+            block.release(word);
+            events::wait();
+            return true;
+        }
+        if word.armed() & page != 0 {
+            take(block, word, around(page), state::current_node());
+            return true;
+        }
+        let again = taken_by_another(address, word.marked() & page != 0);
+        block.release(word);
+        return again;
+    }
+}
+
+/// The page of a claimed block is not armed (any more): the access goes well now, unless the fault was never ours.
+fn taken_by_another(address: usize, registered: bool) -> bool {
+    if registered && state::chosen() == Mechanism::UserFault {
+        // There, unless the program gave it up behind our back: then it is zero.
+        if let Some(uffd) = state::uffd() {
+            uffd.zero(Span::new(address & !(PAGE - 1), PAGE));
+        }
+        return true;
+    }
+    first_try(address)
+}
+
+/// How often something was taken or disarmed.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Somebody may be about to fault at what is right by now.
+pub fn note_change() {
+    CHANGES.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Whether the calling thread faults there for the first time since the last change anywhere: only then is it worth trying again.
+fn first_try(address: usize) -> bool {
+    static LAST: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+    let me = call::thread_id() as u64;
+    let changes = CHANGES.load(Ordering::SeqCst);
+    let tried = (address as u64).rotate_left(16) ^ changes.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ me << 1 | 1;
+    LAST[(me % 256) as usize].swap(tried, Ordering::Relaxed) != tried
+}
+
+/// Brings the armed pages of `buffer` to the caller's node, whole blocks of them.
+pub fn bring(buffer: Span) {
+    bring_to(buffer, None);
+}
+
+/// The same, noting `node` as their home where nodes are pretended.
+pub fn bring_to(buffer: Span, node: Option<NodeId>) {
+    for block in Block::all(buffer) {
+        bring_block(block, block.pages_touched(buffer), node);
+    }
+}
+
+/// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
+/// memory that is not there at all must not stop a program for ever.
+pub const PATIENCE: Ns = Ns(10_000_000_000);
+
+fn bring_block(block: Block, wanted: Pages, node: Option<NodeId>) {
+    let mut deadline = None;
+    loop {
+        events::wait();
+        let word = block.word();
+        if word.busy() {
+            yield_now();
+            continue;
+        }
+        if word.armed() & wanted == 0 {
+            return;
+        }
+        if deadline.is_some_and(|d| call::now() > d) {
+            return;
+        }
+        {
+            let _signals = Held::new();
+            let Some(word) = block.try_claim() else { continue };
+            let before = word.armed().count_ones();
+            take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
+            let left = block.word().armed().count_ones().min(before);
+            count(&state::PUBLISHED, u64::from(before - left) * PAGE as u64);
+        }
+        // Again, if mappings were changing.
+        deadline.get_or_insert_with(|| call::now() + PATIENCE);
+        if block.word().armed() & wanted != 0 {
+            yield_now();
+        }
+    }
+}
+
+/// Pages that come with one touch.
+static AROUND: AtomicU32 = AtomicU32::new((BLOCK / PAGE) as u32);
+
+/// Has so much come with one touch, from a page to a block.
+pub fn set_around(bytes: Bytes) {
+    let pages = (bytes.0 as usize / PAGE).clamp(1, BLOCK / PAGE).next_power_of_two();
+    AROUND.store(pages as u32, Ordering::Relaxed);
+}
+
+/// The pages of a block that come with `page` (one bit).
+fn around(page: Pages) -> Pages {
+    let count = AROUND.load(Ordering::Relaxed);
+    let first = page.trailing_zeros() & !(count - 1);
+    (((1_u64 << count) - 1) << first) as Pages
+}
+
+/// Takes those of `wanted` that are armed, of a block claimed by the caller, and gives the block up.
+fn take(block: Block, word: Word, wanted: Pages, node: NodeId) {
+    match (state::chosen(), state::uffd()) {
+        (Mechanism::UserFault, Some(uffd)) => {
+            let mut left = 0;
+            for run in block.runs(word.armed() & wanted) {
+                let rest = copy_from_shadow(uffd, run);
+                left |= block.pages_in(rest);
+                count(&state::COPIED, (run.len() - rest.len()) as u64);
+            }
+            taken(block, word, wanted & !left, node);
+        }
+        _ => take_window(block, word, node),
+    }
+}
+
+fn taken(block: Block, word: Word, wanted: Pages, node: NodeId) {
+    let pages = word.armed() & wanted;
+    for run in block.runs(pages) {
+        table::set_homes(run, node.0.min(254) as u8);
+    }
+    if pages != 0 {
+        touches::note(block.span(), pages, node);
+        note_change();
+    }
+    block.release(word.with_armed(word.armed() & !pages));
+}
+
+/// Copies a run of a claimed block from its shadow, and frees that. What it returns of the run stays in the shadow: the
+/// mappings are changing under the program's own system call. An event will tell how; it must be dealt with first, so
+/// the caller gives the block up with these pages still armed.
+#[must_use]
+pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
+    let from = table::shadow(run.start);
+    let (mut at, mut page_by_page) = (run.start, false);
+    while at < run.end {
+        let rest = if page_by_page { Span::new(at, PAGE) } else { Span { start: at, end: run.end } };
+        // SAFETY: the shadow of a claimed block: mapped, and nobody else uses it.
+        let copied = unsafe { uffd.copy(rest, from + (at - run.start)) };
+        at += copied.done;
+        match copied.stopped.map(|e| e.0) {
+            None => {}
+            // A part of it.
+            Some(libc::EAGAIN) if copied.done > 0 => {}
+            // The run lies in several mappings: one call serves one.
+            Some(libc::ENOENT | libc::EINVAL) if !page_by_page => page_by_page = true,
+            // Something is there already.
+            Some(libc::EEXIST) => at += PAGE,
+            // The source has no page that could be read.
+            Some(libc::EFAULT) => match uffd.zero(Span::new(at, PAGE)).stopped.map(|e| e.0) {
+                None | Some(libc::EEXIST) => at += PAGE,
+                Some(_) => break,
+            },
+            Some(libc::ENOMEM) => {
+                // SAFETY: as above.
+                at += unsafe { uffd.take_back(Span::new(at, PAGE), from + (at - run.start)) }.done;
+                yield_now();
+            }
+            // The mappings are changing, or the page's mapping is gone or elsewhere.
+            Some(_) => break,
+        }
+    }
+    // SAFETY: what was there has been copied.
+    let _ = unsafe { memory::discard(Span::new(from, at - run.start)) };
+    Span { start: at, end: run.end }
+}
+
+/// Blocks of a 2 MiB window.
+const WINDOW: usize = HUGE / BLOCK;
+
+/// Protected memory comes in 2 MiB windows: the armed blocks of the window that nobody else works on, together.
+fn take_window(block: Block, word: Word, node: NodeId) {
+    let mut mine: [Option<(Block, Word)>; WINDOW] = [None; WINDOW];
+    let window = block.span().outer(HUGE);
+    for (place, other) in mine.iter_mut().zip(Block::all(window)) {
+        if other.span() == block.span() {
+            *place = Some((block, word));
+        } else if other.word().armed() != 0 && !other.word().busy() {
+            *place = other.try_claim().map(|word| (other, word));
+        }
+    }
+    let mut open = Run { span: Span::EMPTY, read_only: false, node };
+    for (block, word) in mine.iter().flatten() {
+        for (pages, read_only) in
+            [(word.armed() & !word.marked(), false), (word.armed() & word.marked(), true)]
+        {
+            for span in block.runs(pages) {
+                open.extend(span, read_only);
+            }
+        }
+    }
+    open.flush();
+    for (block, word) in mine.into_iter().flatten() {
+        taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node);
+    }
+}
+
+/// Protected pages that are made accessible in one go.
+struct Run {
+    span: Span,
+    read_only: bool,
+    node: NodeId,
+}
+
+impl Run {
+    fn extend(&mut self, span: Span, read_only: bool) {
+        if self.span.end == span.start && self.read_only == read_only {
+            self.span.end = span.end;
+        } else {
+            self.flush();
+            (self.span, self.read_only) = (span, read_only);
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.span.is_empty() {
+            return;
+        }
+        let access = if self.read_only { Access::Read } else { Access::ReadWrite };
+        let copies = state::chosen() == Mechanism::CopyRemap || state::pretended() != 0;
+        if copies && copy_and_remap(self.span, access).is_ok() {
+            count(&state::COPIED, self.span.len() as u64);
+        } else {
+            unprotect(self.span, access);
+            if !copies {
+                count(&state::MOVED, move_here(self.span, self.node));
+            }
+        }
+        self.span = Span::EMPTY;
+    }
+}
+
+/// Makes accessible again what arming made inaccessible.
+pub fn unprotect(span: Span, access: Access) {
+    // SAFETY: as it was before arming. More cannot be done if it fails (no memory for a mapping): the fault repeats.
+    let _ = unsafe { memory::protect(span, access) };
+}
+
+/// Has the kernel move accessible pages; how many bytes it moved.
+fn move_here(span: Span, node: NodeId) -> u64 {
+    /// Pages a call: small enough for a handler's stack.
+    const CHUNK: usize = 64;
+    let mut moved = 0;
+    for chunk in span.pieces(CHUNK * PAGE) {
+        let (mut pages, mut status) = ([0; CHUNK], [numa::Status::UNKNOWN; CHUNK]);
+        let n = chunk.pages();
+        (0..n).for_each(|i| pages[i] = chunk.start + i * PAGE);
+        if numa::query(&pages[..n], &mut status[..n]).is_err() {
+            return moved;
+        }
+        let mut wanted = 0;
+        for i in 0..n {
+            if status[i].node().is_some_and(|n| n != node) {
+                pages[wanted] = pages[i];
+                wanted += 1;
+            }
+        }
+        if wanted > 0 {
+            let to = [i32::from(node.0); CHUNK];
+            let _ = numa::move_to(&pages[..wanted], &to[..wanted], &mut status[..wanted]);
+            if numa::query(&pages[..wanted], &mut status[..wanted]).is_ok() {
+                let here = status[..wanted].iter().filter(|s| s.node() == Some(node)).count();
+                moved += (here * PAGE) as u64;
+            }
+        }
+    }
+    moved
+}
+
+/// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place.
+fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
+    let from = Span::new(table::shadow(span.start), span.len());
+    let fresh = memory::map(span.len(), Access::ReadWrite)?;
+    // SAFETY: `span` is inaccessible and its blocks are ours, so nobody sees it without its pages: who faults waits. The
+    // shadow and the fresh memory are known to us alone. Pages and all they hold are at `span` or on their way back there.
+    unsafe {
+        let moved = memory::move_leaving_mapping(span, from.start);
+        let readable = moved.and_then(|()| memory::protect(from, Access::ReadWrite));
+        if let Err(e) = readable {
+            if moved.is_ok() {
+                let _ = memory::move_leaving_mapping(from, span.start);
+            }
+            let _ = memory::unmap(fresh);
+            return Err(e);
+        }
+        std::ptr::copy_nonoverlapping(from.start as *const u8, fresh.start as *mut u8, span.len());
+        let mut placed = Ok(());
+        if access != Access::ReadWrite {
+            placed = memory::protect(fresh, access);
+        }
+        let placed = placed.and_then(|()| memory::move_mapping(fresh, span.start));
+        if let Err(e) = placed {
+            // Back to where it was, as it was.
+            let _ = memory::protect(from, Access::None);
+            let _ = memory::move_leaving_mapping(from, span.start);
+            let _ = memory::unmap(fresh);
+            return Err(e);
+        }
+        let _ = memory::discard(from);
+    }
+    Ok(())
+}

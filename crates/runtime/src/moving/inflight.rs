@@ -1,0 +1,226 @@
+//! Memory that the kernel is reading or writing on the program's behalf.
+//!
+//! A system call that meets an armed page fails or stops short: the kernel cannot run our handler. So buffers are
+//! published before the call. Who publishes stores the buffer and then looks at the blocks; who arms claims the blocks
+//! and then looks at the buffers: at least one of them sees the other.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+
+use homenode_sys::{PAGE, Span};
+
+use super::{Mechanism, disarm, fault, state};
+
+/// Buffers at a time. One more and nothing is armed until there are fewer.
+const SLOTS: usize = 1024;
+/// Buffers of one call that are told apart.
+const EACH: usize = 4;
+
+struct Slot {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+static TABLE: [Slot; SLOTS] =
+    [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; SLOTS];
+/// One past the highest slot that was ever used.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// While it is not 0 nothing is armed.
+static QUIET: AtomicU32 = AtomicU32::new(0);
+/// A slot that is being filled.
+const TAKEN: usize = 1;
+const NO_SLOT: u16 = u16::MAX;
+
+/// Buffers that are published. Hand it to [`retire`] when the call has returned. It has no destructor: calls can be
+/// left by cancellation, which must not run one; then the buffers stay published.
+#[must_use]
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight {
+    slots: [u16; EACH],
+    quiet: bool,
+}
+
+impl InFlight {
+    const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
+}
+
+/// The kernel is about to read or write these: armed pages in them come over first, and none is armed until
+/// [`retire`]. Costs some 20 ns where nothing is armed.
+pub fn publish(buffers: &[Span]) -> InFlight {
+    let mine = keep(buffers);
+    if mine.is_some() {
+        buffers.iter().for_each(|b| fault::bring(*b));
+    }
+    mine.unwrap_or(InFlight::NOTHING)
+}
+
+/// This is about to change: it is disarmed, its untouched pages where they are, and not armed until [`retire`].
+pub fn hold(memory: Span) -> InFlight {
+    let mine = keep(&[memory]);
+    if mine.is_some() {
+        remember(memory);
+        disarm::disarm(memory);
+    }
+    mine.unwrap_or(InFlight::NOTHING)
+}
+
+/// Changes that are remembered.
+const CHANGES: usize = 64;
+static CHANGED: [Slot; CHANGES] =
+    [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; CHANGES];
+/// Changes so far, counted before they are written down and again after: they are the same when none is in between.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
+/// For who is arming and has already looked at the mappings.
+fn remember(memory: Span) {
+    let at = BEGUN.fetch_add(1, Ordering::SeqCst) % CHANGES;
+    CHANGED[at].start.store(memory.start, Ordering::SeqCst);
+    CHANGED[at].end.store(memory.end, Ordering::SeqCst);
+    WRITTEN.fetch_add(1, Ordering::SeqCst);
+}
+
+/// The number of changes so far, to be asked for before mappings are looked at.
+pub fn changes() -> usize {
+    WRITTEN.load(Ordering::SeqCst)
+}
+
+/// Whether something of `span` may have changed after the first `since` changes. The caller has claimed its blocks.
+pub fn changed(since: usize, span: Span) -> bool {
+    let now = BEGUN.load(Ordering::SeqCst);
+    if now != WRITTEN.load(Ordering::SeqCst) || now - since.min(now) >= CHANGES {
+        return now != since;
+    }
+    (since..now).any(|i| {
+        let c = &CHANGED[i % CHANGES];
+        Span { start: c.start.load(Ordering::SeqCst), end: c.end.load(Ordering::SeqCst) }
+            .outer(PAGE)
+            .overlaps(span)
+    })
+}
+
+fn keep(buffers: &[Span]) -> Option<InFlight> {
+    if state::mechanism() == Mechanism::None {
+        return None;
+    }
+    let mut mine = InFlight::NOTHING;
+    if buffers.len() <= EACH {
+        for (slot, buffer) in mine.slots.iter_mut().zip(buffers) {
+            match note(*buffer) {
+                Some(at) => *slot = at,
+                None => mine.quiet = true,
+            }
+        }
+    } else {
+        mine.quiet = true;
+    }
+    if mine.quiet {
+        QUIET.fetch_add(1, Ordering::SeqCst);
+    }
+    fence(Ordering::SeqCst);
+    Some(mine)
+}
+
+/// The call has returned.
+pub fn retire(done: InFlight) {
+    for slot in done.slots.iter().filter_map(|s| TABLE.get(usize::from(*s))) {
+        slot.start.store(0, Ordering::Release);
+    }
+    if done.quiet {
+        QUIET.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn note(buffer: Span) -> Option<u16> {
+    if buffer.is_empty() {
+        return Some(NO_SLOT);
+    }
+    // Threads are told apart by their stacks.
+    let here = 0_u8;
+    let first = ((&raw const here as usize >> 12) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    for i in 0..SLOTS {
+        let at = (first as usize + i) % SLOTS;
+        let slot = &TABLE[at];
+        let free = slot.start.load(Ordering::Relaxed) == 0
+            && slot.start.compare_exchange(0, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        if free {
+            slot.end.store(buffer.end, Ordering::SeqCst);
+            slot.start.store(buffer.start.max(TAKEN + 1), Ordering::SeqCst);
+            if USED.load(Ordering::Relaxed) <= at {
+                USED.fetch_max(at + 1, Ordering::SeqCst);
+            }
+            return Some(at as u16);
+        }
+    }
+    None
+}
+
+/// Calls `see` with what is published of `span`. The caller has claimed its blocks. `false`: nothing at all may be armed.
+pub fn each_in(span: Span, mut see: impl FnMut(Span)) -> bool {
+    fence(Ordering::SeqCst);
+    for slot in TABLE.iter().take(USED.load(Ordering::SeqCst)) {
+        let start = slot.start.load(Ordering::SeqCst);
+        if start > TAKEN {
+            let buffer = Span { start, end: slot.end.load(Ordering::SeqCst) };
+            if buffer.overlaps(span) {
+                see(buffer.cut(span));
+            }
+        }
+    }
+    QUIET.load(Ordering::SeqCst) == 0
+}
+
+/// Nothing is armed while it lives.
+#[must_use]
+#[derive(Debug)]
+pub struct Quiet(());
+
+impl Quiet {
+    /// From now on; what is armed stays so.
+    pub fn new() -> Self {
+        QUIET.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Default for Quiet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        QUIET.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_by_who_looked_before_it() {
+        let (span, other) = (Span::new(0x71_0000_0000, 0x1000), Span::new(0x72_0000_0000, 0x1000));
+        let before = changes();
+        assert!(!changed(before, span));
+        remember(span);
+        assert!(changed(before, span) && !changed(before, other) && !changed(changes(), span));
+        (0..CHANGES).for_each(|_| remember(other));
+        assert!(changed(before, span), "forgotten is not unchanged");
+    }
+
+    #[test]
+    fn what_is_noted_is_seen_until_it_is_retired() {
+        let buffer = Span::new(0x70_0000_1000, 0x2000);
+        let slot = note(buffer).unwrap();
+        let mut seen = Vec::new();
+        each_in(Span::new(0x70_0000_2000, 0x10_000), |s| seen.push(s));
+        assert_eq!(seen, [Span::new(0x70_0000_2000, 0x1000)]);
+        let mut slots = [NO_SLOT; EACH];
+        slots[0] = slot;
+        retire(InFlight { slots, quiet: false });
+        let mut seen = 0;
+        each_in(buffer, |_| seen += 1);
+        assert_eq!(seen, 0);
+    }
+}

@@ -1,0 +1,360 @@
+//! Known placement: pages that have to go to a known node are moved by the kernel, in chunks.
+//!
+//! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next touch does it, and
+//! their homes noted.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homenode_model::{Bytes, MoveResult, NodeId, Ns};
+use homenode_sys::numa::{self, Status};
+use homenode_sys::{Errno, HUGE, PAGE, Span, call, maps};
+
+use super::state::{self, count};
+use super::table::{self, Block};
+use super::{Why, arm, disarm, fault};
+
+/// A page and where it is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// The page's address.
+    pub page: usize,
+    /// Where to.
+    pub to: NodeId,
+    /// How it ended; before, anything.
+    pub result: MoveResult,
+}
+
+impl Move {
+    /// Not yet made.
+    pub const fn new(page: usize, to: NodeId) -> Self {
+        Self { page, to, result: MoveResult::Busy }
+    }
+}
+
+/// A move in the making.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    page: usize,
+    to: NodeId,
+    result: Option<MoveResult>,
+}
+
+/// What became of several moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoveReport {
+    /// Moved.
+    pub moved: Bytes,
+    /// Were there already.
+    pub already: Bytes,
+    /// In use or pinned: stay where they are.
+    pub busy: Bytes,
+    /// The target has no memory.
+    pub no_memory: Bytes,
+    /// Have no home: never touched, or gone.
+    pub no_page: Bytes,
+    /// The last system call that failed as a whole, if one did.
+    pub error: Option<homenode_sys::Error>,
+    /// How long it took this thread.
+    pub took: Ns,
+}
+
+impl MoveReport {
+    fn note(&mut self, result: MoveResult) {
+        let sum = match result {
+            MoveResult::Moved => &mut self.moved,
+            MoveResult::AlreadyThere => &mut self.already,
+            MoveResult::Busy => &mut self.busy,
+            MoveResult::NoMemory => &mut self.no_memory,
+            MoveResult::NoPage => &mut self.no_page,
+            // What the kernel's moves never answer: it keeps no copies of pages.
+            MoveResult::Replicated | MoveResult::Unsupported => return,
+        };
+        *sum += Bytes(PAGE as u64);
+    }
+}
+
+/// The home of the page at each address; `None` for pages that are not there. As many as both slices have.
+pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) {
+    /// Pages a call.
+    const CHUNK: usize = 256;
+    for (pages, out) in pages.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+        // Armed pages are in the shadow, or inaccessible; there the kernel still knows them.
+        let mut at = [0; CHUNK];
+        at.iter_mut().zip(pages).for_each(|(at, page)| *at = where_it_is(*page));
+        let mut status = [Status::UNKNOWN; CHUNK];
+        let known = numa::query(&at[..pages.len()], &mut status).is_ok();
+        for ((out, page), status) in out.iter_mut().zip(pages).zip(status) {
+            *out = match (state::pretended(), status.node()) {
+                (0, node) if known => node,
+                (0, _) => None,
+                // First touched by who knows whom: by the initial thread, as most programs do.
+                (_, Some(_)) => Some(NodeId(u16::from(table::home(*page).unwrap_or(0)))),
+                (_, None) if !known => table::home(*page).map(|n| NodeId(u16::from(n))),
+                (_, None) => None,
+            };
+        }
+    }
+}
+
+fn where_it_is(page: usize) -> usize {
+    let armed =
+        || Block::of(page).is_some_and(|b| b.word().armed() & b.pages_touched(Span::new(page, 1)) != 0);
+    if state::chosen() == super::Mechanism::UserFault && armed() { table::shadow(page) } else { page }
+}
+
+/// Moves pages in the calling thread and sets each result: asked first, sorted by target (the slice,
+/// too), huge pages whole, in calls that take about `cap` each.
+pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
+    let begin = call::now();
+    let mut report = MoveReport::default();
+    moves.sort_unstable_by_key(|m| (m.to, m.page));
+    let mut work: Vec<Work> = moves.iter().map(|m| Work { page: m.page, to: m.to, result: None }).collect();
+    if state::pretended() != 0 {
+        copy_as_if_moved(&mut work, &mut report);
+    } else {
+        let mut chunk = Chunk::default();
+        let mut rest = &mut work[..];
+        while !rest.is_empty() {
+            let n = rest.len().min(chunk.pages);
+            // One target a call: the kernel starts anew at every change.
+            let n = rest[..n].iter().take_while(|m| m.to == rest[0].to).count();
+            let (now, later) = rest.split_at_mut(n);
+            chunk.run(now, &mut report, cap);
+            rest = later;
+        }
+    }
+    moves.iter_mut().zip(&work).for_each(|(m, w)| m.result = w.result.unwrap_or(MoveResult::Busy));
+    if state::pretended() == 0 {
+        count(&state::MOVED, report.moved.0);
+    }
+    report.took = state::count_time(&state::IN_CALLS, begin);
+    report
+}
+
+/// Most pages a call.
+const MOST: usize = 4096;
+
+/// One call's worth, which adapts to what a call takes.
+struct Chunk {
+    pages: usize,
+    at: Vec<usize>,
+    to: Vec<i32>,
+    status: Vec<Status>,
+}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        let (at, to) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
+        Self { pages: 64, at, to, status: vec![Status::UNKNOWN; MOST] }
+    }
+}
+
+impl Chunk {
+    fn run(&mut self, moves: &mut [Work], report: &mut MoveReport, cap: Ns) {
+        let begin = call::now();
+        self.at.clear();
+        self.at.extend(moves.iter().map(|m| m.page));
+        if let Err(e) = numa::query(&self.at, &mut self.status) {
+            report.error = Some(e);
+            return moves.iter_mut().for_each(|m| finish(m, MoveResult::Busy, report));
+        }
+        for (m, status) in moves.iter_mut().zip(&self.status) {
+            m.result = match (status.node(), status.errno()) {
+                (Some(node), _) if node == m.to => Some(MoveResult::AlreadyThere),
+                (Some(_), _) => None,
+                (None, e) => Some(failure(e)),
+            };
+        }
+        self.at.clear();
+        let huge = Huge::among(moves);
+        self.at
+            .extend(moves.iter().filter(|m| m.result.is_none() && !huge.has_as_tail(m.page)).map(|m| m.page));
+        if !self.at.is_empty() {
+            self.to.clear();
+            self.to.resize(self.at.len(), i32::from(moves[0].to.0));
+            // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
+            if let Err(e) = numa::move_to(&self.at, &self.to, &mut self.status) {
+                report.error = Some(e);
+            }
+            self.refused(moves);
+            self.ask_again(moves);
+        }
+        moves.iter_mut().for_each(|m| finish(m, m.result.unwrap_or(MoveResult::Busy), report));
+        let took = (call::now() - begin).0.max(1);
+        let fits = (moves.len() as u64).saturating_mul(cap.0) / took;
+        self.pages = (fits as usize).clamp(16, (self.pages * 2).min(MOST));
+    }
+
+    /// What the kernel said of the pages that it tried and did not move: only "no memory" is worth telling from "busy".
+    fn refused(&mut self, moves: &mut [Work]) {
+        let mut moves = moves.iter_mut();
+        for (page, status) in self.at.iter().zip(&self.status) {
+            if status.errno() == Some(Errno(libc::ENOMEM))
+                && let Some(m) = moves.find(|m| m.page == *page)
+            {
+                m.result = Some(MoveResult::NoMemory);
+            }
+        }
+    }
+
+    fn ask_again(&mut self, moves: &mut [Work]) {
+        let open = |m: &Work| matches!(m.result, None | Some(MoveResult::NoMemory));
+        self.at.clear();
+        self.at.extend(moves.iter().filter(|m| open(m)).map(|m| m.page));
+        if numa::query(&self.at, &mut self.status).is_err() {
+            return;
+        }
+        for (m, status) in moves.iter_mut().filter(|m| open(m)).zip(&self.status) {
+            match status.node() {
+                Some(node) if node == m.to => m.result = Some(MoveResult::Moved),
+                Some(_) => {
+                    m.result.get_or_insert(MoveResult::Busy);
+                }
+                None => m.result = Some(failure(status.errno())),
+            }
+        }
+    }
+}
+
+fn failure(errno: Option<Errno>) -> MoveResult {
+    match errno.map(|e| e.0) {
+        Some(libc::ENOENT | libc::EFAULT) => MoveResult::NoPage,
+        Some(libc::ENOMEM) => MoveResult::NoMemory,
+        _ => MoveResult::Busy,
+    }
+}
+
+fn finish(m: &mut Work, result: MoveResult, report: &mut MoveReport) {
+    m.result = Some(result);
+    report.note(result);
+}
+
+/// The huge pages among some moves: their first page moves them whole.
+struct Huge(Vec<Span>);
+
+impl Huge {
+    fn among(moves: &[Work]) -> Self {
+        let mut found = Vec::new();
+        let whole = moves
+            .windows(HUGE / PAGE)
+            .filter(|w| w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE);
+        for w in whole {
+            let unit = Span::new(w[0].page, HUGE);
+            let _ = maps::huge_units(unit, |unit| found.push(unit));
+        }
+        Self(found)
+    }
+
+    fn has_as_tail(&self, page: usize) -> bool {
+        self.0.iter().any(|s| s.contains(page) && s.start != page)
+    }
+}
+
+/// Copies pages to fresh ones and notes the homes.
+fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
+    let mut rest = moves;
+    while !rest.is_empty() {
+        let first = rest[0];
+        let n = rest
+            .iter()
+            .enumerate()
+            .take_while(|(i, m)| m.to == first.to && m.page == first.page + i * PAGE)
+            .count();
+        let (now, later) = rest.split_at_mut(n);
+        copy_run(now, report);
+        rest = later;
+    }
+}
+
+fn copy_run(moves: &mut [Work], report: &mut MoveReport) {
+    let to = moves[0].to;
+    for m in moves.iter_mut() {
+        let mut home = [None];
+        homes(&[m.page], &mut home);
+        m.result = match home[0] {
+            None => Some(MoveResult::NoPage),
+            Some(node) if node == to => Some(MoveResult::AlreadyThere),
+            Some(_) => None,
+        };
+    }
+    for run in moves.chunk_by_mut(|a, b| a.result == b.result) {
+        if let Some(result) = run[0].result {
+            run.iter_mut().for_each(|m| finish(m, result, report));
+            continue;
+        }
+        let span = Span::new(run[0].page, run.len() * PAGE);
+        let armed = arm::arm(&[span]);
+        report.error = armed.error.or(report.error);
+        fault::bring_to(span, Some(to));
+        disarm::disarm(span);
+        let all = armed.armed + armed.skipped[Why::Armed as usize] == span.bytes();
+        for m in run.iter_mut() {
+            let there = table::home(m.page).map(u16::from) == Some(to.0);
+            finish(m, if all || there { MoveResult::Moved } else { MoveResult::Busy }, report);
+        }
+    }
+}
+
+/// Moves shared by a team: each thread takes what goes to its own node first, then helps the others.
+#[derive(Debug)]
+pub struct Moves {
+    /// By target: where in `moves` it begins, and how far it was handed out.
+    groups: Vec<(NodeId, AtomicUsize, usize)>,
+    parts: Vec<Mutex<Vec<Move>>>,
+}
+
+impl Moves {
+    /// Pages a part: 2 MiB, so that threads' ranges are far apart.
+    const PART: usize = HUGE / PAGE;
+
+    /// To be shared.
+    pub fn new(mut moves: Vec<Move>) -> Self {
+        moves.sort_unstable_by_key(|m| (m.to, m.page));
+        let (mut groups, mut parts) = (Vec::new(), Vec::new());
+        for group in moves.chunk_by(|a, b| a.to == b.to) {
+            let first = parts.len();
+            parts.extend(group.chunks(Self::PART).map(|part| Mutex::new(part.to_vec())));
+            groups.push((group[0].to, AtomicUsize::new(first), parts.len()));
+        }
+        Self { groups, parts }
+    }
+
+    /// Moves until nothing is left to begin. From each thread of the team.
+    pub fn take_part(&self, cap: Ns) -> MoveReport {
+        let begin = call::now();
+        let mut report = MoveReport::default();
+        let here = state::current_node();
+        let own = self.groups.iter().filter(|g| g.0 == here);
+        for (_, next, end) in own.chain(self.groups.iter().filter(|g| g.0 != here)) {
+            loop {
+                let part = next.fetch_add(1, Ordering::Relaxed);
+                if part >= *end {
+                    break;
+                }
+                // Handed out once: never waits. Poisoned only by a panic, of which there is none.
+                if let Ok(mut moves) = self.parts[part].lock() {
+                    report.add(&move_pages(&mut moves, cap));
+                }
+            }
+        }
+        report.took = call::now() - begin;
+        report
+    }
+
+    /// All moves with their results.
+    pub fn finish(self) -> Vec<Move> {
+        self.parts.into_iter().filter_map(|p| p.into_inner().ok()).flatten().collect()
+    }
+}
+
+impl MoveReport {
+    fn add(&mut self, other: &Self) {
+        self.moved += other.moved;
+        self.already += other.already;
+        self.busy += other.busy;
+        self.no_memory += other.no_memory;
+        self.no_page += other.no_page;
+        self.error = other.error.or(self.error);
+    }
+}

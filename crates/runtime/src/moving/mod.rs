@@ -1,0 +1,227 @@
+//! Pages to their nodes: next touch, kernel moves, pretended nodes.
+//!
+//! One process has one mover. The driver starts it, asks it to move or to arm memory, and hands it what the program
+//! does to its memory, its signals and its files before the C library gets to see it. Order of a program's life:
+//!
+//! 1. [`start`] once, before the program's threads: probes what there is, stands in front of SIGBUS and SIGSEGV.
+//! 2. [`move_pages`] where the homes are known (in the calling thread), or [`Moves`] shared by the team's threads.
+//! 3. [`arm`] where the next toucher is to get the pages. It skips what must not be touched and says how much and why.
+//!    Threads that touch an armed page fault, the page comes to their node with the rest of its 64 KiB, they go on.
+//! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether (huge pages come
+//!    back there), [`disarm_all`] ends it all: untouched pages stay on their nodes.
+//! 5. [`stop`] at the end or when something is wrong: everything is disarmed, for good.
+//!
+//! What front ends (the agent's exported functions) must call, before the real function unless said otherwise:
+//!
+//! | function of the program | what to call |
+//! |---|---|
+//! | `free`, `munmap`, `realloc`, `mremap` | [`before_free`] of the memory; [`retire`] when the call has returned |
+//! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory; [`retire`] when the call has returned |
+//! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish`]; [`retire`] when the call has returned |
+//! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
+//! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
+//! | `fork` | nothing: the C library tells of every fork; a child has no mover |
+//! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
+//! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
+//!
+//! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start`] they do nothing, at the
+//! cost of one load.
+//!
+//! # What may be armed
+//!
+//! Whole pages of private anonymous memory, as `/proc/self/maps` has it at that moment, that are readable, not locked, not
+//! in flight to or from the kernel, not excluded. Copying (all mechanisms but [`Mechanism::Protect`] on real nodes) is off as
+//! soon as anything in the process can pin memory; see [`Why`].
+
+mod arm;
+mod disarm;
+mod events;
+mod fault;
+mod inflight;
+mod kernel;
+mod pieces;
+mod pinning;
+mod program;
+pub mod signals;
+mod start;
+mod state;
+mod table;
+mod touches;
+
+use std::fmt;
+
+use homenode_model::{Bytes, NodeId, Ns};
+pub use homenode_sys::Span;
+
+pub use arm::arm;
+pub use disarm::{disarm, disarm_all, settle};
+pub use fault::on_fault;
+pub use inflight::{InFlight, Quiet, publish, retire};
+pub use kernel::{Move, MoveReport, Moves, homes, move_pages};
+pub use pinning::{pinning, pins, see_path};
+pub use program::{before_change, before_free, before_process, exclude};
+pub use start::{start, stop};
+pub use state::{counters, current_node, mechanism};
+pub use touches::drain;
+
+/// How next touch is done, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// userfaultfd: missing pages raise SIGBUS in their toucher, which copies them from a shadow.
+    UserFault,
+    /// Inaccessible 2 MiB blocks: the toucher makes them accessible and has the kernel move them. Works for pinned
+    /// memory, which the kernel leaves where it is.
+    Protect,
+    /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their place. For containers that
+    /// forbid all calls that name nodes.
+    CopyRemap,
+    /// No next touch: [`Started::reasons`] says why.
+    None,
+}
+
+/// How to start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Deal the CPUs into so many nodes and keep a table of page homes, instead of the machine's nodes. Kernel moves become copies.
+    pub pretend_nodes: Option<u16>,
+    /// This mechanism or none.
+    pub mechanism: Option<Mechanism>,
+    /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64 KiB, which it is unless told.
+    pub fault_around: Option<Bytes>,
+}
+
+/// What the mover has to work with.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// What [`arm`] will use.
+    pub mechanism: Mechanism,
+    /// What better mechanisms lack, each a sentence: what was tried and what the system said.
+    pub reasons: Vec<String>,
+    /// Whether the kernel moves pages ([`move_pages`]).
+    pub kernel_moves: bool,
+    /// Whether huge pages can be brought back.
+    pub collapse: bool,
+}
+
+/// Why memory was not armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Why {
+    /// There is no mechanism, or the mover was stopped.
+    Off,
+    /// Not whole pages.
+    Partial,
+    /// Not private anonymous memory, or not mapped at all.
+    NotAnonymous,
+    /// Not readable: the program keeps it inaccessible.
+    Inaccessible,
+    /// Locked in memory.
+    Locked,
+    /// A stack or thread-local storage.
+    Stack,
+    /// The kernel is reading or writing it now.
+    InFlight,
+    /// Excluded, for ever: it holds a lock, a stack, an asynchronous buffer.
+    Excluded,
+    /// Already armed.
+    Armed,
+    /// Something in the process can pin memory ([`pinning`] names it): no copying.
+    Pinning,
+    /// A system call failed.
+    Failed,
+}
+
+impl Why {
+    /// All of them, in order.
+    pub const ALL: [Self; 11] = [
+        Self::Off,
+        Self::Partial,
+        Self::NotAnonymous,
+        Self::Inaccessible,
+        Self::Locked,
+        Self::Stack,
+        Self::InFlight,
+        Self::Excluded,
+        Self::Armed,
+        Self::Pinning,
+        Self::Failed,
+    ];
+    /// As part of a sentence: "not armed: …".
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Off => "next touch is not available or was stopped",
+            Self::Partial => "pages shared with other objects",
+            Self::NotAnonymous => "file-backed, shared or unmapped",
+            Self::Inaccessible => "made inaccessible by the program",
+            Self::Locked => "locked in memory",
+            Self::Stack => "stack",
+            Self::InFlight => "in use by a system call",
+            Self::Excluded => "holds locks, stacks or asynchronous buffers",
+            Self::Armed => "armed already",
+            Self::Pinning => "something in the process can pin memory",
+            Self::Failed => "a system call failed",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// What [`arm`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArmReport {
+    /// Armed.
+    pub armed: Bytes,
+    /// Not armed, by [`Why`].
+    pub skipped: [Bytes; Why::ALL.len()],
+    /// The last system call that failed, if one did.
+    pub error: Option<homenode_sys::Error>,
+    /// How long it took.
+    pub took: Ns,
+}
+
+impl ArmReport {
+    /// What was skipped, and why.
+    pub fn reasons(&self) -> impl Iterator<Item = (Why, Bytes)> + '_ {
+        Why::ALL.into_iter().zip(self.skipped).filter(|(_, b)| *b != Bytes::ZERO)
+    }
+}
+
+/// A first touch since arming, told by [`drain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// What came with it: up to 64 KiB (2 MiB by protected blocks), whole pages.
+    pub span: Span,
+    /// Who touched it.
+    pub node: NodeId,
+}
+
+/// What has happened since [`start`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls of [`arm`] that armed something.
+    pub arms: u64,
+    /// Bytes armed, all calls together.
+    pub armed: Bytes,
+    /// Faults handled.
+    pub faults: u64,
+    /// Bytes copied to the node of their toucher.
+    pub copied: Bytes,
+    /// Bytes moved by the kernel.
+    pub moved: Bytes,
+    /// Bytes that were disarmed untouched.
+    pub returned: Bytes,
+    /// Bytes that a system call's buffer brought over before the call.
+    pub published: Bytes,
+    /// Huge pages brought back.
+    pub collapsed: u64,
+    /// Touches that [`drain`] could not tell any more.
+    pub touches_lost: u64,
+    /// Time in fault handlers, all threads together.
+    pub in_handlers: Ns,
+    /// Time in [`arm`], [`disarm_all`], [`settle`] and kernel moves.
+    pub in_calls: Ns,
+}

@@ -1,0 +1,109 @@
+//! What the program does to its memory and to itself, told before it happens.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use homenode_sys::{PAGE, Span, call};
+
+use super::inflight::{self, InFlight, Quiet};
+use super::state::{self, Locked};
+use super::table::{self, Block};
+use super::{Mechanism, disarm, events, pieces};
+
+/// The program is about to protect, advise or lock this: it is disarmed, and not armed until the result is handed to
+/// [`super::retire`], when the change has been made.
+pub fn before_change(span: Span) -> InFlight {
+    inflight::hold(span)
+}
+
+/// The program is about to free, unmap or remap this: as [`before_change`], and nothing is known of it any more.
+pub fn before_free(span: Span) -> InFlight {
+    let held = inflight::hold(span);
+    if state::mechanism() != Mechanism::None {
+        for block in Block::all(span) {
+            if block.word().excluded() != 0 {
+                block.include(block.pages_in(span));
+            }
+        }
+        if state::pretended() != 0 {
+            table::forget_homes(span.inner(PAGE));
+        }
+    }
+    held
+}
+
+/// Pages that this touches are never to be armed (again) while the memory lives: it holds a lock, a stack, a buffer of
+/// asynchronous I/O.
+pub fn exclude(span: Span) {
+    if state::mechanism() == Mechanism::None || span.is_empty() {
+        return;
+    }
+    for unit in span.outer(PAGE).pieces(table::BLOCK) {
+        let Ok(block) = Block::make(unit.start) else { return };
+        let pages = block.pages_touched(unit);
+        if block.word().excluded() & pages != pages {
+            block.exclude(pages);
+        }
+        // Also when it was excluded before: whoever excluded it may be on the way to the line below.
+        super::fault::bring(unit);
+    }
+}
+
+/// The program is about to start another (`exec`, `posix_spawn`, `system`), or to unload a library: everything is disarmed, and
+/// nothing armed while the result lives.
+pub fn before_process() -> Quiet {
+    let quiet = Quiet::new();
+    disarm::disarm_all();
+    quiet
+}
+
+struct Fork {
+    held: UnsafeCell<Option<(Quiet, Locked)>>,
+    by: AtomicU32,
+}
+
+// SAFETY: `held` is only used by the thread whose number is in `by`.
+unsafe impl Sync for Fork {}
+
+static FORK: Fork = Fork { held: UnsafeCell::new(None), by: AtomicU32::new(0) };
+
+extern "C" fn before_fork() {
+    let quiet = Quiet::new();
+    if let Some(lock) = Locked::new() {
+        // The child gets the memory as it is now: nothing may be elsewhere.
+        disarm::everything(&lock, false);
+        FORK.by.store(call::thread_id() as u32, Ordering::SeqCst);
+        // SAFETY: only the owner of the lock comes here.
+        unsafe { *FORK.held.get() = Some((quiet, lock)) };
+    }
+}
+
+fn after_fork() {
+    // SAFETY: only the thread that forked, or its copy in the child, comes here with something held.
+    let held = unsafe { (*FORK.held.get()).take() };
+    drop(held);
+}
+
+extern "C" fn in_parent() {
+    if FORK.by.load(Ordering::SeqCst) == call::thread_id() as u32 {
+        after_fork();
+    }
+}
+
+/// In the child: the mover is off there. Its memory is complete.
+extern "C" fn in_child() {
+    state::turn_off();
+    state::forget_uffd();
+    pieces::forget();
+    events::in_child();
+    after_fork();
+    Locked::break_in_child();
+}
+
+/// Has the C library call the three functions above at every fork, whoever calls it.
+pub fn watch_forks() -> bool {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    // SAFETY: functions of this library, which is never unloaded.
+    DONE.swap(true, Ordering::SeqCst)
+        || unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) } == 0
+}

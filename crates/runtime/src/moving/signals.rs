@@ -1,0 +1,150 @@
+//! SIGBUS and SIGSEGV: ours come first, the program's own are called for what is none of ours.
+//!
+//! The kernel knows our handler alone. What the program sets by `sigaction` and its like is kept here and told it back; so
+//! front ends of these functions call [`program_action`] instead of the real one for these two signals. And they call
+//! [`without_faults`] for masks: a thread that has the signals blocked would be killed at an armed page.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use homenode_sys::signal::{Action, Set, action, mask, replace_mask, set_action};
+use homenode_sys::{Result, call};
+
+use super::fault;
+
+/// The two signals.
+const OURS: [i32; 2] = [libc::SIGBUS, libc::SIGSEGV];
+
+/// What the program wants to happen.
+struct Program {
+    handler: AtomicUsize,
+    flags: AtomicU64,
+    mask: AtomicU64,
+}
+
+static PROGRAM: [Program; 2] =
+    [const { Program { handler: AtomicUsize::new(0), flags: AtomicU64::new(0), mask: AtomicU64::new(0) } };
+        2];
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+fn program(signal: i32) -> Option<&'static Program> {
+    OURS.iter().position(|s| *s == signal).map(|i| &PROGRAM[i])
+}
+
+/// Stands in front of the program's handlers. And lets the signals through in this thread.
+///
+/// # Errors
+/// What the kernel says.
+pub fn install() -> Result<()> {
+    // Nested faults (in the program's own handlers, called by ours) are handled as well; those of others wait.
+    let flags = libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
+    let ours = Action::new(entry, flags, Set::ASYNCHRONOUS);
+    for (signal, program) in OURS.into_iter().zip(&PROGRAM) {
+        // SAFETY: this library is never unloaded; `entry` does only what handlers may.
+        let old = unsafe { set_action(signal, &ours)? };
+        program.handler.store(old.handler, Ordering::SeqCst);
+        program.flags.store(old.flags, Ordering::SeqCst);
+        program.mask.store(old.mask.0, Ordering::SeqCst);
+    }
+    INSTALLED.store(true, Ordering::SeqCst);
+    let now = mask();
+    replace_mask(Set(now.0 & Set::ASYNCHRONOUS.0));
+    Ok(())
+}
+
+/// Whether the kernel still has our handlers: not if the program set its own by a system call that no front end saw.
+pub fn are_ours() -> bool {
+    INSTALLED.load(Ordering::SeqCst)
+        && OURS.into_iter().all(|s| action(s).is_ok_and(|a| a.handler == entry as *const () as usize))
+}
+
+unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    /// `BUS_ADRERR` and `SEGV_ACCERR` (include/uapi/asm-generic/siginfo.h).
+    const FAULT: i32 = 2;
+    // SAFETY: the kernel's own structure.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    if code == FAULT && fault::on_fault(address) {
+        return;
+    }
+    // SAFETY: passed on as it came.
+    unsafe { chain(signal, info, context) };
+}
+
+/// Does what the program wants to happen.
+unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let Some(program) = program(signal) else { return };
+    // SAFETY: the kernel's own structure.
+    let sent = unsafe { (*info).si_code } <= 0;
+    let flags = program.flags.load(Ordering::SeqCst);
+    let blocked = program.mask.load(Ordering::SeqCst);
+    let handler = match program.handler.load(Ordering::SeqCst) {
+        libc::SIG_IGN if sent => return,
+        libc::SIG_DFL | libc::SIG_IGN => return die(signal, sent),
+        handler => handler,
+    };
+    if flags & libc::SA_RESETHAND as u32 as u64 != 0 {
+        program.handler.store(libc::SIG_DFL, Ordering::SeqCst);
+    }
+    // As the kernel would block: what was blocked, and what the handler asks for; but never the faults.
+    // SAFETY: the context that the kernel made; its mask is the interrupted code's, of 8 bytes that matter.
+    let before = unsafe {
+        let context = context.cast::<libc::ucontext_t>();
+        std::ptr::read_unaligned((&raw const (*context).uc_sigmask).cast::<u64>())
+    };
+    replace_mask(Set((before | blocked) & Set::ASYNCHRONOUS.0));
+    // SAFETY: the program's handler. One that takes the number alone does not mind the other two arguments (the calling
+    // convention of all supported machines).
+    unsafe {
+        let handler: unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+            std::mem::transmute(handler);
+        handler(signal, info, context);
+    }
+}
+
+/// The system's own doing: the access is made again, or the signal sent again, and ends the program.
+fn die(signal: i32, sent: bool) {
+    // SAFETY: the default needs nothing.
+    let _ = unsafe { set_action(signal, &Action::default_action()) };
+    if sent {
+        let (process, thread) = (std::process::id() as usize, call::thread_id() as usize);
+        // SAFETY: plain numbers.
+        unsafe { call::raw(libc::SYS_tgkill, [process, thread, signal as usize, 0, 0, 0]) };
+    }
+}
+
+/// Instead of `sigaction` for SIGBUS and SIGSEGV: what the program set before; `new`, if any, is what it wants from now on. `None`: not
+/// one of ours, or we do not stand in front: the real function is to be called.
+///
+/// # Safety
+/// As `sigaction`: the handler that `new` names is one.
+pub unsafe fn program_action(signal: i32, new: Option<&libc::sigaction>) -> Option<libc::sigaction> {
+    let program = program(signal).filter(|_| INSTALLED.load(Ordering::SeqCst))?;
+    // SAFETY: all its fields may be zero.
+    let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
+    old.sa_sigaction = program.handler.load(Ordering::SeqCst);
+    old.sa_flags = program.flags.load(Ordering::SeqCst) as i32 & !RESTORER;
+    // SAFETY: glibc's set begins with the kernel's 8 bytes.
+    unsafe { (&raw mut old.sa_mask).cast::<u64>().write_unaligned(program.mask.load(Ordering::SeqCst)) };
+    if let Some(new) = new {
+        // SAFETY: the same.
+        let blocked = unsafe { (&raw const new.sa_mask).cast::<u64>().read_unaligned() };
+        program.flags.store(new.sa_flags as u32 as u64, Ordering::SeqCst);
+        program.mask.store(blocked, Ordering::SeqCst);
+        program.handler.store(new.sa_sigaction, Ordering::SeqCst);
+    }
+    Some(old)
+}
+
+/// `SA_RESTORER`, which is the C library's own business.
+const RESTORER: i32 = 0x0400_0000;
+
+/// The same signals without SIGBUS and SIGSEGV, where we stand in front of them: what a front end passes to the real
+/// function of whatever blocks signals.
+pub fn without_faults(set: &libc::sigset_t) -> libc::sigset_t {
+    let mut set = *set;
+    if INSTALLED.load(Ordering::Relaxed) {
+        let first = (&raw mut set).cast::<u64>();
+        // SAFETY: glibc's set begins with the kernel's 8 bytes.
+        unsafe { first.write_unaligned(first.read_unaligned() & Set::ASYNCHRONOUS.0) };
+    }
+    set
+}

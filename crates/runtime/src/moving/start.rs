@@ -1,0 +1,115 @@
+//! Starting: what is there, and what of it is used.
+
+use homenode_sys::memory::{self, Access};
+use homenode_sys::numa::{self, MemoryPolicy, Status};
+use homenode_sys::uffd::{Features, Uffd};
+use homenode_sys::{HUGE, PAGE, Result, Span};
+use std::sync::atomic::Ordering;
+
+use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
+use super::{Mechanism, Options, Started, disarm, events, fault, program, signals};
+
+/// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer as the first.
+pub fn start(options: &Options) -> Started {
+    STARTED.get_or_init(|| first_start(options)).clone()
+}
+
+/// Disarms everything, for good. Whatever is called later answers that it is off.
+pub fn stop() {
+    state::turn_off();
+    disarm::disarm_all();
+}
+
+fn first_start(options: &Options) -> Started {
+    let mut reasons = Vec::new();
+    if let Some(bytes) = options.fault_around {
+        fault::set_around(bytes);
+    }
+    state::pretend(options.pretend_nodes.unwrap_or(0));
+    let kernel_moves = note("pages cannot be moved by the kernel", moves_work(), &mut reasons);
+    KERNEL_MOVES.store(kernel_moves, Ordering::Relaxed);
+    let policies = note("policies of memory cannot be set", policies_work(), &mut reasons);
+    POLICIES.store(policies, Ordering::Relaxed);
+    let collapse = collapse_works();
+    let wanted = |m: Mechanism| options.mechanism.is_none_or(|only| only == m);
+    let pretended = options.pretend_nodes.is_some();
+    let mut mechanism = Mechanism::None;
+    if wanted(Mechanism::UserFault) && note("no user-space page faults", user_faults(), &mut reasons) {
+        if policies || pretended {
+            mechanism = Mechanism::UserFault;
+        } else {
+            reasons.push("user-space page faults not used: pages would go where the policy says".to_owned());
+        }
+    }
+    if mechanism == Mechanism::None && wanted(Mechanism::Protect) && (kernel_moves || pretended) {
+        mechanism = Mechanism::Protect;
+    }
+    if mechanism == Mechanism::None && wanted(Mechanism::CopyRemap) {
+        mechanism = Mechanism::CopyRemap;
+    }
+    if mechanism != Mechanism::None {
+        let ready = note("signals cannot be handled", signals::install(), &mut reasons);
+        if !ready || !program::watch_forks() {
+            mechanism = Mechanism::None;
+        }
+    }
+    state::choose(mechanism);
+    Started { mechanism, reasons, kernel_moves, collapse }
+}
+
+fn note(what: &str, done: Result<()>, reasons: &mut Vec<String>) -> bool {
+    if let Err(e) = &done {
+        reasons.push(format!("{what}: {e}"));
+    }
+    done.is_ok()
+}
+
+fn moves_work() -> Result<()> {
+    let here = 0_u8;
+    numa::query(&[&raw const here as usize & !(PAGE - 1)], &mut [Status::UNKNOWN])
+}
+
+/// Runs `f` with two stretches of fresh memory of `bytes`.
+fn with_memory(bytes: usize, f: impl FnOnce(Span, Span) -> Result<()>) -> Result<()> {
+    let memory = memory::map_aligned(2 * bytes, HUGE, Access::ReadWrite)?;
+    let done = f(Span::new(memory.start, bytes), Span::new(memory.start + bytes, bytes));
+    // SAFETY: nobody else knows it.
+    unsafe { memory::unmap(memory)? };
+    done
+}
+
+fn policies_work() -> Result<()> {
+    with_memory(PAGE, |m, _| {
+        numa::set_policy(m, &MemoryPolicy::LOCAL)?;
+        numa::policy_of(m.start).map(drop)
+    })
+}
+
+/// Whether the kernel knows the advice; there may still be no huge page to be had.
+fn collapse_works() -> bool {
+    let tried = with_memory(HUGE, |m, _| memory::populate(m).and_then(|()| memory::collapse(m)));
+    tried.is_ok()
+}
+
+/// Opens the descriptor, tries what arming does, starts the reader of its events.
+fn user_faults() -> Result<()> {
+    let needed =
+        Features::SIGBUS.and(Features::EVENT_REMAP).and(Features::EVENT_REMOVE).and(Features::EVENT_UNMAP);
+    let offered = Uffd::offered()?;
+    let wanted = if offered.has(Features::MOVE) { needed.and(Features::MOVE) } else { needed };
+    TAKE_BACK.store(offered.has(Features::MOVE), Ordering::Relaxed);
+    let uffd = Uffd::open(wanted)?;
+    with_memory(HUGE, |a, b| {
+        // SAFETY: memory of this function alone.
+        unsafe { memory::move_leaving_mapping(a, b.start) }
+    })?;
+    state::set_uffd(uffd);
+    if !events::start() {
+        return Err(homenode_sys::Error {
+            call: "starting a thread for userfaultfd events",
+            on: Span::EMPTY,
+            errno: homenode_sys::Errno(libc::EAGAIN),
+        });
+    }
+    Ok(())
+}

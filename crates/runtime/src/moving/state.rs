@@ -1,0 +1,186 @@
+//! What the mover is doing: on or off, by which mechanism, and the one lock of those who arm and disarm.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use homenode_model::{Bytes, NodeId, Ns};
+use homenode_sys::signal::Held;
+use homenode_sys::uffd::Uffd;
+use homenode_sys::{call, numa};
+
+use super::{Counters, Mechanism, Started};
+
+static MECHANISM: AtomicU8 = AtomicU8::new(0);
+static PRETEND: AtomicU16 = AtomicU16::new(0);
+static UFFD: AtomicPtr<Uffd> = AtomicPtr::new(std::ptr::null_mut());
+/// What the first `start` answered.
+pub static STARTED: OnceLock<Started> = OnceLock::new();
+/// `UFFDIO_MOVE` works.
+pub static TAKE_BACK: AtomicBool = AtomicBool::new(false);
+/// Policies of memory can be set.
+pub static POLICIES: AtomicBool = AtomicBool::new(false);
+
+static OFF: AtomicBool = AtomicBool::new(false);
+
+/// How next touch is done; none once the mover is off.
+#[inline]
+pub fn mechanism() -> Mechanism {
+    if OFF.load(Ordering::Relaxed) { Mechanism::None } else { chosen() }
+}
+
+/// Nothing is armed any more, for good.
+pub fn turn_off() {
+    OFF.store(true, Ordering::SeqCst);
+}
+
+/// How what is armed was armed.
+#[inline]
+pub fn chosen() -> Mechanism {
+    match MECHANISM.load(Ordering::Relaxed) {
+        1 => Mechanism::UserFault,
+        2 => Mechanism::Protect,
+        3 => Mechanism::CopyRemap,
+        _ => Mechanism::None,
+    }
+}
+
+/// Chooses, once.
+pub fn choose(mechanism: Mechanism) {
+    let number = match mechanism {
+        Mechanism::None => 0,
+        Mechanism::UserFault => 1,
+        Mechanism::Protect => 2,
+        Mechanism::CopyRemap => 3,
+    };
+    MECHANISM.store(number, Ordering::SeqCst);
+}
+
+/// The kernel moves pages.
+pub static KERNEL_MOVES: AtomicBool = AtomicBool::new(false);
+
+/// Copying is off: protected blocks and kernel moves where there are any. Whether arming can go on. Nothing is armed.
+pub fn without_copying() -> bool {
+    if KERNEL_MOVES.load(Ordering::Relaxed) && pretended() == 0 {
+        choose(Mechanism::Protect);
+        return true;
+    }
+    turn_off();
+    false
+}
+
+/// The descriptor for user-space faults. Once set it is never closed but in a forked child.
+pub fn uffd() -> Option<&'static Uffd> {
+    // SAFETY: null or leaked by `set_uffd`.
+    unsafe { UFFD.load(Ordering::Acquire).as_ref() }
+}
+
+/// Keeps the descriptor for good.
+pub fn set_uffd(uffd: Uffd) {
+    UFFD.store(Box::into_raw(Box::new(uffd)), Ordering::Release);
+}
+
+/// In a forked child: the parent's descriptor is not ours.
+pub fn forget_uffd() {
+    if let Some(uffd) = uffd() {
+        homenode_sys::file::close(uffd.fd());
+    }
+    UFFD.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+/// How many nodes are pretended; 0: none.
+pub fn pretended() -> u16 {
+    PRETEND.load(Ordering::Relaxed)
+}
+
+/// Deals the CPUs into `nodes`.
+pub fn pretend(nodes: u16) {
+    PRETEND.store(nodes, Ordering::Relaxed);
+}
+
+/// The node of the CPU that runs the caller: dealt round, CPU by CPU, where nodes are pretended.
+#[inline]
+pub fn current_node() -> NodeId {
+    let (cpu, node) = numa::here();
+    match pretended() {
+        0 => node,
+        n => NodeId((cpu % u32::from(n)) as u16),
+    }
+}
+
+/// Held by who arms, disarms or settles; never by handlers.
+static LOCK: AtomicU32 = AtomicU32::new(0);
+
+/// Nobody has the lock.
+pub fn nobody_arms() -> bool {
+    LOCK.load(Ordering::SeqCst) == 0
+}
+
+/// The lock, with signals held: no handler of this thread can wait for what it interrupted.
+pub struct Locked {
+    _signals: Held,
+}
+
+impl Locked {
+    /// Waits for it. `None` if this thread has it already (a fork handler within a held fork).
+    pub fn new() -> Option<Self> {
+        let (signals, me) = (Held::new(), call::thread_id() as u32);
+        loop {
+            match LOCK.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Some(Self { _signals: signals }),
+                Err(owner) if owner == me => return None,
+                Err(_) => call::yield_now(),
+            }
+        }
+    }
+
+    /// In a forked child, whose parent held it.
+    pub fn break_in_child() {
+        LOCK.store(0, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        LOCK.store(0, Ordering::SeqCst);
+    }
+}
+
+macro_rules! counters {
+    ($($name:ident)*) => { $(
+        #[allow(missing_docs)]
+        #[doc = concat!("See `Counters::", stringify!($name), "`, in lower case.")]
+        pub static $name: AtomicU64 = AtomicU64::new(0);
+    )* };
+}
+counters! { ARMS ARMED FAULTS COPIED MOVED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS }
+
+/// Adds.
+#[inline]
+pub fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Adds the time since `begin`.
+pub fn count_time(counter: &AtomicU64, begin: Ns) -> Ns {
+    let took = call::now() - begin;
+    count(counter, took.0);
+    took
+}
+
+/// So far.
+pub fn counters() -> Counters {
+    let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
+    Counters {
+        arms: get(&ARMS),
+        armed: Bytes(get(&ARMED)),
+        faults: get(&FAULTS),
+        copied: Bytes(get(&COPIED)),
+        moved: Bytes(get(&MOVED)),
+        returned: Bytes(get(&RETURNED)),
+        published: Bytes(get(&PUBLISHED)),
+        collapsed: get(&COLLAPSED),
+        touches_lost: get(&TOUCHES_LOST),
+        in_handlers: Ns(get(&IN_HANDLERS)),
+        in_calls: Ns(get(&IN_CALLS)),
+    }
+}

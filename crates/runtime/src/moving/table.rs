@@ -1,0 +1,330 @@
+//! What is known of each page: one word a 64 KiB block, one byte a page for its home.
+//!
+//! Two levels: a static array by GiB, and a leaf for each GiB in which something was ever armed, never freed. So a
+//! handler finds a block with two loads, without locks. A leaf also reserves a GiB of address space, the *shadow*, to
+//! which armed pages are moved: congruent modulo 2 MiB, so that the kernel moves whole page tables.
+
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+
+use homenode_sys::memory::{Access, map, map_aligned};
+use homenode_sys::{HUGE, PAGE, Result, Span, call};
+
+/// Bytes of a block: what one fault brings over.
+pub const BLOCK: usize = 64 << 10;
+/// Bytes that a leaf covers.
+pub const LEAF: usize = 1 << 30;
+/// Addresses beyond 2^48 (five-level page tables, asked for by hint alone) are never armed.
+const LEAVES: usize = (1 << 48) / LEAF;
+
+/// Pages of a block: bit n is page n.
+pub type Pages = u16;
+
+/// The word of a block. Who has set `BUSY` owns the block: nobody else changes anything but `EXCLUDED`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(u64);
+
+impl Word {
+    const EXCLUDED: u32 = 16;
+    const MARKED: u32 = 32;
+    const BUSY: u64 = 1 << 48;
+    const HUGE: u64 = 1 << 49;
+    const EVER: u64 = 1 << 50;
+
+    /// Pages whose next toucher gets them.
+    pub const fn armed(self) -> Pages {
+        self.0 as Pages
+    }
+    /// Pages that are never to be armed.
+    pub const fn excluded(self) -> Pages {
+        (self.0 >> Self::EXCLUDED) as Pages
+    }
+    /// Userfaultfd: pages that are registered. Protected blocks: pages that the program only reads.
+    pub const fn marked(self) -> Pages {
+        (self.0 >> Self::MARKED) as Pages
+    }
+    /// Somebody works on the block.
+    pub const fn busy(self) -> bool {
+        self.0 & Self::BUSY != 0
+    }
+    /// The block lay in a huge page when it was armed.
+    pub const fn huge(self) -> bool {
+        self.0 & Self::HUGE != 0
+    }
+    /// Something of the block was armed once.
+    pub const fn ever(self) -> bool {
+        self.0 & Self::EVER != 0
+    }
+    /// The same with other armed pages.
+    pub const fn with_armed(self, pages: Pages) -> Self {
+        Self(self.0 & !(Pages::MAX as u64) | pages as u64 | Self::EVER)
+    }
+    /// The same with other marked pages.
+    pub const fn with_marked(self, pages: Pages) -> Self {
+        Self(self.0 & !((Pages::MAX as u64) << Self::MARKED) | (pages as u64) << Self::MARKED)
+    }
+    /// The same, in a huge page or not.
+    pub const fn with_huge(self, huge: bool) -> Self {
+        if huge { Self(self.0 | Self::HUGE) } else { Self(self.0 & !Self::HUGE) }
+    }
+}
+
+/// What belongs to a GiB.
+pub struct Leaf {
+    blocks: [AtomicU64; LEAF / BLOCK],
+    /// 0: not known; otherwise the node's number and one.
+    homes: [AtomicU8; LEAF / PAGE],
+    /// Where the shadow begins.
+    shadow: AtomicU64,
+}
+
+static TABLE: [AtomicPtr<Leaf>; LEAVES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; LEAVES];
+
+/// The leaf of an address, if anything there was ever armed or excluded.
+#[inline]
+fn leaf(address: usize) -> Option<&'static Leaf> {
+    let p = TABLE.get(address / LEAF)?.load(Ordering::Acquire);
+    // SAFETY: null, or a leaf that is never freed; all of it is atomics.
+    unsafe { p.as_ref() }
+}
+
+/// The leaf of an address, made if there is none.
+///
+/// # Errors
+/// No memory, no address space for the shadow.
+fn make_leaf(address: usize) -> Result<&'static Leaf> {
+    if let Some(leaf) = leaf(address) {
+        return Ok(leaf);
+    }
+    let Some(slot) = TABLE.get(address / LEAF) else {
+        return Err(homenode_sys::Error {
+            call: "arming beyond 2^48",
+            on: Span::new(address, PAGE),
+            errno: homenode_sys::Errno(libc::E2BIG),
+        });
+    };
+    let memory = map(size_of::<Leaf>().next_multiple_of(PAGE), Access::ReadWrite)?;
+    let shadow = match map_aligned(LEAF, HUGE, Access::None) {
+        Ok(shadow) => shadow,
+        Err(e) => {
+            // SAFETY: just made, known to nobody.
+            let _ = unsafe { homenode_sys::memory::unmap(memory) };
+            return Err(e);
+        }
+    };
+    let new = memory.start as *mut Leaf;
+    // SAFETY: zeroed memory of the leaf's size is a leaf.
+    unsafe { (*new).shadow.store(shadow.start as u64, Ordering::Relaxed) };
+    let first = slot.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    if let Err(other) = first {
+        // SAFETY: lost a race: ours was never seen; the other one is never freed.
+        unsafe {
+            let _ = homenode_sys::memory::unmap(memory);
+            let _ = homenode_sys::memory::unmap(shadow);
+            return Ok(&*other);
+        }
+    }
+    // SAFETY: now in the table, never freed.
+    Ok(unsafe { &*new })
+}
+
+/// The shadow of an address in a GiB that has a leaf; otherwise the address itself.
+#[inline]
+pub fn shadow(address: usize) -> usize {
+    leaf(address).map_or(address, |l| l.shadow.load(Ordering::Relaxed) as usize + address % LEAF)
+}
+
+/// One block of 64 KiB.
+#[derive(Clone, Copy)]
+pub struct Block {
+    word: &'static AtomicU64,
+    start: usize,
+}
+
+impl Block {
+    /// The block of an address, if anything around there was ever armed or excluded.
+    #[inline]
+    pub fn of(address: usize) -> Option<Self> {
+        leaf(address).map(|l| Self::within(l, address))
+    }
+
+    /// The block of an address.
+    ///
+    /// # Errors
+    /// No memory for the table.
+    pub fn make(address: usize) -> Result<Self> {
+        make_leaf(address).map(|l| Self::within(l, address))
+    }
+
+    fn within(leaf: &'static Leaf, address: usize) -> Self {
+        Self { word: &leaf.blocks[address % LEAF / BLOCK], start: address & !(BLOCK - 1) }
+    }
+
+    /// The blocks that `span` touches, ascending; only those that [`Block::of`] finds.
+    pub fn all(span: Span) -> impl Iterator<Item = Self> {
+        let mut at = span.start & !(BLOCK - 1);
+        std::iter::from_fn(move || {
+            while at < span.end {
+                let here = at;
+                match Self::of(here) {
+                    Some(block) => {
+                        at = at.saturating_add(BLOCK);
+                        return Some(block);
+                    }
+                    // Nothing in this GiB.
+                    None => at = (here / LEAF + 1).saturating_mul(LEAF),
+                }
+            }
+            None
+        })
+    }
+
+    /// Its addresses.
+    pub const fn span(self) -> Span {
+        Span { start: self.start, end: self.start + BLOCK }
+    }
+
+    /// Its pages that lie wholly in `span`.
+    pub fn pages_in(self, span: Span) -> Pages {
+        self.bits(span.inner(PAGE))
+    }
+
+    /// Its pages that `span` touches.
+    pub fn pages_touched(self, span: Span) -> Pages {
+        self.bits(span.outer(PAGE))
+    }
+
+    fn bits(self, pages: Span) -> Pages {
+        let cut = pages.cut(self.span());
+        if cut.is_empty() {
+            return 0;
+        }
+        let (first, count) = ((cut.start - self.start) / PAGE, cut.pages());
+        (((1_u32 << count) - 1) << first) as Pages
+    }
+
+    /// The stretches of its address range whose pages are in `pages`, ascending.
+    pub fn runs(self, pages: Pages) -> impl Iterator<Item = Span> {
+        let mut left = pages;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let first = left.trailing_zeros();
+            let count = (left >> first).trailing_ones();
+            left &= !((((1_u32 << count) - 1) << first) as Pages);
+            Some(Span::new(self.start + first as usize * PAGE, count as usize * PAGE))
+        })
+    }
+
+    /// What its word says now.
+    #[inline]
+    pub fn word(self) -> Word {
+        Word(self.word.load(Ordering::SeqCst))
+    }
+
+    /// Becomes its owner unless somebody is. The caller has signals held, so that no handler of its own thread waits for it.
+    pub fn try_claim(self) -> Option<Word> {
+        let old = self.word.fetch_or(Word::BUSY, Ordering::SeqCst);
+        (old & Word::BUSY == 0).then_some(Word(old))
+    }
+
+    /// Becomes its owner; waits while somebody is.
+    pub fn claim(self) -> Word {
+        loop {
+            if let Some(word) = self.try_claim() {
+                return word;
+            }
+            call::yield_now();
+        }
+    }
+
+    /// Gives it up with what its word says now; only by its owner.
+    pub fn release(self, word: Word) {
+        // Excluded pages may have come meanwhile, from anybody.
+        let keep = (Pages::MAX as u64) << Word::EXCLUDED;
+        let _ = self.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
+            Some(now & keep | word.0 & !keep & !Word::BUSY)
+        });
+    }
+
+    /// These pages are never to be armed again.
+    pub fn exclude(self, pages: Pages) {
+        self.word.fetch_or((pages as u64) << Word::EXCLUDED, Ordering::SeqCst);
+    }
+
+    /// Forgets that pages were excluded: the memory is another's now.
+    pub fn include(self, pages: Pages) {
+        self.word.fetch_and(!((pages as u64) << Word::EXCLUDED), Ordering::SeqCst);
+    }
+}
+
+/// The home that was noted for the page at `address`.
+pub fn home(address: usize) -> Option<u8> {
+    leaf(address)?.homes[address % LEAF / PAGE].load(Ordering::Relaxed).checked_sub(1)
+}
+
+/// Notes the home of the pages of `span`, all of one leaf.
+pub fn set_homes(span: Span, node: u8) {
+    let Some(leaf) = leaf(span.start) else { return };
+    let first = span.start % LEAF / PAGE;
+    for home in leaf.homes.iter().skip(first).take(span.pages()) {
+        home.store(node.saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+/// Forgets the homes of pages that are gone.
+pub fn forget_homes(span: Span) {
+    for piece in span.pieces(LEAF) {
+        let Some(leaf) = leaf(piece.start) else { continue };
+        let first = piece.start % LEAF / PAGE;
+        leaf.homes.iter().skip(first).take(piece.pages()).for_each(|h| h.store(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_and_masks_agree() {
+        let start = 7 * LEAF;
+        let block = Block::make(start).unwrap();
+        let runs: Vec<Span> = block.runs(0b1000_0000_0000_0110).collect();
+        let page = |n: usize, count: usize| Span::new(start + n * PAGE, count * PAGE);
+        assert_eq!(runs, [page(1, 2), page(15, 1)]);
+        assert_eq!(block.runs(Pages::MAX).collect::<Vec<_>>(), [page(0, 16)]);
+        assert_eq!(block.pages_in(Span::new(start + 1, 2 * PAGE)), 0b10);
+        assert_eq!(block.pages_touched(Span::new(start + 1, 2 * PAGE)), 0b111);
+        assert_eq!(block.pages_in(Span::new(0, PAGE)), 0);
+    }
+
+    #[test]
+    fn only_one_owns_a_block_and_exclusion_survives_release() {
+        let block = Block::make(9 * LEAF + 3 * BLOCK).unwrap();
+        let word = block.try_claim().unwrap();
+        assert!(block.try_claim().is_none() && block.word().busy());
+        block.exclude(0b100);
+        block.release(word.with_armed(0b11).with_marked(0b111).with_huge(true));
+        let word = block.word();
+        assert_eq!((word.armed(), word.marked(), word.excluded()), (0b11, 0b111, 0b100));
+        assert!(word.huge() && word.ever() && !word.busy());
+    }
+
+    #[test]
+    fn what_was_never_armed_has_no_block() {
+        assert!(Block::of(11 * LEAF).is_none() && Block::of(usize::MAX).is_none());
+        Block::make(12 * LEAF).unwrap();
+        assert_eq!(Block::all(Span { start: 11 * LEAF, end: 12 * LEAF + 2 * BLOCK }).count(), 2);
+        assert!(Block::make(1 << 50).is_err());
+    }
+
+    #[test]
+    fn homes_are_kept_by_page() {
+        Block::make(14 * LEAF).unwrap();
+        set_homes(Span::new(14 * LEAF, 2 * PAGE), 1);
+        let at = |n: usize| home(14 * LEAF + n * PAGE);
+        assert_eq!((at(0), at(1), at(2)), (Some(1), Some(1), None));
+        forget_homes(Span::new(14 * LEAF, PAGE));
+        assert_eq!((at(0), at(1)), (None, Some(1)));
+    }
+}

@@ -1,0 +1,63 @@
+//! Who touched what since arming: written by fault handlers, read by [`drain`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use homenode_model::NodeId;
+use homenode_sys::Span;
+
+use super::Touch;
+use super::state::{self, TOUCHES_LOST};
+use super::table::{BLOCK, Block, Pages};
+
+/// Blocks that are remembered until the next [`drain`]: 16 GiB.
+const LENGTH: u64 = 1 << 18;
+static RING: [AtomicU64; LENGTH as usize] = [const { AtomicU64::new(0) }; LENGTH as usize];
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// Pages (16 bits), node (15 bits), valid, block number (32 bits).
+const VALID: u64 = 1 << 63;
+
+/// Notes that `pages` of a block came to `node`. In handlers.
+pub fn note(block: Span, pages: Pages, node: NodeId) {
+    let at = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    if at - READ.load(Ordering::Relaxed).min(at) >= LENGTH {
+        state::count(&TOUCHES_LOST, 1);
+        return;
+    }
+    let entry =
+        VALID | u64::from(node.0 & 0x7fff) << 48 | u64::from(pages) << 32 | (block.start / BLOCK) as u64;
+    RING[(at % LENGTH) as usize].store(entry, Ordering::Release);
+}
+
+/// Takes an entry, which its handler may be about to write: waits a little for it.
+fn next(place: &AtomicU64) -> u64 {
+    const PATIENCE: usize = 100;
+    for _ in 0..PATIENCE {
+        let entry = place.swap(0, Ordering::Acquire);
+        if entry & VALID != 0 {
+            return entry;
+        }
+        homenode_sys::call::yield_now();
+    }
+    0
+}
+
+/// Hands over what was touched since the last call, in the order in which it was. One caller at a time.
+pub fn drain(mut tell: impl FnMut(Touch)) {
+    let end = WRITTEN.load(Ordering::Acquire);
+    let mut at = READ.load(Ordering::Relaxed);
+    let last = end.min(at + LENGTH);
+    while at < last {
+        let entry = next(&RING[(at % LENGTH) as usize]);
+        at += 1;
+        if entry & VALID == 0 {
+            continue;
+        }
+        let start = (entry as u32) as usize * BLOCK;
+        let Some(block) = Block::of(start) else { continue };
+        let node = NodeId((entry >> 48) as u16 & 0x7fff);
+        block.runs((entry >> 32) as Pages).for_each(|span| tell(Touch { span, node }));
+    }
+    READ.store(end, Ordering::Release);
+}

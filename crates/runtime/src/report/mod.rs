@@ -1,0 +1,179 @@
+//! What the program's process leaves for the launcher: facts, a line each. The launcher finds names for addresses and writes
+//! the closing report, so that nothing of that happens in the program.
+//!
+//! A line is a word and fields, separated by single blanks; text comes last. The first line is [`FIRST`]; a report whose last
+//! line is not `end` was cut off.
+
+use std::fmt::Write;
+
+use homenode_model::Ns;
+
+use crate::driver::{Arming, Driver};
+use crate::guard::Verdict;
+use crate::watch::{Object, Origin};
+
+/// The first line: name and version of the format.
+pub const FIRST: &str = "homenode-run 1";
+
+/// Objects that are told of one by one, those that moved most first.
+const OBJECTS: usize = 64;
+/// Regions that are told of one by one, those that ran longest first.
+const REGIONS: usize = 64;
+
+/// A loaded file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// What is added to the addresses in the file.
+    pub base: u64,
+    /// Its lowest address, relative to `base`.
+    pub low: u64,
+    /// One past its highest.
+    pub high: u64,
+    /// Where it is.
+    pub path: String,
+}
+
+/// The facts.
+pub fn text(driver: &Driver) -> String {
+    let mut out = String::with_capacity(16 << 10);
+    // Writing to a string does not fail.
+    let _ = facts(&mut out, driver);
+    out
+}
+
+fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
+    let settings = d.settings();
+    writeln!(out, "{FIRST}")?;
+    writeln!(out, "elapsed {}", d.elapsed().0)?;
+    writeln!(out, "own {}", d.own_time().0)?;
+    writeln!(out, "budget {} {}", settings.budget.permille, settings.budget.fixed.0)?;
+    writeln!(out, "policy {}", settings.policy)?;
+    let arming = match settings.arming {
+        Arming::Asked => "asked",
+        Arming::First => "first",
+        Arming::Region => "region",
+    };
+    writeln!(out, "arming {arming}")?;
+    writeln!(
+        out,
+        "nodes {} {}",
+        settings.machine.nodes(),
+        if settings.pretend { "pretended" } else { "real" }
+    )?;
+    let c = d.counters();
+    writeln!(
+        out,
+        "counters {} {} {} {} {} {} {}",
+        c.arms, c.armed_pages, c.faults, c.copies, c.kernel_moves, c.lost_touches, c.own_ns
+    )?;
+    regions(out, d)?;
+    let times = d.times();
+    writeln!(out, "rounds {}", times.rounds)?;
+    for (name, list) in [("before", &times.before), ("after", &times.after)] {
+        let [low, median, high] = quartiles(list);
+        writeln!(out, "{name} {} {} {} {}", list.len(), low.0, median.0, high.0)?;
+    }
+    let (hold, verdict) = d.hold_back();
+    let (moved, held) = hold.samples();
+    let verdict = match verdict {
+        _ if hold.off => "off",
+        Verdict::Open => "open",
+        Verdict::Pays => "pays",
+        Verdict::NoGain => "no-gain",
+        Verdict::Harms => "harms",
+    };
+    writeln!(out, "hold {verdict} {} {} {} {}", moved.remote, moved.all, held.remote, held.all)?;
+    objects(out, d)?;
+    if let Some(why) = d.stopped() {
+        writeln!(out, "stopped {}", one_line(why))?;
+    }
+    for note in d.notes() {
+        writeln!(out, "note {}", one_line(note))?;
+    }
+    Ok(())
+}
+
+fn regions(out: &mut String, d: &Driver) -> std::fmt::Result {
+    let all = d.regions();
+    let runs: u64 = all.iter().map(|r| r.runs).sum();
+    writeln!(out, "regions {} {runs}", all.len())?;
+    let mut longest: Vec<_> = all.iter().filter(|r| r.runs > 0).collect();
+    longest.sort_by_key(|r| (std::cmp::Reverse(r.time), r.key));
+    for r in longest.into_iter().take(REGIONS) {
+        let (function, caller) = r.key.map_or((0, 0), |k| (k.function, k.caller));
+        let g = r.guard;
+        let (runs, time) = (r.runs, r.time.0);
+        writeln!(
+            out,
+            "region {function:#x} {caller:#x} {runs} {time} {} {} {}",
+            g.armings, g.moved, g.ping_pongs
+        )?;
+    }
+    Ok(())
+}
+
+fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
+    let all = d.objects();
+    let took_part = || all.live().chain(all.past()).filter(|o| o.took_part());
+    let sum = |f: fn(&Object) -> u64| took_part().map(f).sum::<u64>();
+    writeln!(
+        out,
+        "objects {} {} {} {} {}",
+        all.len(),
+        took_part().count(),
+        sum(|o| o.pages.count),
+        sum(|o| o.moved),
+        sum(|o| o.ping_pongs)
+    )?;
+    let mut most: Vec<_> = took_part().collect();
+    most.sort_by_key(|o| (std::cmp::Reverse((o.moved, o.bytes)), o.id));
+    for o in most.into_iter().take(OBJECTS) {
+        let list = |l: &[u64]| match l {
+            [] => "-".to_owned(),
+            _ => l.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
+        };
+        let origin = match &o.origin {
+            Origin::Static(number) => format!("static:{number}"),
+            Origin::Allocated(frames) => {
+                let frames: Vec<_> =
+                    frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
+                format!("alloc:{}", frames.join(","))
+            }
+        };
+        let (homes, touched) = (list(&o.homes), list(&o.touched));
+        writeln!(out, "object {origin} {} {} {} {homes} {touched}", o.bytes, o.moved, o.ping_pongs)?;
+    }
+    Ok(())
+}
+
+/// Adds the loaded files.
+pub fn modules(out: &mut String, modules: &[Module]) {
+    for m in modules {
+        let _ = writeln!(out, "module {:#x} {:#x} {:#x} {}", m.base, m.low, m.high, one_line(&m.path));
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// First quartile, median, third quartile; zeros of nothing.
+fn quartiles(list: &[Ns]) -> [Ns; 3] {
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    let at = |n: usize| sorted.get((sorted.len().saturating_sub(1)) * n / 4).copied().unwrap_or(Ns::ZERO);
+    [at(1), at(2), at(3)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_of_few_and_many() {
+        assert_eq!(quartiles(&[]), [Ns(0); 3]);
+        assert_eq!(quartiles(&[Ns(7)]), [Ns(7); 3]);
+        let many: Vec<Ns> = (0..=100).rev().map(Ns).collect();
+        assert_eq!(quartiles(&many), [Ns(25), Ns(50), Ns(75)]);
+    }
+}

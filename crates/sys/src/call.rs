@@ -1,0 +1,81 @@
+//! The system call itself.
+
+/// Makes system call `number`; what the kernel returned: negative is an error number.
+///
+/// # Safety
+/// The call's own demands on its arguments.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
+    let returned: isize;
+    // SAFETY: the kernel's calling convention on x86-64 (syscall(2)); what the call does is the caller's to answer for.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => returned,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    returned
+}
+
+/// Makes system call `number`; what the kernel returned: negative is an error number.
+///
+/// # Safety
+/// The call's own demands on its arguments.
+#[inline(always)]
+#[cfg(target_arch = "aarch64")]
+pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
+    let returned: isize;
+    // SAFETY: the kernel's calling convention on arm64 (syscall(2)); what the call does is the caller's to answer for.
+    unsafe {
+        std::arch::asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a[0] as isize => returned,
+            in("x1") a[1], in("x2") a[2], in("x3") a[3], in("x4") a[4], in("x5") a[5],
+            options(nostack)
+        );
+    }
+    returned
+}
+
+/// Makes system call `number`; what the kernel returned: negative is an error number.
+///
+/// # Safety
+/// The call's own demands on its arguments.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
+    // SAFETY: glibc's errno of this thread, put back afterwards; what the call does is the caller's to answer for.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let mut returned = libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) as isize;
+        if returned < 0 {
+            returned = -(*libc::__errno_location() as isize);
+        }
+        *libc::__errno_location() = errno;
+        returned
+    }
+}
+
+/// Lets another thread run.
+pub fn yield_now() {
+    // SAFETY: no arguments.
+    unsafe { raw(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// The kernel's number of the calling thread.
+pub fn thread_id() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { raw(libc::SYS_gettid, [0; 6]) as i32 }
+}
+
+/// Nanoseconds since boot, from the vDSO.
+pub fn now() -> homenode_model::Ns {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec; this clock always exists, so errno is not set.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    homenode_model::Ns(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}

@@ -1,0 +1,28 @@
+//! Raw Linux system calls for memory, nodes, page faults and samples.
+//!
+//! Everything here is made without the C library: no cancellation point, `errno` untouched, no allocation, no lock. So it may
+//! be called from signal handlers and from inside functions that stand in front of the C library's own. What may
+//! break a program's memory is `unsafe`; what only asks is not.
+//!
+//! | what | where |
+//! |---|---|
+//! | the calls themselves, how they fail | [`call`], [`Error`] |
+//! | mappings: make, move, protect, advise | [`memory`] |
+//! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
+//! | user-space page faults | [`uffd`] |
+//! | reading files and folders of `/proc` | [`file`] |
+//! | the process's mappings, what of them is locked or huge | [`maps`] |
+//! | signals: masks, handlers | [`signal`] |
+
+pub mod call;
+mod error;
+pub mod file;
+pub mod maps;
+pub mod memory;
+pub mod numa;
+pub mod signal;
+mod span;
+pub mod uffd;
+
+pub use error::{Errno, Error, Result};
+pub use span::{HUGE, PAGE, Span};

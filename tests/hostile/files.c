@@ -1,0 +1,64 @@
+/* read, fread, pread, readv, write, fwrite with buffers that may be armed; a read that began long before. */
+#include "hostile.h"
+#include <sys/uio.h>
+
+static size_t n = 2 * MiB;
+static int slow[2];
+static uint64_t *late;
+
+static void *late_reader(void *arg) {
+    (void)arg;
+    size_t have = 0;
+    while (have < n) {
+        ssize_t r = read(slow[0], (char *)late + have, n - have);
+        must(r > 0, "read of a pipe");
+        have += (size_t)r;
+    }
+    return NULL;
+}
+
+int main(void) {
+    uint64_t *out = malloc(n), *in = malloc(n);
+    fill(out, n, 9);
+    FILE *f = tmpfile();
+    must(f != NULL, "tmpfile");
+    int fd = fileno(f);
+    double end = end_time();
+    while (now() < end) {
+        must(pwrite(fd, out, n, 0) == (ssize_t)n, "pwrite");
+        memset(in, 0, n);
+        usleep(700);
+        must(pread(fd, in, n, 0) == (ssize_t)n, "pread");
+        check(in, n, 9, "pread");
+        usleep(700);
+        rewind(f);
+        must(fwrite(out, 1, n, f) == n && !fflush(f), "fwrite");
+        memset(in, 0, n);
+        usleep(700);
+        rewind(f);
+        must(fread(in, 1, n, f) == n, "fread");
+        check(in, n, 9, "fread");
+        struct iovec v[6];
+        for (size_t i = 0; i < 6; i++) v[i] = (struct iovec){(char *)in + i * n / 8, n / 8};
+        memset(in, 0, n);
+        usleep(700);
+        must(preadv(fd, v, 6, 0) == (ssize_t)(n / 8 * 6), "preadv");
+        check(in, n / 8 * 6, 9, "preadv");
+        /* A read that waits in the kernel while arming goes on. */
+        late = malloc(n);
+        fill(late, n, 0);
+        must(!pipe(slow), "pipe");
+        pthread_t t;
+        must(!pthread_create(&t, NULL, late_reader, NULL), "pthread_create");
+        for (size_t at = 0; at < n; at += n / 8) {
+            usleep(1500);
+            must(write(slow[1], (char *)out + at, n / 8) == (ssize_t)(n / 8), "write");
+        }
+        pthread_join(t, NULL);
+        check(late, n, 9, "a read that began before");
+        close(slow[0]);
+        close(slow[1]);
+        free(late);
+    }
+    return done();
+}

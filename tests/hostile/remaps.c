@@ -1,0 +1,40 @@
+/* realloc, mremap, munmap of parts, MADV_DONTNEED, MADV_FREE and mprotect of memory that may be armed. */
+#include "hostile.h"
+
+int main(void) {
+    double end = end_time();
+    for (uint64_t round = 0; now() < end; round++) {
+        size_t n = 4 * MiB;
+        uint64_t *p = malloc(n);
+        fill(p, n, round);
+        usleep(1500);
+        p = realloc(p, 2 * n);
+        check(p, n, round, "realloc, longer");
+        usleep(1500);
+        p = realloc(p, n / 2);
+        check(p, n / 2, round, "realloc, shorter");
+        free(p);
+
+        uint64_t *m = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        must(m != MAP_FAILED, "mmap");
+        fill(m, n, round);
+        usleep(1500);
+        m = mremap(m, n, 2 * n, MREMAP_MAYMOVE);
+        must(m != MAP_FAILED, "mremap");
+        check(m, n, round, "mremap");
+        usleep(1500);
+        must(!mprotect(m, n, PROT_READ), "mprotect");
+        usleep(1500);
+        check(m, n, round, "read only");
+        must(!mprotect(m, n, PROT_READ | PROT_WRITE), "mprotect");
+        must(!madvise(m, n / 2, MADV_DONTNEED), "madvise");
+        for (size_t i = 0; i < n / 16; i++) wrong_bytes += m[i] ? 8 : 0;
+        if (wrong_bytes) fprintf(stderr, "MADV_DONTNEED: %ld wrong bytes\n", wrong_bytes);
+        for (size_t i = n / 16; i < n / 8; i++) wrong_bytes += m[i] == value(i, round) ? 0 : 8;
+        usleep(1500);
+        must(!munmap((char *)m + MiB, MiB), "munmap");
+        for (size_t i = n / 16; i < n / 8; i++) wrong_bytes += m[i] == value(i, round) ? 0 : 8;
+        must(!munmap(m, 2 * n), "munmap");
+    }
+    return done();
+}
