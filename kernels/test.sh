@@ -71,11 +71,10 @@ pagerank --init serial --next-touch --iterations 3
 pic --iterations 5
 pic --size 16 --iterations 40 --init serial --next-touch
 i-mg --init serial --next-touch
-i-mg --init round-robin
 i-cg
 i-cg --init serial --next-touch
 i-cg --size 4 --init round-robin
-i-cg --size 16 --verify order'
+i-cg --size 8 --verify order'
 
 bad='--class X
 --class
