@@ -119,14 +119,26 @@ impl Balancer {
     /// The good homes, as bits.
     fn good(&self, counts: &[u32]) -> u32 {
         let homes = self.latencies.homes().len().min(32);
-        let mut costs = [0; 32];
-        for (position, cost) in costs[..homes].iter_mut().enumerate() {
-            *cost = self.latencies.cost(position, counts).largest;
+        // What the node with the most accesses would suffer is a lower bound of a home's cost. The home where that is least
+        // is nearly always the best, and rules most others out.
+        let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
+        let bound = |position: usize| self.latencies.part(position, most, counts);
+        let Some(first) = (0..homes).min_by_key(|position| bound(*position)) else { return 0 };
+        let mut costs = [u64::MAX; 32];
+        costs[first] = self.latencies.cost(first, counts).largest;
+        let mut least = costs[first];
+        let limit = self.limit(least);
+        for position in (0..homes).filter(|p| *p != first && bound(*p) <= limit) {
+            costs[position] = self.latencies.cost(position, counts).largest;
+            least = least.min(costs[position]);
         }
-        let least = costs[..homes].iter().copied().min().unwrap_or(0);
-        let slack = u64::from(self.balance.slack);
-        let limit = least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100);
+        let limit = self.limit(least);
         costs[..homes].iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
+    }
+    /// Up to which cost homes are good.
+    const fn limit(&self, least: u64) -> u64 {
+        let slack = self.balance.slack as u64;
+        least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100)
     }
     fn load(&mut self, home: NodeId, accesses: u64) {
         let load = &mut self.loads[home.index()];

@@ -49,7 +49,7 @@ impl Latencies {
     pub(crate) fn cost(&self, position: usize, counts: &[u32]) -> Cost {
         let column = self.column(position);
         match self.nodes {
-            // Loops of a known length need no counter and fit the CPU's wide registers.
+            // Loops of a known length need no counter.
             2 => few::<2>(column, counts),
             4 => few::<4>(column, counts),
             8 => few::<8>(column, counts),
@@ -65,8 +65,10 @@ impl Latencies {
 
 #[inline(always)]
 fn product(column: &[u32], counts: &[u32]) -> Cost {
+    // Saturation never happens, but keeps compilers from wide registers, in which the largest of four 64-bit numbers costs
+    // more than one after the other.
     let times = counts.iter().zip(column).map(|(c, l)| u64::from(*c) * u64::from(*l));
-    times.fold(Cost::default(), |c, t| Cost { largest: c.largest.max(t), sum: c.sum + t })
+    times.fold(Cost::default(), |c, t| Cost { largest: c.largest.max(t), sum: c.sum.saturating_add(t) })
 }
 
 #[inline(always)]

@@ -8,7 +8,16 @@ use homenode_sim::run::Job;
 use crate::support::{job, kernels, machine, record};
 
 fn jobs() -> Vec<Job> {
-    let policies = ["first-touch", "next-touch", "round-robin", "one-node"];
+    // Some share a memory stream with one that wants first touches by region, some do not care for them.
+    let policies = [
+        "first-touch",
+        "next-touch",
+        "next-touch:at=region",
+        "round-robin",
+        "one-node",
+        "daemon:period=100us,least=1",
+        "competitive:horizon=0",
+    ];
     let machines = [machine(1, 4), machine(8, 2)];
     machines.iter().flat_map(|m| policies.map(|p| job(m, p))).collect()
 }

@@ -5,4 +5,5 @@ mod false_sharing;
 mod fidelity;
 mod flags;
 mod hostile;
+mod journals;
 mod support;
