@@ -178,7 +178,7 @@ impl<'a> Lof<'a> {
         let runs = [
             ("4 threads", 4, Bytes::kib(8)),
             ("12 threads", 12, Bytes::kib(8)),
-            ("12 threads, 512 KiB pages", 12, Bytes::kib(512)),
+            ("12 threads 512 KiB pages", 12, Bytes::kib(512)),
         ];
         for program in self.programs()? {
             for (r, (name, threads, page)) in runs.into_iter().enumerate() {
