@@ -2,37 +2,44 @@
 #define _POSIX_C_SOURCE 200809L
 #include "memory.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The beginning of a file as text; nothing of it is on the heap, whose layout must not depend on what it says. */
+static int read_text(const char *path, char *text, size_t size)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    size_t used = 0;
+    ssize_t more;
+    while (used < size - 1 && (more = read(file, text + used, size - 1 - used)) > 0)
+        used += (size_t)more;
+    close(file);
+    text[used] = 0;
+    return used > 0;
+}
 
 /* The number in a file that holds one, or `otherwise` ("max" in a control group's limit). */
 static double read_number(const char *path, double otherwise)
 {
-    double value;
-    FILE *file = fopen(path, "r");
-    if (!file)
+    char text[64], *end;
+    if (!read_text(path, text, sizeof text))
         return otherwise;
-    int read = fscanf(file, "%lf", &value);
-    fclose(file);
-    return read == 1 ? value : otherwise;
+    double value = strtod(text, &end);
+    return end == text || isnan(value) ? otherwise : value;
 }
 
 static double read_available(void)
 {
-    char line[128];
-    double kib = INFINITY;
-    FILE *file = fopen("/proc/meminfo", "r");
-    if (!file)
-        return kib;
-    while (isinf(kib) && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf kB", &kib) != 1)
-            kib = INFINITY;
-    fclose(file);
-    return 1024.0 * kib;
+    char text[4096];
+    const char *line = read_text("/proc/meminfo", text, sizeof text) ? strstr(text, "MemAvailable:") : NULL;
+    return line ? 1024.0 * strtod(line + strlen("MemAvailable:"), NULL) : INFINITY;
 }
 
 double kernel_available_bytes(void)

@@ -5,7 +5,20 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 9] = ["gcc", "g++", "gfortran", "clang", "cmake", "make", "pkg-config", "git", "curl"];
+const TOOLS: [&str; 12] = [
+    "gcc",
+    "g++",
+    "gfortran",
+    "clang",
+    "cmake",
+    "make",
+    "pkg-config",
+    "git",
+    "curl",
+    "busybox",
+    "mke2fs",
+    "qemu-system-x86_64",
+];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";
 const OLD_CARGO: &str = "echo 'cargo 1.63.0'";
 
@@ -23,7 +36,8 @@ impl Machine {
         let bin = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bootstrap-{name}"));
         let _ = fs::remove_dir_all(&bin);
         fs::create_dir_all(&bin).unwrap();
-        for real in ["bash", "sh", "dirname", "mktemp", "rm", "env", "chmod", "setsid", "cp", "mkdir"] {
+        for real in ["bash", "sh", "dirname", "mktemp", "rm", "env", "chmod", "setsid", "cp", "mkdir", "grep"]
+        {
             let at = ["/usr/bin", "/bin"].iter().map(|d| Path::new(d).join(real)).find(|p| p.exists());
             symlink(at.unwrap(), bin.join(real)).unwrap();
         }

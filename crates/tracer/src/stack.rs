@@ -66,6 +66,10 @@ fn pointer(low: usize, high: usize, used: usize) -> Option<usize> {
     (high - pointer <= (high - low) / 4).then_some(pointer)
 }
 
+/// How far the copy lies from all other mappings: the simulator moves unknown memory in pieces of 1 MiB, and how near the
+/// kernel puts two mappings is its random choice. Only addresses; nothing of it is touched.
+const APART: usize = 1 << 20;
+
 /// A copy of arguments and environment in pages of their own: strings, argument vector, environment. The strings of the
 /// environment stay where they are; only the C library reads them.
 ///
@@ -82,10 +86,11 @@ unsafe fn copy(argc: usize, argv: *mut *mut c_char) -> Option<*mut *mut c_char> 
         let bytes = |i: usize| libc::strlen(*argv.add(i)) + 1;
         let text: usize = (0..argc).map(bytes).sum();
         let vector_at = text.next_multiple_of(64);
-        let pages = memory::map((vector_at + words * size_of::<usize>()).next_multiple_of(4096));
-        if pages.is_null() {
+        let mapped = memory::map((vector_at + words * size_of::<usize>()).next_multiple_of(4096) + 2 * APART);
+        if mapped.is_null() {
             return None;
         }
+        let pages = mapped.add(APART);
         let vector = pages.add(vector_at).cast::<*mut c_char>();
         vector.copy_from_nonoverlapping(argv, words);
         let mut at = pages;
