@@ -10,7 +10,7 @@
 //! | mappings: make, move, protect, advise | [`memory`] |
 //! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
 //! | user-space page faults | [`uffd`] |
-//! | reading files and folders of `/proc` | [`file`] |
+//! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
 

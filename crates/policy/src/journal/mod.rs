@@ -9,7 +9,7 @@
 //!
 //! A policy is a function of its events, so a list of them is all it takes to run it again. [`Journalled`] stands between
 //! any driver and any policy and writes down what passes, in the order in which it passes. [`check`] feeds the list to a
-//! fresh policy and compares what it decides with what was decided; [`ask`] feeds it to another policy.
+//! fresh policy and compares what it decides with what was decided; [`ask()`] feeds it to another policy.
 //!
 //! # Format
 //!

@@ -3,9 +3,9 @@
 //! One process has one mover. The driver starts it, asks it to move or to arm memory, and hands it what the program
 //! does to its memory, its signals and its files before the C library gets to see it. Order of a program's life:
 //!
-//! 1. [`start`] once, before the program's threads: probes what there is, stands in front of SIGBUS and SIGSEGV.
+//! 1. [`start()`] once, before the program's threads: probes what there is, stands in front of SIGBUS and SIGSEGV.
 //! 2. [`move_pages`] where the homes are known (in the calling thread), or [`Moves`] shared by the team's threads.
-//! 3. [`arm`] where the next toucher is to get the pages. It skips what must not be touched and says how much and why.
+//! 3. [`arm()`] where the next toucher is to get the pages. It skips what must not be touched and says how much and why.
 //!    Threads that touch an armed page fault, the page comes to their node with the rest of its 64 KiB, they go on.
 //! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether (huge pages come
 //!    back there), [`disarm_all`] ends it all: untouched pages stay on their nodes.
@@ -17,14 +17,14 @@
 //! |---|---|
 //! | `free`, `munmap`, `realloc`, `mremap` | [`before_free`] of the memory; [`retire`] when the call has returned |
 //! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory; [`retire`] when the call has returned |
-//! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish`]; [`retire`] when the call has returned |
+//! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish()`]; [`retire`] when the call has returned |
 //! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
 //! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
 //! | `fork` | nothing: the C library tells of every fork; a child has no mover |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
 //!
-//! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start`] they do nothing, at the
+//! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start()`] they do nothing, at the
 //! cost of one load.
 //!
 //! # What may be armed
@@ -93,7 +93,7 @@ pub struct Options {
 /// What the mover has to work with.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// What [`arm`] will use.
+    /// What [`arm()`] will use.
     pub mechanism: Mechanism,
     /// What better mechanisms lack, each a sentence: what was tried and what the system said.
     pub reasons: Vec<String>,
@@ -125,7 +125,7 @@ pub enum Why {
     Excluded,
     /// Already armed.
     Armed,
-    /// Something in the process can pin memory ([`pinning`] names it): no copying.
+    /// Something in the process can pin memory ([`pinning()`] names it): no copying.
     Pinning,
     /// A system call failed.
     Failed,
@@ -170,7 +170,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What [`arm`] did.
+/// What [`arm()`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArmReport {
     /// Armed.
@@ -199,10 +199,10 @@ pub struct Touch {
     pub node: NodeId,
 }
 
-/// What has happened since [`start`].
+/// What has happened since [`start()`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Calls of [`arm`] that armed something.
+    /// Calls of [`arm()`] that armed something.
     pub arms: u64,
     /// Bytes armed, all calls together.
     pub armed: Bytes,
@@ -222,6 +222,6 @@ pub struct Counters {
     pub touches_lost: u64,
     /// Time in fault handlers, all threads together.
     pub in_handlers: Ns,
-    /// Time in [`arm`], [`disarm_all`], [`settle`] and kernel moves.
+    /// Time in [`arm()`], [`disarm_all`], [`settle`] and kernel moves.
     pub in_calls: Ns,
 }
