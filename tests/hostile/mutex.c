@@ -11,7 +11,7 @@ struct cell {
     pthread_rwlock_t rw;
     sem_t sem;
     int futex;
-    uint64_t count;
+    uint64_t locked, written;
     char space[4096];
 };
 static struct cell *cells;
@@ -23,7 +23,7 @@ static void *work(void *arg) {
     for (uint64_t i = 0; i < rounds; i++) {
         struct cell *c = &cells[i * 37 % 64];
         pthread_mutex_lock(&c->mutex);
-        c->count++;
+        c->locked++;
         if (i % 64 == me) sched_yield();
         if (i % 128 == 0) {
             struct timespec t;
@@ -37,7 +37,7 @@ static void *work(void *arg) {
         sem_wait(&c->sem);
         sem_post(&c->sem);
         pthread_rwlock_wrlock(&c->rw);
-        c->count++;
+        c->written++;
         pthread_rwlock_unlock(&c->rw);
         struct timespec moment = {0, 20000};
         long r = i % 16 ? 0 : syscall(SYS_futex, &c->futex, FUTEX_WAIT_PRIVATE, 0, &moment, NULL, 0);
@@ -61,7 +61,7 @@ int main(void) {
     for (size_t i = 0; i < THREADS; i++) must(!pthread_create(&t[i], NULL, work, (void *)i), "pthread_create");
     for (size_t i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
     uint64_t sum = 0;
-    for (size_t i = 0; i < n_cells; i++) sum += cells[i].count;
+    for (size_t i = 0; i < n_cells; i++) sum += cells[i].locked + cells[i].written;
     if (sum != 2 * THREADS * rounds) wrong_bytes += 8, fprintf(stderr, "lost %ld\n", (long)(2 * THREADS * rounds - sum));
     return done();
 }
