@@ -19,6 +19,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("record", "homenode record -- ./app", "who touches what"),
     ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
     ("machine", "homenode machine list", "machines to simulate on"),
+    ("paper", "homenode paper lof-table1", "a paper's table, theirs beside ours"),
     ("kernel", "homenode kernel list", "the papers' programs, each a kernel:NAME"),
     ("lab", "homenode lab run -- ./app", "on a virtual machine with four nodes"),
     ("completions", "homenode completions bash", "completions for a shell"),

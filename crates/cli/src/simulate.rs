@@ -389,7 +389,11 @@ impl Pass<'_> {
     ) -> std::result::Result<run::Results, RunError> {
         let mut progress = match self.quiet {
             true => Progress::hidden(),
-            false => Progress::new(format!("{doing} {}", self.loaded.recording.path.display()), None),
+            false => {
+                let path = &self.loaded.recording.path;
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                Progress::new(format!("{doing} {}, accesses", name.display()), None)
+            }
         };
         let mut told = 0;
         let results = run::run(order, jobs, tallied, self.workers, |accesses| {
