@@ -62,15 +62,6 @@ pub enum Subject {
         /// Their size.
         page: PageSize,
     },
-    /// Pages that came along with the next touch.
-    NextTouch {
-        /// Where they were.
-        from: Node,
-        /// Where they went.
-        to: Node,
-        /// The unit that one touch brings.
-        page: PageSize,
-    },
 }
 
 impl fmt::Display for Subject {
@@ -87,9 +78,6 @@ impl fmt::Display for Subject {
             Self::Core { cpus, home, .. } => write!(f, "{} to {}, line on {home}", cpus.0, cpus.1),
             Self::Migration { from, to, page } => {
                 write!(f, "moving {} pages from {from} to {to}", page.name())
-            }
-            Self::NextTouch { from, to, page } => {
-                write!(f, "next touch, {} units, from {from} to {to}", page.name())
             }
         }
     }

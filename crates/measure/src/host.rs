@@ -24,6 +24,8 @@ pub struct HostNode {
     pub node: u16,
     /// CPUs that this process may use, ascending; none: it never touches.
     pub cpus: Vec<Cpu>,
+    /// The first usable CPU of each core: a thread each is what SMT siblings do not disturb.
+    pub cores: Vec<Cpu>,
     /// CPUs of it that are off-line or outside of the process's cpuset.
     pub unusable_cpus: Vec<Cpu>,
     /// Bytes of memory; 0: none.
@@ -167,6 +169,20 @@ impl Host {
     /// The node that a CPU is on.
     pub fn node_of(&self, cpu: Cpu) -> Option<Node> {
         self.nodes.iter().find(|n| n.cpus.contains(&cpu)).map(HostNode::id)
+    }
+    /// `n` CPUs of a node, cores before siblings; fewer if it has fewer.
+    pub fn some_cpus(&self, node: Node, n: usize) -> Vec<Cpu> {
+        let Some(node) = self.node(node) else { return Vec::new() };
+        let siblings = node.cpus.iter().filter(|c| !node.cores.contains(c));
+        node.cores.iter().chain(siblings).copied().take(n).collect()
+    }
+    /// Bytes that can still be allocated on a node of this machine, now, with a reserve left to the system.
+    pub fn room(&self, node: Node) -> u64 {
+        let Some(known) = self.node(node) else { return 0 };
+        let tree = Tree::new(Path::new("/"));
+        let free = tree::free_now(&tree, node).unwrap_or(known.free);
+        let reserve = (known.memory / 64).clamp(8 << 20, 1 << 30);
+        free.saturating_sub(reserve).min(state::cgroup_room(&tree).unwrap_or(u64::MAX))
     }
     /// Nodes whose CPUs can be used.
     pub fn with_cpus(&self) -> Vec<Node> {

@@ -305,6 +305,4 @@ pub enum Item {
     Core(Core),
     /// Pages from node to node by `move_pages`.
     Migration(Move),
-    /// The same, when the next one to touch them takes them along.
-    NextTouch(Move),
 }

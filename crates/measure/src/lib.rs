@@ -33,10 +33,12 @@ mod cell;
 mod host;
 mod item;
 mod prober;
+mod real;
 mod stats;
 
 pub use cell::{Cell, Proof, Subject, Unit, Verdict};
 pub use host::{Firmware, Host, HostError, HostNode, State};
 pub use item::{Chase, Core, Cpu, Item, Load, Mix, Move, Node, Op, PageSize, Pair, Stores, Streams};
 pub use prober::Prober;
+pub use real::{Real, Sabotage};
 pub use stats::Summary;

@@ -2,15 +2,17 @@
 
 use std::sync::atomic::AtomicU64;
 
-use crate::memory::{Access, map_aligned, unmap};
+use crate::memory::{Access, map_aligned, protect, unmap};
 use crate::{HUGE, Result, Span};
 
 /// Private anonymous memory, zero where it was never written. Unmapped when dropped.
 ///
-/// It is never shared, discarded or remapped while this exists, so it is ordinary memory to its holder.
+/// It is never shared, discarded or remapped while this exists, so it is ordinary memory to its holder. 2 MiB without access on
+/// either side keep the kernel from merging its mapping with others, so that what `/proc` says of the mapping is true of the block.
 #[derive(Debug)]
 pub struct Block {
     span: Span,
+    all: Span,
 }
 
 impl Block {
@@ -20,7 +22,11 @@ impl Block {
     /// No address space.
     pub fn new(bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1).checked_next_multiple_of(HUGE).unwrap_or(usize::MAX & !(HUGE - 1));
-        Ok(Self { span: map_aligned(bytes, HUGE, Access::ReadWrite)? })
+        let all = map_aligned(bytes.saturating_add(2 * HUGE), HUGE, Access::None)?;
+        let block = Self { span: Span::new(all.start + HUGE, bytes), all };
+        // SAFETY: a part of the mapping just made, which nobody else knows.
+        unsafe { protect(block.span, Access::ReadWrite)? };
+        Ok(block)
     }
 
     /// Where it is.
@@ -50,7 +56,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: nobody else has it, and borrows have ended.
-        let _ = unsafe { unmap(self.span) };
+        let _ = unsafe { unmap(self.all) };
     }
 }
 
@@ -64,6 +70,13 @@ mod tests {
         let mut block = Block::new(HUGE + 1).unwrap();
         let span = block.span();
         assert_eq!((span.len(), span.start % HUGE), (2 * HUGE, 0));
+        let mut exact = false;
+        crate::maps::each(|m| {
+            exact |= m.span == span;
+            true
+        })
+        .unwrap();
+        assert!(exact, "a mapping of its own");
         block.floats_mut()[7] = 1.0;
         assert_eq!((block.floats()[7], block.floats()[8]), (1.0, 0.0));
         assert_eq!(block.words()[7].load(Ordering::Relaxed), 1.0_f64.to_bits());

@@ -27,6 +27,7 @@ pub(super) fn host(machine: &Machine) -> Host {
             let distance = |m| (t.latency.at(n, m).0 * LOCAL / best).clamp(LOCAL, FAR) as u32;
             HostNode {
                 node: number(n),
+                cores: cpus.clone(),
                 cpus,
                 unusable_cpus: Vec::new(),
                 memory: t.nodes[n.index()].memory.0,

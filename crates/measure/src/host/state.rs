@@ -32,25 +32,32 @@ fn chosen(text: &str) -> Option<String> {
     rest.split_once(']').map(|(word, _)| word.to_owned())
 }
 
-/// The tightest setting from this process's control group (version 2) up to the root. In a container its own group is the
-/// root of what it sees.
-fn cgroup(tree: &Tree, file: &str) -> Option<String> {
+/// What the control groups leave, in bytes; `None`: they do not limit memory.
+pub(super) fn cgroup_room(tree: &Tree) -> Option<u64> {
+    let number = |at: &str, file: &str| tree.text(&format!("{at}/{file}"))?.parse::<u64>().ok();
+    let room = |at: &String| Some(number(at, "memory.max")?.saturating_sub(number(at, "memory.current")?));
+    groups(tree).iter().filter_map(room).min()
+}
+
+/// The folders of this process's control group (version 2) and those above it. In a container its own group is the root of
+/// what it sees.
+fn groups(tree: &Tree) -> Vec<String> {
     let own = tree.text("proc/self/cgroup").unwrap_or_default();
-    let mut path = own.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/").to_owned();
-    let mut tightest: Option<(u64, String)> = None;
-    loop {
-        let at = format!("sys/fs/cgroup/{}/{file}", path.trim_matches('/'));
-        if let Some(text) = tree.text(&at)
-            && let Some(number) = text.split_whitespace().next().and_then(|w| w.parse::<u64>().ok())
-            && tightest.as_ref().is_none_or(|(n, _)| number < *n)
-        {
-            tightest = Some((number, text));
-        }
-        match path.trim_end_matches('/').rsplit_once('/') {
-            Some((parent, _)) => path = parent.to_owned(),
-            None => return tightest.map(|(_, text)| text),
-        }
+    let path = own.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/");
+    let mut at = String::from("sys/fs/cgroup");
+    let mut all = vec![at.clone()];
+    for part in path.split('/').filter(|p| !p.is_empty() && *p != "..") {
+        at = format!("{at}/{part}");
+        all.push(at.clone());
     }
+    all
+}
+
+/// The tightest setting of a kind, by its first number.
+fn cgroup(tree: &Tree, file: &str) -> Option<String> {
+    let texts = groups(tree).into_iter().filter_map(|at| tree.text(&format!("{at}/{file}")));
+    let numbered = texts.filter_map(|t| Some((t.split_whitespace().next()?.parse::<u64>().ok()?, t)));
+    numbered.min().map(|(_, text)| text)
 }
 
 pub(super) fn remarks(host: &Host) -> Vec<String> {

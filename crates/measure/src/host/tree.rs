@@ -43,6 +43,24 @@ impl Tree {
     }
 }
 
+/// What an allocation on a node can have.
+pub(super) fn free_now(tree: &Tree, node: Node) -> Option<u64> {
+    let own = tree.text(&format!("{NODES}/node{}/meminfo", node.0));
+    own.map(|t| available(&t)).or_else(|| Some(kib(&tree.text("proc/meminfo")?, "MemAvailable:")))
+}
+
+/// The first of each core's CPUs.
+fn cores(tree: &Tree, cpus: &[Cpu]) -> Vec<Cpu> {
+    let siblings = |cpu: Cpu| {
+        let at = format!("{CPUS}/cpu{}/topology", cpu.0);
+        tree.list(&format!("{at}/core_cpus_list"))
+            .or_else(|| tree.list(&format!("{at}/thread_siblings_list")))
+            .unwrap_or_default()
+    };
+    let first = |cpu: &Cpu| !siblings(*cpu).iter().any(|s| *s < cpu.0 && cpus.contains(&Cpu(*s)));
+    cpus.iter().copied().filter(first).collect()
+}
+
 pub(super) fn host(tree: &Tree) -> Result<Host, HostError> {
     let shown = tree.root.display().to_string();
     let online = tree.list(&format!("{CPUS}/online")).ok_or_else(|| HostError::NotATree {
@@ -67,9 +85,11 @@ pub(super) fn host(tree: &Tree) -> Result<Host, HostError> {
         all.extend(tree.names(&at).iter().filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()));
         let (cpus, unusable): (Vec<u32>, Vec<u32>) = all.into_iter().partition(|c| usable(*c));
         let meminfo = tree.text(&format!("{at}/meminfo")).unwrap_or_default();
+        let cpus: Vec<Cpu> = cpus.into_iter().map(Cpu).collect();
         nodes.push(HostNode {
             node: number,
-            cpus: cpus.into_iter().map(Cpu).collect(),
+            cores: cores(tree, &cpus),
+            cpus,
             unusable_cpus: unusable.into_iter().map(Cpu).collect(),
             memory: kib(&meminfo, "MemTotal:"),
             free: available(&meminfo),
@@ -81,9 +101,11 @@ pub(super) fn host(tree: &Tree) -> Result<Host, HostError> {
         // A kernel without NUMA: all is node 0.
         let meminfo = tree.text("proc/meminfo").unwrap_or_default();
         let (cpus, unusable): (Vec<u32>, Vec<u32>) = online.iter().copied().partition(|c| usable(*c));
+        let cpus: Vec<Cpu> = cpus.into_iter().map(Cpu).collect();
         nodes.push(HostNode {
             node: 0,
-            cpus: cpus.into_iter().map(Cpu).collect(),
+            cores: cores(tree, &cpus),
+            cpus,
             unusable_cpus: unusable.into_iter().map(Cpu).collect(),
             memory: kib(&meminfo, "MemTotal:"),
             free: kib(&meminfo, "MemAvailable:"),
