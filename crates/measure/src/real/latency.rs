@@ -44,9 +44,9 @@ impl Real {
         self.tamper(ring.block(), pair.memory);
         let team = Step::new(1);
         let random = &mut self.random;
+        // `stop` is asked from here, for it need not be shareable.
+        let ask = Asked::new();
         let walked = std::thread::scope(|s| {
-            // The flag of `stop` is looked at here, for it need not be shareable.
-            let ask = Asked::new();
             let walker = s.spawn(|| {
                 let first = team.join(cpu)?;
                 let samples = walk(&mut ring, chase, random, &ask);
