@@ -8,20 +8,26 @@
 //! |---|---|
 //! | the calls themselves, how they fail | [`call`], [`Error`] |
 //! | mappings: make, move, protect, advise | [`memory`] |
-//! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
+//! | nodes: where pages are, moving them, policies | [`numa`] |
+//! | which CPUs a thread may run on | [`affinity`] |
+//! | owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
 //! | user-space page faults | [`uffd`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
 
+pub mod affinity;
+pub mod block;
 pub mod call;
 mod error;
 pub mod file;
 pub mod maps;
 pub mod memory;
 pub mod numa;
+pub mod ring;
 pub mod signal;
 mod span;
+pub mod stream;
 pub mod uffd;
 
 pub use error::{Errno, Error, Result};
