@@ -10,6 +10,7 @@
 //! | mappings: make, move, protect, advise | [`memory`] |
 //! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
 //! | user-space page faults | [`uffd`] |
+//! | samples: page faults with their addresses, what processors sample | [`perf`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
@@ -20,6 +21,7 @@ pub mod file;
 pub mod maps;
 pub mod memory;
 pub mod numa;
+pub mod perf;
 pub mod signal;
 mod span;
 pub mod uffd;
