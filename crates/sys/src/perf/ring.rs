@@ -34,10 +34,7 @@ impl Ring {
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping where the kernel likes.
         let r = unsafe {
-            raw(
-                libc::SYS_mmap,
-                [0, PAGE + bytes, access as usize, flags as usize, event.fd() as usize, 0],
-            )
+            raw(libc::SYS_mmap, [0, PAGE + bytes, access as usize, flags as usize, event.fd() as usize, 0])
         };
         let start = check("mmap(perf ring)", Span::EMPTY, r)?;
         Ok(Self { memory: Span::new(start, PAGE + bytes), bytes, fields: event.fields(), lost: 0 })
