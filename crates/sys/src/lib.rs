@@ -12,6 +12,7 @@
 //! | which CPUs a thread may run on | [`affinity`] |
 //! | owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
 //! | user-space page faults | [`uffd`] |
+//! | samples: page faults with their addresses, what processors sample | [`perf`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
@@ -24,6 +25,7 @@ pub mod file;
 pub mod maps;
 pub mod memory;
 pub mod numa;
+pub mod perf;
 pub mod ring;
 pub mod signal;
 mod span;
