@@ -47,15 +47,9 @@ pub fn objects(
             ObjectKind::Static { name } => new.variable = Some(name.clone()),
             ObjectKind::Site { pc, caller } => {
                 (new.site, new.caller) = (place(loaded, *pc), place(loaded, *caller));
-                let number = |map: &mut BTreeMap<_, u32>, key| {
-                    let n = map.entry(key).or_default();
-                    *n += 1;
-                    *n - 1
-                };
-                new.instance = number(&mut instances, (new.site.clone(), new.caller.clone()));
-                let n = orders.entry(new.bytes).or_insert(0);
-                new.order = *n;
-                *n += 1;
+                let next = |n: &mut u32| std::mem::replace(n, *n + 1);
+                new.instance = next(instances.entry((new.site.clone(), new.caller.clone())).or_insert(0));
+                new.order = next(orders.entry(new.bytes).or_insert(0));
             }
         }
         if new.homes.is_empty() {

@@ -7,8 +7,9 @@ use std::process::Command;
 use crate::lab::{alone, lab, there};
 use crate::support::{compilers, fresh, outcome};
 
-/// Points an edge of the grids; a multiple of the threads.
-const POINTS: u64 = 512;
+/// Points an edge of the grids; a multiple of the threads. At a seam the 64 KiB that come with a touch may go to the neighbour who
+/// reads the last row first: in a smaller grid these are more than 3 % of the pages.
+const POINTS: u64 = 1024;
 const THREADS: u64 = 4;
 const PAGE: u64 = 4096;
 
@@ -81,25 +82,40 @@ fn pages_move_to_the_nodes_that_use_them() {
     let mut script = String::from("set -e\nexport LD_PRELOAD=$PWD/homes.so\n");
     for name in ["heat", "sor"] {
         kernel(&dir, name);
-        let program = format!("./{name} --size {POINTS} --iterations 150 --threads {THREADS} --init serial");
+        let program = format!("./{name} --size {POINTS} --iterations 60 --threads {THREADS} --init serial");
         script += &format!("export HOMES_OF={name}\n");
         script += &format!("HOMES={name}.alone {program} >{name}.alone.out\n");
-        script += &format!("HOMES={name}.run {} run --json --summary {name}.json -- {program} >{name}.out\n", homenode.display());
+        script += &format!(
+            "HOMES={name}.run {} run --budget 90%+100s --json --summary {name}.json -- {program} >{name}.out\n",
+            homenode.display()
+        );
     }
     fs::write(dir.join("script"), script).unwrap();
     let _alone = alone();
-    let mut command = lab(&dir, "--mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true --env OMP_PLACES=threads");
+    let mut command = lab(
+        &dir,
+        "--mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true --env OMP_PLACES=threads",
+    );
     command.arg("--with").arg(homenode).arg("--with").arg(library).args(["--", "sh", "script"]);
     let (status, out, err) = outcome(&command.output().unwrap());
     assert_eq!(status, Some(0), "{out}{err}");
     for name in ["heat", "sor"] {
-        let read = |end: &str| fs::read_to_string(dir.join(format!("{name}{end}"))).unwrap_or_else(|e| panic!("{name}{end}: {e}\n{err}"));
+        let read = |end: &str| {
+            fs::read_to_string(dir.join(format!("{name}{end}")))
+                .unwrap_or_else(|e| panic!("{name}{end}: {e}\n{err}"))
+        };
         let (all, right, first) = count(&read(".alone"));
-        assert!(all > 400 && first == all, "without homenode {first} of {all} pages are on the first node ({right} right)");
+        assert!(
+            all > 1000 && first == all,
+            "without homenode {first} of {all} pages are on the first node ({right} right)"
+        );
         let report = read(".json");
         let (all, right, _) = count(&read(".run"));
         println!("{name}: {right} of {all} pages that have an owner are on its node");
-        assert!(right * 100 >= all * 97, "{name}: {right} of {all} pages are on their owners' nodes\n{report}\n{err}");
+        assert!(
+            right * 100 >= all * 97,
+            "{name}: {right} of {all} pages are on their owners' nodes\n{report}\n{err}"
+        );
         let verified = |text: &str| text.contains("verification: successful");
         assert!(verified(&read(".out")) && verified(&read(".alone.out")), "{}", read(".out"));
         let json: serde_json::Value = serde_json::from_str(&report).unwrap();

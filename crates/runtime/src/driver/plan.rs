@@ -440,7 +440,7 @@ mod tests {
         let t = table();
         let home = |page| t.objects[0].home(0x10010, page);
         assert_eq!(home(0x11000), Some(NodeId(0)));
-        assert_eq!(home(0x10010 + 0x8000 & !0xfff), Some(NodeId(1)));
+        assert_eq!(home((0x10010 + 0x8000) & !0xfff), Some(NodeId(1)));
         assert_eq!((home(0x10010 + 0x10000), home(0)), (None, None));
     }
 
