@@ -18,6 +18,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
     ("record", "homenode record -- ./app", "who touches what"),
     ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
+    ("plan", "homenode plan mine.hnrec", "the best placement for the next run"),
     ("machine", "homenode machine list", "machines to simulate on"),
     ("paper", "homenode paper lof-table1", "a paper's table, theirs beside ours"),
     ("kernel", "homenode kernel list", "the papers' programs, each a kernel:NAME"),

@@ -369,6 +369,21 @@ impl Pass<'_> {
     pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
         self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
     }
+    /// Simulates jobs and tallies what the yardsticks of each need.
+    ///
+    /// # Errors
+    /// As [`Pass::simulate`].
+    pub fn tally(&self, jobs: &[Job]) -> Result<run::Results> {
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        self.run(self.open()?, jobs, &all, "planning from").map_err(|e| self.failed(e))
+    }
+    /// Threads of the recording.
+    ///
+    /// # Errors
+    /// Its logs cannot be read.
+    pub fn threads(&self) -> Result<usize> {
+        Ok(self.open()?.threads())
+    }
     fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;

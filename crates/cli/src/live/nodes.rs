@@ -94,6 +94,11 @@ impl Nodes {
         self.nodes.iter().filter(|n| n.mib > 0).count()
     }
 
+    /// Whether node `n` can hold pages.
+    pub fn has_memory(&self, n: u16) -> bool {
+        self.nodes.get(usize::from(n)).is_some_and(|n| n.mib > 0)
+    }
+
     /// For the library in the program.
     pub fn description(&self) -> String {
         let node = |n: &Node| {

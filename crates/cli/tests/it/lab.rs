@@ -37,7 +37,7 @@ pub fn there() -> bool {
 }
 
 /// `homenode lab run` with the kernel that all tests share.
-fn lab(dir: &Path, words: &str) -> Command {
+pub fn lab(dir: &Path, words: &str) -> Command {
     let mut command = homenode(dir);
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
         command.env("XDG_CACHE_HOME", cache);

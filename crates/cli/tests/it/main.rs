@@ -3,8 +3,10 @@
 mod kernel;
 mod kernel_work;
 mod lab;
+mod lab_run;
 mod machine;
 mod paper;
+mod plan;
 mod rec;
 mod record;
 mod run;

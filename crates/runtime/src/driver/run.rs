@@ -4,6 +4,7 @@ use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
 
 use super::mover::{Counters, Mover, Touch};
+use super::plan::Table;
 use super::settings::{Arming, Settings};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
@@ -64,6 +65,7 @@ pub struct Driver {
     last_round_told: Ns,
     moved_in_round: u64,
     pub(super) stopped: Option<String>,
+    pub(super) plan: Option<Table>,
     pub(super) clock: fn() -> Ns,
 }
 
@@ -106,6 +108,7 @@ impl Driver {
             last_round_told: Ns::ZERO,
             moved_in_round: 0,
             stopped: None,
+            plan: None,
             clock,
         })
     }
@@ -123,12 +126,14 @@ impl Driver {
             let object = d.objects.born(address, bytes, origin);
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
+            d.plan_born(address);
         });
     }
 
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {
+            d.plan_dies(address);
             if let Some(bytes) =
                 d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes)
             {
@@ -152,6 +157,9 @@ impl Driver {
                 d.round(round, now);
             }
             d.tell(Event::RegionBegin { region: id.0 });
+            if d.plan.is_some() && d.within_budget(now) {
+                d.plan_region();
+            }
             let armed = d.arm_at_region(id, now);
             (d.moved_now, d.ping_pongs_now) = (0, 0);
             d.current = Some((id, now, armed));
@@ -353,6 +361,7 @@ impl Driver {
         self.timed(|d, _| {
             d.take_touches();
             d.mover.disarm();
+            d.plan_end();
             for note in d.mover.cannot() {
                 d.note(note);
             }
