@@ -8,12 +8,14 @@
 //! |---|---|
 //! | the calls themselves, how they fail | [`call`], [`Error`] |
 //! | mappings: make, move, protect, advise | [`memory`] |
+//! | CPUs that a thread may run on | [`affinity`] |
 //! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
 //! | user-space page faults | [`uffd`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
 
+pub mod affinity;
 pub mod call;
 mod error;
 pub mod file;

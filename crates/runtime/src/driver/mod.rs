@@ -4,6 +4,7 @@ mod arming;
 pub mod live;
 mod machine;
 pub mod mover;
+mod placed;
 mod run;
 pub mod settings;
 
