@@ -8,8 +8,8 @@
 //! |---|---|
 //! | the calls themselves, how they fail | [`call`], [`Error`] |
 //! | mappings: make, move, protect, advise | [`memory`] |
-//! | nodes: where pages are, moving them, policies | [`numa`] |
-//! | which CPUs a thread may run on | [`affinity`] |
+//! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
+//! | CPUs that a thread may run on | [`affinity`] |
 //! | owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
 //! | user-space page faults | [`uffd`] |
 //! | samples: page faults with their addresses, what processors sample | [`perf`] |

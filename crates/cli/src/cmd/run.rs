@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_runtime::driver::{Machine, settings};
+use homenode_runtime::nodes::Nodes;
 
 use crate::args::run::LiveArgs;
 use crate::args::subject::Subject;
@@ -17,7 +18,6 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::live::facts::{self, Facts};
-use crate::live::nodes::Nodes;
 use crate::live::program::{Loadable, loadable, refuse_launcher};
 use crate::live::report::Report;
 use crate::output::say;

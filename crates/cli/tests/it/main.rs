@@ -1,5 +1,6 @@
 //! Commands end to end: with compilers, programs and kernels.
 
+mod c_api;
 mod kernel;
 mod kernel_work;
 mod lab;

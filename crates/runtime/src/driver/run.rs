@@ -2,8 +2,10 @@
 
 use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
+use homenode_sys::Span;
 
 use super::mover::{Counters, Mover, Touch};
+use super::placed::Placed;
 use super::plan::Table;
 use super::settings::{Arming, Settings};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
@@ -49,6 +51,7 @@ pub struct Driver {
     pub(super) decisions: DecisionBuf,
     pub(super) mover: Box<dyn Mover>,
     pub(super) objects: Objects,
+    pub(super) placed: Placed,
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
@@ -92,6 +95,7 @@ impl Driver {
             decisions: DecisionBuf::new(),
             mover,
             objects: Objects::default(),
+            placed: Placed::default(),
             hold,
             notes,
             own: Ns::ZERO,
@@ -138,6 +142,9 @@ impl Driver {
                 d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes)
             {
                 d.mover.leave(address, bytes);
+            }
+            if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
+                d.placed.remove(Span::new(address, bytes));
             }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.policy.observe(&Event::Free { object, pages });
@@ -205,7 +212,17 @@ impl Driver {
 
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
+        self.placed.remove(Span::new(address, bytes));
         self.timed(|d, now| d.within_budget(now) && d.request(address, bytes) > 0)
+    }
+
+    /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.
+    pub fn placed(&mut self, span: Span, by_program: bool) {
+        if by_program {
+            self.placed.add(span);
+        } else {
+            self.placed.remove(span);
+        }
     }
 
     fn round(&mut self, round: Round, now: Ns) {
