@@ -44,6 +44,11 @@ impl Policy {
             "next-touch=asked" => ("next-touch", "asked"),
             other => (other, "first"),
         };
+        if spec.split(':').next() == Some("presence") {
+            // Arming moves pages at their next touch here; this policy wants to know of the touch alone.
+            return Err(CliError::usage("policy `presence` decides in the simulator alone for now")
+                .hint("homenode compare -p presence …; here, use next-touch"));
+        }
         // Its name and options are right or wrong on any machine.
         let machine = Machine::parse("0/4096/10.20;1/4096/20.10").expect("a machine of two nodes");
         homenode_policy::build(spec, &machine.context(homenode_model::Bytes::kib(4)))
@@ -326,6 +331,8 @@ mod tests {
         assert_eq!(arming("next-touch"), Ok("first"));
         assert_eq!(arming("next-touch=region"), Ok("region"));
         assert_eq!(arming("round-robin"), Ok("first"));
+        let error = Policy::of("presence:gap=5ms").err().unwrap();
+        assert!(error.message.contains("simulator alone"), "{error}");
         let error = Policy::of("nxt-touch").err().unwrap();
         assert!(error.message.contains("did you mean `next-touch`"), "{error}");
     }
