@@ -16,6 +16,7 @@
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
+//! | marks that the lab's monitor sees | [`mark`] |
 
 pub mod affinity;
 pub mod block;
@@ -23,6 +24,7 @@ pub mod call;
 mod error;
 pub mod file;
 pub mod maps;
+pub mod mark;
 pub mod memory;
 pub mod numa;
 pub mod perf;
