@@ -95,7 +95,7 @@ mod tests {
         let pending = Pending::default();
         let access = |n: u64| Access {
             line: n << 20,
-            write: n % 2 == 0,
+            write: n.is_multiple_of(2),
             page: (1 << PAGE_BITS) - 1 - n,
             process: u16::MAX - n as u16,
         };
