@@ -388,7 +388,6 @@ fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
         cwd: lab.cwd.clone(),
         sync: lab.sync.then(|| lab.cwd.clone()),
         user,
-        monitor: lab.monitor.is_some(),
     }
 }
 
