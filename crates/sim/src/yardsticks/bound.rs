@@ -158,8 +158,13 @@ struct Scratch {
 impl Bound {
     pub(super) fn new(costs: &Costs) -> Self {
         let homes = costs.homes.len();
-        let lane =
-            |lane: &Lane| Values { lane: *lane, pages: Rows::new(homes, 0), fixed: 0, moving: u64::MAX, late: 0 };
+        let lane = |lane: &Lane| Values {
+            lane: *lane,
+            pages: Rows::new(homes, 0),
+            fixed: 0,
+            moving: u64::MAX,
+            late: 0,
+        };
         Self { lanes: LANES.iter().map(lane).collect(), scratch: Scratch::default() }
     }
     /// The epoch's counts go in.
