@@ -13,6 +13,7 @@
 //! | sizes such as `8KiB` | [`size`] |
 //! | recording a program | [`recorder`] |
 //! | running one under the live runtime | [`live`] |
+//! | a measurement as tables | [`measured`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
@@ -30,6 +31,7 @@ mod help;
 pub mod interrupt;
 pub mod kernels;
 pub mod live;
+pub mod measured;
 pub mod output;
 pub mod paper;
 pub mod places;
