@@ -37,7 +37,9 @@ pub fn table(m: &Measurement) -> Table {
             Verdict::Absent { why, remedy } => ("absent", format!("{why}; {remedy}")),
         };
         let float = |v: Option<f64>| v.map_or_else(|| Cell::missing("not measured"), |v| Cell::float(v, 3));
-        let node = |n: Option<homenode_measure::Node>| n.map_or_else(|| Cell::missing("several"), |n| Cell::int(n.0));
+        let node = |n: Option<homenode_measure::Node>| {
+            n.map_or_else(|| Cell::missing("several"), |n| Cell::int(n.0))
+        };
         let summary = c.summary.filter(|_| c.is_measured());
         let slit = pair.and_then(|(a, b)| m.host.distance(a, b));
         let hmat = pair.and_then(|(a, b)| m.host.firmware(a, b));

@@ -33,7 +33,8 @@ impl DiffArgs {
             }
             let number = |c: Option<&homenode_measure::Cell>| {
                 let value = c.and_then(|c| c.value);
-                value.map_or_else(|| Cell::missing("not measured, or its check failed"), |v| Cell::float(v, 1))
+                value
+                    .map_or_else(|| Cell::missing("not measured, or its check failed"), |v| Cell::float(v, 1))
             };
             let unit = d.a.or(d.b).map_or("", |c| c.unit.name());
             table.row(vec![
