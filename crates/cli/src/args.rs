@@ -8,6 +8,7 @@ pub mod lab;
 pub mod machine;
 pub mod measure;
 pub mod paper;
+pub mod plan;
 pub mod rec;
 pub mod record;
 pub mod run;

@@ -9,6 +9,7 @@ mod machine;
 mod man;
 mod measure;
 mod paper;
+mod plan;
 mod rec;
 mod record;
 mod run;
@@ -42,6 +43,8 @@ pub enum Command {
     Diff(crate::args::measure::DiffArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
+    /// The best placement for the next run
+    Plan(crate::args::plan::PlanArgs),
     /// Check recordings
     Rec(crate::args::rec::RecArgs),
     /// Machines that programs can be simulated on
@@ -72,6 +75,7 @@ impl Command {
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Run(args) => args.run(),
+            Self::Plan(args) => args.run(),
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),

@@ -14,6 +14,7 @@
 //! | recording a program | [`recorder`] |
 //! | running one under the live runtime | [`live`] |
 //! | a measurement as tables | [`measured`] |
+//! | placements worked out for the next run | [`plan`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
@@ -35,6 +36,7 @@ pub mod measured;
 pub mod output;
 pub mod paper;
 pub mod places;
+pub mod plan;
 pub mod progress;
 pub mod recorder;
 pub mod simulate;

@@ -81,7 +81,7 @@ impl Random {
     }
     /// Below `n`.
     fn below(&mut self, n: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(n) >> 32) as u32
+        (((self.next() >> 32) * u64::from(n)) >> 32) as u32
     }
     /// `0 .. n` in an order that is as likely as any other (Fisher and Yates).
     fn shuffle(&mut self, order: &mut Vec<u32>, n: u32) {
