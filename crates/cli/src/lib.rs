@@ -12,6 +12,7 @@
 //! | Ctrl-C | [`interrupt`] |
 //! | sizes such as `8KiB` | [`size`] |
 //! | recording a program | [`recorder`] |
+//! | what this machine offers | [`doctor`] |
 //! | running one under the live runtime | [`live`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
@@ -23,6 +24,7 @@
 pub mod args;
 mod child;
 pub mod cmd;
+pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod fail_if;

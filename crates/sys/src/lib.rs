@@ -13,6 +13,7 @@
 //! | user-space page faults | [`uffd`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
+//! | whether performance events open | [`probe`] |
 //! | signals: masks, handlers | [`signal`] |
 
 pub mod affinity;
@@ -22,6 +23,7 @@ pub mod file;
 pub mod maps;
 pub mod memory;
 pub mod numa;
+pub mod probe;
 pub mod signal;
 mod span;
 pub mod uffd;
