@@ -2,12 +2,15 @@
 
 mod compare;
 mod completions;
+mod diff;
 mod doctor;
 mod kernel;
 mod lab;
 mod machine;
 mod man;
+mod measure;
 mod paper;
+mod plan;
 mod rec;
 mod record;
 mod run;
@@ -37,8 +40,14 @@ pub enum Command {
     Record(crate::args::record::RecordArgs),
     /// Run a program and move its pages to the nodes that use them
     Run(crate::args::run::LiveArgs),
+    /// Latency, bandwidth and migration between nodes, with proof of where the memory was
+    Measure(Box<crate::args::measure::MeasureArgs>),
+    /// Two measurements side by side
+    Diff(crate::args::measure::DiffArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
+    /// The best placement for the next run
+    Plan(crate::args::plan::PlanArgs),
     /// Check recordings
     Rec(crate::args::rec::RecArgs),
     /// Machines that programs can be simulated on
@@ -65,9 +74,12 @@ impl Command {
     pub fn run(self) -> Result<Exit> {
         match self {
             Self::Doctor(args) => args.run(),
+            Self::Measure(args) => args.run(),
+            Self::Diff(args) => args.run(),
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Run(args) => args.run(),
+            Self::Plan(args) => args.run(),
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),

@@ -17,9 +17,12 @@ const GROUPS: &[(&str, &[&str])] = &[
 const EXAMPLES: &[(&str, &str, &str)] = &[
     ("doctor", "homenode doctor -- ./app", "what this machine offers, and what to change"),
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
+    ("measure", "homenode measure --quick", "latency and bandwidth between nodes"),
     ("record", "homenode record -- ./app", "who touches what"),
     ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
+    ("plan", "homenode plan mine.hnrec", "the best placement for the next run"),
     ("machine", "homenode machine list", "machines to simulate on"),
+    ("paper", "homenode paper lof-table1", "a paper's table, theirs beside ours"),
     ("kernel", "homenode kernel list", "the papers' programs, each a kernel:NAME"),
     ("lab", "homenode lab run -- ./app", "on a virtual machine with four nodes"),
     ("completions", "homenode completions bash", "completions for a shell"),

@@ -14,6 +14,8 @@
 //! | recording a program | [`recorder`] |
 //! | what this machine offers | [`doctor`] |
 //! | running one under the live runtime | [`live`] |
+//! | a measurement as tables | [`measured`] |
+//! | placements worked out for the next run | [`plan`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
@@ -32,9 +34,11 @@ mod help;
 pub mod interrupt;
 pub mod kernels;
 pub mod live;
+pub mod measured;
 pub mod output;
 pub mod paper;
 pub mod places;
+pub mod plan;
 pub mod progress;
 pub mod recorder;
 pub mod simulate;

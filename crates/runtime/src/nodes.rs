@@ -128,6 +128,11 @@ impl Nodes {
         self.nodes.get(from.index())?.distances.get(to.index()).copied()
     }
 
+    /// Whether node `n` can hold pages.
+    pub fn has_memory(&self, n: u16) -> bool {
+        self.nodes.get(usize::from(n)).is_some_and(|n| n.memory > Bytes::ZERO)
+    }
+
     /// For the library in the program.
     pub fn description(&self) -> String {
         let node = |n: &Node| {

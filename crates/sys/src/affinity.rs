@@ -70,9 +70,28 @@ pub fn set(cpus: &CpuSet) -> Result<()> {
     check("sched_setaffinity", Span::EMPTY, r).map(drop)
 }
 
+/// Binds the calling thread to one CPU, by the kernel's number.
+///
+/// # Errors
+/// `EINVAL` for a CPU that is off-line, does not exist or is outside of the process's cpuset.
+pub fn pin(cpu: u32) -> Result<()> {
+    set(&CpuSet::of([cpu]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pinned_thread_runs_where_it_was_put() {
+        let before = get().unwrap();
+        for cpu in before.iter() {
+            pin(cpu).unwrap();
+            assert_eq!((crate::numa::here().0, get().unwrap()), (cpu, CpuSet::of([cpu])));
+        }
+        set(&before).unwrap();
+        assert!(pin(u32::MAX).is_err());
+    }
 
     #[test]
     fn a_thread_goes_where_it_is_sent_and_back() {

@@ -135,7 +135,7 @@ impl Driver {
         }
     }
 
-    fn move_range(&mut self, pages: PageRange, to: NodeId) -> u64 {
+    pub(super) fn move_range(&mut self, pages: PageRange, to: NodeId) -> u64 {
         let Some(address) = self.objects.numbers().address(pages.first) else { return 0 };
         let before = self.mover.counters().own_ns;
         let Brought { there, moved, others } = self.mover.move_to(address, pages.count as usize, to);

@@ -5,6 +5,7 @@ pub mod live;
 mod machine;
 pub mod mover;
 mod placed;
+pub mod plan;
 mod run;
 pub mod settings;
 

@@ -6,6 +6,7 @@ use homenode_sys::Span;
 
 use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
+use super::plan::Table;
 use super::settings::{Arming, Settings};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
@@ -67,6 +68,7 @@ pub struct Driver {
     last_round_told: Ns,
     moved_in_round: u64,
     pub(super) stopped: Option<String>,
+    pub(super) plan: Option<Table>,
     pub(super) clock: fn() -> Ns,
 }
 
@@ -110,6 +112,7 @@ impl Driver {
             last_round_told: Ns::ZERO,
             moved_in_round: 0,
             stopped: None,
+            plan: None,
             clock,
         })
     }
@@ -127,12 +130,14 @@ impl Driver {
             let object = d.objects.born(address, bytes, origin);
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
+            d.plan_born(address);
         });
     }
 
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {
+            d.plan_dies(address);
             if let Some(bytes) =
                 d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes)
             {
@@ -159,6 +164,9 @@ impl Driver {
                 d.round(round, now);
             }
             d.tell(Event::RegionBegin { region: id.0 });
+            if d.plan.is_some() && d.within_budget(now) {
+                d.plan_region();
+            }
             let armed = d.arm_at_region(id, now);
             (d.moved_now, d.ping_pongs_now) = (0, 0);
             d.current = Some((id, now, armed));
@@ -370,6 +378,7 @@ impl Driver {
         self.timed(|d, _| {
             d.take_touches();
             d.mover.disarm();
+            d.plan_end();
             for note in d.mover.cannot() {
                 d.note(note);
             }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
-use homenode_sys::numa::{self, Status};
+use homenode_sys::numa::{self, MemoryPolicy, Status};
 use homenode_sys::{Errno, HUGE, PAGE, Span, call, maps};
 
 use super::state::{self, count};
@@ -72,6 +72,19 @@ impl MoveReport {
         };
         *sum += Bytes(PAGE as u64);
     }
+}
+
+/// New pages of `span` come to `node` while it has memory, or to whoever touches them. `false`: not here, for nodes are
+/// pretended or policies cannot be set.
+///
+/// # Errors
+/// What the system said.
+pub fn prefer(span: Span, node: Option<NodeId>) -> homenode_sys::Result<bool> {
+    let possible = state::pretended() == 0 && state::POLICIES.load(Ordering::Relaxed);
+    if possible {
+        numa::set_policy(span, &node.map_or(MemoryPolicy::DEFAULT, MemoryPolicy::prefer))?;
+    }
+    Ok(possible)
 }
 
 /// The home of the page at each address; `None` for pages that are not there. As many as both slices have. The system call that

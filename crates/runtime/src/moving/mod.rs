@@ -57,7 +57,7 @@ pub use arm::arm;
 pub use disarm::{disarm, disarm_all, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, publish, retire};
-pub use kernel::{Move, MoveReport, Moves, homes, move_pages, pretend_home};
+pub use kernel::{Move, MoveReport, Moves, homes, move_pages, prefer, pretend_home};
 pub use pinning::{pinning, pins, see_path};
 pub use program::{before_change, before_free, before_process, exclude};
 pub use start::{start, stop};
