@@ -5,6 +5,7 @@
 mod bench;
 mod c_api;
 mod ci;
+mod matrix;
 mod metadata;
 mod new_policy;
 mod process;
@@ -55,6 +56,12 @@ const COMMANDS: &[Command] = &[
         args: "[NAME]...",
         about: "the benchmarks, each beside its last result",
         run: bench::run,
+    },
+    Command {
+        name: "matrix",
+        args: "[--keep DIR]",
+        about: "four programs, three initial placements, three machines: how near policies come to the bound",
+        run: matrix::run,
     },
     Command {
         name: "versus",
