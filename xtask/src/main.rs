@@ -9,6 +9,7 @@ mod matrix;
 mod metadata;
 mod new_policy;
 mod process;
+mod spread;
 mod tidy;
 mod versus;
 
@@ -65,9 +66,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "versus",
-        args: "npb --binary PATH …",
-        about: "a program of kernels/ beside another's that does the same, in turns",
+        args: "npb|multichase|stream --binary PATH …",
+        about: "our programs beside others' that do the same, in turns",
         run: versus::run,
+    },
+    Command {
+        name: "spread",
+        args: "RUN.json RUN.json…",
+        about: "how far repeated measurements of 'homenode measure --json' are apart, as CSV",
+        run: spread::run,
     },
 ];
 

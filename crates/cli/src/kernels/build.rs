@@ -24,6 +24,8 @@ pub enum Variant {
     Native,
     /// By `homenode-cc` and `homenode-fc`: to record.
     Instrumented,
+    /// By the compiler as it is, linked with `libhomenode`: to place threads and memory by its own calls.
+    Placed,
 }
 
 impl Variant {
@@ -32,6 +34,7 @@ impl Variant {
         match self {
             Self::Native => "native",
             Self::Instrumented => "instrumented",
+            Self::Placed => "placed",
         }
     }
 }
@@ -127,6 +130,12 @@ impl<'a> Job<'a> {
                 options.push(format!("-DHOMENODE_LIB_DIR={}", libraries.display()));
                 tools.push(agent);
             }
+        }
+        if variant == Variant::Placed {
+            let agent = places::live_library()?;
+            let folder = agent.parent().unwrap_or(&agent);
+            options.push(format!("-DHOMENODE_LIB_DIR={}", folder.display()));
+            tools.push(agent);
         }
         let mut key = Hash::default();
         key.add(kernel.folder.as_os_str().as_encoded_bytes());

@@ -7,6 +7,7 @@ mod kernel_work;
 mod lab;
 mod lab_run;
 mod machine;
+mod measure;
 mod paper;
 mod plan;
 mod rec;

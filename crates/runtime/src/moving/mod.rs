@@ -79,6 +79,18 @@ pub enum Mechanism {
     None,
 }
 
+impl Mechanism {
+    /// In words, as after "by".
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserFault => "userfaultfd",
+            Self::Protect => "protected blocks",
+            Self::CopyRemap => "copied blocks",
+            Self::None => "none",
+        }
+    }
+}
+
 /// How to start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
