@@ -23,7 +23,7 @@ install:
 	install target/release/homenode target/release/homenode-cc target/release/homenode-cxx \
 		target/release/homenode-fc "$(PREFIX)/bin"
 	ln -sf homenode-cxx "$(PREFIX)/bin/homenode-c++"
-	install target/release/libhomenode.so target/release/libhomenode_trace.so target/release/libhomenode_monitor.so \
+	install target/release/libhomenode.so target/release/libhomenode_trace.so target/release/libhomenode_monitor.so target/release/libhomenode_guest.so \
 		target/release/homenode-lab-guest "$(PREFIX)/lib/homenode"
 	install -m 644 include/homenode.h "$(PREFIX)/include"
 	install -m 644 fortran/homenode.f90 "$(PREFIX)/share/homenode/fortran"

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::front::Front;
 use crate::monitor::{Monitor, Side};
 use crate::translate::{PAGE_SHIFT, Translations};
-use crate::{control, decode};
+use crate::{control, decode, emulator};
 
 /// What one virtual CPU's call-backs use. A CPU executes on one thread at a time.
 #[derive(Debug)]
@@ -66,10 +66,16 @@ pub unsafe extern "C" fn qemu_plugin_install(
 ) -> c_int {
     // SAFETY: QEMU passes `argc` C strings.
     let words = (0..argc as usize).filter_map(|i| unsafe { CStr::from_ptr(*argv.add(i)) }.to_str().ok());
-    let path = words.rev().find_map(|w| w.strip_prefix("config="));
+    let words: Vec<&str> = words.collect();
+    let value = |name: &str| words.iter().find_map(|w| w.strip_prefix(name)?.strip_prefix('='));
     // SAFETY: QEMU passes a description of itself.
     let version = unsafe { (*info).version };
-    match path.ok_or_else(|| "it needs config=FILE".to_owned()).and_then(|p| install(id, version, p)) {
+    let installed = match (value("recording"), value("config")) {
+        (Some(_), _) => emulator::install(id, version, &value),
+        (None, Some(path)) => install(id, version, path),
+        (None, None) => Err("it needs config=FILE or recording=DIRECTORY".into()),
+    };
+    match installed {
         Ok(()) => 0,
         Err(why) => {
             eprintln!("homenode's monitor: {why}");

@@ -28,6 +28,7 @@ pub mod config;
 pub mod control;
 pub mod count;
 pub mod decode;
+pub mod emulator;
 pub mod front;
 pub mod hook;
 pub mod monitor;

@@ -5,7 +5,9 @@ use std::ffi::{CStr, c_char, c_void};
 
 use homenode_log::Mark;
 
-use crate::{state, thread};
+use homenode_recorder::state;
+
+use crate::thread;
 
 const OK: i32 = 0;
 const IDLE: i32 = 1;

@@ -22,7 +22,7 @@ use crate::interrupt::{Interrupt, Second};
 use crate::kernels::{self, Kernel};
 use crate::output::say;
 use crate::recorder::directory::Target;
-use crate::recorder::{FILTER_LINES, RecordSpec, Streams, record};
+use crate::recorder::{FILTER_LINES, RecordSpec, Streams, Way, record};
 use crate::simulate::folder::Folder;
 use crate::simulate::scheme::{self, Variant};
 use crate::simulate::{self, Loaded, Plan};
@@ -105,6 +105,7 @@ impl CompareArgs {
             filter_lines: self.filter_lines(plan),
             threads: Some(self.threads(plan)),
             streams: Streams::File,
+            way: Way::Instrumented,
         };
         if !self.quiet {
             say(format_args!("recording {}", spec.command()));

@@ -151,6 +151,12 @@ pub fn is_static(path: &Path) -> bool {
     matches!(linked(path), Ok(Linked::Statically))
 }
 
+/// Whether a program was built with homenode's compilers, or uses a library that was.
+pub fn brings_recorder(path: &Path) -> bool {
+    matches!(linked(path), Ok(Linked::To { libraries, loader })
+        if libraries.iter().any(|l| l.contains(RECORDER)) || loader.as_ref().is_some_and(|l| loads_recorder(l, path)))
+}
+
 /// Whether a library of the program brings the recorder along: the loader knows.
 fn loads_recorder(loader: &str, path: &Path) -> bool {
     // Any other loader might start the program instead.
