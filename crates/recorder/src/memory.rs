@@ -16,6 +16,7 @@ pub fn map(bytes: usize) -> *mut u8 {
 
 /// Gives a mapping of [`map`] back.
 pub fn unmap(p: *mut u8, bytes: usize) {
+    let at = p as usize;
     // SAFETY: the caller's mapping, used by nobody any more.
-    unsafe { libc::syscall(libc::SYS_munmap, p, bytes) };
+    unsafe { libc::syscall(libc::SYS_munmap, at, bytes) };
 }

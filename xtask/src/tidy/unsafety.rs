@@ -45,7 +45,9 @@ mod tests {
             [file("crates/sim/src/lib.rs", "mod a;"), file("crates/sim/src/a.rs", "\nunsafe { x() }")];
         assert_eq!(
             check(&files),
-            ["crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, recorder, tracer, guest, plugin"]
+            [
+                "crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, recorder, tracer, guest, plugin"
+            ]
         );
     }
 

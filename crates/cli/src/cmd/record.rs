@@ -64,7 +64,7 @@ fn program(subject: Subject, run: &RunArgs, way: Way) -> Result<(OsString, Vec<O
             all.extend(args);
             let variant = match way {
                 Way::Instrumented => Variant::Instrumented,
-                Way::Emulated => Variant::Native,
+                Way::Emulated => Variant::Linked,
             };
             let binary = kernel.build(variant)?;
             Ok((binary.into(), all, kernel.name.into()))
