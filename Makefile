@@ -7,6 +7,9 @@ export PATH := $(CARGO_HOME)/bin:$(PATH)
 .PHONY: demo test test-long bench build install bootstrap clean
 
 PREFIX ?= /usr/local
+# What is installed.
+BUILD ?= target/release
+VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 # Two programs, every placement, one table each.
 demo: build
@@ -17,16 +20,21 @@ build: bootstrap
 	cargo build --release --locked
 	ln -sf homenode-cxx target/release/homenode-c++
 
-# Into PREFIX: commands, libraries, header, Fortran module, kernels, manual pages. Run 'make build' first.
+# Into PREFIX: commands, libraries, header, Fortran module, files for pkg-config and CMake, kernels, manual pages. Run
+# 'make build' first.
 install:
-	install -d "$(PREFIX)/bin" "$(PREFIX)/lib/homenode" "$(PREFIX)/include" "$(PREFIX)/share/homenode/fortran"
-	install target/release/homenode target/release/homenode-cc target/release/homenode-cxx \
-		target/release/homenode-fc "$(PREFIX)/bin"
+	install -d "$(PREFIX)/bin" "$(PREFIX)/lib/homenode" "$(PREFIX)/include" "$(PREFIX)/share/homenode/fortran" \
+		"$(PREFIX)/lib/pkgconfig" "$(PREFIX)/lib/cmake/homenode"
+	install $(BUILD)/homenode $(BUILD)/homenode-cc $(BUILD)/homenode-cxx $(BUILD)/homenode-fc "$(PREFIX)/bin"
 	ln -sf homenode-cxx "$(PREFIX)/bin/homenode-c++"
-	install target/release/libhomenode.so target/release/libhomenode_trace.so target/release/libhomenode_monitor.so target/release/libhomenode_guest.so \
-		target/release/homenode-lab-guest "$(PREFIX)/lib/homenode"
+	install $(BUILD)/libhomenode.so $(BUILD)/libhomenode_trace.so $(BUILD)/libhomenode_monitor.so \
+		$(BUILD)/libhomenode_guest.so $(BUILD)/homenode-lab-guest "$(PREFIX)/lib/homenode"
 	install -m 644 include/homenode.h "$(PREFIX)/include"
 	install -m 644 fortran/homenode.f90 "$(PREFIX)/share/homenode/fortran"
+	sed 's/@VERSION@/$(VERSION)/' packaging/homenode.pc.in >"$(PREFIX)/lib/pkgconfig/homenode.pc"
+	sed 's/@VERSION@/$(VERSION)/' packaging/homenode-config-version.cmake.in \
+		>"$(PREFIX)/lib/cmake/homenode/homenode-config-version.cmake"
+	install -m 644 packaging/homenode-config.cmake "$(PREFIX)/lib/cmake/homenode"
 	cp -R kernels "$(PREFIX)/share/homenode/"
 	"$(PREFIX)/bin/homenode" man "$(PREFIX)/share/man/man1"
 

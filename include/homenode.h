@@ -1,8 +1,10 @@
-/* homenode: tell the run-time system what it cannot see.
+/* homenode: tell the run-time system what it cannot see, and place threads and memory.
  *
- * Every function may be called on any machine, with or without homenode watching, from any thread. Without homenode
- * (the program was started directly) they do nothing and return HN_IDLE. They never fail in a way that a program must
- * handle.
+ * Every function may be called on any machine, with or without homenode watching, from any thread, on one node or
+ * many. Nodes and CPUs go by the system's numbers. Each function returns a code; hn_message is its text, and
+ * hn_last_error says what the last failure in this thread was about. None prints, exits or raises a signal.
+ *
+ * Made by 'cargo xtask c-api': do not edit.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -16,13 +18,41 @@
 extern "C" {
 #endif
 
-/* Return codes. */
-#define HN_OK 0     /* done, or noted in the recording */
-#define HN_IDLE 1   /* homenode is not watching this program: nothing to do */
-#define HN_EINVAL 2 /* an argument makes no sense (null range, length beyond the address space) */
+/* Return codes, and what stands for a node where there is none. */
+#define HN_OK 0             /* done, or noted in the recording */
+#define HN_IDLE 1           /* homenode is not watching this program: nothing to do */
+#define HN_EINVAL 2         /* an argument makes no sense (null, a range beyond the address space or not mapped) */
+#define HN_ENODE 3          /* there is no such node or CPU, it lacks what was asked for, or this process may not use it */
+#define HN_EPERM 4          /* the system forbids the call */
+#define HN_ENOMEM 5         /* the node has not enough free memory */
+#define HN_PARTIAL 6        /* done for a part: some pages are elsewhere, or not in memory */
+#define HN_ERANGE 7         /* the array is too short for the answer */
+#define HN_ESYSTEM 8        /* a system call failed in another way: see hn_last_error */
+#define HN_ABSENT (-1)      /* hn_where: the page is not in memory (never written, or swapped out) */
+#define HN_UNKNOWN (-2)     /* hn_where: the system does not say where the page is */
+#define HN_FIRST_TOUCH (-1) /* hn_place: the node of the thread that touches a page first, as without homenode */
 
-/* Round `number` (from 0) of the program's outer loop begins. Call it from one thread, outside of parallel regions or
- * inside `master`/`single`, at the top of the loop; and once more with the number of rounds after the loop, which ends
+/* A node: what of it this process may use. */
+typedef struct hn_node {
+    uint64_t memory; /* bytes of memory; 0: none, or none for this process */
+    uint64_t free_memory; /* bytes of it that are free now */
+    int32_t cpus; /* CPUs; 0: memory alone */
+    int32_t number; /* the number of the node */
+} hn_node;
+
+/* Pages of a range by where they are. */
+typedef struct hn_placement {
+    uint64_t pages; /* pages that the range touches */
+    uint64_t there; /* on the node asked for */
+    uint64_t elsewhere; /* on other nodes */
+    uint64_t absent; /* not in memory: never written, or swapped out */
+    uint64_t unknown; /* the system does not say */
+} hn_placement;
+
+/* ---- What homenode cannot see ---- */
+
+/* Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of parallel regions or
+ * inside master/single, at the top of the loop; and once more with the number of rounds after the loop, which ends
  * the last round. */
 int hn_iteration(uint32_t number);
 
@@ -30,8 +60,66 @@ int hn_iteration(uint32_t number);
  * kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays where it is. */
 int hn_next_touch(const void *address, size_t length);
 
+/* ---- Threads ---- */
+
+/* The calling thread runs on cpu alone from now on. */
+int hn_bind_cpu(int32_t cpu);
+
+/* The calling thread runs on the CPUs of node alone from now on. */
+int hn_bind_node(int32_t node);
+
+/* The calling thread runs where it might before it was first bound by the two functions above. */
+int hn_unbind(void);
+
+/* The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound may be elsewhere when
+ * the answer arrives. */
+int hn_here(int32_t *cpu, int32_t *node);
+
+/* ---- Memory ---- */
+
+/* Pages that [address, address + length) touches and that are not in memory yet come from node when they are first
+ * touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH from the toucher's node, as without
+ * homenode. Pages that are in memory stay. What a program places itself, homenode run leaves alone. */
+int hn_place(const void *address, size_t length, int32_t node);
+
+/* Pages that [address, address + length) touches and that are in memory go to node. Contents are kept. HN_PARTIAL:
+ * not all are there afterwards; found, which may be null, tells how many. What a program moves itself, homenode run
+ * leaves alone. */
+int hn_move(const void *address, size_t length, int32_t node, hn_placement *found);
+
+/* Counts the pages that [address, address + length) touches by where they are: HN_OK when all are on node, HN_PARTIAL
+ * when not. found may be null. */
+int hn_verify(const void *address, size_t length, int32_t node, hn_placement *found);
+
+/* The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into nodes, which has
+ * room for capacity numbers; the number of pages into pages, which may be null. HN_ERANGE: there are more pages
+ * than room, the first capacity are answered. With capacity 0, nodes may be null: asks for the number alone. */
+int hn_where(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages);
+
+/* ---- The machine ---- */
+
+/* Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have gaps), into nodes, which
+ * has room for capacity of them; how many there are into count, which may be null. HN_ERANGE: there are more than
+ * room. With capacity 0, nodes may be null: asks for the number alone. */
+int hn_nodes(int32_t *nodes, size_t capacity, size_t *count);
+
+/* What is known of a node. */
+int hn_node_info(int32_t number, hn_node *node);
+
+/* Numbers of the CPUs of node that this process may use, ascending: as hn_nodes. */
+int hn_node_cpus(int32_t node, int32_t *cpus, size_t capacity, size_t *count);
+
+/* The system's distance from CPUs of one node to memory of another: 10 is local, more is farther. */
+int hn_distance(int32_t from, int32_t to, int32_t *distance);
+
+/* ---- What went wrong ---- */
+
 /* Text of a return code; never null, never to be freed. */
-const char *hn_message(int code);
+const char *hn_message(int32_t code);
+
+/* What the last of these functions that failed in this thread tried, on what, what the system said, and what to do; empty
+ * if none has failed. Never null, never to be freed; changed by the next call that fails in this thread. */
+const char *hn_last_error(void);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two of the papers' programs, recorded once each and simulated under every placement on the papers' machine.
+# Two of the papers' programs, recorded once each and simulated under every placement on the papers' machine; and a third, whose
+# pages move on an emulated machine with four nodes.
 # Needs target/release/homenode; "make demo" builds it first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,4 +11,35 @@ homenode=target/release/homenode
 for kernel in nas-cg nas-mg; do
     printf '\n$ homenode compare kernel:%s --class W --machine sf15k\n\n' "$kernel"
     "$homenode" compare "kernel:$kernel" --class W --machine sf15k
+done
+
+# On a machine with four nodes, which is emulated: the same program, initialised by one thread, without and with homenode.
+lacking=
+for tool in qemu-system-x86_64 busybox gcc; do command -v "$tool" >/dev/null || lacking="$lacking $tool"; done
+if [ -n "$lacking" ]; then
+    printf '\nskipped: moving pages on four nodes needs%s\n' "$lacking"
+    exit 0
+fi
+here=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+gcc -O2 -shared -fPIC -o "$work/homes.so" tests/lab/homes.c
+sources=(kernels/heat/main.c)
+for name in dense fourier memory options report nas_random places no_homenode; do
+    sources+=("kernels/common/$name.c")
+done
+gcc -O2 -g1 -fopenmp -std=c11 -Ikernels/common -Iinclude -o "$work/heat" "${sources[@]}" -lm
+cat >"$work/script" <<SCRIPT
+set -e
+export HOMES_OF=heat LD_PRELOAD=$work/homes.so
+HOMES=without ./heat --size 1024 --iterations 40 --threads 4 --init serial >/dev/null
+HOMES=with $here/$homenode run --budget 90%+100s -- ./heat --size 1024 --iterations 40 --threads 4 --init serial
+SCRIPT
+printf '\n$ homenode lab run -- sh -c "./heat --init serial; homenode run -- ./heat --init serial"\n\n'
+(cd "$work" && "$here/$homenode" lab run --accel tcg --mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true \
+    --env OMP_PLACES=threads --with "$here/$homenode" --with "$here/target/release/libhomenode.so" -- sh script)
+for how in without with; do
+    awk -v how="$how" '{ for (i = 3; i < NF; i += 2) if ($i >= 0) pages[$i] += $(i + 1) }
+        END { printf "pages of the grids, by node, %7s homenode run: %d %d %d %d\n", how, pages[0], pages[1], pages[2], pages[3] }' \
+        "$work/$how"
 done

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod c_api;
 mod ci;
 mod metadata;
 mod new_policy;
@@ -42,6 +43,12 @@ const COMMANDS: &[Command] = &[
         args: "NAME",
         about: "a new placement policy: file, tests and registration",
         run: new_policy::run,
+    },
+    Command {
+        name: "c-api",
+        args: "",
+        about: "the C header and the Fortran module, from the source of the C API",
+        run: c_api::run,
     },
     Command {
         name: "bench",

@@ -8,7 +8,7 @@ mod unsafety;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Outcome, metadata, none, root};
+use crate::{Outcome, c_api, metadata, none, root};
 
 /// A text file of the repository.
 pub struct File {
@@ -35,6 +35,7 @@ pub fn run(args: &[String]) -> Outcome {
         files::check_markers(&files),
         files::check_no_std(&files),
         files::check_licences(&files, &packages),
+        c_api::check(&files),
     ]
     .concat();
     for complaint in &complaints {

@@ -1,58 +1,438 @@
-//! The functions of `homenode.h`.
+//! The functions of `homenode.h`. The header and the Fortran module are made from this file by `cargo xtask c-api`: doc
+//! comments become theirs, headings are lines `// # …`.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::cell::UnsafeCell;
+use std::ffi::{c_char, c_void};
+
+use homenode_model::code::{self, HN_EINVAL, HN_ERANGE, HN_ESYSTEM, HN_FIRST_TOUCH, HN_IDLE, HN_OK};
+use homenode_runtime::placing::find::{self, Found};
+use homenode_runtime::placing::machine::Machine;
+use homenode_runtime::placing::{Failure, Result, memory, pages_of, threads};
 
 use crate::state;
 
-const OK: i32 = 0;
-const IDLE: i32 = 1;
-const EINVAL: i32 = 2;
+/// A node: what of it this process may use.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(non_camel_case_types, reason = "as C programs call it")]
+pub struct hn_node {
+    /// bytes of memory; 0: none, or none for this process
+    pub memory: u64,
+    /// bytes of it that are free now
+    pub free_memory: u64,
+    /// CPUs; 0: memory alone
+    pub cpus: i32,
+    /// the number of the node
+    pub number: i32,
+}
 
-/// Round `number` of the outer loop begins.
+/// Pages of a range by where they are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(non_camel_case_types, reason = "as C programs call it")]
+pub struct hn_placement {
+    /// pages that the range touches
+    pub pages: u64,
+    /// on the node asked for
+    pub there: u64,
+    /// on other nodes
+    pub elsewhere: u64,
+    /// not in memory: never written, or swapped out
+    pub absent: u64,
+    /// the system does not say
+    pub unknown: u64,
+}
+
+// # What homenode cannot see
+
+/// Round `number` (from 0) of the program's outer loop begins. Call it from one thread, outside of parallel regions or
+/// inside `master`/`single`, at the top of the loop; and once more with the number of rounds after the loop, which ends
+/// the last round.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_iteration(number: u32) -> i32 {
     match state::with(|d| d.iteration(number)) {
-        Some(()) => OK,
-        None => IDLE,
+        Some(()) => HN_OK,
+        None => HN_IDLE,
     }
 }
 
-/// Whole pages of the range go to whoever touches them next.
+/// Each whole page in [address, address + length) goes to the node of the thread that touches it next. Contents are
+/// kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays where it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
     let overflows = (address as usize).checked_add(length).is_none();
     if address.is_null() || overflows {
-        return EINVAL;
+        return HN_EINVAL;
     }
     match state::with(|d| d.next_touch(address as usize, length)) {
-        Some(true) => OK,
-        _ => IDLE,
+        Some(true) => HN_OK,
+        _ => HN_IDLE,
     }
 }
 
-/// Text of a return code; never null.
+// # Threads
+
+/// The calling thread runs on `cpu` alone from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_bind_cpu(cpu: i32) -> i32 {
+    answer(|| threads::bind_cpu(cpu))
+}
+
+/// The calling thread runs on the CPUs of `node` alone from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_bind_node(node: i32) -> i32 {
+    answer(|| threads::bind_node(node))
+}
+
+/// The calling thread runs where it might before it was first bound by the two functions above.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_unbind() -> i32 {
+    answer(threads::unbind)
+}
+
+/// The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound may be elsewhere when
+/// the answer arrives.
+///
+/// # Safety
+/// Each pointer is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_here(cpu: *mut i32, node: *mut i32) -> i32 {
+    answer(|| {
+        let (c, n) = threads::here();
+        // SAFETY: the caller's promise.
+        unsafe {
+            put(cpu, c as i32);
+            put(node, n.0.into());
+        }
+        Ok(())
+    })
+}
+
+// # Memory
+
+/// Pages that [address, address + length) touches and that are not in memory yet come from `node` when they are first
+/// touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH from the toucher's node, as without
+/// homenode. Pages that are in memory stay. What a program places itself, `homenode run` leaves alone.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_place(address: *const c_void, length: usize, node: i32) -> i32 {
+    tell_placed(address, length, node != HN_FIRST_TOUCH);
+    answer(|| memory::place(pages_of(address as usize, length)?, node))
+}
+
+/// Pages that [address, address + length) touches and that are in memory go to `node`. Contents are kept. HN_PARTIAL:
+/// not all are there afterwards; `found`, which may be null, tells how many. What a program moves itself, `homenode run`
+/// leaves alone.
+///
+/// # Safety
+/// `found` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_move(
+    address: *const c_void,
+    length: usize,
+    node: i32,
+    found: *mut hn_placement,
+) -> i32 {
+    tell_placed(address, length, true);
+    answer(|| {
+        let span = pages_of(address as usize, length)?;
+        let (counted, done) = memory::move_to(span, node);
+        // SAFETY: the caller's promise.
+        unsafe { put(found, counted.into()) };
+        done
+    })
+}
+
+/// Counts the pages that [address, address + length) touches by where they are: HN_OK when all are on `node`, HN_PARTIAL
+/// when not. `found` may be null.
+///
+/// # Safety
+/// `found` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_verify(
+    address: *const c_void,
+    length: usize,
+    node: i32,
+    found: *mut hn_placement,
+) -> i32 {
+    answer(|| {
+        let span = pages_of(address as usize, length)?;
+        let (counted, judged) = find::count(span, node);
+        // SAFETY: the caller's promise.
+        unsafe { put(found, counted.into()) };
+        judged
+    })
+}
+
+/// The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into `nodes`, which has
+/// room for `capacity` numbers; the number of pages into `pages`, which may be null. HN_ERANGE: there are more pages
+/// than room, the first `capacity` are answered. With `capacity` 0, `nodes` may be null: asks for the number alone.
+///
+/// # Safety
+/// `nodes` may be written `capacity` times, `pages` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_where(
+    address: *const c_void,
+    length: usize,
+    nodes: *mut i32,
+    capacity: usize,
+    pages: *mut usize,
+) -> i32 {
+    answer(|| {
+        let span = pages_of(address as usize, length)?;
+        // SAFETY: the caller's promise.
+        let room = unsafe { room(nodes, capacity) }?;
+        // SAFETY: as above.
+        unsafe { put(pages, span.pages()) };
+        let asked = find::first_pages(span, room.len());
+        let mut next = room.iter_mut();
+        let told = find::each(asked, |place| {
+            if let Some(n) = next.next() {
+                *n = place.number();
+            }
+        });
+        told.and_then(|()| fits(span.pages(), capacity, "pages"))
+    })
+}
+
+// # The machine
+
+/// Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have gaps), into `nodes`, which
+/// has room for `capacity` of them; how many there are into `count`, which may be null. HN_ERANGE: there are more than
+/// room. With `capacity` 0, `nodes` may be null: asks for the number alone.
+///
+/// # Safety
+/// `nodes` may be written `capacity` times, `count` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_nodes(nodes: *mut i32, capacity: usize, count: *mut usize) -> i32 {
+    answer(|| {
+        let numbers: Vec<i32> = Machine::here().nodes().iter().map(|n| n.0.into()).collect();
+        // SAFETY: the caller's promise.
+        unsafe { list(&numbers, nodes, capacity, count, "nodes") }
+    })
+}
+
+/// What is known of a node.
+///
+/// # Safety
+/// `node` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_node_info(number: i32, node: *mut hn_node) -> i32 {
+    answer(|| {
+        let machine = Machine::here();
+        let id = machine.node(number)?;
+        let (memory, free) = machine.memory(id);
+        let cpus = machine.cpus(id).len() as i32;
+        let info = hn_node { memory: memory.0, free_memory: free.0, cpus, number };
+        if node.is_null() {
+            return Err(Failure::invalid("hn_node_info: no place for the answer (null)"));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { put(node, info) };
+        Ok(())
+    })
+}
+
+/// Numbers of the CPUs of `node` that this process may use, ascending: as hn_nodes.
+///
+/// # Safety
+/// `cpus` may be written `capacity` times, `count` is null or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_node_cpus(node: i32, cpus: *mut i32, capacity: usize, count: *mut usize) -> i32 {
+    answer(|| {
+        let machine = Machine::here();
+        let numbers: Vec<i32> = machine.cpus(machine.node(node)?).iter().map(|c| *c as i32).collect();
+        // SAFETY: the caller's promise.
+        unsafe { list(&numbers, cpus, capacity, count, "CPUs") }
+    })
+}
+
+/// The system's distance from CPUs of one node to memory of another: 10 is local, more is farther.
+///
+/// # Safety
+/// `distance` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hn_distance(from: i32, to: i32, distance: *mut i32) -> i32 {
+    answer(|| {
+        let machine = Machine::here();
+        let between = machine.distance(machine.node(from)?, machine.node(to)?).unwrap_or_default();
+        if distance.is_null() {
+            return Err(Failure::invalid("hn_distance: no place for the answer (null)"));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { put(distance, between as i32) };
+        Ok(())
+    })
+}
+
+// # What went wrong
+
+/// Text of a return code; never null, never to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_message(code: i32) -> *const c_char {
-    let text: &CStr = match code {
-        OK => c"done",
-        IDLE => c"homenode is not watching this program, or can do nothing for this memory",
-        EINVAL => c"an argument makes no sense: null, or a range beyond the address space",
-        _ => c"not a homenode code",
-    };
-    text.as_ptr()
+    code::message(code).as_ptr()
+}
+
+/// What the last of these functions that failed in this thread tried, on what, what the system said, and what to do; empty
+/// if none has failed. Never null, never to be freed; changed by the next call that fails in this thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn hn_last_error() -> *const c_char {
+    LAST.try_with(|last| last.get().cast::<c_char>().cast_const()).unwrap_or(c"".as_ptr())
+}
+
+/// Longest text that [`hn_last_error`] keeps, with its closing zero.
+const LONGEST: usize = 512;
+
+thread_local! {
+    /// What [`hn_last_error`] answers. No destructor: it may be asked for while the thread ends.
+    static LAST: UnsafeCell<[u8; LONGEST]> = const { UnsafeCell::new([0; LONGEST]) };
+}
+
+fn remember(text: &str) {
+    let mut end = text.len().min(LONGEST - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let _ = LAST.try_with(|last| {
+        // SAFETY: this thread's alone; nobody holds a reference into it, and C reads it when this thread lets it.
+        let buffer = unsafe { &mut *last.get() };
+        buffer[..end].copy_from_slice(&text.as_bytes()[..end]);
+        buffer[end..].fill(0);
+    });
+}
+
+/// Tells the live runtime first, so that it arms nothing there in between.
+fn tell_placed(address: *const c_void, length: usize, by_program: bool) {
+    if let Ok(span) = pages_of(address as usize, length) {
+        state::with(|d| d.placed(span, by_program));
+    }
+}
+
+/// Runs `f` as homenode and turns what came of it into a code.
+fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
+    match state::guarded(f) {
+        Some(Ok(())) => HN_OK,
+        Some(Err(failure)) => {
+            remember(&failure.text);
+            failure.code
+        }
+        None => {
+            remember("homenode was called from inside homenode (a signal handler?), or failed in itself");
+            HN_ESYSTEM
+        }
+    }
+}
+
+/// # Safety
+/// `to` is null or may be written.
+unsafe fn put<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: the caller's promise; C programs may hand over what is not aligned.
+        unsafe { to.write_unaligned(value) };
+    }
+}
+
+/// # Safety
+/// `at` may be written `capacity` times.
+unsafe fn room<'a>(at: *mut i32, capacity: usize) -> Result<&'a mut [i32]> {
+    if capacity == 0 {
+        return Ok(&mut []);
+    }
+    if at.is_null() || !at.is_aligned() || capacity > isize::MAX as usize / size_of::<i32>() {
+        return Err(Failure::invalid(format!("{at:?} is no array of {capacity} numbers")));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts_mut(at, capacity) })
+}
+
+/// # Safety
+/// `at` may be written `capacity` times, `count` is null or may be written.
+unsafe fn list(numbers: &[i32], at: *mut i32, capacity: usize, count: *mut usize, of: &str) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let room = unsafe { room(at, capacity) }?;
+    room.iter_mut().zip(numbers).for_each(|(to, n)| *to = *n);
+    // SAFETY: the caller's promise.
+    unsafe { put(count, numbers.len()) };
+    fits(numbers.len(), capacity, of)
+}
+
+fn fits(there: usize, capacity: usize, of: &str) -> Result<()> {
+    if there <= capacity || capacity == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(HN_ERANGE, format!("{there} {of} and room for {capacity}")))
+}
+
+impl From<Found> for hn_placement {
+    fn from(f: Found) -> Self {
+        Self { pages: f.pages, there: f.there, elsewhere: f.elsewhere, absent: f.absent, unknown: f.unknown }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
+
+    use homenode_model::code::{HN_ABSENT, HN_ENODE, HN_PARTIAL};
+
     use super::*;
 
+    fn last() -> String {
+        // SAFETY: what it says of itself.
+        unsafe { CStr::from_ptr(hn_last_error()) }.to_str().unwrap().to_owned()
+    }
+
     #[test]
-    fn every_code_has_a_text_and_bad_ranges_are_refused() {
+    fn bad_ranges_are_refused_and_codes_have_texts() {
+        // SAFETY: never null, ends with zero.
         let text = |c| unsafe { CStr::from_ptr(hn_message(c)) }.to_str().unwrap();
-        assert_ne!(text(OK), text(IDLE));
+        assert_ne!(text(HN_OK), text(HN_IDLE));
         assert_eq!(text(99), "not a homenode code");
-        assert_eq!(hn_next_touch(std::ptr::null(), 8), EINVAL);
-        assert_eq!(hn_next_touch(std::ptr::without_provenance(8), usize::MAX), EINVAL);
-        assert_eq!(hn_iteration(0), IDLE);
+        assert_eq!(hn_next_touch(std::ptr::null(), 8), HN_EINVAL);
+        assert_eq!(hn_next_touch(std::ptr::without_provenance(8), usize::MAX), HN_EINVAL);
+        assert_eq!(hn_iteration(0), HN_IDLE);
+        assert_eq!(hn_place(std::ptr::null(), 8, 0), HN_EINVAL);
+        assert!(last().starts_with("a range of 8 bytes at 0x0"), "{}", last());
+    }
+
+    #[test]
+    fn the_machine_is_told_and_short_arrays_are() {
+        let (mut count, mut nodes) = (0, [0; 64]);
+        // SAFETY: places of this test.
+        unsafe {
+            assert_eq!(hn_nodes(std::ptr::null_mut(), 0, &raw mut count), HN_OK);
+            assert!(count > 0);
+            assert_eq!(hn_nodes(nodes.as_mut_ptr(), nodes.len(), std::ptr::null_mut()), HN_OK);
+            assert_eq!(hn_nodes(std::ptr::null_mut(), 3, &raw mut count), HN_EINVAL);
+            let mut info = hn_node::default();
+            assert_eq!(hn_node_info(nodes[0], &raw mut info), HN_OK);
+            assert_eq!(info.number, nodes[0]);
+            let mut cpus = [0; 1];
+            let found = hn_node_cpus(nodes[0], cpus.as_mut_ptr(), 1, &raw mut count);
+            assert_eq!(found == HN_ERANGE, count > 1);
+            let mut distance = 0;
+            assert_eq!(hn_distance(nodes[0], nodes[0], &raw mut distance), HN_OK);
+            assert_eq!(distance, 10);
+            assert_eq!(hn_node_info(-3, std::ptr::null_mut()), HN_ENODE);
+            assert_eq!(hn_node_info(nodes[0], std::ptr::null_mut()), HN_EINVAL);
+        }
+    }
+
+    #[test]
+    fn pages_are_told_one_by_one() {
+        let memory = vec![0_u8; 5 * 4096];
+        let (mut pages, mut nodes) = (0, [7; 6]);
+        let at = memory.as_ptr().cast();
+        // SAFETY: places of this test.
+        unsafe {
+            assert_eq!(hn_where(at, memory.len(), std::ptr::null_mut(), 0, &raw mut pages), HN_OK);
+            assert!((5..=6).contains(&pages));
+            assert_eq!(hn_where(at, memory.len(), nodes.as_mut_ptr(), 2, &raw mut pages), HN_ERANGE);
+            assert!(nodes[..2].iter().all(|n| *n >= HN_ABSENT) && nodes[2] == 7);
+            let mut found = hn_placement::default();
+            assert_eq!(hn_verify(at, memory.len(), 4000, &raw mut found), HN_ENODE);
+            let code = hn_verify(at, memory.len(), nodes[0].max(0), &raw mut found);
+            assert!(code == HN_OK || code == HN_PARTIAL);
+            assert_eq!(found.pages, pages as u64);
+        }
     }
 }

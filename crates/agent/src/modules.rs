@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::path::Path;
 
 use homenode_runtime::driver::Driver;
+use homenode_runtime::driver::plan::Table;
 use homenode_runtime::report::Module;
 use homenode_runtime::watch::Origin;
 
@@ -39,6 +40,16 @@ pub fn loaded() -> Vec<Module> {
     // SAFETY: `visit` gets the vector and keeps nothing of it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     list
+}
+
+/// The launcher's table of a plan.
+///
+/// # Errors
+/// It cannot be read.
+pub fn plan(driver: &Driver, path: &Path) -> Result<Table, String> {
+    let modules = loaded();
+    let base = |path: &str| modules.iter().find(|m| m.path == path).map(|m| m.base as usize);
+    Table::read(path, driver.settings().machine.nodes(), base)
 }
 
 /// The static objects of the launcher's table: `path<tab>address<tab>bytes` lines, whose number is the object's.

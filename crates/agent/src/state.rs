@@ -109,9 +109,13 @@ pub fn start() {
 fn make(settings: Settings) -> Result<Driver, String> {
     // The panic's own words would go to the program's standard error.
     std::panic::set_hook(Box::new(|_| ()));
-    let statics = settings.statics.clone();
+    let (statics, plan) = (settings.statics.clone(), settings.plan.clone());
     let mover = mover::make(&settings)?;
     let mut driver = Driver::new(settings, mover, clock)?;
+    if let Some(path) = plan {
+        // Before any object is told of.
+        driver.follow(modules::plan(&driver, &path)?);
+    }
     if let Some(table) = statics {
         modules::add_statics(&mut driver, &table);
     }

@@ -183,6 +183,11 @@ impl<W: Sharers> Hierarchy<W> {
         self.behind_the_front(agent, line, write)
     }
 
+    /// Leading levels that no two agents share: when one of these answers, no other agent's caches have changed.
+    pub const fn private(&self) -> usize {
+        self.private
+    }
+
     /// The lines that the last access sent to memory, in order. Meaningful after an outcome that announces some.
     pub fn write_backs(&self) -> &[Line] {
         &self.write_backs

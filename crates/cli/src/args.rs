@@ -7,6 +7,7 @@ pub mod kernel;
 pub mod lab;
 pub mod machine;
 pub mod paper;
+pub mod plan;
 pub mod rec;
 pub mod record;
 pub mod run;

@@ -7,6 +7,7 @@ mod lab;
 mod machine;
 mod man;
 mod paper;
+mod plan;
 mod rec;
 mod record;
 mod run;
@@ -36,6 +37,8 @@ pub enum Command {
     Run(crate::args::run::LiveArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
+    /// The best placement for the next run
+    Plan(crate::args::plan::PlanArgs),
     /// Check recordings
     Rec(crate::args::rec::RecArgs),
     /// Machines that programs can be simulated on
@@ -64,6 +67,7 @@ impl Command {
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Run(args) => args.run(),
+            Self::Plan(args) => args.run(),
             Self::Rec(args) => args.run(),
             Self::Machine(args) => args.run(),
             Self::Kernel(args) => args.run(),

@@ -13,6 +13,7 @@
 //! | sizes such as `8KiB` | [`size`] |
 //! | recording a program | [`recorder`] |
 //! | running one under the live runtime | [`live`] |
+//! | placements worked out for the next run | [`plan`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
@@ -33,6 +34,7 @@ pub mod live;
 pub mod output;
 pub mod paper;
 pub mod places;
+pub mod plan;
 pub mod progress;
 pub mod recorder;
 pub mod simulate;

@@ -3,12 +3,11 @@
 //! | step | where |
 //! |---|---|
 //! | what can be loaded into the program, what stands in the way | [`program`] |
-//! | the nodes that the library in the program is told of | [`nodes`] |
+//! | the nodes that the library in the program is told of | [`homenode_runtime::nodes`] |
 //! | what that library left behind | [`facts`] |
 //! | the closing report on it | [`report`], [`advice`] |
 
 pub mod advice;
 pub mod facts;
-pub mod nodes;
 pub mod program;
 pub mod report;

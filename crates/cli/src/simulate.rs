@@ -369,6 +369,21 @@ impl Pass<'_> {
     pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
         self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
     }
+    /// Simulates jobs and tallies what the yardsticks of each need.
+    ///
+    /// # Errors
+    /// As [`Pass::simulate`].
+    pub fn tally(&self, jobs: &[Job]) -> Result<run::Results> {
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        self.run(self.open()?, jobs, &all, "planning from").map_err(|e| self.failed(e))
+    }
+    /// Threads of the recording.
+    ///
+    /// # Errors
+    /// Its logs cannot be read.
+    pub fn threads(&self) -> Result<usize> {
+        Ok(self.open()?.threads())
+    }
     fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
@@ -389,7 +404,11 @@ impl Pass<'_> {
     ) -> std::result::Result<run::Results, RunError> {
         let mut progress = match self.quiet {
             true => Progress::hidden(),
-            false => Progress::new(format!("{doing} {}", self.loaded.recording.path.display()), None),
+            false => {
+                let path = &self.loaded.recording.path;
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                Progress::new(format!("{doing} {}, accesses", name.display()), None)
+            }
         };
         let mut told = 0;
         let results = run::run(order, jobs, tallied, self.workers, |accesses| {

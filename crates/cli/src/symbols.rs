@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 
 use addr2line::gimli::{self, EndianSlice, LittleEndian, SectionId};
@@ -74,6 +75,51 @@ pub fn resolve(modules: &[Module], addresses: &Addresses) -> Found {
 pub fn statics_of(path: &Path, smallest: u64) -> Vec<Static> {
     let all = Binary::with(path, |binary| binary.statics(0)).unwrap_or_default();
     all.into_iter().filter(|s| s.bytes >= smallest).collect()
+}
+
+/// A line of a source file, by the file's own name without its folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LineOf {
+    /// The file.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+}
+
+/// The addresses in a program's file whose instructions stand for the lines `wanted`, as [`resolve`] would name them; nothing where
+/// it has no line numbers.
+pub fn addresses_of(path: &Path, wanted: &[LineOf]) -> BTreeMap<LineOf, Vec<Range<u64>>> {
+    if wanted.is_empty() {
+        return BTreeMap::new();
+    }
+    Binary::with(path, |binary| binary.lines().map(|l| rows(&l, wanted)).unwrap_or_default())
+        .unwrap_or_default()
+}
+
+fn rows(lines: &Lines<'_>, wanted: &[LineOf]) -> BTreeMap<LineOf, Vec<Range<u64>>> {
+    let mut found: BTreeMap<LineOf, Vec<Range<u64>>> = BTreeMap::new();
+    let own_name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
+    let Ok(all) = lines.find_location_range(0, u64::MAX) else { return found };
+    for (start, bytes, location) in all {
+        let foreign = location.file.is_none_or(|f| SYSTEM_SOURCES.iter().any(|s| f.starts_with(s)));
+        // Inlined code of the system's headers stands for the line that it was inlined at.
+        let (file, line) = if foreign {
+            let place = in_lines(lines, start).unwrap_or_default();
+            (place.file, place.line)
+        } else {
+            (location.file.map(str::to_owned), location.line)
+        };
+        let (Some(file), Some(line)) = (file, line) else { continue };
+        let this = LineOf { file: own_name(&file), line };
+        if wanted.binary_search(&this).is_ok() {
+            let list = found.entry(this).or_default();
+            match list.last_mut() {
+                Some(last) if last.end == start => last.end = start + bytes,
+                _ => list.push(start..start + bytes),
+            }
+        }
+    }
+    found
 }
 
 /// Whether a module is the program's own rather than the system's or homenode's.

@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use homenode_sys::mark;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::job::{self, Job};
@@ -47,10 +48,9 @@ fn serve() -> io::Result<()> {
     let before = job.sync.as_deref().map(Snapshot::take);
     let killed = out_of_memory();
     say(&mut control, &Said::Ready)?;
-    let mut orders = BufReader::new(control.try_clone()?);
-    if job.monitor {
-        orders.read_line(&mut String::new())?;
-    }
+    let orders = BufReader::new(control.try_clone()?);
+    // Nothing, unless the monitor is there.
+    mark::start();
     match start(&job) {
         Err(e) => say(&mut control, &Said::CannotRun(e.raw_os_error().unwrap_or(0)))?,
         Ok(mut child) => {
@@ -108,6 +108,7 @@ fn attend(child: &mut Child, streams: Streams) -> io::Result<(ExitStatus, [u64; 
     let out = child.stdout.take().map(|from| passing(from, out));
     let err = child.stderr.take().map(|from| passing(from, err));
     let status = child.wait()?;
+    mark::stop();
     Ok((status, [out, err].map(|r| r.map_or(0, |r| r.total()))))
 }
 

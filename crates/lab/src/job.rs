@@ -29,8 +29,6 @@ pub struct Job {
     pub sync: Option<PathBuf>,
     /// Whom it runs as: user and group.
     pub user: (u32, u32),
-    /// It starts when the host says `go`: the monitor counts from there on.
-    pub monitor: bool,
 }
 
 impl Job {
@@ -48,7 +46,6 @@ impl Job {
         field(self.sync.as_ref().map_or(OsStr::new(""), |s| s.as_os_str()));
         field(&number(self.user.0 as usize));
         field(&number(self.user.1 as usize));
-        field(&number(usize::from(self.monitor)));
         field(&number(self.args.len()));
         self.args.iter().for_each(|a| field(a));
         field(&number(self.env.len()));
@@ -75,7 +72,6 @@ impl Job {
             cwd: field()?.into(),
             sync: field().map(|s| (!s.is_empty()).then(|| s.into()))?,
             user: (number(field())?, number(field())?),
-            monitor: number(field())? != 0,
             ..Self::default()
         };
         for _ in 0..number(field())? {
@@ -102,7 +98,6 @@ mod tests {
             cwd: "/w".into(),
             sync: Some("/w".into()),
             user: (1000, 100),
-            monitor: true,
         };
         let bytes = job.encode();
         assert_eq!(Job::decode(&bytes), Some(job));

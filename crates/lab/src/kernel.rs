@@ -1,6 +1,7 @@
 //! The guest's kernel and the modules without which it sees neither disk nor ports.
 
 pub mod image;
+pub mod layout;
 pub mod modules;
 pub mod package;
 

@@ -1,16 +1,21 @@
 //! The monitor: what QEMU's plug-in is told, and what it found.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use homenode_model::{CacheScope, Matrix, NodeId, Ns, Topology};
 
 use crate::error::{Error, Result};
+use crate::kernel::layout::Layout;
 use crate::machine::Machine;
 
 /// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and where that begins.
 const LARGE: u64 = 0xe000_0000;
 const LARGE_LOW: u64 = 0xc000_0000;
+
+/// What the nodes' memory is called, with the node's number behind; the plug-in finds it by this name.
+pub const MEMORY: &str = "homenode-node";
 
 /// The first QEMU whose plug-ins are told the guest's physical addresses.
 const TRUE_ADDRESSES: (u32, u32) = (8, 2);
@@ -37,16 +42,21 @@ pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topolog
 }
 
 /// The plug-in's configuration.
-pub fn configuration(machine: &Topology, qemu: (u32, u32), control: i32, output: &Path) -> String {
-    let mut s = String::from("homenode monitor 1\n");
+pub fn configuration(
+    machine: &Topology,
+    qemu: (u32, u32),
+    kernel: Option<Layout>,
+    control: i32,
+    output: &Path,
+) -> String {
+    let mut s = String::from("homenode monitor 2\n");
     let memory: u64 = machine.nodes.iter().map(|n| n.memory.0).sum();
-    let low = match memory {
-        // The plug-in's word for "places in QEMU's blocks".
-        _ if qemu < TRUE_ADDRESSES => 0,
-        LARGE.. => LARGE_LOW,
-        _ => LARGE,
-    };
-    let _ = writeln!(s, "addresses {low}");
+    let low = if memory >= LARGE { LARGE_LOW } else { LARGE };
+    let word = if qemu < TRUE_ADDRESSES { "blocks" } else { "addresses" };
+    let _ = writeln!(s, "{word} {low}");
+    if let Some(Layout { areas, current, direct, process, name }) = kernel {
+        let _ = writeln!(s, "kernel {areas} {current} {direct} {process} {name}");
+    }
     let _ = writeln!(s, "control {control}\naccess {}", machine.core.access.0);
     for node in &machine.nodes {
         let _ = writeln!(s, "node {}", node.memory.0);
@@ -70,26 +80,61 @@ pub fn configuration(machine: &Topology, qemu: (u32, u32), control: i32, output:
     s
 }
 
-/// What a CPU did while the monitor counted.
+/// What a CPU did for a process while the monitor counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// All accesses.
+    pub accesses: u64,
+    /// Main-memory accesses to this node's memory.
+    pub local: u64,
+    /// To others'.
+    pub remote: u64,
+}
+
+/// What a CPU did while the monitor counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// All accesses: the program's side, the kernel's.
-    pub accesses: [u64; 2],
     /// Main-memory accesses: cold, capacity, coherence, upgrade.
     pub misses: [u64; 4],
-    /// The program's side: to this node's memory, to others'.
-    pub user: [u64; 2],
-    /// The kernel's side.
-    pub kernel: [u64; 2],
+    /// By number of the process.
+    pub shares: BTreeMap<u16, Share>,
     /// Modelled time.
     pub time: homenode_model::Ps,
 }
 
-/// Main-memory accesses of the program's side to a page.
+/// The kernel's number among the processes.
+pub const KERNEL: u16 = 0;
+
+/// A process of the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its number in the guest; 0: the kernel does not say.
+    pub id: u32,
+    /// What it was called at last.
+    pub name: String,
+}
+
+/// The guest's side as the kernel calls it: 15 letters of its name.
+const GUEST_SIDE: &str = "homenode-lab-gu";
+
+/// Whose accesses they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whose {
+    /// The program's: it and what it started. Everybody's, where the kernel does not say which process runs.
+    Program,
+    /// Processes that were there before the program.
+    Others,
+    /// The kernel's.
+    Kernel,
+}
+
+/// Main-memory accesses of a process to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Counted from 0; a mark of the program begins the next.
     pub interval: u32,
+    /// Number of the process.
+    pub process: u16,
     /// Virtual address divided by 4096.
     pub page: u64,
     /// Place in the guest's memory, in pages.
@@ -103,15 +148,38 @@ pub struct Page {
 /// What the monitor found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
+    /// By number; 1 is the first.
+    pub processes: BTreeMap<u16, Process>,
     /// By virtual CPU.
     pub cpus: Vec<Cpu>,
-    /// By interval, virtual page, physical page.
+    /// By interval, process, virtual page, physical page.
     pub pages: Vec<Page>,
     /// Accesses that did not fit the model.
     pub lost: u64,
 }
 
 impl Found {
+    /// Whose the accesses of a process are, by its number. The guest's side starts the program, so that what has a smaller
+    /// process number than it was there before.
+    pub fn whose(&self, process: u16) -> Whose {
+        let side = self.processes.values().find(|p| p.name == GUEST_SIDE).map_or(0, |p| p.id);
+        match self.processes.get(&process) {
+            _ if process == KERNEL => Whose::Kernel,
+            Some(p) if p.id > 0 && p.id <= side => Whose::Others,
+            _ => Whose::Program,
+        }
+    }
+
+    /// What a CPU did for them.
+    pub fn of(&self, cpu: &Cpu, whose: Whose) -> Share {
+        let all = cpu.shares.iter().filter(|(process, _)| self.whose(**process) == whose);
+        all.fold(Share::default(), |sum, (_, s)| Share {
+            accesses: sum.accesses + s.accesses,
+            local: sum.local + s.local,
+            remote: sum.remote + s.remote,
+        })
+    }
+
     /// Reads what the plug-in wrote.
     ///
     /// # Errors
@@ -123,24 +191,34 @@ impl Found {
 
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
-        if lines.next()? != "homenode counts 1" {
+        if lines.next()? != "homenode counts 2" {
             return None;
         }
         let mut found = Self::default();
         for line in lines {
             let (word, rest) = line.split_once(' ')?;
+            if word == "process" {
+                let mut words = rest.splitn(3, ' ');
+                let (number, id) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+                found.processes.insert(number, Process { id, name: words.next()?.into() });
+                continue;
+            }
             let n: Vec<u64> = rest.split(' ').map(|n| n.parse().ok()).collect::<Option<_>>()?;
             match (word, &n[..]) {
                 ("lost", [n]) => found.lost = *n,
-                ("cpu", [_, user, kernel, m0, m1, m2, m3, lu, ru, lk, rk, time]) => found.cpus.push(Cpu {
-                    accesses: [*user, *kernel],
+                ("cpu", [_, m0, m1, m2, m3, time]) => found.cpus.push(Cpu {
                     misses: [*m0, *m1, *m2, *m3],
-                    user: [*lu, *ru],
-                    kernel: [*lk, *rk],
+                    shares: BTreeMap::new(),
                     time: homenode_model::Ps(*time),
                 }),
-                ("page", [interval, page, physical, home, counts @ ..]) => found.pages.push(Page {
+                ("of", [cpu, process, accesses, local, remote]) => {
+                    let share = Share { accesses: *accesses, local: *local, remote: *remote };
+                    let cpu = found.cpus.get_mut(usize::try_from(*cpu).ok()?)?;
+                    cpu.shares.insert(u16::try_from(*process).ok()?, share);
+                }
+                ("page", [interval, process, page, physical, home, counts @ ..]) => found.pages.push(Page {
                     interval: u32::try_from(*interval).ok()?,
+                    process: u16::try_from(*process).ok()?,
                     page: *page,
                     physical: *physical,
                     home: NodeId(u16::try_from(*home).ok()?),
@@ -165,20 +243,34 @@ mod tests {
         let machine = Machine::even(4, 2, Bytes::gib(1), 21).unwrap();
         let topology = modelled(&machine, &like, false);
         let low = Addresses::Physical { low: Bytes(LARGE_LOW) };
-        let text = configuration(&topology, (9, 0), 7, Path::new("/x y"));
+        let layout = Layout { areas: 1, current: 2, direct: 3, process: 4, name: 5 };
+        let text = configuration(&topology, (9, 0), Some(layout), 7, Path::new("/x y"));
         let config = homenode_monitor::config::Config::parse(&text).unwrap();
         assert_eq!((config.control, config.output.as_str(), config.addresses), (7, "/x y", low));
+        assert_eq!(
+            config.kernel.map(|k| [k.areas, k.current, k.direct, k.process, k.name]),
+            Some([1, 2, 3, 4, 5])
+        );
+        assert_eq!(homenode_monitor::memory::NAME, MEMORY);
         assert_eq!(config.machine.caches, topology.caches);
         assert_eq!((config.machine.cpus, config.machine.latency), (topology.cpus, topology.latency));
     }
 
     #[test]
     fn results_are_read_and_damage_is_not() {
-        let text = "homenode counts 1\nlost 0\ncpu 0 10 5 1 2 3 4 6 4 1 1 900\npage 0 7 9 1 1 2 3 4\n";
+        let text = "homenode counts 2\nlost 0\nprocess 1 70 a b\ncpu 0 1 2 3 4 900\nof 0 0 5 1 1\nof 0 1 10 6 4\n\
+                    page 0 1 7 9 1 1 2 3 4\n";
         let found = Found::parse(text).unwrap();
         assert_eq!(found.pages[0].counts, [[1, 2], [3, 4]]);
-        assert_eq!((found.cpus[0].user, found.pages[0].home), ([6, 4], NodeId(1)));
-        assert_eq!(Found::parse("homenode counts 2\n"), None);
+        assert_eq!(found.cpus[0].shares[&1], Share { accesses: 10, local: 6, remote: 4 });
+        assert_eq!((found.pages[0].home, found.processes[&1].name.as_str()), (NodeId(1), "a b"));
+        assert_eq!([0, 1, 2].map(|p| found.whose(p)), [Whose::Kernel, Whose::Program, Whose::Program]);
+        let side = format!("process 2 60 {GUEST_SIDE}\nprocess 3 1 init\n");
+        let found = Found::parse(&text.replace("cpu 0", &(side + "cpu 0"))).unwrap();
+        assert_eq!([1, 2, 3].map(|p| found.whose(p)), [Whose::Program, Whose::Others, Whose::Others]);
+        assert_eq!(found.of(&found.cpus[0], Whose::Program).remote, 4);
+        assert_eq!(Found::parse("homenode counts 1\n"), None);
         assert_eq!(Found::parse(&text.replace("900", "x")), None);
+        assert_eq!(Found::parse(&text.replace("of 0", "of 1")), None);
     }
 }

@@ -98,6 +98,8 @@ pub struct Boot<'a> {
     pub console: Console<'a>,
     /// Ports: names and file descriptors that QEMU inherits.
     pub ports: &'a [(&'a str, i32)],
+    /// Memory of the nodes, made here: file descriptors that QEMU inherits. Empty: QEMU makes it.
+    pub memory: &'a [i32],
     /// A plug-in with its arguments.
     pub plugin: Option<OsString>,
 }
@@ -191,7 +193,17 @@ impl Boot<'_> {
         for (i, node) in m.nodes.iter().enumerate() {
             let mut text = format!("node,nodeid={i}");
             if node.memory > Bytes::ZERO {
-                a.two("-object", format!("memory-backend-ram,id=ram{i},size={}M", mib(node.memory)));
+                let size = mib(node.memory);
+                a.two(
+                    "-object",
+                    match self.memory.get(i) {
+                        None => format!("memory-backend-ram,id=ram{i},size={size}M"),
+                        Some(fd) => {
+                            let path = format!("/proc/self/fd/{fd}");
+                            format!("memory-backend-file,id=ram{i},size={size}M,mem-path={path},share=on")
+                        }
+                    },
+                );
                 text += &format!(",memdev=ram{i}");
             }
             if node.cpus > 0 {
@@ -254,6 +266,7 @@ mod tests {
             disk: Some(Path::new("/a,b")),
             console: Console::File(Path::new("c")),
             ports: &[("control", 7)],
+            memory: &[],
             plugin: None,
         };
         let line: Vec<String> = boot.args().iter().map(|a| a.to_string_lossy().into_owned()).collect();

@@ -165,7 +165,7 @@ pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) ->
 /// The lab failed.
 pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) -> Result<()> {
     let ready = prepare(lab, say, program, Then::Shell)?;
-    let boot = ready.boot(lab, Console::Terminal, &[], None);
+    let boot = ready.boot(lab, Console::Terminal, &[], &[], None);
     let status = ready.qemu.command(&boot).status();
     let status = status.map_err(|e| Error::io("start", &ready.qemu.qemu.path, &e))?;
     if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU ended with {status}"))) }
@@ -188,6 +188,7 @@ impl Ready {
         lab: &'a Lab,
         console: Console<'a>,
         ports: &'a [(&'a str, i32)],
+        memory: &'a [i32],
         plugin: Option<OsString>,
     ) -> Boot<'a> {
         Boot {
@@ -198,6 +199,7 @@ impl Ready {
             disk: Some(&self.disk),
             console,
             ports,
+            memory,
             plugin,
         }
     }
@@ -386,7 +388,6 @@ fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
         cwd: lab.cwd.clone(),
         sync: lab.sync.then(|| lab.cwd.clone()),
         user,
-        monitor: lab.monitor.is_some(),
     }
 }
 

@@ -57,6 +57,7 @@ fn boots(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -> Result
         disk: None,
         console: Console::File(&console),
         ports: &[],
+        memory: &[],
         plugin: None,
     };
     let mut command = Command::new(&qemu.path);

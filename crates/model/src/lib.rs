@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod code;
 mod decision;
 mod event;
 mod histogram;

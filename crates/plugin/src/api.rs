@@ -34,6 +34,7 @@ type AtExit = extern "C" fn(Id, *mut c_void);
 type Call = extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 type Return = extern "C" fn(Id, u32, i64, i64);
 type Started = extern "C" fn(Id, u32);
+type Simple = extern "C" fn(Id);
 
 /// No registers are read or written by a call-back.
 pub const NO_REGISTERS: c_int = 0;
@@ -45,6 +46,7 @@ pub const LOADS_AND_STORES: c_int = 3;
 pub struct Api {
     pub(crate) register_translation: unsafe extern "C" fn(Id, Translated),
     pub(crate) register_exit: unsafe extern "C" fn(Id, AtExit, *mut c_void),
+    pub(crate) reset: unsafe extern "C" fn(Id, Simple),
     pub(crate) instructions: unsafe extern "C" fn(*const c_void) -> usize,
     pub(crate) instruction: unsafe extern "C" fn(*const c_void, usize) -> *mut c_void,
     pub(crate) address: unsafe extern "C" fn(*const c_void) -> u64,
@@ -99,6 +101,7 @@ impl Api {
             Self {
                 register_translation: find(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
                 register_exit: find(c"qemu_plugin_register_atexit_cb")?,
+                reset: find(c"qemu_plugin_reset")?,
                 instructions: find(c"qemu_plugin_tb_n_insns")?,
                 instruction: find(c"qemu_plugin_tb_get_insn")?,
                 address: find(c"qemu_plugin_insn_vaddr")?,

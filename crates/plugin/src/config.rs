@@ -4,8 +4,10 @@ use homenode_model::{
     Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
 };
 
+use crate::process::Layout;
+
 /// What the first line says.
-const MAGIC: &str = "homenode monitor 1";
+const MAGIC: &str = "homenode monitor 2";
 
 /// What `qemu_plugin_hwaddr_phys_addr` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +19,10 @@ pub enum Addresses {
     },
     /// Before QEMU 8.2: place in a node's block of memory, plus the block's place among QEMU's blocks, plus its place in
     /// the machine's memory. The latter two are the same here, so what lies before a node counts twice.
-    Blocks,
+    Blocks {
+        /// As above: the guest knows nothing of blocks.
+        low: Bytes,
+    },
 }
 
 /// What the plug-in is told.
@@ -27,6 +32,8 @@ pub struct Config {
     pub machine: Topology,
     /// What QEMU means by a physical address.
     pub addresses: Addresses,
+    /// Where the guest's kernel keeps what says which process runs.
+    pub kernel: Option<Layout>,
     /// Where the result goes.
     pub output: String,
     /// The socket on which the launcher says when to begin and to end.
@@ -45,7 +52,7 @@ impl Config {
         }
         let (mut nodes, mut cpus, mut latencies, mut caches) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut addresses, mut output, mut control, mut access) = (None, None, None, None);
+        let (mut addresses, mut output, mut control, mut access, mut kernel) = (None, None, None, None, None);
         for line in lines {
             let wrong = || format!("'{line}'");
             let (word, rest) = line.split_once(' ').ok_or_else(wrong)?;
@@ -56,8 +63,17 @@ impl Config {
             let numbers: Option<Vec<u64>> = rest.split(' ').map(|n| n.parse().ok()).collect();
             let numbers = numbers.ok_or_else(wrong)?;
             match (word, &numbers[..]) {
-                ("addresses", [0]) => addresses = Some(Addresses::Blocks),
-                ("addresses", [n]) => addresses = Some(Addresses::Physical { low: Bytes(*n) }),
+                ("addresses", [low]) => addresses = Some(Addresses::Physical { low: Bytes(*low) }),
+                ("blocks", [low]) => addresses = Some(Addresses::Blocks { low: Bytes(*low) }),
+                ("kernel", [areas, current, direct, process, name]) => {
+                    kernel = Some(Layout {
+                        areas: *areas,
+                        current: *current,
+                        direct: *direct,
+                        process: *process,
+                        name: *name,
+                    });
+                }
                 ("control", [n]) => control = Some(i32::try_from(*n).map_err(|_| wrong())?),
                 ("access", [n]) => access = Some(Ps(*n)),
                 ("node", [n]) => nodes.push(Bytes(*n)),
@@ -100,6 +116,7 @@ impl Config {
         Ok(Self {
             machine,
             addresses: addresses.ok_or("no line 'addresses'")?,
+            kernel,
             output: output.ok_or("no line 'output'")?,
             control: control.ok_or("no line 'control'")?,
         })
@@ -112,15 +129,17 @@ mod tests {
 
     #[test]
     fn damage_is_refused() {
-        let good = "homenode monitor 1\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576\ncpu 0\nlatency 95\n\
-                    cache 2 524288 64 8 1 3\noutput /tmp/x y\n";
+        let good = "homenode monitor 2\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576\ncpu 0\nlatency 95\n\
+                    cache 2 524288 64 8 1 3\nkernel 1 2 3 4 5\noutput /tmp/x y\n";
         let config = Config::parse(good).unwrap();
         assert_eq!((config.output.as_str(), config.machine.caches.len()), ("/tmp/x y", 1));
+        assert_eq!(config.kernel.map(|k| (k.areas, k.name)), Some((1, 5)));
         for (from, to) in [
-            ("monitor 1", "monitor 2"),
+            ("monitor 2", "monitor 1"),
             ("cpu 0", "cpu 1"),
             ("latency 95", "latency 95 95"),
             ("addresses 1", "addresses x"),
+            ("kernel 1 2", "kernel 1"),
         ] {
             assert!(Config::parse(&good.replace(from, to)).is_err(), "{to}");
         }

@@ -1,14 +1,28 @@
 //! Counts by page.
 //!
-//! A physical page's counts belong to the virtual page that it was last seen under; when that changes, they are closed.
+//! A physical page's counts belong to the process and the virtual page that it was last seen under; when that changes, they
+//! are closed.
 
 use std::collections::BTreeMap;
 
 /// Loads and stores that reached main memory.
 pub type Pair = [u64; 2];
 
-/// What one row of the result is about: interval, virtual page, physical page.
-pub type Key = (u32, u64, u64);
+/// What one row of the result is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Counted from 0.
+    pub interval: u32,
+    /// The process's number.
+    pub process: u16,
+    /// Virtual page.
+    pub page: u64,
+    /// Page of the guest's memory.
+    pub physical: u64,
+}
+
+/// Virtual page and process in one word, never 0.
+const PROCESS: u32 = 48;
 
 /// Counts of the pages of the guest's memory.
 #[derive(Debug)]
@@ -16,7 +30,7 @@ pub struct Counts {
     nodes: usize,
     /// By physical page × node × load or store. The host gives memory only for what is touched.
     open: Vec<u32>,
-    /// The virtual page of each physical one, plus 1; 0: none yet.
+    /// The process and virtual page of each physical one, plus 1; 0: none yet.
     seen_as: Vec<u64>,
     /// Physical pages with open counts.
     touched: Vec<u32>,
@@ -38,9 +52,9 @@ impl Counts {
         }
     }
 
-    /// An access of `node` to a physical page that is virtual page `page` to whoever accesses it.
-    pub fn add(&mut self, page: u64, physical: usize, node: usize, write: bool) {
-        let seen = page + 1;
+    /// An access of `node` to a physical page that is virtual page `page` of `process`.
+    pub fn add(&mut self, process: u16, page: u64, physical: usize, node: usize, write: bool) {
+        let seen = (u64::from(process) << PROCESS | page) + 1;
         if self.seen_as[physical] != seen {
             self.close(physical);
             self.seen_as[physical] = seen;
@@ -56,12 +70,11 @@ impl Counts {
     }
 
     fn close(&mut self, physical: usize) {
-        let Some(page) = self.seen_as[physical].checked_sub(1) else { return };
+        let Some(seen) = self.seen_as[physical].checked_sub(1) else { return };
+        let (process, page) = ((seen >> PROCESS) as u16, seen & ((1 << PROCESS) - 1));
         let open = &mut self.open[physical * self.nodes * 2..][..self.nodes * 2];
-        let row = self
-            .rows
-            .entry((self.interval, page, physical as u64))
-            .or_insert_with(|| vec![[0; 2]; self.nodes]);
+        let key = Key { interval: self.interval, process, page, physical: physical as u64 };
+        let row = self.rows.entry(key).or_insert_with(|| vec![[0; 2]; self.nodes]);
         for (sum, pair) in row.iter_mut().zip(open.chunks_exact_mut(2)) {
             for (sum, count) in sum.iter_mut().zip(pair) {
                 *sum += u64::from(std::mem::take(count));
@@ -103,19 +116,22 @@ mod tests {
     #[test]
     fn a_page_that_is_given_to_another_address_starts_anew() {
         let mut c = Counts::new(4, 2);
-        c.add(100, 3, 0, false);
-        c.add(100, 3, 1, true);
-        c.add(200, 3, 1, false);
-        c.add(100, 3, 0, false);
+        c.add(1, 100, 3, 0, false);
+        c.add(1, 100, 3, 1, true);
+        c.add(1, 200, 3, 1, false);
+        c.add(2, 100, 3, 1, false);
+        c.add(1, 100, 3, 0, false);
         c.next_interval();
-        c.add(100, 3, 0, false);
+        c.add(1, 100, 3, 0, false);
         let rows: Vec<_> = c.rows().iter().map(|(k, v)| (*k, v.clone())).collect();
+        let key = |interval, process, page| Key { interval, process, page, physical: 3 };
         assert_eq!(
             rows,
             [
-                ((0, 100, 3), vec![[2, 0], [0, 1]]),
-                ((0, 200, 3), vec![[0, 0], [1, 0]]),
-                ((1, 100, 3), vec![[1, 0], [0, 0]]),
+                (key(0, 1, 100), vec![[2, 0], [0, 1]]),
+                (key(0, 1, 200), vec![[0, 0], [1, 0]]),
+                (key(0, 2, 100), vec![[0, 0], [1, 0]]),
+                (key(1, 1, 100), vec![[1, 0], [0, 0]]),
             ]
         );
         c.clear();

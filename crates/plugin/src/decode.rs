@@ -29,6 +29,20 @@ pub fn invalidates(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether other CPUs may learn from the instruction in `bytes` what this one did before: a locked one, an exchange with memory,
+/// a system call.
+pub fn synchronises(bytes: &[u8]) -> bool {
+    let prefix = |b: &&u8| {
+        matches!(**b, 0x66 | 0x67 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 | 0x40..=0x4f)
+    };
+    let at = &bytes[bytes.iter().take_while(prefix).count()..];
+    match at {
+        [0xf0, ..] | [0x0f, 0x05, ..] => true,
+        [0x86 | 0x87, modrm, ..] => modrm >> 6 != 3,
+        _ => false,
+    }
+}
+
 /// A no-op that nobody writes by chance, `nop [rax + rax + CODE]`; what it says is in its displacement.
 ///
 /// ```c
@@ -66,6 +80,21 @@ mod tests {
             &[],
         ] {
             assert!(!invalidates(bytes), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn what_orders_memory_is_known() {
+        for bytes in [
+            &[0xf0, 0x48, 0x0f, 0xb1, 0x0f][..], // lock cmpxchg [rdi], rcx
+            &[0x66, 0xf0, 0xff, 0x07],           // lock inc word [rdi]
+            &[0x48, 0x87, 0x07],                 // xchg [rdi], rax
+            &[0x0f, 0x05],                       // syscall
+        ] {
+            assert!(synchronises(bytes), "{bytes:x?}");
+        }
+        for bytes in [&[0x48, 0x87, 0xc3][..], &[0x90], &[0x48, 0x89, 0x07], &[0x66], &[]] {
+            assert!(!synchronises(bytes), "{bytes:x?}");
         }
     }
 

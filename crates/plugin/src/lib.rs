@@ -5,19 +5,28 @@
 //! |---|---|
 //! | [`api`] | QEMU's functions, found at run time; versions 1 and later from one binary |
 //! | [`hook`] | what QEMU calls |
-//! | [`decode`] | instructions after which a translation may be another one |
+//! | [`decode`] | instructions after which a translation may be another one; marks |
+//! | [`cpu`] | an access of a virtual CPU |
 //! | [`translate`] | virtual to physical, kept for each virtual CPU until such an instruction |
 //! | [`front`] | the accesses that change nothing in the caches, found without a lock |
+//! | [`pending`] | the others, until the model hears of them |
 //! | [`monitor`] | caches, counts, modelled time, behind one lock |
 //! | [`count`] | counts by page |
+//! | [`place`] | physical addresses in the guest's memory, and whose they are |
+//! | [`memory`], [`process`] | which process a CPU executes, from the guest's memory |
 //! | [`config`] | the machine, as the launcher writes it down |
-//! | [`control`] | beginning and end, as the launcher says |
+//! | [`control`] | what the launcher asks |
 //!
 //! # What is counted
 //! Main-memory accesses: demand misses of the outermost modelled cache, with the causes of [`homenode_cache::Miss`], and
-//! not write-backs. An access belongs to the program's side when the instruction that makes it lies in the lower half of
-//! the address space, to the kernel's otherwise. Instruction fetches and the processor's page-table walks are not seen by a
+//! not write-backs. An access belongs to the kernel when the instruction that makes it lies in the upper half of the address
+//! space, otherwise to the process that the kernel has on the CPU. Instruction fetches and the processor's page-table walks are not seen by a
 //! plug-in and not counted.
+//!
+//! # In which order
+//! Each CPU's accesses are in the program's order. Between CPUs the order is kept where a program synchronises: before a locked
+//! instruction or a system call of a program the model hears of all that the CPU did before. In between it may hear of some
+//! hundred accesses of one CPU before those of another that were made at the same time.
 //!
 //! # What is modelled
 //! Time: for each CPU the sum of its accesses' base cost, of outer caches' hits and of latencies by (node of the CPU, node
@@ -27,9 +36,14 @@ pub mod api;
 pub mod config;
 pub mod control;
 pub mod count;
+pub mod cpu;
 pub mod decode;
 pub mod emulator;
 pub mod front;
 pub mod hook;
+pub mod memory;
 pub mod monitor;
+pub mod pending;
+pub mod place;
+pub mod process;
 pub mod translate;

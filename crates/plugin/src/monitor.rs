@@ -2,31 +2,26 @@
 
 use std::fmt::Write as _;
 
-use homenode_cache::{Agent, Hierarchy, Line, Miss, Shape};
-use homenode_model::{CpuId, LineNo, NodeId, Ps, Topology};
+use homenode_cache::{Hierarchy, Line, Miss, Shape};
+use homenode_model::{CpuId, LineNo, Ps, Topology};
 
-use crate::config::{Addresses, Config};
+use crate::config::Config;
 use crate::count::Counts;
-use crate::front::Front;
+use crate::pending::Access;
+use crate::place::Places;
+use crate::process::Process;
 use crate::translate::PAGE_SHIFT;
 
-/// Who makes an access: by the half of the address space in which the instruction lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// A program of the guest.
-    User,
-    /// Its kernel.
-    Kernel,
-}
+/// The kernel's number among the processes.
+pub const KERNEL: u16 = 0;
 
 /// What a CPU's accesses met behind the front.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Cpu {
     /// Main-memory accesses by cause ([`Miss`]).
     misses: [u64; 4],
-    /// To the node of the CPU, to others; user's, then the kernel's.
-    local: [u64; 2],
-    remote: [u64; 2],
+    /// To the node of the CPU, to others, by number of the process.
+    memory: Vec<[u64; 2]>,
     /// Cache and memory time.
     time: Ps,
 }
@@ -36,14 +31,23 @@ struct Cpu {
 pub struct Monitor {
     machine: Topology,
     shape: Shape,
-    addresses: Addresses,
-    /// First page of each node in the guest's memory, counted without the hole, and one past the last.
-    first: Vec<u64>,
+    places: Places,
+    /// Time of the outer caches, summed from the second on, by level that answers.
+    outer: Vec<Ps>,
     caches: Hierarchy<u64>,
     counts: Counts,
     cpus: Vec<Cpu>,
-    /// Accesses that fit no model: beyond the memory.
+    /// Accesses that do not fit the caches' model.
     lost: u64,
+}
+
+/// Whom an access concerns beside the CPU that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nobody.
+    Own,
+    /// Other CPUs may have had the line.
+    Others,
 }
 
 impl Monitor {
@@ -55,31 +59,32 @@ impl Monitor {
         let machine = config.machine.clone();
         let all: Vec<CpuId> = (0..machine.cpus.len() as u32).map(CpuId).collect();
         let shape = Shape::new(&machine, &all).map_err(|e| e.to_string())?;
-        let mut first = vec![0];
-        for node in &machine.nodes {
-            first.push(first.last().unwrap_or(&0) + (node.memory.0 >> PAGE_SHIFT));
+        let places = Places::of(&machine, config.addresses);
+        let mut outer = vec![Ps(0)];
+        for cache in &machine.caches[1..] {
+            outer.push(Ps(outer.last().map_or(0, |p| p.0) + cache.hit.ps().0));
         }
-        let pages = *first.last().unwrap_or(&0) as usize;
         Ok(Self {
             caches: caches(&shape, &machine)?,
-            counts: Counts::new(pages, machine.nodes.len()),
+            counts: Counts::new(places.pages() as usize, machine.nodes.len()),
             cpus: vec![Cpu::default(); machine.cpus.len()],
             lost: 0,
-            addresses: config.addresses,
+            places,
+            outer,
             shape,
-            first,
             machine,
         })
     }
 
-    /// The first-level cache of a CPU.
-    pub fn agent(&self, cpu: usize) -> Agent {
-        self.shape.agent_of()[cpu]
+    /// Where things are in the guest's memory.
+    pub const fn places(&self) -> &Places {
+        &self.places
     }
 
-    /// First-level caches.
-    pub const fn agents(&self) -> usize {
-        self.shape.agents() as usize
+    /// Other CPUs that share the first-level cache of this one.
+    pub fn siblings(&self, cpu: usize) -> Vec<usize> {
+        let of = self.shape.agent_of();
+        (0..of.len()).filter(|i| *i != cpu && of[*i] == of[cpu]).collect()
     }
 
     /// CPUs.
@@ -97,62 +102,32 @@ impl Monitor {
         LineNo::SHIFT + self.shape.line_shift()
     }
 
-    /// Place in the guest's memory, counted without the hole under 4 GiB; `None` for what is not memory.
-    pub fn offset(&self, physical: u64) -> Option<u64> {
-        let end = self.first.last()? << PAGE_SHIFT;
-        let offset = match self.addresses {
-            Addresses::Physical { low } if physical < low.0 => physical,
-            Addresses::Physical { low } => physical.checked_sub(1 << 32)?.checked_add(low.0)?,
-            Addresses::Blocks => {
-                let doubled = |page: &u64| page << (PAGE_SHIFT + 1);
-                let node = self.first.partition_point(|f| doubled(f) <= physical).checked_sub(1)?;
-                let offset = physical - doubled(&self.first[node]) + (self.first[node] << PAGE_SHIFT);
-                return (offset < self.first.get(node + 1)? << PAGE_SHIFT).then_some(offset);
-            }
-        };
-        (offset < end).then_some(offset)
-    }
-
-    /// An access to something that is neither memory nor a device that QEMU knows.
-    pub const fn lose(&mut self) {
-        self.lost += 1;
-    }
-
-    /// The node of a page of the guest's memory.
-    fn home(&self, page: u64) -> NodeId {
-        NodeId((self.first.partition_point(|f| *f <= page) - 1) as u16)
-    }
-
-    /// An access that the front does not answer, at a place in the guest's memory.
-    pub fn access(&mut self, cpu: usize, front: &Front, offset: u64, page: u64, write: bool, side: Side) {
-        let line = Line(offset >> self.line_shift());
-        let agent = self.agent(cpu);
-        let Ok(outcome) = self.caches.access(agent, line, write) else {
+    /// An access that the front does not answer.
+    pub fn access(&mut self, cpu: usize, access: Access) -> Reach {
+        let Ok(outcome) = self.caches.access(self.shape.agent_of()[cpu], Line(access.line), access.write)
+        else {
             self.lost += 1;
-            return;
+            return Reach::Own;
         };
-        front.follow(agent, line, write);
-        let levels = self.machine.caches.len();
+        let level = usize::from(outcome.level);
         let own = &mut self.cpus[cpu];
         let Some(miss) = outcome.miss else {
-            let outer = &self.machine.caches[1..=usize::from(outcome.level).min(levels - 1)];
-            own.time += outer.iter().map(|c| c.hit.ps()).sum();
-            return;
+            own.time += self.outer.get(level).or(self.outer.last()).copied().unwrap_or_default();
+            return if level < self.caches.private() { Reach::Own } else { Reach::Others };
         };
-        let physical = offset >> PAGE_SHIFT;
-        let (node, home) = (self.machine.cpus[cpu], self.home(physical));
-        let own = &mut self.cpus[cpu];
+        let physical = access.line >> (PAGE_SHIFT - LineNo::SHIFT - self.shape.line_shift());
+        let (node, home) = (self.machine.cpus[cpu], self.places.home(physical));
         own.misses[miss as usize] += 1;
         own.time += self.machine.latency.at(node, home).ps();
-        let which = usize::from(side == Side::Kernel);
-        if node == home {
-            own.local[which] += 1;
-        } else {
-            own.remote[which] += 1;
+        let process = usize::from(access.process);
+        if own.memory.len() <= process {
+            own.memory.resize(process + 1, [0; 2]);
         }
-        if side == Side::User && miss != Miss::Upgrade {
-            self.counts.add(page, physical as usize, node.index(), write);
+        own.memory[process][usize::from(node != home)] += 1;
+        if access.process != KERNEL && miss != Miss::Upgrade {
+            self.counts.add(access.process, access.page, physical as usize, node.index(), access.write);
         }
+        Reach::Others
     }
 
     /// Starts from nothing: empty caches, no counts.
@@ -172,24 +147,28 @@ impl Monitor {
         self.counts.next_interval();
     }
 
-    /// The result, as text. `accesses` are all accesses of each CPU: the program's side, the kernel's.
-    pub fn result(&mut self, accesses: &[[u64; 2]]) -> String {
-        let mut out = String::from("homenode counts 1\n");
-        let _ = writeln!(out, "lost {}", self.lost);
-        for (i, (cpu, [user, kernel])) in self.cpus.iter().zip(accesses).enumerate() {
-            let [cold, capacity, coherence, upgrade] = cpu.misses;
-            let time = cpu.time + Ps(self.machine.core.access.0.saturating_mul(user + kernel));
-            let ([lu, lk], [ru, rk]) = (cpu.local, cpu.remote);
-            let _ = writeln!(
-                out,
-                "cpu {i} {user} {kernel} {cold} {capacity} {coherence} {upgrade} {lu} {ru} {lk} {rk} {}",
-                time.0
-            );
+    /// The result, as text. `accesses` are all accesses of each CPU by number of the process; `lost` those to places that are
+    /// neither memory nor a device.
+    pub fn result(&mut self, processes: &[Process], accesses: &[Vec<u64>], lost: u64) -> String {
+        let mut out = String::from("homenode counts 2\n");
+        let _ = writeln!(out, "lost {}", self.lost + lost);
+        for (i, process) in processes.iter().enumerate() {
+            let _ = writeln!(out, "process {} {} {}", i + 1, process.id, process.name);
         }
-        let pages: Vec<u64> = self.counts.rows().keys().map(|(_, _, physical)| *physical).collect();
-        let homes: Vec<NodeId> = pages.into_iter().map(|p| self.home(p)).collect();
-        for (((interval, page, physical), row), home) in self.counts.rows().iter().zip(homes) {
-            let _ = write!(out, "page {interval} {page} {physical} {}", home.0);
+        for (i, (cpu, all)) in self.cpus.iter().zip(accesses).enumerate() {
+            let [cold, capacity, coherence, upgrade] = cpu.misses;
+            let time = cpu.time + Ps(self.machine.core.access.0.saturating_mul(all.iter().sum()));
+            let _ = writeln!(out, "cpu {i} {cold} {capacity} {coherence} {upgrade} {}", time.0);
+            for (process, n) in all.iter().enumerate().filter(|(_, n)| **n > 0) {
+                let [local, remote] = cpu.memory.get(process).copied().unwrap_or_default();
+                let _ = writeln!(out, "of {i} {process} {n} {local} {remote}");
+            }
+        }
+        let places = self.places.clone();
+        for (key, row) in self.counts.rows() {
+            let home = places.home(key.physical);
+            let _ =
+                write!(out, "page {} {} {} {} {}", key.interval, key.process, key.page, key.physical, home.0);
             for [loads, stores] in row {
                 let _ = write!(out, " {loads} {stores}");
             }
@@ -209,33 +188,25 @@ fn caches(shape: &Shape, machine: &Topology) -> Result<Hierarchy<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_model::Bytes;
 
-    fn monitor(addresses: &str) -> Monitor {
-        let text = format!(
-            "homenode monitor 1\naddresses {addresses}\ncontrol 3\naccess 0\nnode 1048576\nnode 2097152\ncpu 0\ncpu 1\n\
-             latency 10 20\nlatency 20 10\ncache 2 32768 64 8 1 3\noutput x\n"
-        );
-        Monitor::new(&Config::parse(&text).unwrap()).unwrap()
+    fn monitor() -> Monitor {
+        let text = "homenode monitor 2\naddresses 2097152\ncontrol 3\naccess 0\nnode 1048576\nnode 2097152\ncpu 0\ncpu 1\n\
+                    latency 10 20\nlatency 20 10\ncache 2 32768 64 8 1 3\noutput x\n";
+        Monitor::new(&Config::parse(text).unwrap()).unwrap()
     }
 
     #[test]
-    fn a_hole_under_4_gib_is_no_memory() {
-        let m = monitor("2097152");
-        assert_eq!(m.offset(2_097_151), Some(2_097_151));
-        assert_eq!(m.offset(2_097_152), None);
-        assert_eq!(m.offset(1 << 32), Some(2_097_152));
-        assert_eq!(m.offset((1 << 32) + Bytes::mib(1).0), None, "the end");
-    }
-
-    #[test]
-    fn qemus_old_addresses_count_what_lies_before_a_node_twice() {
-        let m = monitor("0");
-        assert_eq!(m.offset(1_048_575), Some(1_048_575));
-        assert_eq!(m.offset(1_048_576), None);
-        assert_eq!(m.offset(2 * 1_048_576), Some(1_048_576));
-        assert_eq!(m.offset(2 * 1_048_576 + 2_097_151), Some(3 * 1_048_576 - 1));
-        assert_eq!(m.offset(2 * 1_048_576 + 2_097_152), None);
-        assert_eq!((m.home(255), m.home(256)), (NodeId(0), NodeId(1)));
+    fn counts_say_who_and_where() {
+        let mut m = monitor();
+        let at = |offset: u64, write, process| Access { line: offset >> 6, write, page: 7, process };
+        assert_eq!(m.access(1, at(4096, false, 1)), Reach::Others, "cold: others may be told");
+        assert_eq!(m.access(1, at(4096, false, 1)), Reach::Own);
+        m.access(0, at(4096, true, 1));
+        m.access(0, at(1 << 20, true, KERNEL));
+        let process = Process { id: 300, name: "a".into() };
+        let text = m.result(&[process], &[vec![5, 1], vec![0, 2]], 1);
+        let want = "homenode counts 2\nlost 1\nprocess 1 300 a\ncpu 0 2 0 0 0 30000\nof 0 0 5 0 1\nof 0 1 1 1 0\n\
+                    cpu 1 1 0 0 0 20000\nof 1 1 2 0 1\npage 0 1 7 1 0 0 1 1 0\n";
+        assert_eq!(text, want);
     }
 }

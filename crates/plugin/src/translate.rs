@@ -2,12 +2,13 @@
 
 /// log2 of the page size that translations are kept for; larger pages are several of these.
 pub const PAGE_SHIFT: u32 = 12;
+const OFFSET: u64 = (1 << PAGE_SHIFT) - 1;
 const ENTRIES: usize = 512;
 
+/// A virtual page's address with the epoch in its last bits, and the physical page's address.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    page: u64,
-    epoch: u64,
+    tag: u64,
     physical: u64,
 }
 
@@ -15,31 +16,40 @@ struct Entry {
 #[derive(Debug)]
 pub struct Translations {
     entries: Box<[Entry; ENTRIES]>,
+    /// 1 to 4095; 0 is in no tag that means anything.
     epoch: u64,
 }
 
 impl Default for Translations {
     fn default() -> Self {
-        Self { entries: Box::new([Entry { page: 0, epoch: 0, physical: 0 }; ENTRIES]), epoch: 1 }
+        Self { entries: Box::new([Entry { tag: 0, physical: 0 }; ENTRIES]), epoch: 1 }
     }
 }
 
 impl Translations {
-    /// The physical page of a virtual one, if it is known.
-    #[inline]
-    pub fn get(&self, page: u64) -> Option<u64> {
-        let entry = &self.entries[page as usize % ENTRIES];
-        (entry.page == page && entry.epoch == self.epoch).then_some(entry.physical)
+    const fn place(address: u64) -> usize {
+        (address >> PAGE_SHIFT) as usize % ENTRIES
     }
 
-    /// Keeps what QEMU said.
-    pub fn put(&mut self, page: u64, physical: u64) {
-        self.entries[page as usize % ENTRIES] = Entry { page, epoch: self.epoch, physical };
+    /// The physical address of a virtual one, if it is known.
+    #[inline]
+    pub fn get(&self, address: u64) -> Option<u64> {
+        let entry = &self.entries[Self::place(address)];
+        (entry.tag == (address & !OFFSET | self.epoch)).then_some(entry.physical | (address & OFFSET))
+    }
+
+    /// Keeps what QEMU said of the page of `address`.
+    pub fn put(&mut self, address: u64, physical: u64) {
+        let tag = address & !OFFSET | self.epoch;
+        self.entries[Self::place(address)] = Entry { tag, physical: physical & !OFFSET };
     }
 
     /// Forgets everything: the CPU is about to.
-    pub const fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.epoch += 1;
+        if self.epoch > OFFSET {
+            *self = Self::default();
+        }
     }
 }
 
@@ -50,11 +60,14 @@ mod tests {
     #[test]
     fn nothing_is_known_after_an_invalidation() {
         let mut t = Translations::default();
+        let far = (7 + ENTRIES as u64) << PAGE_SHIFT;
         assert_eq!(t.get(0), None);
-        t.put(7, 70);
-        t.put(7 + ENTRIES as u64, 71);
-        assert_eq!((t.get(7), t.get(7 + ENTRIES as u64)), (None, Some(71)));
-        t.forget();
-        assert_eq!(t.get(7 + ENTRIES as u64), None);
+        t.put(7 << PAGE_SHIFT, 70 << PAGE_SHIFT);
+        t.put(far + 5, 71 << PAGE_SHIFT | 5);
+        assert_eq!((t.get(7 << PAGE_SHIFT), t.get(far | 9)), (None, Some(71 << PAGE_SHIFT | 9)));
+        for _ in 0..2 * OFFSET {
+            t.forget();
+            assert_eq!(t.get(far), None);
+        }
     }
 }

@@ -32,6 +32,7 @@ pub mod one_node;
 pub mod out_u;
 pub mod out_w;
 pub mod plan;
+pub mod presence;
 mod queue;
 pub mod registry;
 mod room;

@@ -17,7 +17,7 @@ use crate::next_touch::At;
 use crate::objects::Objects;
 use crate::when::When;
 use crate::{FirstTouch, NextTouch, OneNode, Plan, Policy, PolicyContext, RoundRobin, Weighted};
-use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, spelling, weighted};
+use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, presence, spelling, weighted};
 
 /// An option of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +198,35 @@ pub const POLICIES: &[PolicySpec] = &[
         make: |v, c| {
             let balance = Balance { slack: v.within("slack", 0, 1000)?, even: v.within("even", 0, 1000)? };
             Ok(competitive_balanced::policy(c, &v.competitive()?, balance))
+        },
+    },
+    PolicySpec {
+        name: "presence",
+        about: "pages are armed at random times; a sequential test says which node they belong to, without counts",
+        options: &[
+            option("gap", "average time between two armings", "10ms"),
+            option("batch", "pages armed at a time, 1 to 100000", "64"),
+            option("low", "percent of the draws that is not enough to move, 50 to 98", "60"),
+            option("high", "percent of the draws that is, 51 to 99", "90"),
+            option("error", "percent of wrong decisions, 1 to 40", "5"),
+            option("rest", "armings after which a decided block is looked at again", "1000"),
+            option("bounces", "how often a page may go back to where it came from, 0 to 255", "1"),
+        ],
+        make: |v, c| {
+            let (low, high) = (v.within("low", 50, 98)?, v.within("high", 51, 99)?);
+            if low >= high {
+                return Err(v.wants("high", "more than `low`"));
+            }
+            let options = presence::Options {
+                gap: v.time("gap")?,
+                batch: v.within("batch", 1, 100_000)?,
+                low,
+                high,
+                error: v.within("error", 1, 40)?,
+                rest: v.within("rest", 1, u32::MAX)?,
+                bounces: v.within("bounces", 0, 255)? as u8,
+            };
+            Ok(presence::policy(c, &options))
         },
     },
     PolicySpec {

@@ -8,6 +8,8 @@
 //! | events to the policy, its decisions to [`moving`] | [`driver`] |
 //! | the budget of own time, and whether moving pays | [`guard`] |
 //! | what is said at the end | [`report`] |
+//! | the nodes that this process may use | [`nodes`] |
+//! | what the program places itself, by the C API | [`placing`] |
 //!
 //! It lives in somebody else's process. Nothing here panics across the program's border or allocates in a signal
 //! handler, `errno` is kept, and a failure turns homenode off, never the program.
@@ -15,6 +17,8 @@
 pub mod driver;
 pub mod guard;
 pub mod moving;
+pub mod nodes;
+pub mod placing;
 pub mod regions;
 pub mod report;
 pub mod watch;

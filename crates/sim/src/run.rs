@@ -19,7 +19,7 @@ use homenode_policy::{Policy, PolicyContext, SpecError};
 
 use crate::caches::{Caches, CachesError};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
-use crate::order::space::{Object, Space, StaticObject};
+use crate::order::space::{Birth, Object, Space, StaticObject};
 use crate::order::turns::Turns;
 use crate::order::{Bypass, Order, Sink};
 use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
@@ -72,6 +72,8 @@ pub struct Trace {
     pub objects: Vec<Object>,
     /// Canonical ranges of the objects.
     pub ranges: Vec<(ByteRange, homenode_model::ObjectId)>,
+    /// Allocations and static variables in order of birth; of many allocations the first.
+    pub births: Vec<Birth>,
     /// Program counter of each region.
     pub region_pcs: Vec<u64>,
 }
@@ -383,6 +385,7 @@ pub fn run(
     trace.bypass = order.bypass();
     trace.objects = order.space().objects().to_vec();
     trace.ranges = order.space().object_ranges().to_vec();
+    trace.births = order.space().births().to_vec();
     trace.region_pcs = order.region_pcs().to_vec();
     let outcomes = all.outcomes.into_values().collect();
     Ok(Results { trace, outcomes, yardsticks: all.yardsticks.into_values().collect() })

@@ -9,19 +9,29 @@
 //! | the calls themselves, how they fail | [`call`], [`Error`] |
 //! | mappings: make, move, protect, advise | [`memory`] |
 //! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
+//! | CPUs that a thread may run on | [`affinity`] |
+//! | owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
 //! | user-space page faults | [`uffd`] |
+//! | samples: page faults with their addresses, what processors sample | [`perf`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | signals: masks, handlers | [`signal`] |
+//! | marks that the lab's monitor sees | [`mark`] |
 
+pub mod affinity;
+pub mod block;
 pub mod call;
 mod error;
 pub mod file;
 pub mod maps;
+pub mod mark;
 pub mod memory;
 pub mod numa;
+pub mod perf;
+pub mod ring;
 pub mod signal;
 mod span;
+pub mod stream;
 pub mod uffd;
 
 pub use error::{Errno, Error, Result};

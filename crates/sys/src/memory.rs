@@ -1,5 +1,7 @@
 //! Mappings: making, moving, protecting and advising them.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use crate::call::raw;
 use crate::error::check;
 use crate::{Result, Span};
@@ -148,6 +150,44 @@ pub fn populate(span: Span) -> Result<()> {
     // SAFETY: contents and addresses stay.
     let r = unsafe { advise(span, MADV_POPULATE_WRITE) };
     check("madvise(MADV_POPULATE_WRITE)", span, r).map(drop)
+}
+
+/// Memory of our own to try things out on, in small pages; unmapped when this is dropped.
+#[derive(Debug)]
+pub struct Scratch(Span);
+
+impl Scratch {
+    /// Nothing of it was touched.
+    ///
+    /// # Errors
+    /// As [`map`].
+    pub fn new(bytes: usize) -> Result<Self> {
+        let memory = map(bytes, Access::ReadWrite)?;
+        // Without huge pages in the kernel there is nothing to ask for.
+        let _ = prefer_huge(memory, false);
+        Ok(Self(memory))
+    }
+    /// Where it is.
+    pub const fn span(&self) -> Span {
+        self.0
+    }
+    /// The calling thread stores to each of its pages; what is there stays.
+    pub fn touch(&self) {
+        for page in self.0.pieces(crate::PAGE) {
+            // SAFETY: mapped while this lives.
+            let byte = unsafe { &*(page.start as *const AtomicU8) };
+            // Adding 0 would be compiled to a load.
+            byte.fetch_add(1, Ordering::Relaxed);
+            byte.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`; who has the span has been told that it ends here.
+        let _ = unsafe { unmap(self.0) };
+    }
 }
 
 /// Has the kernel use small pages (`false`) or huge pages where it can.

@@ -259,6 +259,46 @@ impl Uffd {
     }
 }
 
+/// Write protection that the kernel itself takes away at the first store (`UFFD_FEATURE_WP_ASYNC`, Linux 6.7): nobody waits,
+/// no signal, no system call fails, contents and order of stores are as they would be without it. All that is left of it is a
+/// minor fault, which counts as one. So none of this is `unsafe`, whatever the memory.
+#[derive(Debug)]
+pub struct WriteWatch(Uffd);
+
+impl WriteWatch {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// `EINVAL` where the kernel does not have it, `EPERM` or `ENOSYS` where it is forbidden.
+    pub fn open() -> Result<Self> {
+        Uffd::open(Features::WP_ASYNC).map(Self)
+    }
+    /// Pages of `span` can be protected from now on.
+    ///
+    /// # Errors
+    /// `EINVAL` for memory that is not anonymous, `EBUSY` for memory that another descriptor has.
+    pub fn add(&self, span: Span) -> Result<()> {
+        // SAFETY: such faults are the kernel's to handle.
+        unsafe { self.0.register(span, Watch::Writes) }
+    }
+    /// They are as they were before.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn remove(&self, span: Span) -> Result<()> {
+        // SAFETY: no page is missing that would not be missing without it.
+        unsafe { self.0.unregister(span) }
+    }
+    /// The next store to each page of `span` is a fault. `ENOENT`: part of it is not ours (any more).
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn protect(&self, span: Span) -> Result<()> {
+        // SAFETY: the feature was asked for.
+        unsafe { self.0.write_protect(span, true) }
+    }
+}
+
 impl Drop for Uffd {
     fn drop(&mut self) {
         crate::file::close(self.fd);

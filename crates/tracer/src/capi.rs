@@ -1,17 +1,14 @@
 //! The program's own words: the functions of `homenode.h`, and what the sanitiser's instrumentation calls besides
 //! accesses.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
 use homenode_log::Mark;
+use homenode_model::code::{self, HN_EINVAL, HN_IDLE, HN_OK};
 
 use homenode_recorder::state;
 
 use crate::thread;
-
-const OK: i32 = 0;
-const IDLE: i32 = 1;
-const EINVAL: i32 = 2;
 
 /// Round `number` of the outer loop begins.
 #[unsafe(no_mangle)]
@@ -23,7 +20,7 @@ pub extern "C" fn hn_iteration(number: u32) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
     if address.is_null() || (address as usize).checked_add(length).is_none() {
-        return EINVAL;
+        return HN_EINVAL;
     }
     told(Mark::NextTouch { address: address as u64, bytes: length as u64, order: 0 })
 }
@@ -39,19 +36,13 @@ fn told(mark: Mark) -> i32 {
         t.mark(&mark());
         t.synchronise();
     });
-    if noted.is_some() { OK } else { IDLE }
+    if noted.is_some() { HN_OK } else { HN_IDLE }
 }
 
 /// Text of a return code.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_message(code: i32) -> *const c_char {
-    let text: &CStr = match code {
-        OK => c"done",
-        IDLE => c"homenode is not watching this program",
-        EINVAL => c"an argument makes no sense: null, or a range beyond the address space",
-        _ => c"not a homenode code",
-    };
-    text.as_ptr()
+    code::message(code).as_ptr()
 }
 
 /// Called by each instrumented object's constructor.

@@ -28,6 +28,7 @@ const EDGES: &[(&str, May)] = &[
     ("monitor", Only(&["model", "sys", "log"])),
     ("runtime", Only(&["model", "policy", "monitor", "sys", "log"])),
     ("agent", Only(&["model", "runtime"])),
+    ("measure", Only(&["model", "machine", "sys"])),
     ("dataset", Only(&["model", "log"])),
     ("lab", Only(&["model", "log", "sys", "machine"])),
     ("report", Only(&["model", "dataset", "machine"])),

@@ -15,6 +15,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   homenode run -- ./app input.dat                         pages follow their first use in a parallel region
   homenode run --policy next-touch=region -- ./app        … in every region, as long as it pays
+  homenode run --plan mine.hnplan -- ./app                each page where the plan has it, from its first touch on
   homenode run --pretend-nodes 2 kernel:heat -- --init serial   all of it on a machine with one node
   srun homenode run --summary report.%p -- ./app          under a launcher: homenode stands next to the program
 
@@ -32,6 +33,9 @@ pub struct LiveArgs {
     /// hn_next_touch), or another policy of 'homenode compare --help'
     #[arg(long, value_name = "POLICY", default_value = "next-touch")]
     pub policy: String,
+    /// Put pages where a plan wants them ('homenode plan' makes one), instead of a policy
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    pub plan: Option<PathBuf>,
     /// Deal the CPUs into N nodes and keep a table of page homes: everything happens, but for the gain
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,

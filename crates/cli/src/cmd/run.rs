@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_runtime::driver::{Machine, settings};
+use homenode_runtime::nodes::Nodes;
 
 use crate::args::run::LiveArgs;
 use crate::args::subject::Subject;
@@ -17,10 +18,12 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::live::facts::{self, Facts};
-use crate::live::nodes::Nodes;
 use crate::live::program::{Loadable, loadable, refuse_launcher};
 use crate::live::report::Report;
 use crate::output::say;
+use crate::plan::apply;
+use crate::plan::file::Plan;
+use crate::plan::threads::{self, Fit};
 use crate::recorder::program::find;
 use crate::{child, places, symbols};
 
@@ -41,6 +44,11 @@ impl Policy {
             "next-touch=asked" => ("next-touch", "asked"),
             other => (other, "first"),
         };
+        if spec.split(':').next() == Some("presence") {
+            // Arming moves pages at their next touch here; this policy wants to know of the touch alone.
+            return Err(CliError::usage("policy `presence` decides in the simulator alone for now")
+                .hint("homenode compare -p presence …; here, use next-touch"));
+        }
         // Its name and options are right or wrong on any machine.
         let machine = Machine::parse("0/4096/10.20;1/4096/20.10").expect("a machine of two nodes");
         homenode_policy::build(spec, &machine.context(homenode_model::Bytes::kib(4)))
@@ -49,10 +57,45 @@ impl Policy {
     }
 }
 
+/// A plan that fits this run.
+struct Planned {
+    plan: Plan,
+    threads: usize,
+    fit: Fit,
+}
+
+impl Planned {
+    fn read(path: &Path, args: &LiveArgs) -> Result<Self> {
+        let plan = Plan::read(path)?;
+        threads::fit_ranks(&plan)?;
+        let n = threads::of_run(args.run.threads, &plan);
+        let fit = threads::fit(&plan, n)?;
+        Ok(Self { plan, threads: n, fit })
+    }
+
+    /// Every node of the plan has memory here.
+    fn check_nodes(&self, nodes: &Nodes) -> Result<()> {
+        match self.plan.nodes.iter().find(|n| !nodes.has_memory(**n)) {
+            None => Ok(()),
+            Some(n) => Err(CliError::usage(format!(
+                "the plan is for {} with {} nodes, and node {n} has no memory here",
+                self.plan.machine,
+                self.plan.nodes.len()
+            ))
+            .hint("plan anew for this machine: homenode plan REC")),
+        }
+    }
+}
+
 impl LiveArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let subject = self.subject()?;
-        let policy = Policy::of(&self.policy)?;
+        let planned = self.plan.as_deref().map(|path| Planned::read(path, &self)).transpose()?;
+        let policy = match &planned {
+            // Everything is decided.
+            Some(_) => Policy { spec: "first-touch".into(), arming: "asked" },
+            None => Policy::of(&self.policy)?,
+        };
         let summary = self.summary.as_deref().map(numbered);
         if let Some(path) = &summary {
             // Better known now than after an hour.
@@ -67,7 +110,7 @@ impl LiveArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let mut live = Live::new()?;
-        live.prepare(&self, &policy, &path, &mut command)?;
+        live.prepare(&self, &policy, planned.as_ref(), &path, &mut command)?;
         let ran = child::run(command, &program, &path)?;
         let text = live.report(&self, &words(&program, &args), ran.elapsed);
         match summary {
@@ -118,6 +161,8 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
 struct Live {
     folder: PathBuf,
     statics: Vec<String>,
+    /// What a person should know.
+    told: Vec<String>,
     before: Vec<String>,
 }
 
@@ -134,7 +179,9 @@ impl Live {
         for n in 0..1000 {
             let folder = base.join(format!("homenode-run-{}-{n}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
-                Ok(()) => return Ok(Self { folder, statics: Vec::new(), before: Vec::new() }),
+                Ok(()) => {
+                    return Ok(Self { folder, statics: Vec::new(), told: Vec::new(), before: Vec::new() });
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
                     return Err(CliError::failed("cannot make a folder for the program's report")
@@ -151,6 +198,7 @@ impl Live {
         &mut self,
         args: &LiveArgs,
         policy: &Policy,
+        planned: Option<&Planned>,
         path: &Path,
         command: &mut Command,
     ) -> Result<()> {
@@ -176,6 +224,9 @@ impl Live {
             return Ok(());
         }
         self.write_statics(path)?;
+        if let Some(planned) = planned {
+            self.write_plan(planned, &nodes, path, command)?;
+        }
         let library = places::live_library()?;
         let mut preload = library.into_os_string();
         if let Some(others) = env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
@@ -225,6 +276,30 @@ impl Live {
         fs::write(&file, table).context(|| format!("cannot write {}", file.display()))
     }
 
+    /// The plan as the library needs it; without a number of threads in the environment, the plan's.
+    fn write_plan(
+        &mut self,
+        planned: &Planned,
+        nodes: &Nodes,
+        path: &Path,
+        command: &mut Command,
+    ) -> Result<()> {
+        planned.check_nodes(nodes)?;
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let applied = apply::table(&planned.plan, &path, &self.statics);
+        self.before.extend(applied.notes);
+        if let Fit::Scaled(text) = &planned.fit {
+            self.told.push(text.clone());
+        }
+        let file = self.folder.join("plan");
+        fs::write(&file, applied.table).context(|| format!("cannot write {}", file.display()))?;
+        command.env(settings::PLAN, file);
+        if env::var_os("OMP_NUM_THREADS").is_none() {
+            command.env("OMP_NUM_THREADS", planned.threads.to_string());
+        }
+        Ok(())
+    }
+
     fn report(&self, args: &LiveArgs, command: &str, elapsed: std::time::Duration) -> String {
         let processes = facts::all(&self.folder);
         let named = |f: &Facts| symbols::resolve(&f.modules, &f.addresses()).symbols.places;
@@ -232,7 +307,11 @@ impl Live {
         let report = Report {
             elapsed,
             command: command.to_owned(),
-            policy: args.policy.clone(),
+            policy: match &args.plan {
+                Some(path) => format!("plan {}", path.display()),
+                None => args.policy.clone(),
+            },
+            told: self.told.clone(),
             before: self.before.clone(),
             processes: &processes,
             places: &places,
@@ -252,6 +331,8 @@ mod tests {
         assert_eq!(arming("next-touch"), Ok("first"));
         assert_eq!(arming("next-touch=region"), Ok("region"));
         assert_eq!(arming("round-robin"), Ok("first"));
+        let error = Policy::of("presence:gap=5ms").err().unwrap();
+        assert!(error.message.contains("simulator alone"), "{error}");
         let error = Policy::of("nxt-touch").err().unwrap();
         assert!(error.message.contains("did you mean `next-touch`"), "{error}");
     }

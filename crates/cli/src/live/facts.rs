@@ -120,6 +120,9 @@ pub struct Facts {
     pub objects: [u64; 5],
     /// Objects that moved most.
     pub most: Vec<Object>,
+    /// What became of a plan: objects planned, met, met with another size, pages looked at, those at home, those never touched,
+    /// stretches with a policy.
+    pub plan: Option<[u64; 7]>,
     /// Why nothing was armed any more.
     pub stopped: Option<String>,
     /// What could not be done.
@@ -224,6 +227,7 @@ impl Facts {
             }
             "objects" => self.objects = numbers(rest)?,
             "object" => self.most.push(object(rest)?),
+            "plan" => self.plan = Some(numbers(rest)?),
             "stopped" => self.stopped = Some(rest.to_owned()),
             "note" => self.notes.push(rest.to_owned()),
             "module" => {

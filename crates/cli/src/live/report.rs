@@ -20,6 +20,8 @@ pub struct Report<'a> {
     pub command: String,
     /// The policy as asked for.
     pub policy: String,
+    /// What a person should know of how it ran.
+    pub told: Vec<String>,
     /// What stood in the way before the program started.
     pub before: Vec<String>,
     /// What processes left behind.
@@ -57,6 +59,9 @@ impl Report<'_> {
             seconds(nanos(self.elapsed)),
             self.policy
         );
+        for note in &self.told {
+            let _ = writeln!(out, "  note       {note}");
+        }
         for note in &self.before {
             let _ = writeln!(out, "  could not: {note}");
         }
@@ -111,6 +116,7 @@ impl Report<'_> {
             "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",
             f.copies, f.kernel_moves, f.arms, f.faults
         )?;
+        plan(out, f)?;
         remote(out, f)?;
         iteration(out, f)?;
         held_back(out, f)?;
@@ -148,6 +154,7 @@ impl Report<'_> {
             "command": self.command,
             "policy": self.policy,
             "elapsed_ns": nanos(self.elapsed),
+            "notes": self.told,
             "could_not": self.before,
             "processes": processes,
         })
@@ -201,6 +208,7 @@ impl Report<'_> {
             "remote_before": { "kind": "presence", "remote": remote, "all": touched },
             "remote_after": { "kind": "presence", "remote": f.moved_samples.0, "all": f.moved_samples.1 },
             "remote_held_back": { "kind": "presence", "remote": f.held_samples.0, "all": f.held_samples.1 },
+            "plan": plan_json(f),
             "verdict": f.verdict,
             "rounds": f.rounds,
             "round_before": times_json(&f.before),
@@ -223,6 +231,41 @@ fn times_json(t: &Times) -> Value {
         0 => Value::Null,
         n => json!({ "rounds": n, "quartile_1_ns": t.low, "median_ns": t.median, "quartile_3_ns": t.high }),
     }
+}
+
+fn plan(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let Some([planned, met, other_size, pages, there, untouched, _]) = f.plan else { return Ok(()) };
+    writeln!(
+        out,
+        "  plan       {} of {pages} planned pages are at home, read back (exact); {untouched} were never touched; {met} objects met, \
+         {planned} planned",
+        percent(there, pages)
+    )?;
+    if met == 0 {
+        writeln!(out, "  could not: no object of the plan was met: was it made for another program?")?;
+    }
+    if other_size > 0 {
+        writeln!(
+            out,
+            "  could not: {other_size} planned places allocated another size: was it another input?"
+        )?;
+    }
+    Ok(())
+}
+
+fn plan_json(f: &Facts) -> Value {
+    let Some([planned, met, other_size, pages, there, untouched, policies]) = f.plan else {
+        return Value::Null;
+    };
+    json!({
+        "objects_planned": planned,
+        "objects_met": met,
+        "objects_of_another_size": other_size,
+        "pages": pages,
+        "pages_at_home": there,
+        "pages_untouched": untouched,
+        "stretches_with_policy": policies,
+    })
 }
 
 fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {
@@ -305,6 +348,7 @@ mod tests {
             elapsed: Duration::from_millis(1500),
             command: "app".into(),
             policy: "next-touch".into(),
+            told: vec![],
             before: vec![],
             processes: facts,
             places: &places,

@@ -37,7 +37,7 @@ pub fn there() -> bool {
 }
 
 /// `homenode lab run` with the kernel that all tests share.
-fn lab(dir: &Path, words: &str) -> Command {
+pub fn lab(dir: &Path, words: &str) -> Command {
     let mut command = homenode(dir);
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
         command.env("XDG_CACHE_HOME", cache);
@@ -415,15 +415,15 @@ fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
 
     let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("interval,address,physical_page,home,node,loads,stores"));
+    assert_eq!(lines.next(), Some("interval,process,address,physical_page,home,node,loads,stores"));
     let mut counted = std::collections::BTreeMap::new();
     for line in lines {
         let f: Vec<&str> = line.split(',').collect();
-        let address = u64::from_str_radix(f[1].trim_start_matches("0x"), 16).unwrap();
+        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
         let n = |i: usize| f[i].parse::<u64>().unwrap();
         if let Some(j) = blocks.iter().position(|b| (*b..b + 16 * 4096).contains(&address)) {
             let page = (address - blocks[j]) / 4096;
-            let before = counted.insert((j as u64, page, n(4)), (n(0), n(3), n(5), n(6)));
+            let before = counted.insert((j as u64, page, n(5)), (n(0), n(4), n(6), n(7)));
             assert_eq!(before, None, "a page is counted twice: {line}");
         }
     }

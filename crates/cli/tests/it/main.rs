@@ -1,10 +1,14 @@
 //! Commands end to end: with compilers, programs and kernels.
 
+mod c_api;
+mod emulator;
 mod kernel;
 mod kernel_work;
 mod lab;
+mod lab_run;
 mod machine;
 mod paper;
+mod plan;
 mod rec;
 mod record;
 mod run;

@@ -12,12 +12,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use homenode_model::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Lab, Monitoring, Outcome, Program, Ready, Streams, Watch};
 use crate::bring::{self, Brought};
 use crate::console;
 use crate::error::{Error, Kind, Result};
+use crate::kernel::layout::Layout;
 use crate::monitor::{self, Found};
 use crate::qemu::{Accel, Console, escaped};
 use crate::relay::{self, Count};
@@ -93,7 +95,7 @@ pub fn run(
 ) -> Result<Outcome> {
     (watch.say)("booting");
     let start = Instant::now();
-    let (mut guest, ports, mut counter) = boot(lab, ready)?;
+    let (mut guest, ports, counter) = boot(lab, ready)?;
     let [control, stdin, stdout, stderr, files] = ports;
     let written = [relay::out_of(stdout, streams.stdout), relay::out_of(stderr, streams.stderr)];
     let stdin_kept = stdin.try_clone().map_err(|e| Error::io("keep", Path::new("the input port"), &e))?;
@@ -104,11 +106,6 @@ pub fn run(
         Run { guest: &mut guest, control, events, watch, start, deadline: None, started: false, signals: 0 };
 
     run.until("the guest did not come up", |s| matches!(s, Said::Ready), Some(BOOT))?;
-    if let Some(counter) = &mut counter {
-        counter.tell("begin")?;
-        // The guest waits for it.
-        writeln!(run.control, "go").map_err(|e| Error::io("write", Path::new("the control port"), &e))?;
-    }
     let begun = run.until("the guest ended before the program started", begins, Some(BOOT))?;
     if let Said::CannotRun(errno) = begun {
         let why = io::Error::from_raw_os_error(errno);
@@ -168,15 +165,19 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Coun
         mine.push(a);
         theirs.push(b);
     }
-    let (mut counter, mut plugin) = (None, None);
+    let (mut counter, mut plugin, mut memory) = (None, None, Vec::new());
     if let Some(monitoring) = &lab.monitor {
+        for (i, node) in lab.machine.nodes.iter().enumerate() {
+            memory.push(shared(i, node.memory).map_err(failed)?);
+        }
         let (own, its) = pair().map_err(failed)?;
         let (started, words) = Counter::start(monitoring, ready, own, its.as_raw_fd())?;
         (counter, plugin) = (Some(started), Some(words));
         theirs.push(its);
     }
     let ports: Vec<(&str, i32)> = PORTS.iter().zip(&theirs).map(|(n, fd)| (*n, fd.as_raw_fd())).collect();
-    let boot = ready.boot(lab, Console::File(&console), &ports, plugin);
+    let memory_fds: Vec<i32> = memory.iter().map(AsRawFd::as_raw_fd).collect();
+    let boot = ready.boot(lab, Console::File(&console), &ports, &memory_fds, plugin);
     let errors = ready.scratch.path().join("qemu");
     let file = fs::File::create(&errors).map_err(|e| Error::io("create", &errors, &e))?;
     let mut command = ready.qemu.command(&boot);
@@ -186,7 +187,7 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Coun
     let path = &ready.qemu.qemu.path;
     let child = command.spawn().map_err(|e| Error::io("start", path, &e))?;
     let mut guest = Guest { child, console };
-    drop(theirs);
+    drop((theirs, memory));
     // What QEMU does not like it says at once.
     thread::sleep(Duration::from_millis(50));
     if let Ok(Some(status)) = guest.child.try_wait() {
@@ -213,6 +214,15 @@ fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     Ok((mine, its))
 }
 
+/// A node's memory, under a name by which the monitor finds it.
+fn shared(node: usize, bytes: Bytes) -> io::Result<OwnedFd> {
+    let name = format!("{}{node}", monitor::MEMORY);
+    // Not closed when QEMU starts.
+    let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::empty())?;
+    rustix::fs::ftruncate(&fd, bytes.0)?;
+    Ok(fd)
+}
+
 /// The monitor, from here.
 struct Counter {
     control: BufReader<UnixStream>,
@@ -224,7 +234,9 @@ impl Counter {
     fn start(monitoring: &Monitoring, ready: &Ready, own: UnixStream, its: i32) -> Result<(Self, OsString)> {
         let scratch = ready.scratch.path();
         let (output, file) = (scratch.join("counts"), scratch.join("monitor"));
-        let text = monitor::configuration(&monitoring.machine, ready.qemu.qemu.version, its, &output);
+        let layout = Layout::of(&ready.kernel.image);
+        let version = ready.qemu.qemu.version;
+        let text = monitor::configuration(&monitoring.machine, version, layout, its, &output);
         fs::write(&file, text).map_err(|e| Error::io("write", &file, &e))?;
         let mut words = escaped(&monitoring.library);
         words.push(",config=");

@@ -1,6 +1,7 @@
 //! Carrying out what a policy decides, and telling it what became of it.
 
 use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
+use homenode_sys::Span;
 
 use super::mover::{Brought, Touch};
 use super::run::Driver;
@@ -119,7 +120,9 @@ impl Driver {
         else {
             return;
         };
-        let wrong = |p: PageNo| object.home(p).is_some_and(|h| h != to);
+        let (first, start) = (object.pages.first.0, object.whole_pages().start);
+        let placed = |p: PageNo| self.placed.has(start + (p.0 - first) as usize * PAGE);
+        let wrong = |p: PageNo| object.home(p).is_some_and(|h| h != to) && !placed(p);
         let mut list: Vec<PageRange> = Vec::new();
         for page in pages.iter().filter(|p| wrong(*p)) {
             match list.last_mut() {
@@ -132,7 +135,7 @@ impl Driver {
         }
     }
 
-    fn move_range(&mut self, pages: PageRange, to: NodeId) -> u64 {
+    pub(super) fn move_range(&mut self, pages: PageRange, to: NodeId) -> u64 {
         let Some(address) = self.objects.numbers().address(pages.first) else { return 0 };
         let before = self.mover.counters().own_ns;
         let Brought { there, moved, others } = self.mover.move_to(address, pages.count as usize, to);
@@ -170,10 +173,8 @@ impl Driver {
     }
 
     fn arm_bytes(&mut self, from: usize, to: usize) -> u64 {
-        if from >= to {
-            return 0;
-        }
-        self.mover.arm(from, to - from).pages
+        let parts = self.placed.rest_of(Span { start: from, end: to });
+        parts.into_iter().map(|part| self.mover.arm(part.start, part.len()).pages).sum()
     }
 
     /// Tells the policy of the touches since the last time.

@@ -100,6 +100,10 @@ impl Mover for Live {
         Brought { there: there as u64, moved: moved as u64, others }
     }
 
+    fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String> {
+        moving::prefer(Span::new(address, bytes), node).map_err(|e| e.to_string())
+    }
+
     fn counters(&self) -> Counters {
         let c = moving::counters();
         let page = PAGE as u64;

@@ -4,6 +4,8 @@ mod arming;
 pub mod live;
 mod machine;
 pub mod mover;
+mod placed;
+pub mod plan;
 mod run;
 pub mod settings;
 

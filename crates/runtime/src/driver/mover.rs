@@ -72,6 +72,12 @@ pub trait Mover: Send {
     fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>);
     /// Moves whole pages to a node.
     fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought;
+    /// Pages of the range that come to be from now on are of `node`; `None`: of whoever touches them. `false`: there are no
+    /// such policies here.
+    ///
+    /// # Errors
+    /// What the system said.
+    fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String>;
     /// Sums.
     fn counters(&self) -> Counters;
     /// What it cannot do on this machine, a sentence each.

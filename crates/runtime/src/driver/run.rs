@@ -2,8 +2,11 @@
 
 use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
+use homenode_sys::Span;
 
 use super::mover::{Counters, Mover, Touch};
+use super::placed::Placed;
+use super::plan::Table;
 use super::settings::{Arming, Settings};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
@@ -48,6 +51,7 @@ pub struct Driver {
     pub(super) decisions: DecisionBuf,
     pub(super) mover: Box<dyn Mover>,
     pub(super) objects: Objects,
+    pub(super) placed: Placed,
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
@@ -64,6 +68,7 @@ pub struct Driver {
     last_round_told: Ns,
     moved_in_round: u64,
     pub(super) stopped: Option<String>,
+    pub(super) plan: Option<Table>,
     pub(super) clock: fn() -> Ns,
 }
 
@@ -90,6 +95,7 @@ impl Driver {
             decisions: DecisionBuf::new(),
             mover,
             objects: Objects::default(),
+            placed: Placed::default(),
             hold,
             notes,
             own: Ns::ZERO,
@@ -106,6 +112,7 @@ impl Driver {
             last_round_told: Ns::ZERO,
             moved_in_round: 0,
             stopped: None,
+            plan: None,
             clock,
         })
     }
@@ -123,16 +130,21 @@ impl Driver {
             let object = d.objects.born(address, bytes, origin);
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
+            d.plan_born(address);
         });
     }
 
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {
+            d.plan_dies(address);
             if let Some(bytes) =
                 d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes)
             {
                 d.mover.leave(address, bytes);
+            }
+            if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
+                d.placed.remove(Span::new(address, bytes));
             }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.policy.observe(&Event::Free { object, pages });
@@ -152,6 +164,9 @@ impl Driver {
                 d.round(round, now);
             }
             d.tell(Event::RegionBegin { region: id.0 });
+            if d.plan.is_some() && d.within_budget(now) {
+                d.plan_region();
+            }
             let armed = d.arm_at_region(id, now);
             (d.moved_now, d.ping_pongs_now) = (0, 0);
             d.current = Some((id, now, armed));
@@ -197,7 +212,17 @@ impl Driver {
 
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
+        self.placed.remove(Span::new(address, bytes));
         self.timed(|d, now| d.within_budget(now) && d.request(address, bytes) > 0)
+    }
+
+    /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.
+    pub fn placed(&mut self, span: Span, by_program: bool) {
+        if by_program {
+            self.placed.add(span);
+        } else {
+            self.placed.remove(span);
+        }
     }
 
     fn round(&mut self, round: Round, now: Ns) {
@@ -353,6 +378,7 @@ impl Driver {
         self.timed(|d, _| {
             d.take_touches();
             d.mover.disarm();
+            d.plan_end();
             for note in d.mover.cannot() {
                 d.note(note);
             }

@@ -23,8 +23,11 @@ pub const FORCE: &str = "HOMENODE_FORCE";
 /// The launcher's table of static objects: `path<tab>address<tab>bytes` lines.
 pub const STATICS: &str = "HOMENODE_STATICS";
 
+/// The launcher's table of a plan.
+pub const PLAN: &str = "HOMENODE_PLAN";
+
 /// All of them.
-pub const ALL: [&str; 8] = [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS];
+pub const ALL: [&str; 9] = [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, PLAN];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +96,8 @@ pub struct Settings {
     pub force: bool,
     /// The launcher's table of static objects.
     pub statics: Option<PathBuf>,
+    /// The launcher's table of a plan.
+    pub plan: Option<PathBuf>,
 }
 
 impl Settings {
@@ -117,6 +122,7 @@ impl Settings {
             budget: get(BUDGET).map_or(Ok(Budget::DEFAULT), |t| Budget::parse(&t))?,
             force: get(FORCE).is_some_and(|v| v == "1"),
             statics: get(STATICS).map(PathBuf::from),
+            plan: get(PLAN).map(PathBuf::from),
         })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
-use homenode_sys::numa::{self, Status};
+use homenode_sys::numa::{self, MemoryPolicy, Status};
 use homenode_sys::{Errno, HUGE, PAGE, Span, call, maps};
 
 use super::state::{self, count};
@@ -74,16 +74,33 @@ impl MoveReport {
     }
 }
 
-/// The home of the page at each address; `None` for pages that are not there. As many as both slices have.
-pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) {
+/// New pages of `span` come to `node` while it has memory, or to whoever touches them. `false`: not here, for nodes are
+/// pretended or policies cannot be set.
+///
+/// # Errors
+/// What the system said.
+pub fn prefer(span: Span, node: Option<NodeId>) -> homenode_sys::Result<bool> {
+    let possible = state::pretended() == 0 && state::POLICIES.load(Ordering::Relaxed);
+    if possible {
+        numa::set_policy(span, &node.map_or(MemoryPolicy::DEFAULT, MemoryPolicy::prefer))?;
+    }
+    Ok(possible)
+}
+
+/// The home of the page at each address; `None` for pages that are not there. As many as both slices have. The system call that
+/// failed, if one did: then nothing is known of some pages, which are `None`, too.
+pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys::Error> {
     /// Pages a call.
     const CHUNK: usize = 256;
+    let mut failed = None;
     for (pages, out) in pages.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
         // Armed pages are in the shadow, or inaccessible; there the kernel still knows them.
         let mut at = [0; CHUNK];
         at.iter_mut().zip(pages).for_each(|(at, page)| *at = where_it_is(*page));
         let mut status = [Status::UNKNOWN; CHUNK];
-        let known = numa::query(&at[..pages.len()], &mut status).is_ok();
+        let error = numa::query(&at[..pages.len()], &mut status).err();
+        let known = error.is_none();
+        failed = error.or(failed);
         for ((out, page), status) in out.iter_mut().zip(pages).zip(status) {
             *out = match (state::pretended(), status.node()) {
                 (0, node) if known => node,
@@ -93,6 +110,17 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) {
                 (_, None) if !known => table::home(*page).map(|n| NodeId(u16::from(n))),
                 (_, None) => None,
             };
+        }
+    }
+    failed
+}
+
+/// Where nodes are pretended: pages of `span` count as `node`'s when they come into memory.
+pub fn pretend_home(span: Span, node: NodeId) {
+    for piece in span.inner(PAGE).pieces(table::BLOCK) {
+        // Without a table their home stays unknown: the first node's.
+        if Block::make(piece.start).is_ok() {
+            table::set_homes(piece, node.0 as u8);
         }
     }
 }

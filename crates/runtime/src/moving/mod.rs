@@ -57,11 +57,11 @@ pub use arm::arm;
 pub use disarm::{disarm, disarm_all, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, publish, retire};
-pub use kernel::{Move, MoveReport, Moves, homes, move_pages};
+pub use kernel::{Move, MoveReport, Moves, homes, move_pages, prefer, pretend_home};
 pub use pinning::{pinning, pins, see_path};
 pub use program::{before_change, before_free, before_process, exclude};
 pub use start::{start, stop};
-pub use state::{counters, current_node, mechanism};
+pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};
 pub use touches::drain;
 
 /// How next touch is done, best first.

@@ -97,14 +97,17 @@ pub fn pretend(nodes: u16) {
     PRETEND.store(nodes, Ordering::Relaxed);
 }
 
-/// The node of the CPU that runs the caller: dealt round, CPU by CPU, where nodes are pretended.
+/// The node of the CPU that runs the caller.
 #[inline]
 pub fn current_node() -> NodeId {
     let (cpu, node) = numa::here();
-    match pretended() {
-        0 => node,
-        n => NodeId((cpu % u32::from(n)) as u16),
-    }
+    if pretended() == 0 { node } else { node_of_cpu(cpu) }
+}
+
+/// The node of a CPU where nodes are pretended: dealt round, CPU by CPU.
+#[inline]
+pub fn node_of_cpu(cpu: u32) -> NodeId {
+    NodeId((cpu % u32::from(pretended().max(1))) as u16)
 }
 
 /// Held by who arms, disarms or settles; never by handlers.

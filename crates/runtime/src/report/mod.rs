@@ -84,6 +84,17 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     };
     writeln!(out, "hold {verdict} {} {} {} {}", moved.remote, moved.all, held.remote, held.all)?;
     objects(out, d)?;
+    if let Some(plan) = d.plan() {
+        let p = plan.progress();
+        writeln!(
+            out,
+            "plan {} {} {} {} {} {} {}",
+            p.planned, p.met, p.other_size, p.pages, p.there, p.untouched, p.policies
+        )?;
+        if let Some(why) = plan.refused() {
+            writeln!(out, "note pages were moved home later, for memory got no policy: {}", one_line(why))?;
+        }
+    }
     if let Some(why) = d.stopped() {
         writeln!(out, "stopped {}", one_line(why))?;
     }

@@ -83,6 +83,20 @@ struct Segment {
     shift: u64,
 }
 
+/// An allocation of an object, or a static variable that came with its module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Birth {
+    /// The object.
+    pub object: ObjectId,
+    /// Length.
+    pub bytes: u64,
+    /// Where it lies: canonical pieces, in the order of its addresses.
+    pub ranges: Vec<ByteRange>,
+}
+
+/// Births that are kept: a program that allocates for ever must not fill the memory.
+const BIRTHS: usize = 1 << 16;
+
 #[derive(Clone, Debug)]
 struct Live {
     object: ObjectId,
@@ -106,6 +120,7 @@ pub struct Space {
     live: HashMap<u64, Live>,
     free: HashMap<(ObjectId, u64), Vec<u64>>,
     ranges: Vec<(ByteRange, ObjectId)>,
+    births: Vec<Birth>,
 }
 
 impl Space {
@@ -121,6 +136,10 @@ impl Space {
     /// Every canonical range an object ever had, in order of birth.
     pub fn object_ranges(&self) -> &[(ByteRange, ObjectId)] {
         &self.ranges
+    }
+    /// The first allocations and all static variables, in order of birth.
+    pub fn births(&self) -> &[Birth] {
+        &self.births
     }
     /// One past the highest canonical address in use.
     pub const fn end(&self) -> u64 {
@@ -232,6 +251,7 @@ impl Space {
             let range = ByteRange { first: to + (s.address - low), bytes: s.bytes };
             self.grow(object, s.bytes);
             self.ranges.push((range, object));
+            self.births.push(Birth { object, bytes: s.bytes, ranges: vec![range] });
             out.push((object, range));
         }
         out
@@ -276,6 +296,9 @@ impl Space {
         let ranges = self.ranges(address, bytes);
         self.grow(object, bytes);
         self.ranges.extend(ranges.iter().map(|r| (*r, object)));
+        if self.births.len() < BIRTHS {
+            self.births.push(Birth { object, bytes, ranges: ranges.clone() });
+        }
         let out = ranges.iter().map(|r| (object, *r)).collect();
         self.live.insert(address, Live { object, bytes, ranges, own });
         out
@@ -363,6 +386,17 @@ mod tests {
         let r = s.allocate(0x5000_0000 + 0x100, 3 << 20, (1, 1));
         assert!(r.len() > 1);
         assert_eq!(r.iter().map(|(_, r)| r.bytes).sum::<u64>(), 3 << 20);
+    }
+
+    #[test]
+    fn births_are_told_in_order_with_their_lengths() {
+        let mut s = Space::new(vec![]);
+        for _ in 0..2 {
+            s.allocate(0x7000_0000_0010, 1 << 20, (1, 1));
+            s.free(0x7000_0000_0010);
+        }
+        let [first, second] = s.births() else { panic!("{:?}", s.births()) };
+        assert_eq!((first, first.bytes, first.ranges.len()), (second, 1 << 20, 1));
     }
 
     #[test]

@@ -31,5 +31,5 @@ mod tally;
 mod tests;
 
 pub use script::Script;
-pub use search::Search;
+pub use search::{Meets, Search};
 pub use tally::{Tally, TallyError, Yardsticks};

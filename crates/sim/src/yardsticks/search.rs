@@ -19,8 +19,9 @@
 //!
 //! - `search_never_raises_its_measure`
 //! - `search_levels_what_nobody_owns`
+//! - `a_plan_keeps_within_what_the_homes_hold`
 
-use homenode_model::{NodeId, PageNo, Placement, Rows};
+use homenode_model::{NodeId, PageNo, Placement, Ps, Rows};
 
 use super::costs::{Costs, Counts};
 use super::epoch::Epoch;
@@ -38,6 +39,17 @@ pub struct Search {
     busy: Vec<u64>,
     /// The nearest home of each node.
     nearest: Vec<usize>,
+}
+
+/// What accesses meet under a placement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meets {
+    /// Accesses to main memory that somebody waits for.
+    pub accesses: u64,
+    /// Those to pages of another node.
+    pub remote: u64,
+    /// What threads wait for them, all together.
+    pub waiting: Ps,
 }
 
 /// Loads of all threads and controllers under a placement, in nanoseconds so that squares fit.
@@ -95,6 +107,57 @@ impl Search {
             }
         }
         homes
+    }
+
+    /// [`Search::cheapest`] within what the homes hold, and then as level as local search makes it: what a plan for another run
+    /// is made of.
+    pub fn plan(&self) -> Placement {
+        self.improve(&self.within_room(&self.cheapest()))
+    }
+
+    /// `placement` with the pages that a home does not hold where they cost least of those that have room. Those stay that
+    /// would lose most.
+    fn within_room(&self, placement: &Placement) -> Placement {
+        let homes = self.costs.homes.len();
+        let cost = |page: PageNo, h: usize| {
+            let row = self.counts.row(page.index()).unwrap_or(&[]);
+            let each = row.iter().zip(&self.costs.threads);
+            each.fold(0u64, |sum, (c, n)| sum.saturating_add(self.costs.waiting(*c, n.index(), h)))
+        };
+        // What it costs a page to be at the second best home instead of the best.
+        let regret = |page: PageNo| {
+            let mut all: Vec<u64> = (0..homes).map(|h| cost(page, h)).collect();
+            all.sort_unstable();
+            all.get(1).map_or(u64::MAX, |second| second - all[0])
+        };
+        let mut pages: Vec<(u64, PageNo)> = placement.iter().map(|(p, _)| (regret(p), p)).collect();
+        pages.sort_unstable_by_key(|(regret, page)| (std::cmp::Reverse(*regret), *page));
+        let mut room = self.costs.room.clone();
+        let mut all = Placement::new();
+        for (_, page) in pages {
+            // Without room anywhere the machine is too small whatever is planned.
+            let with_room = (0..homes).filter(|h| room[*h] > 0);
+            let Some(home) = with_room.min_by_key(|h| (cost(page, *h), *h)) else { break };
+            room[home] -= 1;
+            all.set(page, self.costs.homes[home]);
+        }
+        all
+    }
+
+    /// What the accesses of the timed part meet with the pages of `placement` at their homes, others left out.
+    pub fn meets(&self, placement: &Placement) -> Meets {
+        let mut meets = Meets::default();
+        for (page, node) in placement.iter() {
+            let Some(home) = self.costs.homes.iter().position(|h| *h == node) else { continue };
+            let row = self.counts.row(page.index()).unwrap_or(&[]);
+            for (counts, from) in row.iter().zip(&self.costs.threads) {
+                let n = u64::from(counts.misses) + u64::from(counts.upgrades);
+                meets.accesses += n;
+                meets.remote += if *from == node { 0 } else { n };
+                meets.waiting += Ps(self.costs.waiting(*counts, from.index(), home) / self.costs.outstanding);
+            }
+        }
+        meets
     }
 
     /// A placement of the pages of the timed part that is at least as level as `start`; a page that `start` does not name

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 
-use homenode_lab::monitor::{self, Found};
+use homenode_lab::monitor::{self, Found, Whose};
 use homenode_lab::run::{self as lab, Monitoring, Outcome, Streams, Watch};
 use homenode_lab::wire::Status;
 use homenode_log::recording::{Ended, Meta, Recording};
@@ -78,12 +78,14 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
     let elapsed_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
     recording.meta.ended = Some(Ended { status, signal, elapsed_ns });
     recording.save_meta().context(|| "cannot finish the recording".into())?;
-    let mut csv = String::from("interval,address,physical_page,home,node,loads,stores\n");
-    for page in &found.pages {
+    let mut csv = String::from("interval,process,address,physical_page,home,node,loads,stores\n");
+    for page in found.pages.iter().filter(|p| found.whose(p.process) == Whose::Program) {
+        let process = found.processes.get(&page.process).map_or(0, |p| p.id);
         for (node, [loads, stores]) in page.counts.iter().enumerate().filter(|(_, c)| **c != [0, 0]) {
             let (interval, physical, home) = (page.interval, page.physical, page.home.0);
             let address = page.page << 12;
-            let _ = writeln!(csv, "{interval},{address:#x},{physical},{home},{node},{loads},{stores}");
+            let _ =
+                writeln!(csv, "{interval},{process},{address:#x},{physical},{home},{node},{loads},{stores}");
         }
     }
     let write = |name: &str, text: &str| {
@@ -96,11 +98,15 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
         .iter()
         .zip(&machine.cpus)
         .map(|(c, node)| {
+            let [program, others, kernel] =
+                [Whose::Program, Whose::Others, Whose::Kernel].map(|w| found.of(c, w));
             json!({
-                "node": node.0, "accesses_program": c.accesses[0], "accesses_kernel": c.accesses[1],
-                "memory_cold": c.misses[0], "memory_capacity": c.misses[1], "memory_coherence": c.misses[2],
-                "memory_upgrade": c.misses[3], "program_local": c.user[0], "program_remote": c.user[1],
-                "kernel_local": c.kernel[0], "kernel_remote": c.kernel[1], "modelled_ps": c.time.0,
+                "node": node.0, "accesses_program": program.accesses, "accesses_others": others.accesses,
+                "accesses_kernel": kernel.accesses, "memory_cold": c.misses[0], "memory_capacity": c.misses[1],
+                "memory_coherence": c.misses[2], "memory_upgrade": c.misses[3],
+                "program_local": program.local, "program_remote": program.remote,
+                "others_local": others.local, "others_remote": others.remote,
+                "kernel_local": kernel.local, "kernel_remote": kernel.remote, "modelled_ps": c.time.0,
             })
         })
         .collect();
@@ -109,9 +115,21 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
         .iter()
         .map(|c| json!({ "level": c.level, "bytes": c.size.0, "line": c.line.0, "ways": c.ways }))
         .collect();
+    let processes: Vec<_> = found
+        .processes
+        .iter()
+        .map(|(number, p)| {
+            let of = |c: &monitor::Cpu| c.shares.get(number).copied().unwrap_or_default();
+            let sum = |f: fn(monitor::Share) -> u64| found.cpus.iter().map(|c| f(of(c))).sum::<u64>();
+            json!({
+                "process": p.id, "name": p.name, "of_the_program": found.whose(*number) == Whose::Program,
+                "accesses": sum(|s| s.accesses), "local": sum(|s| s.local), "remote": sum(|s| s.remote),
+            })
+        })
+        .collect();
     let about = json!({
-        "schema": "homenode/lab/1", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
-        "caches": caches, "cpus": cpus, "lost": found.lost,
+        "schema": "homenode/lab/2", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
+        "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
         "modelled": "time: one miss at a time, no contention of controllers and links",
         "measured": "accesses by page and node",
     });
@@ -124,9 +142,10 @@ fn table(found: &Found, machine: &Topology) -> String {
         "  cpu  node      accesses    to memory        local       remote  remote  kernel's   modelled\n",
     );
     for (i, (c, node)) in found.cpus.iter().zip(&machine.cpus).enumerate() {
-        let [local, remote] = c.user;
+        let [program, kernel] = [Whose::Program, Whose::Kernel].map(|w| found.of(c, w));
+        let (local, remote) = (program.local, program.remote);
         let share = 100.0 * remote as f64 / ((local + remote).max(1)) as f64;
-        let (all, kernel) = (c.accesses[0], c.kernel[0] + c.kernel[1]);
+        let (all, kernel) = (program.accesses, kernel.local + kernel.remote);
         let _ = writeln!(
             out,
             "  {i:3}  {:4}  {all:12} {:12} {local:12} {remote:12}  {share:4.1} %  {kernel:8}  {:7.3} s",

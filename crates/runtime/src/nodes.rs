@@ -1,8 +1,11 @@
-//! The nodes that this process may use, as the kernel lists them, in the form that the library in the program reads
-//! (`homenode_runtime::driver::Machine`). Node numbers are the kernel's: they are what it is asked to move pages to.
+//! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's: they are what it is asked
+//! to move pages to. [`Nodes::description`] is the form in which the launcher hands them to the library in the program
+//! ([`crate::driver::Machine`]).
 
 use std::fs;
 use std::path::Path;
+
+use homenode_model::{Bytes, NodeId};
 
 /// Where Linux lists its nodes, a folder each.
 const NODES: &str = "/sys/devices/system/node";
@@ -26,7 +29,8 @@ pub struct Nodes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     cpus: Vec<u32>,
-    mib: u64,
+    memory: Bytes,
+    free: Bytes,
     distances: Vec<u64>,
 }
 
@@ -36,7 +40,8 @@ impl Nodes {
         Self::at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
     }
 
-    fn at(folder: &Path, status: &str) -> Self {
+    /// As the folder of nodes has them, for a process of which `/proc/PID/status` says `status`.
+    pub fn at(folder: &Path, status: &str) -> Self {
         let allowed = |field: &str| {
             let line = status.lines().find_map(|l| l.strip_prefix(field));
             line.map(|l| numbers(l.trim_start_matches(':').trim()))
@@ -51,7 +56,8 @@ impl Nodes {
             let all = read(&at, "cpulist").map_or_else(Vec::new, |t| numbers(&t));
             node.cpus = all.iter().copied().filter(|c| cpus.as_ref().is_none_or(|l| l.contains(c))).collect();
             if mems.as_ref().is_none_or(|l| l.contains(n)) {
-                node.mib = read(&at, "meminfo").map_or(0, |t| total_mib(&t));
+                let meminfo = read(&at, "meminfo").unwrap_or_default();
+                (node.memory, node.free) = (amount(&meminfo, "MemTotal:"), amount(&meminfo, "MemFree:"));
             } else {
                 hidden.push(format!(
                     "node {n} is hidden by the process's cpuset (Mems_allowed): no page moves there"
@@ -80,10 +86,12 @@ impl Nodes {
     pub fn pretend(&self, n: u16) -> Self {
         let cpus: Vec<u32> = self.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
         let count = usize::from(n);
-        let mib = self.nodes.iter().map(|n| n.mib).sum::<u64>();
+        let share =
+            |f: fn(&Node) -> Bytes| Bytes(self.nodes.iter().map(|n| f(n).0).sum::<u64>() / u64::from(n));
         let deal = |i: usize| Node {
             cpus: cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count].to_vec(),
-            mib: mib / u64::from(n),
+            memory: share(|n| n.memory),
+            free: share(|n| n.free),
             distances: (0..count).map(|m| if m == i { LOCAL } else { REMOTE }).collect(),
         };
         Self { nodes: (0..count).map(deal).collect(), hidden: Vec::new(), pretended: true }
@@ -91,7 +99,38 @@ impl Nodes {
 
     /// Nodes that can hold pages.
     pub fn with_memory(&self) -> usize {
-        self.nodes.iter().filter(|n| n.mib > 0).count()
+        self.nodes.iter().filter(|n| n.memory > Bytes::ZERO).count()
+    }
+
+    /// Nodes with memory or CPUs that may be used, ascending.
+    pub fn usable(&self) -> Vec<NodeId> {
+        let some = |n: &Node| n.memory > Bytes::ZERO || !n.cpus.is_empty();
+        (0u16..).zip(&self.nodes).filter(|(_, n)| some(n)).map(|(i, _)| NodeId(i)).collect()
+    }
+
+    /// CPUs of a node that may be used; none of a node that is not there.
+    pub fn cpus(&self, node: NodeId) -> &[u32] {
+        self.nodes.get(node.index()).map_or(&[], |n| &n.cpus)
+    }
+
+    /// Memory of a node, none of one that is not there or not allowed.
+    pub fn memory(&self, node: NodeId) -> Bytes {
+        self.nodes.get(node.index()).map_or(Bytes::ZERO, |n| n.memory)
+    }
+
+    /// What of it is free.
+    pub fn free(&self, node: NodeId) -> Bytes {
+        self.nodes.get(node.index()).map_or(Bytes::ZERO, |n| n.free)
+    }
+
+    /// The kernel's distance: 10 is local.
+    pub fn distance(&self, from: NodeId, to: NodeId) -> Option<u64> {
+        self.nodes.get(from.index())?.distances.get(to.index()).copied()
+    }
+
+    /// Whether node `n` can hold pages.
+    pub fn has_memory(&self, n: u16) -> bool {
+        self.nodes.get(usize::from(n)).is_some_and(|n| n.memory > Bytes::ZERO)
     }
 
     /// For the library in the program.
@@ -99,7 +138,7 @@ impl Nodes {
         let node = |n: &Node| {
             let cpus: Vec<_> = n.cpus.iter().map(u32::to_string).collect();
             let distances: Vec<_> = n.distances.iter().map(u64::to_string).collect();
-            format!("{}/{}/{}", cpus.join(","), n.mib, distances.join("."))
+            format!("{}/{}/{}", cpus.join(","), n.memory.0 >> 20, distances.join("."))
         };
         self.nodes.iter().map(node).collect::<Vec<_>>().join(";")
     }
@@ -115,8 +154,8 @@ fn read(folder: &Path, file: &str) -> Option<String> {
     fs::read_to_string(folder.join(file)).ok()
 }
 
-/// `0-3,8` as numbers.
-fn numbers(list: &str) -> Vec<u32> {
+/// A list of the kernel's, such as `0-3,8`, as numbers.
+pub fn numbers(list: &str) -> Vec<u32> {
     let mut all = Vec::new();
     for range in list.trim().split(',').filter(|r| !r.is_empty()) {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -127,10 +166,11 @@ fn numbers(list: &str) -> Vec<u32> {
     all
 }
 
-fn total_mib(meminfo: &str) -> u64 {
-    let line = meminfo.lines().find(|l| l.contains("MemTotal:"));
+/// The amount on a line of a node's `meminfo`: `Node 0 MemTotal: 32 kB`.
+fn amount(meminfo: &str, field: &str) -> Bytes {
+    let line = meminfo.lines().find(|l| l.contains(field));
     let kib = line.and_then(|l| l.split_whitespace().rev().nth(1)).and_then(|n| n.parse::<u64>().ok());
-    kib.unwrap_or(0) / 1024
+    Bytes(kib.unwrap_or(0).saturating_mul(1024))
 }
 
 #[cfg(test)]
@@ -157,7 +197,7 @@ mod tests {
         let nodes = Nodes::at(&dir, "");
         assert_eq!(nodes.description(), "0,1/100/10.20.21;/0/20.10.20;2,3/200/21.20.10");
         assert_eq!(nodes.with_memory(), 2);
-        assert!(homenode_runtime::driver::Machine::parse(&nodes.description()).is_some());
+        assert!(crate::driver::Machine::parse(&nodes.description()).is_some());
         fs::remove_dir_all(dir).unwrap();
     }
 

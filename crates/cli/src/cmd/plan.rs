@@ -1,0 +1,222 @@
+//! `homenode plan`: the best static placement for the next run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use homenode_log::recording::Recording;
+use homenode_model::{Bytes, Matrix, Node, NodeId, Topology};
+use homenode_sim::memory::MemoryOptions;
+use homenode_sim::run::{Job, Results};
+use homenode_sim::yardsticks::{Meets, Yardsticks};
+
+use crate::args::plan::PlanArgs;
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::interrupt::{Interrupt, Second};
+use crate::output::say;
+use crate::plan::file::{self, Object};
+use crate::plan::make;
+use crate::simulate::scheme::Layout;
+use crate::simulate::{self, Loaded, Pass};
+use crate::table::{Cell, Column, Table};
+
+/// The machine of the next run.
+struct Target {
+    topology: Arc<Topology>,
+    /// The kernel's number of each node.
+    numbers: Vec<u16>,
+    pretended: bool,
+}
+
+impl PlanArgs {
+    pub(super) fn run(self) -> Result<Exit> {
+        let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let target = self.target()?;
+        let page = simulate::page_size(&target.topology, None)?;
+        let recording = Recording::open(&self.recording).context(|| "cannot plan".into())?;
+        let approximate = simulate::fit(&target.topology, recording.meta.filter_lines)?;
+        let loaded = Loaded::new(recording)?;
+        let pass = Pass { loaded: &loaded, workers: 1, quiet: self.quiet, interrupt: &interrupt };
+        let (job, results) = simulated(&pass, &target, page)?;
+        let yardsticks = match results.yardsticks.first() {
+            Some(Ok(y)) => y,
+            Some(Err(e)) => return Err(CliError::failed("cannot plan from this recording").tried(e)),
+            None => return Err(CliError::failed("nothing was simulated")),
+        };
+        let homes = yardsticks.search.plan();
+        let objects = make::objects(&loaded, &results.trace, &homes, page.0, &target.numbers);
+        let plan = file::Plan {
+            schema: file::SCHEMA.into(),
+            command: loaded.recording.meta.command.clone(),
+            counts: loaded.recording.meta.kind.clone(),
+            machine: target.topology.name.clone(),
+            nodes: target.numbers.clone(),
+            pretended: target.pretended,
+            page: page.0,
+            ranks: 1,
+            threads: job
+                .binding
+                .iter()
+                .map(|c| target.numbers[target.topology.node_of(*c).index()])
+                .collect(),
+            objects,
+        };
+        let path = self.path();
+        plan.write(&path)?;
+        if !self.quiet {
+            say(format_args!("plan: {} ({} objects)", path.display(), plan.objects.len()));
+        }
+        let mut table = table(&plan, self.top);
+        facts(&mut table, &loaded, &target, page, yardsticks, &results, &homes);
+        if let Some(why) = approximate {
+            table.note(format!("approximate: {why}"));
+        }
+        let warnings = simulate::warnings(&loaded.recording, &results.trace);
+        let whole = warnings.is_empty();
+        warnings.into_iter().for_each(|w| table.note(w));
+        let exit = self.output.print(&table)?;
+        Ok(if !whole && exit == Exit::Done { Exit::Partial } else { exit })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.file.clone().unwrap_or_else(|| {
+            let name = self.recording.file_name().map_or(Path::new("plan"), Path::new);
+            name.with_extension("hnplan")
+        })
+    }
+
+    fn target(&self) -> Result<Target> {
+        let machine = simulate::machine(&self.machine)?;
+        let mut topology = machine.topology;
+        if let Some(n) = self.pretend_nodes {
+            topology = pretend(&topology, usize::from(n));
+        }
+        let nodes = topology.nodes.len();
+        if topology.nodes_with_memory().len() < 2 {
+            return Err(CliError::usage(format!(
+                "{} has one node with memory: there is nothing to plan",
+                topology.name
+            ))
+            .hint("name the machine of the next run with --machine, or --pretend-nodes 2 to try it here"));
+        }
+        let real = machine.os.filter(|_| self.pretend_nodes.is_none());
+        let numbers = match real {
+            Some(os) => os.nodes.iter().map(|n| *n as u16).collect(),
+            None => (0..nodes as u16).collect(),
+        };
+        Ok(Target { topology: Arc::new(topology), numbers, pretended: self.pretend_nodes.is_some() })
+    }
+}
+
+/// The CPUs of a machine dealt into `n` nodes, in contiguous groups, as `homenode run --pretend-nodes` deals them. What another
+/// node costs is assumed: twice the latency.
+fn pretend(here: &Topology, n: usize) -> Topology {
+    let all: Bytes = here.nodes.iter().map(|node| node.memory).sum();
+    let local = here.latency.at(NodeId(0), NodeId(0));
+    let first = here.nodes[0].clone();
+    let cpus = here.cpus.len();
+    let node_of = |cpu: usize| (0..n).find(|i| cpu < (i + 1) * cpus / n).unwrap_or(n - 1);
+    Topology {
+        name: format!("this machine as {n} nodes"),
+        nodes: vec![Node { memory: Bytes(all.0 / n as u64), ..first }; n],
+        cpus: (0..cpus).map(|c| NodeId(node_of(c) as u16)).collect(),
+        latency: Matrix::from_fn(n, |a, b| if a == b { local } else { local.times(2) }),
+        link: Matrix::from_fn(n, |_, _| homenode_model::MbPerS(0)),
+        ..here.clone()
+    }
+}
+
+/// One pass over the recording, under first touch, with its counts.
+fn simulated(pass: &Pass<'_>, target: &Target, page: Bytes) -> Result<(Job, Results)> {
+    let threads = pass.threads()?;
+    let binding = simulate::binding(&target.topology, Layout::Spread, threads).map_err(|e| {
+        CliError::usage(format!("the recording does not fit {}", target.topology.name))
+            .tried(e)
+            .hint("record with fewer threads, or name a larger --machine")
+    })?;
+    let job = Job {
+        machine: target.topology.clone(),
+        binding,
+        page,
+        policy: "first-touch".into(),
+        way: None,
+        options: MemoryOptions::default(),
+    };
+    let results = pass.tally(std::slice::from_ref(&job))?;
+    Ok((job, results))
+}
+
+fn facts(
+    table: &mut Table,
+    loaded: &Loaded,
+    target: &Target,
+    page: Bytes,
+    yardsticks: &Yardsticks,
+    results: &Results,
+    homes: &homenode_model::Placement,
+) {
+    let search = &yardsticks.search;
+    let (plan, bound) = (search.meets(homes), search.meets(&search.cheapest()));
+    table.fact("machine", Cell::text(simulate::describe(&target.topology, page, None)));
+    table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
+    let share = |m: &Meets| Cell::percent(m.remote as f64 / m.accesses.max(1) as f64, 1);
+    if let Some(Ok(outcome)) = results.outcomes.first() {
+        table.fact("remote_first_touch", share(&search.meets(&outcome.placement)));
+    }
+    table.fact("remote_plan", share(&plan));
+    table.fact("remote_latency_bound", share(&bound));
+    table.note(
+        "remote: share of the timed iterations' memory accesses that go to another node. The plan keeps to what the nodes hold \
+         and balances their load; the latency bound does neither",
+    );
+}
+
+fn table(plan: &file::Plan, top: usize) -> Table {
+    let mut table = Table::new(
+        "planned",
+        1,
+        vec![
+            Column::text("object", "object"),
+            Column::unit("bytes", "size", "KiB"),
+            Column::number("stretches", "stretches"),
+            Column::text("homes", "lives on (node:%)"),
+        ],
+    );
+    let mut largest: Vec<&Object> = plan.objects.iter().collect();
+    largest.sort_by_key(|o| (std::cmp::Reverse(o.bytes), o.order));
+    for object in largest.iter().take(top) {
+        let by_node = |n: &u16| -> u64 { object.homes.iter().filter(|h| h.2 == *n).map(|h| h.1).sum() };
+        let all = object.homes.iter().map(|h| h.1).sum::<u64>().max(1);
+        let shares =
+            plan.nodes.iter().map(|n| (n, (by_node(n) * 100 + all / 2) / all)).filter(|(_, p)| *p > 0);
+        let shares: Vec<String> = shares.map(|(n, p)| format!("{n}:{p}")).collect();
+        table.row(vec![
+            Cell::text(object.name.as_str()),
+            Cell::int(object.bytes.div_ceil(1024)),
+            Cell::int(object.homes.len() as u64),
+            Cell::text(shares.join(" ")),
+        ]);
+    }
+    if plan.objects.len() > top {
+        table.note(format!("{} more objects: --top shows them", plan.objects.len() - top));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_dealt_as_run_deals_them() {
+        let machine = homenode_machine::preset("epyc-nps4").unwrap().topology;
+        let two = pretend(&machine, 2);
+        let second = two.cpus.iter().position(|n| *n == NodeId(1)).unwrap();
+        assert_eq!(
+            (second, two.cpus.len(), two.nodes.len()),
+            (machine.cpus.len() / 2, machine.cpus.len(), 2)
+        );
+        assert_eq!(two.latency.at(NodeId(0), NodeId(1)), two.latency.at(NodeId(0), NodeId(0)).times(2));
+        two.check().unwrap();
+    }
+}

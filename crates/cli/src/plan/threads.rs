@@ -1,0 +1,96 @@
+//! Whether a plan for one number of threads serves another.
+//!
+//! Static schedules deal iterations out in equal shares, neighbours together. So a plan holds for another number of threads
+//! where each node has the same share of them, in the same order: node by node, each with as many as the others. It is
+//! *scaled* then, and nothing of it changes. Otherwise other pages would be each thread's, and it is refused.
+
+use std::env;
+
+use super::file::Plan;
+use crate::error::{CliError, Result};
+
+/// What becomes of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It is for this number of threads.
+    Same,
+    /// It holds for this number, too: a sentence that says so.
+    Scaled(String),
+}
+
+/// Nodes in the order of the threads, with how many threads each has; `None`: not dealt node by node.
+fn shares(threads: &[u16]) -> Option<Vec<(u16, usize)>> {
+    let shares: Vec<(u16, usize)> = threads.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
+    let mut nodes: Vec<u16> = shares.iter().map(|s| s.0).collect();
+    nodes.sort_unstable();
+    nodes.windows(2).all(|w| w[0] != w[1]).then_some(shares)
+}
+
+/// Whether `plan` serves a run of `threads`.
+///
+/// # Errors
+/// It does not; says why and what to do.
+pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
+    let planned = plan.threads.len();
+    if threads == planned {
+        return Ok(Fit::Same);
+    }
+    let dealt = shares(&plan.threads)
+        .filter(|s| s.iter().all(|(_, n)| *n == s[0].1) && threads.is_multiple_of(s.len()) && threads > 0);
+    match dealt {
+        Some(s) => Ok(Fit::Scaled(format!(
+            "the plan is for {planned} threads and this run has {threads}: scaled, for each of {} nodes has the same share \
+             of them (that holds for static schedules)",
+            s.len()
+        ))),
+        None => Err(CliError::usage(format!(
+            "the plan is for {planned} threads, and this run has {threads}: refused"
+        ))
+        .tried(
+            "scale it: the nodes' shares of the threads would be others, and with them each thread's pages",
+        )
+        .hint(format!("run with --threads {planned}, or record with {threads} threads and plan anew"))),
+    }
+}
+
+/// Refuses a plan for one process where a launcher starts several.
+///
+/// # Errors
+/// A job of another number of processes than the plan has.
+pub fn fit_ranks(plan: &Plan) -> Result<()> {
+    let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "MPI_LOCALNRANKS"];
+    let ranks = names.iter().filter_map(|n| env::var(n).ok()?.parse::<u32>().ok()).max().unwrap_or(1);
+    if ranks == plan.ranks {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "the plan is for {} processes, and this job has {ranks}: refused",
+        plan.ranks
+    ))
+    .hint("a plan holds for one process: run the others without --plan"))
+}
+
+/// Threads that a run will have: as asked for, by the environment, or as many as the plan is for.
+pub fn of_run(asked: Option<u32>, plan: &Plan) -> usize {
+    let list = env::var("OMP_NUM_THREADS").unwrap_or_default();
+    let by_environment = list.split(',').next().and_then(|n| n.trim().parse().ok());
+    asked.map(|n| n as usize).or(by_environment).unwrap_or(plan.threads.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::file::tests::plan;
+
+    #[test]
+    fn equal_shares_scale_and_others_are_refused() {
+        let with = |threads: &[u16]| Plan { threads: threads.into(), ..plan() };
+        assert_eq!(fit(&with(&[0, 1]), 2).unwrap(), Fit::Same);
+        assert!(matches!(fit(&with(&[0, 1]), 4).unwrap(), Fit::Scaled(text) if text.contains("scaled")));
+        assert!(matches!(fit(&with(&[0, 0, 1, 1]), 2), Ok(Fit::Scaled(_))));
+        for (threads, run) in [(&[0, 1][..], 3), (&[0, 0, 1], 6), (&[0, 1, 0, 1], 2), (&[0, 1], 0)] {
+            let error = fit(&with(threads), run).unwrap_err();
+            assert!(error.message.contains("refused"), "{error}");
+        }
+    }
+}

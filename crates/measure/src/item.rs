@@ -1,0 +1,308 @@
+//! What can be measured: each [`Item`] is one visit of a [`Prober`](crate::Prober), and yields one cell or several.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use homenode_model::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// A node, by the kernel's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Node(pub u16);
+
+/// A CPU, by the kernel's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cpu(pub u32);
+
+impl From<Node> for NodeId {
+    fn from(node: Node) -> Self {
+        Self(node.0)
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl fmt::Display for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CPU {}", self.0)
+    }
+}
+
+/// A thread on one node and its memory on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Pair {
+    /// Where the thread runs.
+    pub cpu: Node,
+    /// Where its memory is.
+    pub memory: Node,
+}
+
+impl Pair {
+    /// A thread on node `cpu`, memory on node `memory`.
+    pub const fn new(cpu: u16, memory: u16) -> Self {
+        Self { cpu: Node(cpu), memory: Node(memory) }
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.cpu.0, self.memory.0)
+    }
+}
+
+impl FromStr for Pair {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a pair of nodes such as 0:1 (thread's node : memory's node)");
+        let (cpu, memory) = text.split_once(':').ok_or_else(wrong)?;
+        let number = |t: &str| t.trim().parse::<u16>().map_err(|_| wrong());
+        Ok(Self::new(number(cpu)?, number(memory)?))
+    }
+}
+
+/// The size of the pages that memory is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PageSize {
+    /// 4 KiB.
+    #[serde(rename = "4KiB")]
+    Small,
+    /// 2 MiB, transparent.
+    #[serde(rename = "2MiB")]
+    Huge,
+}
+
+impl PageSize {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Small, Self::Huge];
+
+    /// In bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Small => homenode_sys::PAGE as u64,
+            Self::Huge => homenode_sys::HUGE as u64,
+        }
+    }
+    /// `4 KiB`
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "4 KiB",
+            Self::Huge => "2 MiB",
+        }
+    }
+}
+
+/// A loop over memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// Sum of a: 8 bytes a step.
+    Read,
+    /// c = q: 8 bytes.
+    Write,
+    /// c = a: 16 bytes, as STREAM counts.
+    Copy,
+    /// b = q c: 16 bytes.
+    Scale,
+    /// c = a + b: 24 bytes.
+    Add,
+    /// a = b + q c: 24 bytes.
+    Triad,
+}
+
+impl Op {
+    /// All, in the order in which they run: STREAM's four, then what STREAM lacks.
+    pub const ALL: [Self; 6] = [Self::Copy, Self::Scale, Self::Add, Self::Triad, Self::Read, Self::Write];
+
+    /// Bytes an element, as STREAM counts: what the program reads and writes, without the lines that a store reads first.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Read | Self::Write => 8,
+            Self::Copy | Self::Scale => 16,
+            Self::Add | Self::Triad => 24,
+        }
+    }
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Copy => "copy",
+            Self::Scale => "scale",
+            Self::Add => "add",
+            Self::Triad => "triad",
+        }
+    }
+}
+
+/// How results are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stores {
+    /// Through the caches.
+    Regular,
+    /// Past them.
+    NonTemporal,
+}
+
+impl Stores {
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Regular => "regular",
+            Self::NonTemporal => "non-temporal",
+        }
+    }
+}
+
+/// How idle latency is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chase {
+    /// Bytes of the buffer; at least 4 times all last-level cache, or caches are measured.
+    pub buffer: u64,
+    /// Bytes between slots. 128 at least keeps the adjacent-line prefetcher from bringing in what comes later.
+    pub stride: u64,
+    /// The pages.
+    pub page: PageSize,
+    /// Most laps that are timed, each over another random cycle, after one that is not. 0: as many as there is time for.
+    pub laps: u32,
+    /// About how long; at least a few samples are taken.
+    pub time: Duration,
+}
+
+/// How bandwidth is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Streams {
+    /// All at once. Each has `threads` threads with arrays of their own.
+    pub pairs: Vec<Pair>,
+    /// Threads a pair.
+    pub threads: u32,
+    /// What they do.
+    pub ops: Vec<Op>,
+    /// How they store.
+    pub stores: Stores,
+    /// The pages.
+    pub page: PageSize,
+    /// Numbers (8 bytes) in each array of a pair, over all its threads; STREAM wants 4 times all last-level cache.
+    pub elements: u64,
+    /// Rounds that count, after one that does not.
+    pub rounds: u32,
+    /// Fewer rounds, but at least three, when they would take longer than that.
+    pub time: Duration,
+}
+
+impl Streams {
+    /// STREAM's own: ten rounds of its four loops, one thread a pair, base pages, regular stores.
+    pub fn triad(pairs: &[Pair], elements: u64) -> Self {
+        Self {
+            pairs: pairs.to_vec(),
+            threads: 1,
+            ops: vec![Op::Copy, Op::Scale, Op::Add, Op::Triad],
+            stores: Stores::Regular,
+            page: PageSize::Small,
+            elements,
+            rounds: 9,
+            time: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Memory traffic's share of reads: so many lines are read for each that is written back. Of `(1, 1)` each line is read and
+/// written; with `writes` 0 none is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Mix {
+    /// Lines read …
+    pub reads: u32,
+    /// … for so many written, 0 or 1.
+    pub writes: u32,
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.reads, self.writes)
+    }
+}
+
+impl FromStr for Mix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a mix of reads and writes such as 1:0, 2:1 or 1:1");
+        let (reads, writes) = text.split_once(':').ok_or_else(wrong)?;
+        let number = |t: &str| t.trim().parse::<u32>().map_err(|_| wrong());
+        let mix = Self { reads: number(reads)?, writes: number(writes)? };
+        // A store reads its line first, so there are never fewer reads than writes.
+        let fits = mix.reads >= 1 && mix.reads <= 16 && mix.writes <= 1;
+        if fits { Ok(mix) } else { Err(wrong() + "; a store reads its line first: N:1, or 1:0") }
+    }
+}
+
+/// How loaded latency is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Who waits, and for which memory; the others load the same memory.
+    pub pair: Pair,
+    /// What the others do.
+    pub mix: Mix,
+    /// Pauses of the others between pieces of 4 KiB, one point of the curve each; in turns of an empty loop.
+    pub pauses: Vec<u32>,
+    /// The chase of the one that waits.
+    pub chase: Chase,
+    /// Most threads that load.
+    pub threads: u32,
+}
+
+/// How the time that a cache line takes between two CPUs is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Core {
+    /// They pass a line to and fro.
+    pub cpus: (Cpu, Cpu),
+    /// The line's home.
+    pub home: Node,
+    /// About how long.
+    pub time: Duration,
+}
+
+/// How migration is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// Where pages are.
+    pub from: Node,
+    /// Where they go.
+    pub to: Node,
+    /// Their size.
+    pub page: PageSize,
+    /// How much, at a time.
+    pub buffer: u64,
+    /// Rounds that count, after one that does not.
+    pub rounds: u32,
+    /// Fewer rounds, but at least two, when they would take longer.
+    pub time: Duration,
+}
+
+/// One visit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// Idle latency.
+    Latency {
+        /// Who waits for what.
+        pair: Pair,
+        /// How.
+        chase: Chase,
+    },
+    /// Bandwidth: a cell a loop, and with several pairs a cell a loop and pair.
+    Bandwidth(Streams),
+    /// Latency against bandwidth: a cell a point.
+    Loaded(Load),
+    /// A cache line between two CPUs.
+    Core(Core),
+    /// Pages from node to node by `move_pages`.
+    Migration(Move),
+}

@@ -1,0 +1,44 @@
+//! Measuring a machine: what it costs a CPU of one node to use the memory of another.
+//!
+//! Robertson and Rendell's requirements (section 2 of their paper) are the method: bind the thread, place the pages, *and
+//! read both back*. Every number here is a [`Cell`]: what was measured ([`Subject`]), the number with its distribution
+//! ([`Summary`]), and the proof of where thread and pages were before and after ([`Proof`]). A cell whose proof fails has no number.
+//!
+//! | you want | you call |
+//! |---|---|
+//! | what there is | [`Host::this`], [`Host::at`] a recorded tree, [`Host::like`] a described machine |
+//! | what to measure | [`Ask`], [`plan`] → [`Plan`]: the [`Item`]s, and what is refused and why |
+//! | to measure it all | [`measure`] with a [`Prober`] → [`Measurement`] |
+//! | one thing | [`Prober::probe`] with an [`Item`]; [`Real`] measures, [`Synthetic`] computes from a described machine |
+//! | to read one again, or compare | [`Measurement::from_json`], [`diff`] |
+//! | it elsewhere | [`export`]: machine file, hwloc XML |
+//!
+//! ```no_run
+//! use homenode_measure::{Chase, Host, Item, Node, PageSize, Pair, Prober, Real, Streams};
+//! use std::time::Duration;
+//! let host = Host::this().unwrap();
+//! let mut real = Real::new(&host);
+//! // Idle latency: 256 MiB, a slot every 256 bytes, huge pages.
+//! let chase = Chase { buffer: 256 << 20, stride: 256, page: PageSize::Huge, laps: 5, time: Duration::from_secs(5) };
+//! let local = Pair::new(0, 0);
+//! let cells = real.probe(&Item::Latency { pair: local, chase }, &|| false);
+//! // Robertson's Table 1, experiment 2.3: each thread on the other's memory, at once.
+//! let streams = Streams::triad(&[Pair::new(0, 1), Pair::new(1, 0)], 40_000_000);
+//! let cells = real.probe(&Item::Bandwidth(streams), &|| false);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod cell;
+mod host;
+mod item;
+mod prober;
+mod real;
+mod stats;
+
+pub use cell::{Cell, Proof, Subject, Unit, Verdict};
+pub use host::{Firmware, Host, HostError, HostNode, State};
+pub use item::{Chase, Core, Cpu, Item, Load, Mix, Move, Node, Op, PageSize, Pair, Stores, Streams};
+pub use prober::Prober;
+pub use real::{Real, Sabotage};
+pub use stats::Summary;

@@ -1,0 +1,25 @@
+//! Who touches what in this process, from whatever this machine offers.
+//!
+//! | what | where |
+//! |---|---|
+//! | what all sources have in common: what they say, and of what kind it is | [`source`] |
+//! | the kernel's NUMA-hinting faults, read from a perf ring | [`hinting`] |
+//! | writes to pages that were write-protected for the purpose | [`writes`] |
+//! | one event and one ring a CPU, for all threads of a program | [`rings`] |
+//! | how many samples the budget allows | [`budget`] |
+//! | samples by page and node, in bounded memory | [`tally`] |
+//!
+//! A source says either *how often*, as a sample of known rate, or *that* a node touched a page and in which order
+//! (presence). Presence is never called a count: who touches a page first after it was armed is not who touches it most,
+//! unless pages are armed at random times, and then many draws are needed for what is not clear-cut.
+
+#![forbid(unsafe_code)]
+
+pub mod budget;
+pub mod hinting;
+pub mod rings;
+pub mod source;
+pub mod tally;
+pub mod writes;
+
+pub use source::{Cpus, Says, Source, Touch};

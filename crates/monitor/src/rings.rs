@@ -1,0 +1,179 @@
+//! One event and one ring a CPU, for all threads that the calling thread starts from now on, and those there are already.
+
+use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
+use homenode_sys::{Errno, Error, PAGE, Result};
+
+/// Pages of one ring: 1 600 samples of 40 bytes; what a plain user may lock is eight times as much.
+const PAGES: usize = 16;
+/// Threads that are there already and get events of their own; more are not seen.
+const THREADS: usize = 64;
+
+/// The rings.
+#[derive(Debug)]
+pub struct Rings {
+    /// Members of a group come after their leader, with the index of the event.
+    all: Vec<One>,
+    process: u32,
+    lost: u64,
+    throttled: u64,
+}
+
+#[derive(Debug)]
+struct One {
+    event: Event,
+    ring: Option<Ring>,
+    which: usize,
+}
+
+impl Rings {
+    /// Opens `specs` on each of `cpus`. With `leader`, that event comes first on each CPU and has no ring: some
+    /// processors sample loads only beside it.
+    ///
+    /// # Errors
+    /// The first that the kernel refuses.
+    pub fn open(specs: &[Spec], leader: Option<&Spec>, cpus: impl Iterator<Item = u32>) -> Result<Self> {
+        let mut rings = Self { all: Vec::new(), process: std::process::id(), lost: 0, throttled: 0 };
+        let threads = threads();
+        for cpu in cpus {
+            for thread in &threads {
+                // A thread that has ended meanwhile is none of ours.
+                match rings.add(specs, leader, *thread, cpu) {
+                    Err(e) if e.errno.0 == 3 && *thread != 0 => {}
+                    done => done?,
+                }
+            }
+        }
+        if rings.all.is_empty() {
+            return Err(Error {
+                call: "perf_event_open (no CPU)",
+                on: homenode_sys::Span::EMPTY,
+                errno: Errno(19),
+            });
+        }
+        Ok(rings)
+    }
+
+    fn add(&mut self, specs: &[Spec], leader: Option<&Spec>, thread: i32, cpu: u32) -> Result<()> {
+        let target = Target { thread, cpu: Some(cpu), inherit: true };
+        for (which, spec) in specs.iter().enumerate() {
+            let first = leader.map(|l| Event::open(l, target, None)).transpose()?;
+            let event = Event::open(spec, target, first.as_ref())?;
+            let ring = Some(Ring::map(&event, PAGES)?);
+            if let Some(event) = first {
+                self.all.push(One { event, ring: None, which });
+            }
+            self.all.push(One { event, ring, which });
+        }
+        Ok(())
+    }
+
+    /// From now on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn enable(&self) -> Result<()> {
+        self.all.iter().try_for_each(|o| o.event.enable())
+    }
+
+    /// No longer.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn disable(&self) -> Result<()> {
+        self.all.iter().try_for_each(|o| o.event.disable())
+    }
+
+    /// One sample in `period` from now on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_period(&self, period: u64) -> Result<()> {
+        self.all.iter().filter(|o| o.ring.is_some()).try_for_each(|o| o.event.set_period(period))
+    }
+
+    /// Hands over the samples of this process, CPU by CPU, with the index of their event.
+    pub fn drain(&mut self, mut tell: impl FnMut(usize, &Sample)) {
+        for one in &mut self.all {
+            let Some(ring) = &mut one.ring else { continue };
+            let which = one.which;
+            let (process, throttled) = (self.process, &mut self.throttled);
+            let before = ring.lost();
+            // A ring that makes no sense was emptied; what it had is lost.
+            let whole = ring.drain(|record| match record {
+                Record::Sample(s) if s.process == process => tell(which, &s),
+                Record::Throttle(true) => *throttled += 1,
+                _ => {}
+            });
+            self.lost += ring.lost() - before + u64::from(whole.is_err());
+        }
+    }
+
+    /// Samples that found no room.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// How often the kernel stopped sampling for a while.
+    pub const fn throttled(&self) -> u64 {
+        self.throttled
+    }
+
+    /// Bytes of address space.
+    pub fn bytes(&self) -> usize {
+        self.all.iter().filter_map(|o| o.ring.as_ref()).map(Ring::bytes).sum()
+    }
+
+    /// Bytes of one ring.
+    pub const fn bytes_each() -> usize {
+        (PAGES + 1) * PAGE
+    }
+}
+
+/// The threads of this process; 0, the caller, first.
+fn threads() -> Vec<i32> {
+    let me = homenode_sys::call::thread_id();
+    let listed = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let others = listed.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|t| *t != me);
+    std::iter::once(0).chain(others.take(THREADS)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_sys::memory::Scratch;
+
+    #[test]
+    fn faults_of_threads_started_later_are_told_with_their_cpu() {
+        let mut rings = match Rings::open(&[Spec::page_faults()], None, 0..cpus()) {
+            Ok(rings) => rings,
+            Err(e) => return println!("skipped: {e}"),
+        };
+        rings.enable().unwrap();
+        let scratch = std::sync::Arc::new(Scratch::new(64 * PAGE).unwrap());
+        let memory = scratch.span();
+        let theirs = scratch.clone();
+        let thread = std::thread::spawn(move || {
+            theirs.touch();
+            homenode_sys::call::thread_id()
+        });
+        let id = thread.join().unwrap();
+        rings.disable().unwrap();
+        let mut seen = Vec::new();
+        rings.drain(|_, s| {
+            if memory.contains(s.address as usize) {
+                assert_eq!(s.thread, id as u32);
+                assert!(s.cpu < cpus());
+                seen.push(s.address as usize & !(PAGE - 1));
+            }
+        });
+        seen.sort_unstable();
+        assert_eq!(seen, memory.pieces(PAGE).map(|p| p.start).collect::<Vec<_>>());
+        assert_eq!(rings.lost(), 0);
+    }
+
+    /// Numbers of CPUs below which all are.
+    fn cpus() -> u32 {
+        let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+        text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<u32>().ok()).map_or(1, |n| n + 1)
+    }
+}

@@ -1,0 +1,454 @@
+//! A plan from an earlier run: pages go to their homes when their object is allocated, and are looked at in the end.
+//!
+//! # Approach
+//!
+//! The launcher has worked out which addresses of the program's file mean which place of the source; here an allocation is
+//! recognised by its return addresses ([`Table::find`]). On real nodes its memory gets the planned policies at once
+//! (`mbind`), so that the first touch brings each page to its home and nothing has to move. What is there already (memory that the
+//! allocator had used before, static variables), what has more stretches than are worth a mapping each, and pages of
+//! pretended nodes are moved at the begin of a parallel region.
+//!
+//! The result is read back: for every planned object, when it goes or when the program ends, the kernel is asked where its
+//! pages are.
+
+use std::ops::Range;
+use std::path::Path;
+
+use homenode_model::{NodeId, PageRange};
+
+use super::run::Driver;
+use crate::watch::numbers::PAGE;
+use crate::watch::{Object, Origin};
+
+/// First line of the table.
+pub const FIRST: &str = "homenode-plan 1";
+
+/// A mapping each is what policies cost: with more stretches pages move instead.
+const STRETCHES: usize = 512;
+/// The same for all objects together; the kernel allows 65 530 mappings.
+const ALL_STRETCHES: usize = 16_384;
+/// Starts of regions at which an object's pages are looked for.
+const LOOKS: u8 = 4;
+/// Objects that are read back when they go; of a place that allocates again and again, the first.
+const READ_BACK: u32 = 64;
+
+/// A stretch of an object: offset, one past its end, node.
+type Home = (u64, u64, NodeId);
+
+/// How an object is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// Number in the launcher's table of static objects.
+    Static(u32),
+    /// Place in the source, first instance, how many.
+    Site(usize, u32, u32),
+    /// The how-manieth allocation of its size, how many.
+    Size(u32, u32),
+}
+
+#[derive(Clone, Debug)]
+struct Planned {
+    how: How,
+    bytes: u64,
+    homes: Vec<Home>,
+    read_back: u32,
+}
+
+/// A place in the source: address ranges of its instructions, and of the calls that lead to it.
+#[derive(Clone, Debug)]
+struct Site {
+    number: usize,
+    own: Vec<Range<usize>>,
+    callers: Vec<Range<usize>>,
+    seen: u32,
+}
+
+/// A planned object that lives.
+#[derive(Clone, Copy, Debug)]
+struct Living {
+    address: usize,
+    planned: usize,
+    looks: u8,
+}
+
+/// What became of the plan so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Objects of the plan.
+    pub planned: u64,
+    /// Objects of the program that were recognised.
+    pub met: u64,
+    /// Recognised places whose allocation has another size than the plan has.
+    pub other_size: u64,
+    /// Pages looked at, of those with a planned home.
+    pub pages: u64,
+    /// Of these, the ones that are where the plan wants them.
+    pub there: u64,
+    /// Pages that have a planned home and were never touched.
+    pub untouched: u64,
+    /// Stretches of memory with a policy.
+    pub policies: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Table {
+    sites: Vec<Site>,
+    objects: Vec<Planned>,
+    living: Vec<Living>,
+    sizes: std::collections::BTreeMap<u64, u32>,
+    progress: Progress,
+    /// Why memory got no policy, once.
+    refused: Option<String>,
+}
+
+fn number(text: &str, radix: u32) -> Option<u64> {
+    u64::from_str_radix(text, radix).ok()
+}
+
+fn ranges(text: &str, base: usize) -> Option<Vec<Range<usize>>> {
+    if text == "-" {
+        return Some(Vec::new());
+    }
+    let one = |r: &str| {
+        let (low, high) = r.split_once('-')?;
+        Some(base + number(low, 16)? as usize..base + number(high, 16)? as usize)
+    };
+    text.split(',').map(one).collect()
+}
+
+fn homes(text: &str, nodes: usize) -> Option<Vec<Home>> {
+    let one = |h: &str| {
+        let (offset, rest) = h.split_once('+')?;
+        let (bytes, node) = rest.split_once('@')?;
+        let (offset, node) = (number(offset, 16)?, node.parse::<u16>().ok()?);
+        let end = offset.checked_add(number(bytes, 16)?)?;
+        (usize::from(node) < nodes).then_some((offset, end, NodeId(node)))
+    };
+    text.split(',').map(one).collect()
+}
+
+impl Table {
+    /// Reads the launcher's table. `base` answers what is added to the addresses of a loaded file.
+    ///
+    /// # Errors
+    /// It cannot be read or makes no sense.
+    pub fn read(path: &Path, nodes: usize, base: impl Fn(&str) -> Option<usize>) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("reading {}: {e}", path.display()))?;
+        Self::parse(&text, nodes, base).ok_or_else(|| format!("{} is no table of a plan", path.display()))
+    }
+
+    fn parse(text: &str, nodes: usize, base: impl Fn(&str) -> Option<usize>) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next() != Some(FIRST) || !text.ends_with("end\n") {
+            return None;
+        }
+        let mut table = Self::default();
+        let mut at = None;
+        for line in lines {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let mut fields = rest.split(' ');
+            let mut next = || fields.next();
+            match word {
+                "path" => at = base(rest),
+                "site" => {
+                    let (number, own, callers) = (next()?.parse().ok()?, next()?, next()?);
+                    // A file that is not loaded has no site; its objects are never met.
+                    let Some(base) = at else { continue };
+                    let (own, callers) = (ranges(own, base)?, ranges(callers, base)?);
+                    table.sites.push(Site { number, own, callers, seen: 0 });
+                }
+                "object" => {
+                    let (_, kind, a, b, c) = (next()?, next()?, next()?, next()?, next()?);
+                    let how = match kind {
+                        "static" => How::Static(a.parse().ok()?),
+                        "site" => How::Site(a.parse().ok()?, b.parse().ok()?, c.parse().ok()?),
+                        _ => How::Size(b.parse().ok()?, c.parse().ok()?),
+                    };
+                    let (bytes, homes) = (next()?.parse().ok()?, homes(next()?, nodes)?);
+                    table.objects.push(Planned { how, bytes, homes, read_back: 0 });
+                }
+                _ => {}
+            }
+        }
+        table.progress.planned = table.objects.len() as u64;
+        Some(table)
+    }
+
+    /// Which planned object an allocation or static variable is.
+    fn find(&mut self, origin: &Origin, bytes: u64) -> Option<usize> {
+        let frames = match origin {
+            Origin::Static(n) => {
+                return self.objects.iter().position(|o| o.how == How::Static(*n) && o.bytes == bytes);
+            }
+            Origin::Allocated(frames) => frames,
+        };
+        let order = self.sizes.entry(bytes).or_insert(0);
+        let this = *order;
+        *order += 1;
+        // A return address is one past its call.
+        let among = |list: &[Range<usize>], pc: &usize| *pc > 0 && list.iter().any(|r| r.contains(&(pc - 1)));
+        let site = self.sites.iter_mut().find(|s| {
+            let own = frames.iter().position(|pc| among(&s.own, pc));
+            own.is_some_and(|i| s.callers.is_empty() || frames[i..].iter().any(|pc| among(&s.callers, pc)))
+        });
+        if let Some(site) = site {
+            let instance = site.seen;
+            site.seen += 1;
+            let number = site.number;
+            let of_site = |o: &&Planned| matches!(o.how, How::Site(n, ..) if n == number);
+            let fits = |o: &Planned| matches!(o.how, How::Site(n, first, count) if n == number && instance >= first && instance - first < count);
+            let known = self.objects.iter().position(|o| fits(o) && o.bytes == bytes);
+            // More of them than were recorded: as the last.
+            let last = || self.objects.iter().rposition(|o| of_site(&o) && o.bytes == bytes);
+            let beyond = !self.objects.iter().any(fits);
+            let found = known.or_else(|| if beyond { last() } else { None });
+            self.progress.other_size += u64::from(found.is_none());
+            return found;
+        }
+        let fits = |o: &Planned| {
+            o.bytes == bytes && matches!(o.how, How::Size(first, n) if this >= first && this - first < n)
+        };
+        self.objects.iter().position(fits)
+    }
+
+    /// What became of it.
+    pub const fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// What could not be done.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+}
+
+impl Planned {
+    /// The planned home of the page at `address` of an object that begins at `start`: that of the page's middle.
+    fn home(&self, start: usize, address: usize) -> Option<NodeId> {
+        let middle = (address + PAGE / 2).checked_sub(start)? as u64;
+        let i = self.homes.partition_point(|h| h.0 <= middle).checked_sub(1)?;
+        (middle < self.homes[i].1).then_some(self.homes[i].2)
+    }
+
+    /// Stretches of whole pages with the same planned home.
+    fn stretches(&self, object: &Object) -> Vec<(Range<usize>, NodeId)> {
+        let mut all: Vec<(Range<usize>, NodeId)> = Vec::new();
+        for page in object.whole_pages().step_by(PAGE) {
+            let Some(node) = self.home(object.address, page) else { continue };
+            match all.last_mut() {
+                Some((range, same)) if *same == node && range.end == page => range.end = page + PAGE,
+                _ => all.push((page..page + PAGE, node)),
+            }
+        }
+        all
+    }
+}
+
+impl Driver {
+    /// From now on objects go to the homes of a plan.
+    pub fn follow(&mut self, table: Table) {
+        self.plan = Some(table);
+    }
+
+    /// What became of the plan, if there is one.
+    pub fn plan(&self) -> Option<&Table> {
+        self.plan.as_ref()
+    }
+
+    /// An object has come: if it is planned, its memory gets its policies.
+    pub(super) fn plan_born(&mut self, address: usize) {
+        let Some(mut table) = self.plan.take() else { return };
+        if let Some(object) = self.objects.at(address).map(|o| o.clone())
+            && let Some(planned) = table.find(&object.origin, object.bytes as u64)
+        {
+            table.progress.met += 1;
+            table.living.retain(|l| l.address != address);
+            table.living.push(Living { address, planned, looks: 0 });
+            let stretches = table.objects[planned].stretches(&object);
+            let room = table.progress.policies as usize + stretches.len() <= ALL_STRETCHES;
+            if stretches.len() <= STRETCHES && room {
+                for (range, node) in stretches {
+                    match self.mover.prefer(range.start, range.len(), Some(node)) {
+                        Ok(true) => table.progress.policies += 1,
+                        Ok(false) => break,
+                        Err(why) => {
+                            table.refused.get_or_insert(why);
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        self.plan = Some(table);
+    }
+
+    /// A region begins: pages that are elsewhere than planned go home.
+    pub(super) fn plan_region(&mut self) {
+        let Some(mut table) = self.plan.take() else { return };
+        for i in 0..table.living.len() {
+            let living = &mut table.living[i];
+            if living.looks >= LOOKS {
+                continue;
+            }
+            living.looks += 1;
+            let (address, planned) = (living.address, &table.objects[living.planned]);
+            let Some(object) = self.objects.at(address).map(|o| o.clone()) else { continue };
+            let wrong = self.elsewhere(planned, &object);
+            // It is all where it should be: that is how it stays.
+            if wrong.is_empty() && self.is_there(&object) {
+                table.living[i].looks = LOOKS;
+            }
+            for (pages, node) in wrong {
+                self.move_range(pages, node);
+            }
+        }
+        self.plan = Some(table);
+    }
+
+    fn is_there(&mut self, object: &Object) -> bool {
+        let mut homes = Vec::new();
+        let pages = object.whole_pages();
+        self.mover.homes(
+            pages.end.saturating_sub(PAGE).max(pages.start),
+            usize::from(!pages.is_empty()),
+            &mut homes,
+        );
+        homes.iter().all(Option::is_some)
+    }
+
+    /// Ranges of pages that are not at their planned homes, with these.
+    fn elsewhere(&mut self, planned: &Planned, object: &Object) -> Vec<(PageRange, NodeId)> {
+        let mut wrong: Vec<(PageRange, NodeId)> = Vec::new();
+        self.each_planned(planned, object, |page, at, wanted| {
+            if at.is_some_and(|at| at != wanted) {
+                match wrong.last_mut() {
+                    Some((r, node)) if *node == wanted && r.first.0 + r.count == page => r.count += 1,
+                    _ => wrong.push((PageRange { first: homenode_model::PageNo(page), count: 1 }, wanted)),
+                }
+            }
+        });
+        wrong
+    }
+
+    /// Tells of each page with a planned home: its number, where it is, where it should be.
+    fn each_planned(
+        &mut self,
+        planned: &Planned,
+        object: &Object,
+        mut tell: impl FnMut(u64, Option<NodeId>, NodeId),
+    ) {
+        /// Pages asked for at once.
+        const ASK: u64 = 4096;
+        let start = object.whole_pages().start;
+        let mut homes = Vec::with_capacity(ASK as usize);
+        let mut done = 0;
+        while done < object.pages.count {
+            let n = (object.pages.count - done).min(ASK);
+            homes.clear();
+            self.mover.homes(start + done as usize * PAGE, n as usize, &mut homes);
+            for (i, at) in (done..done + n).zip(&homes) {
+                if let Some(wanted) = planned.home(object.address, start + i as usize * PAGE) {
+                    tell(object.pages.first.0 + i, *at, wanted);
+                }
+            }
+            done += n;
+        }
+    }
+
+    /// An object is about to go, or the program ends: where are its pages?
+    pub(super) fn plan_dies(&mut self, address: usize) {
+        let Some(mut table) = self.plan.take() else { return };
+        if let Some(i) = table.living.iter().position(|l| l.address == address) {
+            let living = table.living.swap_remove(i);
+            let planned = &mut table.objects[living.planned];
+            planned.read_back += 1;
+            if planned.read_back <= READ_BACK
+                && let Some(object) = self.objects.at(address).map(|o| o.clone())
+            {
+                let mut p = table.progress;
+                let planned = &table.objects[living.planned];
+                self.each_planned(planned, &object, |_, at, wanted| match at {
+                    Some(at) => {
+                        p.pages += 1;
+                        p.there += u64::from(at == wanted);
+                    }
+                    None => p.untouched += 1,
+                });
+                table.progress = p;
+                // Whoever gets the memory next must not get the policies with it.
+                let whole = object.whole_pages();
+                if p.policies > 0 {
+                    let _ = self.mover.prefer(whole.start, whole.len(), None);
+                }
+            }
+        }
+        self.plan = Some(table);
+    }
+
+    /// The program ends.
+    pub(super) fn plan_end(&mut self) {
+        let living: Vec<usize> = self.plan.iter().flat_map(|t| &t.living).map(|l| l.address).collect();
+        for address in living {
+            self.plan_dies(address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "homenode-plan 1\npath /app\nsite 0 100-110 200-210\nsite 1 120-130 -\n\
+        object 0 site 0 0 2 65536 0+8000@0,8000+8000@1\nobject 1 site 1 0 1 65536 0+10000@1\n\
+        object 2 size 1048576 1 1 1048576 0+100000@1\nobject 3 static 7 0 0 65536 0+10000@0\nend\n";
+
+    fn table() -> Table {
+        Table::parse(TEXT, 2, |path| (path == "/app").then_some(0x1000)).unwrap()
+    }
+
+    fn allocated(frames: &[usize]) -> Origin {
+        let mut all = [0; crate::watch::objects::FRAMES];
+        all[..frames.len()].copy_from_slice(frames);
+        Origin::Allocated(all)
+    }
+
+    #[test]
+    fn allocations_are_recognised_by_place_and_instance() {
+        let mut t = table();
+        let own = allocated(&[0x9999, 0x1105, 0x1208]);
+        assert_eq!(t.find(&own, 65536), Some(0));
+        assert_eq!(t.find(&own, 65536), Some(0), "the second of two alike");
+        assert_eq!(t.find(&own, 65536), Some(0), "one more than was recorded");
+        assert_eq!(t.find(&own, 70000), None, "another size");
+        assert_eq!(t.progress().other_size, 1);
+        assert_eq!(t.find(&allocated(&[0x1105, 0x1300]), 65536), None, "called from elsewhere");
+        assert_eq!(t.find(&allocated(&[0x1121]), 65536), Some(1));
+        assert_eq!(t.find(&allocated(&[0x1120]), 65536), None, "the call before the range");
+    }
+
+    #[test]
+    fn others_by_size_and_order_and_statics_by_number() {
+        let mut t = table();
+        let found: Vec<_> = (0..3).map(|_| t.find(&allocated(&[1]), 1 << 20)).collect();
+        assert_eq!(found, [None, Some(2), None]);
+        assert_eq!((t.find(&Origin::Static(7), 65536), t.find(&Origin::Static(8), 65536)), (Some(3), None));
+    }
+
+    #[test]
+    fn a_page_goes_where_most_of_it_is_planned() {
+        let t = table();
+        let home = |page| t.objects[0].home(0x10010, page);
+        assert_eq!(home(0x11000), Some(NodeId(0)));
+        assert_eq!(home((0x10010 + 0x8000) & !0xfff), Some(NodeId(1)));
+        assert_eq!((home(0x10010 + 0x10000), home(0)), (None, None));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_strange_is_no_table() {
+        for at in 0..TEXT.len() {
+            assert!(Table::parse(&TEXT[..at], 2, |_| Some(0)).is_none(), "{at}");
+        }
+        assert!(Table::parse(TEXT, 1, |_| Some(0)).is_none(), "a node that is not there");
+    }
+}

@@ -1,0 +1,135 @@
+//! Memory on nodes: pages that are still to come, and pages that are there.
+
+use homenode_model::code::HN_FIRST_TOUCH;
+use homenode_model::{MoveResult, NodeId, Ns};
+use homenode_sys::numa::{self, MemoryPolicy};
+use homenode_sys::{PAGE, Span};
+
+use super::find::{self, Found, Place};
+use super::machine::Machine;
+use super::{Failure, Result};
+use crate::moving::{self, Move};
+
+/// Latency cap of one call that moves pages.
+const CHUNK: Ns = Ns(10_000_000);
+/// Pages moved between two looks at the clock.
+const PART: usize = 1 << 14;
+
+/// Pages of `span` that come into memory from now on come from `node` while it has room, whoever touches them;
+/// [`HN_FIRST_TOUCH`]: from the toucher's, as without homenode. Pages that are there stay.
+///
+/// # Errors
+/// No such node, none with memory; the memory is not mapped; the system forbids it.
+pub fn place(span: Span, node: i32) -> Result<()> {
+    let machine = Machine::here();
+    let target = if node == HN_FIRST_TOUCH { None } else { Some(machine.node_with_memory(node)?) };
+    if !homenode_sys::memory::is_mapped(span) {
+        return Err(Failure::invalid(format!("cannot place {span}: not all of it is mapped")));
+    }
+    if moving::pretended() != 0 {
+        return target.map_or(Ok(()), |node| note_pretended(span, node));
+    }
+    let policy = target.map_or(MemoryPolicy::DEFAULT, MemoryPolicy::prefer);
+    let held = moving::before_change(span);
+    let set = numa::set_policy(span, &policy);
+    moving::retire(held);
+    match set {
+        Ok(()) => Ok(()),
+        // There is nowhere else for them.
+        Err(_) if target.is_none_or(|t| machine.only() == Some(t)) => Ok(()),
+        Err(e) => Err(Failure::system(format_args!("cannot place memory on node {node}"), e)),
+    }
+}
+
+/// Pretended nodes: what is not in memory yet will count as this node's.
+fn note_pretended(span: Span, node: NodeId) -> Result<()> {
+    let mut at = span.start;
+    find::each(span, |place| {
+        if place == Place::Absent {
+            moving::pretend_home(Span::new(at, PAGE), node);
+        }
+        at += PAGE;
+    })
+}
+
+/// Pages of `span` that are in memory go to `node`. What there is afterwards, and whether all are there.
+///
+/// # Errors
+/// As [`place`]; and [`homenode_model::code::HN_PARTIAL`] when some are not on `node` afterwards.
+pub fn move_to(span: Span, node: i32) -> (Found, Result<()>) {
+    let unknown = Found { pages: span.pages() as u64, unknown: span.pages() as u64, ..Found::default() };
+    let machine = Machine::here();
+    let target = match machine.node_with_memory(node) {
+        Ok(target) => target,
+        Err(f) => return (unknown, Err(f)),
+    };
+    // Where there is but one node, they are there.
+    let moved = if machine.only() == Some(target) { Ok(()) } else { make_moves(span, target) };
+    let (found, judged) = find::count(span, node);
+    (found, moved.and(judged))
+}
+
+fn make_moves(span: Span, to: NodeId) -> Result<()> {
+    // What is armed is somewhere else for the kernel. Pretended moves arm what they copy, so nothing is held there.
+    let held = (moving::pretended() == 0).then(|| moving::before_change(span));
+    let mut outcome = Ok(());
+    for part in span.pieces(PART * PAGE) {
+        let mut moves: Vec<Move> = (part.start..part.end).step_by(PAGE).map(|p| Move::new(p, to)).collect();
+        let report = moving::move_pages(&mut moves, CHUNK);
+        if let Some(e) = report.error {
+            outcome = Err(Failure::system(format_args!("cannot move {part} to node {}", to.0), e));
+            break;
+        }
+        if moves.iter().any(|m| m.result == MoveResult::NoMemory) {
+            outcome = Err(Failure::new(
+                homenode_model::code::HN_ENOMEM,
+                format!("cannot move all of {part} to node {}: it has not enough free memory", to.0),
+            ));
+            break;
+        }
+    }
+    if let Some(held) = held {
+        moving::retire(held);
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_model::code::{HN_EINVAL, HN_ENODE, HN_OK};
+    use homenode_sys::memory::{Access, map, unmap};
+
+    fn here() -> i32 {
+        Machine::here().nodes().iter().find(|n| Machine::here().memory(**n).0.0 > 0).map_or(0, |n| n.0.into())
+    }
+
+    #[test]
+    fn memory_is_placed_before_it_is_touched() {
+        let m = map(4 * PAGE, Access::ReadWrite).unwrap();
+        place(m, here()).unwrap();
+        homenode_sys::memory::populate(m).unwrap();
+        assert_eq!(find::count(m, here()).1, Ok(()));
+        place(m, HN_FIRST_TOUCH).unwrap();
+        // SAFETY: this test's mapping.
+        unsafe { unmap(m).unwrap() };
+        assert_eq!(place(m, here()).unwrap_err().code, HN_EINVAL);
+    }
+
+    #[test]
+    fn what_is_there_already_need_not_move() {
+        let m = map(4 * PAGE, Access::ReadWrite).unwrap();
+        homenode_sys::memory::populate(m).unwrap();
+        let (_, here) = {
+            let mut at = None;
+            find::each(m, |p| at = Some(p)).unwrap();
+            (at, at.unwrap().number())
+        };
+        let (found, done) = move_to(m, here);
+        assert_eq!((found.there, done.map_or_else(|f| f.code, |()| HN_OK)), (4, HN_OK));
+        let (found, done) = move_to(m, 777);
+        assert_eq!((found.unknown, done.unwrap_err().code), (4, HN_ENODE));
+        // SAFETY: this test's mapping.
+        unsafe { unmap(m).unwrap() };
+    }
+}

@@ -1,0 +1,106 @@
+//! Threads on CPUs and nodes.
+
+use std::cell::Cell;
+
+use homenode_model::NodeId;
+use homenode_model::code::HN_ENODE;
+use homenode_sys::affinity::{self, CpuSet};
+use homenode_sys::numa;
+
+use super::machine::Machine;
+use super::{Failure, Result};
+use crate::moving;
+
+thread_local! {
+    /// Where the thread might run before it was first bound here.
+    static BEFORE: Cell<Option<CpuSet>> = const { Cell::new(None) };
+}
+
+/// The calling thread runs on `cpu` alone from now on.
+///
+/// # Errors
+/// The CPU is not there, or not for this process.
+pub fn bind_cpu(cpu: i32) -> Result<()> {
+    let set = u32::try_from(cpu).map_or(CpuSet::NONE, |c| CpuSet::of([c]));
+    bind(&set).map_err(|mut f| {
+        if f.code != homenode_model::code::HN_EPERM {
+            f.code = HN_ENODE;
+        }
+        f.text = format!(
+            "cannot bind this thread to CPU {cpu}: it is not there, off line, or outside of the \
+                          process's cpuset ({f})"
+        );
+        f
+    })
+}
+
+/// The calling thread runs on the CPUs of `node` alone from now on.
+///
+/// # Errors
+/// The node is not there, has no CPUs, or none for this process.
+pub fn bind_node(node: i32) -> Result<()> {
+    let machine = Machine::here();
+    let id = machine.node(node)?;
+    let cpus = machine.cpus(id);
+    if cpus.is_empty() {
+        return Err(Failure::no_node(format!(
+            "node {node} has no CPUs that this process may use: memory alone"
+        )));
+    }
+    bind(&CpuSet::of(cpus)).map_err(|mut f| {
+        f.text = format!("cannot bind this thread to node {node}: {f}");
+        f
+    })
+}
+
+/// The calling thread runs where it might before it was first bound by [`bind_cpu`] or [`bind_node`].
+///
+/// # Errors
+/// What the kernel says.
+pub fn unbind() -> Result<()> {
+    let Some(before) = BEFORE.try_with(Cell::get).ok().flatten() else { return Ok(()) };
+    affinity::set(&before).map_err(|e| Failure::system("cannot unbind this thread", e))
+}
+
+/// The CPU and the node that run the caller. Without being bound it may be elsewhere when the answer arrives.
+pub fn here() -> (u32, NodeId) {
+    let (cpu, node) = numa::here();
+    if moving::pretended() == 0 { (cpu, node) } else { (cpu, moving::node_of_cpu(cpu)) }
+}
+
+fn bind(set: &CpuSet) -> Result<()> {
+    let tried = |e| Failure::system("setting the thread's CPUs", e);
+    let before = affinity::get().map_err(tried)?;
+    affinity::set(set).map_err(tried)?;
+    // A thread that is ending has no such variable any more; it needs none.
+    let _ = BEFORE.try_with(|b| b.set(Some(b.get().unwrap_or(before))));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_bound_and_let_go() {
+        let before = affinity::get().unwrap();
+        unbind().unwrap();
+        assert_eq!(affinity::get().unwrap(), before);
+        let last = before.iter().last().unwrap();
+        bind_cpu(last as i32).unwrap();
+        assert_eq!(here().0, last);
+        let node = Machine::here().node_of(last).unwrap();
+        bind_node(node.0.into()).unwrap();
+        assert_eq!(affinity::get().unwrap(), CpuSet::of(Machine::here().cpus(node)));
+        unbind().unwrap();
+        assert_eq!(affinity::get().unwrap(), before);
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        for cpu in [-1, i32::MAX, affinity::MOST as i32 - 1] {
+            assert_eq!(bind_cpu(cpu).unwrap_err().code, HN_ENODE, "{cpu}");
+        }
+        assert_eq!(bind_node(-7).unwrap_err().code, HN_ENODE);
+    }
+}

@@ -1,0 +1,318 @@
+//! What is counted, and the descriptor that counts it.
+
+use crate::call::raw;
+use crate::error::check;
+use crate::{Error, Result, Span};
+
+/// `struct perf_event_attr` as of Linux 5.13 (`PERF_ATTR_SIZE_VER7`); older kernels accept the zeros behind what they know.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    period: u64,
+    fields: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    config1: u64,
+    config2: u64,
+    branches: u64,
+    registers: u64,
+    stack: u32,
+    clock: i32,
+    registers_at_interrupt: u64,
+    aux_watermark: u32,
+    max_stack: u16,
+    reserved: u16,
+    aux_sample: u32,
+    reserved2: u32,
+    signal: u64,
+}
+
+const DISABLED: u64 = 1 << 0;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const FREQUENCY: u64 = 1 << 10;
+const PRECISE: u32 = 15;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const USE_CLOCK: u64 = 1 << 25;
+/// Linux 5.13: threads alone, not child processes.
+const INHERIT_THREAD: u64 = 1 << 35;
+
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_AT_EXEC: usize = 1 << 3;
+/// `_IO('$', 0)`, `_IO('$', 1)`, `_IO('$', 3)`; the argument of the first two is 0: this event alone, and what inherited it.
+const ENABLE: usize = 0x2400;
+const DISABLE: usize = 0x2401;
+/// `_IOW('$', 4, u64)`.
+const PERIOD: usize = 0x4008_2404;
+
+/// The kind of an event: one that every kernel has, or one of a device that `/sys/bus/event_source/devices` lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind(pub u32);
+
+impl Kind {
+    /// Counted by the kernel itself.
+    pub const SOFTWARE: Self = Self(1);
+}
+
+/// `PERF_COUNT_SW_PAGE_FAULTS`.
+pub const PAGE_FAULTS: u64 = 2;
+
+/// How often a sample is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// One in so many events.
+    Period(u64),
+    /// So many a second, as far as the kernel manages.
+    Frequency(u64),
+}
+
+/// What a sample tells (`PERF_SAMPLE_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fields(pub u64);
+
+impl Fields {
+    /// The instruction.
+    pub const IP: Self = Self(1 << 0);
+    /// Process and thread.
+    pub const THREAD: Self = Self(1 << 1);
+    /// When.
+    pub const TIME: Self = Self(1 << 2);
+    /// The address of the data.
+    pub const ADDRESS: Self = Self(1 << 3);
+    /// On which CPU.
+    pub const CPU: Self = Self(1 << 7);
+    /// How long it took, in the processor's own units.
+    pub const WEIGHT: Self = Self(1 << 14);
+    /// Load or store, and where the data came from.
+    pub const SOURCE: Self = Self(1 << 15);
+    /// Who touched what, where: what software events tell.
+    pub const TOUCH: Self = Self(Self::IP.0 | Self::THREAD.0 | Self::TIME.0 | Self::ADDRESS.0 | Self::CPU.0);
+    /// What address sampling of a processor tells.
+    pub const ACCESS: Self = Self(Self::TOUCH.0 | Self::WEIGHT.0 | Self::SOURCE.0);
+
+    /// Whether all of `other` are among them.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// What to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Whose event.
+    pub kind: Kind,
+    /// Which of them; the meaning is the kind's.
+    pub config: u64,
+    /// More of it.
+    pub config1: u64,
+    /// More of it.
+    pub config2: u64,
+    /// How often a sample is taken.
+    pub rate: Rate,
+    /// How exact the address of the instruction has to be, 0 to 3.
+    pub precise: u8,
+    /// What a sample tells.
+    pub fields: Fields,
+    /// What the kernel does is not counted: what plain users must ask for.
+    pub user_only: bool,
+}
+
+impl Spec {
+    /// Every page fault of a program, the kernel's hinting faults among them.
+    pub const fn page_faults() -> Self {
+        Self {
+            kind: Kind::SOFTWARE,
+            config: PAGE_FAULTS,
+            config1: 0,
+            config2: 0,
+            rate: Rate::Period(1),
+            precise: 0,
+            fields: Fields::TOUCH,
+            user_only: true,
+        }
+    }
+}
+
+/// Whose events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// A thread, by the kernel's number; 0: the caller.
+    pub thread: i32,
+    /// On this CPU alone.
+    pub cpu: Option<u32>,
+    /// And those of the threads that it starts from now on.
+    pub inherit: bool,
+}
+
+/// An event, not counted yet; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Event {
+    fd: i32,
+    fields: Fields,
+}
+
+impl Event {
+    /// Opens one; of a `group`, whose leader decides when they count.
+    ///
+    /// # Errors
+    /// `EACCES` or `EPERM` where `perf_event_paranoid` forbids it, `ENOENT`, `ENODEV` or `EOPNOTSUPP` where there is no
+    /// such event.
+    pub fn open(spec: &Spec, target: Target, group: Option<&Self>) -> Result<Self> {
+        let threads = Self::open_as(spec, target, group, INHERIT | INHERIT_THREAD);
+        match threads {
+            // Before 5.13; then what child processes do is told, too, under their own number.
+            Err(e) if target.inherit && e.errno.0 == libc::EINVAL => {
+                Self::open_as(spec, target, group, INHERIT)
+            }
+            done => done,
+        }
+    }
+
+    fn open_as(spec: &Spec, target: Target, group: Option<&Self>, inherit: u64) -> Result<Self> {
+        let (period, by_frequency) = match spec.rate {
+            Rate::Period(n) => (n, 0),
+            Rate::Frequency(n) => (n, FREQUENCY),
+        };
+        let user = if spec.user_only { EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR } else { 0 };
+        let attributes = Attributes {
+            kind: spec.kind.0,
+            size: size_of::<Attributes>() as u32,
+            config: spec.config,
+            config1: spec.config1,
+            config2: spec.config2,
+            period,
+            fields: spec.fields.0,
+            flags: DISABLED
+                | SAMPLE_ID_ALL
+                | USE_CLOCK
+                | by_frequency
+                | user
+                | if target.inherit { inherit } else { 0 }
+                | u64::from(spec.precise & 3) << PRECISE,
+            clock: libc::CLOCK_MONOTONIC,
+            ..Attributes::default()
+        };
+        let at = &raw const attributes as usize;
+        let cpu = target.cpu.map_or(usize::MAX, |c| c as usize);
+        let group = group.map_or(usize::MAX, |g| g.fd as usize);
+        // SAFETY: the structure is complete and of the size that it says.
+        let fd = unsafe {
+            raw(libc::SYS_perf_event_open, [at, target.thread as usize, cpu, group, CLOSE_AT_EXEC, 0])
+        };
+        check("perf_event_open", Span::EMPTY, fd).map(|fd| Self { fd: fd as i32, fields: spec.fields })
+    }
+
+    /// The descriptor's number.
+    pub const fn fd(&self) -> i32 {
+        self.fd
+    }
+
+    /// What its samples tell.
+    pub const fn fields(&self) -> Fields {
+        self.fields
+    }
+
+    /// From now on it counts, in all threads that inherited it.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn enable(&self) -> Result<()> {
+        self.order("ioctl(PERF_EVENT_IOC_ENABLE)", ENABLE, 0)
+    }
+
+    /// It counts no longer.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn disable(&self) -> Result<()> {
+        self.order("ioctl(PERF_EVENT_IOC_DISABLE)", DISABLE, 0)
+    }
+
+    /// One sample in `period` events from now on.
+    ///
+    /// # Errors
+    /// What the kernel says: `EINVAL` for an event that was opened with a frequency and so many a second are too many.
+    pub fn set_period(&self, period: u64) -> Result<()> {
+        self.order("ioctl(PERF_EVENT_IOC_PERIOD)", PERIOD, &raw const period as usize)
+    }
+
+    fn order(&self, what: &'static str, number: usize, argument: usize) -> Result<()> {
+        // SAFETY: the argument is 0, or a number that the kernel reads.
+        let r = unsafe { raw(libc::SYS_ioctl, [self.fd as usize, number, argument, 0, 0, 0]) };
+        check(what, Span::EMPTY, r).map(drop)
+    }
+
+    /// How many events there were while it counted.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn count(&self) -> Result<u64> {
+        let mut n = 0_u64;
+        // SAFETY: writes 8 bytes.
+        let r = unsafe { raw(libc::SYS_read, [self.fd as usize, &raw mut n as usize, 8, 0, 0, 0]) };
+        let short = Error { call: "read(perf event)", on: Span::EMPTY, errno: crate::Errno(libc::EIO) };
+        match check("read(perf event)", Span::EMPTY, r)? {
+            8 => Ok(n),
+            _ => Err(short),
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        crate::file::close(self.fd);
+    }
+}
+
+const _: () = assert!(size_of::<Attributes>() == 128);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Access, map, unmap};
+    use crate::{Errno, PAGE};
+
+    const ME: Target = Target { thread: 0, cpu: None, inherit: false };
+
+    #[test]
+    fn page_faults_are_counted_while_enabled() {
+        let event = match Event::open(&Spec::page_faults(), ME, None) {
+            Ok(event) => event,
+            Err(e) => return println!("skipped: {e}"),
+        };
+        let touch = |pages: usize| {
+            let m = map(pages * PAGE, Access::ReadWrite).unwrap();
+            // Huge pages would take one fault for all.
+            let _ = crate::memory::prefer_huge(m, false);
+            for page in m.pieces(PAGE) {
+                // SAFETY: this test's mapping.
+                unsafe { (page.start as *mut u8).write_volatile(1) };
+            }
+            // SAFETY: the same.
+            unsafe { unmap(m).unwrap() };
+        };
+        touch(50);
+        assert_eq!(event.count(), Ok(0), "not enabled yet");
+        event.enable().unwrap();
+        touch(100);
+        event.disable().unwrap();
+        let counted = event.count().unwrap();
+        assert!(counted >= 100, "{counted}");
+        touch(50);
+        assert_eq!(event.count(), Ok(counted));
+    }
+
+    #[test]
+    fn an_event_that_there_is_not_says_so() {
+        let spec = Spec { config: 12_345, ..Spec::page_faults() };
+        let e = Event::open(&spec, ME, None).unwrap_err();
+        let known = [libc::ENOENT, libc::EINVAL, libc::EACCES, libc::EPERM, libc::ENOSYS];
+        assert!(e.call == "perf_event_open" && known.map(Errno).contains(&e.errno), "{e}");
+    }
+}

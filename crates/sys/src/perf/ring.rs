@@ -1,0 +1,192 @@
+//! The ring that an event writes to: a page of the kernel's own, then a power of two of pages of records.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::event::{Event, Fields};
+use super::record::{self, HEAD, Record};
+use crate::call::raw;
+use crate::error::check;
+use crate::memory::unmap;
+use crate::{Error, PAGE, Result, Span};
+
+/// Where in the kernel's page the two ends are (`struct perf_event_mmap_page`).
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+/// Longest record that is decoded: a sample of all fields is shorter.
+const LONGEST: usize = 256;
+
+/// An event's ring. The event may be dropped first: then nothing more comes.
+#[derive(Debug)]
+pub struct Ring {
+    memory: Span,
+    bytes: usize,
+    fields: Fields,
+    lost: u64,
+}
+
+impl Ring {
+    /// A ring of `pages` pages, rounded up to a power of two.
+    ///
+    /// # Errors
+    /// `EPERM` beyond what a user may lock (`perf_event_mlock_kb`), `EINVAL` for an event that inherits on all CPUs.
+    pub fn map(event: &Event, pages: usize) -> Result<Self> {
+        let bytes = pages.clamp(1, 1 << 16).next_power_of_two() * PAGE;
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: a new mapping where the kernel likes.
+        let r = unsafe {
+            raw(libc::SYS_mmap, [0, PAGE + bytes, access as usize, flags as usize, event.fd() as usize, 0])
+        };
+        let start = check("mmap(perf ring)", Span::EMPTY, r)?;
+        Ok(Self { memory: Span::new(start, PAGE + bytes), bytes, fields: event.fields(), lost: 0 })
+    }
+
+    fn end(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: within the mapping's first page, aligned, shared with the kernel as an atomic number.
+        unsafe { &*((self.memory.start + offset) as *const AtomicU64) }
+    }
+
+    /// Hands over all records since the last time, in the order of the ring, and makes room.
+    ///
+    /// # Errors
+    /// What is there is no record: all of it was dropped.
+    pub fn drain(&mut self, mut tell: impl FnMut(Record)) -> Result<()> {
+        let head = self.end(DATA_HEAD).load(Ordering::Acquire);
+        let mut tail = self.end(DATA_TAIL).load(Ordering::Relaxed);
+        let mut result = Ok(());
+        while tail < head {
+            let mut start = [0; HEAD];
+            self.copy(tail, &mut start);
+            let Some(length) = record::length(start).filter(|l| *l as u64 <= head - tail) else {
+                result = Err(Error {
+                    call: "reading a perf ring",
+                    on: Span::EMPTY,
+                    errno: crate::Errno(libc::EIO),
+                });
+                tail = head;
+                break;
+            };
+            let mut bytes = [0; LONGEST];
+            let part = &mut bytes[..length.min(LONGEST)];
+            self.copy(tail, part);
+            match record::decode(part, self.fields) {
+                Some(Record::Lost(n)) => {
+                    self.lost += n;
+                    tell(Record::Lost(n));
+                }
+                Some(record) => tell(record),
+                None => {}
+            }
+            tail += length as u64;
+        }
+        self.end(DATA_TAIL).store(tail, Ordering::Release);
+        result
+    }
+
+    /// Copies what the ring has from `at` on; it may go round its end.
+    fn copy(&self, at: u64, into: &mut [u8]) {
+        let offset = (at % self.bytes as u64) as usize;
+        let first = into.len().min(self.bytes - offset);
+        let data = (self.memory.start + PAGE) as *const u8;
+        // SAFETY: both parts lie in the data pages; the kernel does not write between tail and head.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.add(offset), into.as_mut_ptr(), first);
+            std::ptr::copy_nonoverlapping(data, into.as_mut_ptr().add(first), into.len() - first);
+        }
+    }
+
+    /// Records that found no room, as far as the kernel has told.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Bytes of address space that it takes.
+    pub const fn bytes(&self) -> usize {
+        PAGE + self.bytes
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: made by `map`; nobody has a reference into it any more.
+        let _ = unsafe { unmap(self.memory) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Spec, Target};
+    use super::*;
+    use crate::memory::{Access, map, prefer_huge};
+
+    fn ready(pages: usize) -> Option<(Event, Ring)> {
+        let me = Target { thread: 0, cpu: None, inherit: false };
+        let opened = Event::open(&Spec::page_faults(), me, None)
+            .and_then(|event| Ring::map(&event, pages).map(|ring| (event, ring)));
+        match opened {
+            Ok(both) => Some(both),
+            Err(e) => {
+                println!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    fn touch(m: Span) {
+        for page in m.pieces(PAGE) {
+            // SAFETY: a test's mapping.
+            unsafe { (page.start as *mut u8).write_volatile(1) };
+        }
+    }
+
+    #[test]
+    fn every_touched_page_is_told_with_its_address() {
+        let Some((event, mut ring)) = ready(16) else { return };
+        // Several rounds: the ring goes round its end.
+        for round in 0..20 {
+            let m = map(60 * PAGE, Access::ReadWrite).unwrap();
+            let _ = prefer_huge(m, false);
+            event.enable().unwrap();
+            touch(m);
+            event.disable().unwrap();
+            let mut seen = Vec::new();
+            ring.drain(|r| {
+                if let Record::Sample(s) = r
+                    && m.contains(s.address as usize)
+                {
+                    assert_eq!((s.process, s.thread), (std::process::id(), crate::call::thread_id() as u32));
+                    assert!(s.time <= crate::call::now());
+                    seen.push(s.address as usize & !(PAGE - 1));
+                }
+            })
+            .unwrap();
+            let pages: Vec<usize> = m.pieces(PAGE).map(|p| p.start).collect();
+            assert_eq!(seen, pages, "round {round}");
+            // SAFETY: this test's mapping.
+            unsafe { unmap(m).unwrap() };
+        }
+        assert_eq!(ring.lost(), 0);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let Some((event, mut ring)) = ready(1) else { return };
+        let m = map(4096 * PAGE, Access::ReadWrite).unwrap();
+        let _ = prefer_huge(m, false);
+        event.enable().unwrap();
+        touch(m);
+        // The kernel tells of what was lost with the next record that finds room.
+        let mut samples = 0;
+        ring.drain(|r| samples += u64::from(matches!(r, Record::Sample(_)))).unwrap();
+        let more = map(PAGE, Access::ReadWrite).unwrap();
+        touch(more);
+        event.disable().unwrap();
+        ring.drain(|r| samples += u64::from(matches!(r, Record::Sample(_)))).unwrap();
+        assert!(ring.lost() > 0 && samples + ring.lost() >= 4097, "{samples} and {} lost", ring.lost());
+        assert_eq!(event.count().unwrap(), samples + ring.lost());
+        // SAFETY: this test's mappings.
+        unsafe {
+            unmap(m).unwrap();
+            unmap(more).unwrap();
+        }
+    }
+}

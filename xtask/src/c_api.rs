@@ -1,0 +1,114 @@
+//! The C header and the Fortran module, made from the Rust source of the C API, so that the three cannot differ.
+//!
+//! The source is read line by line, in the form that rustfmt gives it; what is not understood is an error, never left out.
+
+mod fortran;
+mod header;
+mod parse;
+
+use std::fs;
+
+use crate::tidy::File;
+use crate::{Outcome, none, root};
+
+/// Return codes.
+const CODES: &str = "crates/model/src/code.rs";
+/// Structures and functions.
+const FUNCTIONS: &str = "crates/agent/src/capi.rs";
+/// What is made, and how.
+type Made = (&'static str, fn(&Api) -> Result<String, String>);
+const MADE: [Made; 2] = [("include/homenode.h", header::text), ("fortran/homenode.f90", fortran::text)];
+
+/// The C API, in the order of its source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Api {
+    /// Codes: name, value, what it means. Those of a function's answers (negative, or of arguments) come behind the return codes.
+    pub codes: Vec<Code>,
+    /// Structures.
+    pub structs: Vec<Struct>,
+    /// Headings and functions.
+    pub items: Vec<Item>,
+}
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    pub name: String,
+    pub value: i32,
+    pub about: String,
+}
+
+/// A structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struct {
+    pub name: String,
+    pub about: Vec<String>,
+    /// Name, Rust type, what it is.
+    pub fields: Vec<(String, String, String)>,
+}
+
+/// What stands in the second half of the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    Heading(String),
+    Function(Function),
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    pub name: String,
+    pub about: Vec<String>,
+    /// Name, Rust type.
+    pub arguments: Vec<(String, String)>,
+    /// Rust type.
+    pub returns: String,
+}
+
+/// `cargo xtask c-api`: writes header and module.
+pub fn run(args: &[String]) -> Outcome {
+    none(args)?;
+    let read = |path: &str| fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"));
+    let api = parse::api(&read(CODES)?, &read(FUNCTIONS)?)?;
+    for (path, make) in MADE {
+        fs::write(root().join(path), make(&api)?).map_err(|e| format!("{path}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// Header and module are what the source says.
+pub fn check(files: &[File]) -> Vec<String> {
+    let text = |path: &str| files.iter().find(|f| f.path == path).map_or("", |f| &f.text);
+    let api = match parse::api(text(CODES), text(FUNCTIONS)) {
+        Ok(api) => api,
+        Err(why) => return vec![why],
+    };
+    let mut complaints = Vec::new();
+    for (path, make) in MADE {
+        match make(&api) {
+            Ok(made) if made == text(path) => {}
+            Ok(_) => complaints.push(format!("{path}: not what {FUNCTIONS} says; run 'cargo xtask c-api'")),
+            Err(why) => complaints.push(why),
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_was_changed_by_hand_is_noticed() {
+        let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+        let mut files: Vec<File> = [CODES, FUNCTIONS, MADE[0].0, MADE[1].0]
+            .map(|path| File { path: path.to_owned(), text: read(path) })
+            .into();
+        assert_eq!(check(&files), Vec::<String>::new());
+        files[2].text += "\n";
+        assert_eq!(
+            check(&files),
+            [format!("include/homenode.h: not what {FUNCTIONS} says; run 'cargo xtask c-api'")]
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! The Fortran module.
+
+use std::fmt::Write as _;
+
+use super::{Api, Function, Item};
+
+const HEAD: &str = "\
+! homenode: tell the run-time system what it cannot see, and place threads and memory. See homenode.h.
+!
+! Addresses are c_loc(array), lengths are in bytes. What may be null in C is optional here. hn_text turns a text of
+! hn_message or hn_last_error into a string.
+!
+! Made by 'cargo xtask c-api': do not edit.
+!
+! SPDX-License-Identifier: MIT OR Apache-2.0
+module homenode
+   use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
+   implicit none
+   private
+";
+
+const TAIL: &str = "   end interface
+
+contains
+
+   ! The characters of a text of hn_message or hn_last_error.
+   function hn_text(text) result(string)
+      type(c_ptr), intent(in) :: text
+      character(len=:), allocatable :: string
+      ! Longer than any text of homenode's.
+      integer, parameter :: longest = 4096
+      character(kind=c_char), pointer :: letters(:)
+      integer :: i, n
+      call c_f_pointer(text, letters, [longest])
+      n = 0
+      do while (n < longest)
+         if (letters(n + 1) == achar(0)) exit
+         n = n + 1
+      end do
+      allocate (character(len=n) :: string)
+      do i = 1, n
+         string(i:i) = letters(i)
+      end do
+   end function
+end module
+";
+
+/// All of it.
+pub fn text(api: &Api) -> Result<String, String> {
+    let mut out = HEAD.to_owned();
+    let names = api.codes.iter().map(|c| &c.name).chain(api.structs.iter().map(|s| &s.name));
+    let functions = api.items.iter().filter_map(|i| match i {
+        Item::Function(f) => Some(f),
+        Item::Heading(_) => None,
+    });
+    for name in names.chain(functions.clone().map(|f| &f.name)) {
+        let _ = writeln!(out, "   public :: {name}");
+    }
+    out += "   public :: hn_text\n";
+    for c in &api.codes {
+        let _ = write!(
+            out,
+            "\n   ! {}\n   integer(c_int), parameter :: {} = {}\n",
+            plain(&c.about),
+            c.name,
+            c.value
+        );
+    }
+    for s in &api.structs {
+        out += "\n";
+        comment(&mut out, "   ", &s.about);
+        let _ = writeln!(out, "   type, bind(c) :: {}", s.name);
+        for (name, rust, about) in &s.fields {
+            let _ = writeln!(out, "      ! {}\n      {} :: {name}", plain(about), scalar(rust)?);
+        }
+        out += "   end type\n";
+    }
+    out += "\n   interface\n";
+    for f in functions {
+        function(&mut out, f)?;
+    }
+    Ok(out + TAIL)
+}
+
+fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
+fn comment(out: &mut String, indent: &str, lines: &[String]) {
+    for line in lines {
+        out.push_str(format!("{indent}! {}", plain(line)).trim_end());
+        out.push('\n');
+    }
+}
+
+fn function(out: &mut String, f: &Function) -> Result<(), String> {
+    comment(out, "      ", &f.about);
+    let names: Vec<&str> = f.arguments.iter().map(|(name, _)| name.as_str()).collect();
+    let result = if f.returns == "i32" { "code" } else { "text" };
+    // A dummy argument may have the name of the result.
+    let result = if names.contains(&result) { "outcome" } else { result };
+    let _ = writeln!(out, "      function {}({}) bind(c) result({result})", f.name, names.join(", "));
+    out.push_str("         import\n");
+    for (i, (name, rust)) in f.arguments.iter().enumerate() {
+        let many = f.arguments.get(i + 1).is_some_and(|(next, _)| next == "capacity");
+        let _ = writeln!(out, "         {}", argument(name, rust, many)?);
+    }
+    let returns = if f.returns == "i32" { "integer(c_int)".into() } else { scalar(&f.returns)? };
+    let _ = writeln!(out, "         {returns} :: {result}\n      end function");
+    Ok(())
+}
+
+/// An array, when its `capacity` follows.
+fn argument(name: &str, rust: &str, many: bool) -> Result<String, String> {
+    match rust.strip_prefix("*mut ") {
+        Some(to) if many => Ok(format!("{}, intent(out), optional :: {name}(*)", scalar(to)?)),
+        Some(to) => Ok(format!("{}, intent(out), optional :: {name}", scalar(to)?)),
+        None => Ok(format!("{}, value :: {name}", scalar(rust)?)),
+    }
+}
+
+fn scalar(rust: &str) -> Result<String, String> {
+    Ok(match rust {
+        // Fortran's integers have signs; no number here needs the last bit.
+        "i32" | "u32" => "integer(c_int32_t)".into(),
+        "u64" => "integer(c_int64_t)".into(),
+        "usize" => "integer(c_size_t)".into(),
+        "*const c_void" | "*const c_char" => "type(c_ptr)".into(),
+        own if own.starts_with("hn_") => format!("type({own})"),
+        other => return Err(format!("xtask/src/c_api/fortran.rs: no Fortran type for '{other}'")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_are_optional_answers_and_arrays_have_a_capacity() {
+        let argument = |rust, many| argument("x", rust, many).unwrap();
+        assert_eq!(argument("*mut i32", true), "integer(c_int32_t), intent(out), optional :: x(*)");
+        assert_eq!(argument("*mut hn_node", false), "type(hn_node), intent(out), optional :: x");
+        assert_eq!(argument("*const c_void", false), "type(c_ptr), value :: x");
+        assert!(scalar("f64").is_err());
+    }
+
+    #[test]
+    fn a_result_has_a_name_of_its_own() {
+        let f = Function {
+            name: "hn_f".into(),
+            about: vec!["F.".into()],
+            arguments: vec![("code".into(), "i32".into())],
+            returns: "i32".into(),
+        };
+        let mut out = String::new();
+        function(&mut out, &f).unwrap();
+        assert!(out.contains("function hn_f(code) bind(c) result(outcome)"), "{out}");
+    }
+}

@@ -1,0 +1,136 @@
+//! The C header.
+
+use std::fmt::Write as _;
+
+use super::{Api, Function, Item};
+
+const HEAD: &str = "\
+/* homenode: tell the run-time system what it cannot see, and place threads and memory.
+ *
+ * Every function may be called on any machine, with or without homenode watching, from any thread, on one node or
+ * many. Nodes and CPUs go by the system's numbers. Each function returns a code; hn_message is its text, and
+ * hn_last_error says what the last failure in this thread was about. None prints, exits or raises a signal.
+ *
+ * Made by 'cargo xtask c-api': do not edit.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#ifndef HOMENODE_H
+#define HOMENODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern \"C\" {
+#endif
+";
+
+const TAIL: &str = "
+#ifdef __cplusplus
+}
+#endif
+#endif
+";
+
+/// All of it.
+pub fn text(api: &Api) -> Result<String, String> {
+    let mut out = HEAD.to_owned();
+    out += "\n/* Return codes, and what stands for a node where there is none. */\n";
+    let width = api.codes.iter().map(|c| c.name.len() + digits(c.value)).max().unwrap_or(0);
+    for c in &api.codes {
+        let gap = width - c.name.len() - digits(c.value);
+        let _ = writeln!(out, "#define {} {}{:gap$} /* {} */", c.name, value(c.value), "", plain(&c.about));
+    }
+    for s in &api.structs {
+        out += &comment(&s.about);
+        let _ = writeln!(out, "typedef struct {} {{", s.name);
+        for (name, rust, about) in &s.fields {
+            let _ = writeln!(out, "    {}; /* {} */", declare(rust, name)?, plain(about));
+        }
+        let _ = writeln!(out, "}} {};", s.name);
+    }
+    for item in &api.items {
+        match item {
+            Item::Heading(h) => {
+                let _ = write!(out, "\n/* ---- {h} ---- */\n");
+            }
+            Item::Function(f) => out += &function(f)?,
+        }
+    }
+    Ok(out + TAIL)
+}
+
+fn digits(n: i32) -> usize {
+    value(n).len()
+}
+
+fn value(n: i32) -> String {
+    if n < 0 { format!("({n})") } else { n.to_string() }
+}
+
+/// Without the quotes that mark code in Rust's comments.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
+}
+
+fn comment(lines: &[String]) -> String {
+    format!("\n/* {} */\n", plain(&lines.join("\n * ")).replace("\n * \n", "\n *\n"))
+}
+
+fn function(f: &Function) -> Result<String, String> {
+    let arguments: Vec<String> =
+        f.arguments.iter().map(|(name, rust)| declare(rust, name)).collect::<Result<_, _>>()?;
+    let arguments = if arguments.is_empty() { "void".into() } else { arguments.join(", ") };
+    let returns = if f.returns == "i32" { "int ".into() } else { declare(&f.returns, "")? };
+    Ok(format!("{}{returns}{}({arguments});\n", comment(&f.about), f.name))
+}
+
+/// `rust` as C declares `name` to be it.
+fn declare(rust: &str, name: &str) -> Result<String, String> {
+    if let Some(to) = rust.strip_prefix("*mut ") {
+        return Ok(format!("{} *{name}", base(to)?));
+    }
+    if let Some(to) = rust.strip_prefix("*const ") {
+        return Ok(format!("const {} *{name}", base(to)?));
+    }
+    Ok(format!("{} {name}", base(rust)?))
+}
+
+fn base(rust: &str) -> Result<String, String> {
+    Ok(match rust {
+        "i32" => "int32_t",
+        "u32" => "uint32_t",
+        "u64" => "uint64_t",
+        "usize" => "size_t",
+        "c_void" => "void",
+        "c_char" => "char",
+        own if own.starts_with("hn_") => own,
+        other => return Err(format!("xtask/src/c_api/header.rs: no C type for '{other}'")),
+    }
+    .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_those_of_c() {
+        assert_eq!(declare("*const c_void", "address").unwrap(), "const void *address");
+        assert_eq!(declare("*mut hn_node", "node").unwrap(), "hn_node *node");
+        assert_eq!(declare("usize", "length").unwrap(), "size_t length");
+        assert!(declare("f64", "x").is_err());
+    }
+
+    #[test]
+    fn a_function_stands_below_its_comment() {
+        let f = Function {
+            name: "hn_f".into(),
+            about: vec!["Does `it`.".into(), String::new(), "Well.".into()],
+            arguments: vec![],
+            returns: "*const c_char".into(),
+        };
+        assert_eq!(function(&f).unwrap(), "\n/* Does it.\n *\n * Well. */\nconst char *hn_f(void);\n");
+    }
+}
