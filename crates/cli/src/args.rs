@@ -6,6 +6,7 @@ pub mod compare;
 pub mod kernel;
 pub mod lab;
 pub mod machine;
+pub mod measure;
 pub mod paper;
 pub mod plan;
 pub mod rec;

@@ -2,10 +2,12 @@
 
 mod compare;
 mod completions;
+mod diff;
 mod kernel;
 mod lab;
 mod machine;
 mod man;
+mod measure;
 mod paper;
 mod plan;
 mod rec;
@@ -35,6 +37,10 @@ pub enum Command {
     Record(crate::args::record::RecordArgs),
     /// Run a program and move its pages to the nodes that use them
     Run(crate::args::run::LiveArgs),
+    /// Latency, bandwidth and migration between nodes, with proof of where the memory was
+    Measure(Box<crate::args::measure::MeasureArgs>),
+    /// Two measurements side by side
+    Diff(crate::args::measure::DiffArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
     /// The best placement for the next run
@@ -64,6 +70,8 @@ impl Command {
     /// What went wrong; its `code` says how homenode ends.
     pub fn run(self) -> Result<Exit> {
         match self {
+            Self::Measure(args) => args.run(),
+            Self::Diff(args) => args.run(),
             Self::Compare(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Run(args) => args.run(),

@@ -16,6 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Examples, each shown when its command is registered.
 const EXAMPLES: &[(&str, &str, &str)] = &[
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
+    ("measure", "homenode measure --quick", "latency and bandwidth between nodes"),
     ("record", "homenode record -- ./app", "who touches what"),
     ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
     ("plan", "homenode plan mine.hnrec", "the best placement for the next run"),

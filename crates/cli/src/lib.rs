@@ -13,6 +13,7 @@
 //! | sizes such as `8KiB` | [`size`] |
 //! | recording a program | [`recorder`] |
 //! | running one under the live runtime | [`live`] |
+//! | a measurement as tables | [`measured`] |
 //! | placements worked out for the next run | [`plan`] |
 //! | names for addresses | [`symbols`] |
 //! | the papers' programs, and building them | [`kernels`] |
@@ -31,6 +32,7 @@ mod help;
 pub mod interrupt;
 pub mod kernels;
 pub mod live;
+pub mod measured;
 pub mod output;
 pub mod paper;
 pub mod places;

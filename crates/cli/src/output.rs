@@ -108,7 +108,11 @@ impl OutputArgs {
         }
     }
 
-    fn judge(&self, table: &Table) -> Result<Exit> {
+    /// Whether a condition of `--fail-if` holds, for commands that print in their own way.
+    ///
+    /// # Errors
+    /// A condition names what the table lacks.
+    pub fn judge(&self, table: &Table) -> Result<Exit> {
         let mut exit = Exit::Done;
         for condition in &self.fail_if {
             if condition.holds(table)? {

@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the file | [`file`] |
+//! | the file | [`mod@file`] |
 //! | from a recording to homes by object | [`make`] |
 //! | from a plan to what the library in the program needs | [`apply`] |
 //! | threads of the run and of the plan | [`threads`] |

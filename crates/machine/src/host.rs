@@ -78,6 +78,26 @@ pub fn from_synthetic(description: &str) -> Result<Machine, Error> {
     read(&topology, "synthetic", Origin::Hwloc(crate::quantity::shorten(description)))
 }
 
+/// hwloc's XML: of this machine, of a recorded topology (a file whose name ends in `.xml`), or of a description in hwloc's notation.
+///
+/// # Errors
+/// [`Error::Hwloc`] when hwloc does not understand it or cannot write it; presets and machine files have no hwloc topology.
+pub fn xml(from: Option<&str>) -> Result<String, Error> {
+    let tried = "having hwloc write XML";
+    let topology = match from {
+        None => build(tried, Ok::<_, std::convert::Infallible>)?,
+        Some(path) if path.ends_with(".xml") => {
+            let text =
+                std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+            build(tried, |b| b.from_xml(&text))?
+        }
+        Some(text) => build(tried, |b| b.from_synthetic(text))?,
+    };
+    let written = topology.export_xml(hwlocality::topology::export::xml::XMLExportFlags::empty());
+    let xml = written.map_err(|e| Error::Hwloc { tried: tried.into(), said: e.to_string() })?;
+    Ok(xml.as_str().to_owned())
+}
+
 fn build<E: std::fmt::Display>(
     tried: &str,
     with: impl FnOnce(TopologyBuilder) -> Result<TopologyBuilder, E>,

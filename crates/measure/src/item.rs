@@ -7,6 +7,8 @@ use std::time::Duration;
 use homenode_model::NodeId;
 use serde::{Deserialize, Serialize};
 
+use crate::cell::{Cell, Subject, Unit};
+
 /// A node, by the kernel's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -305,4 +307,28 @@ pub enum Item {
     Core(Core),
     /// Pages from node to node by `move_pages`.
     Migration(Move),
+}
+
+impl Item {
+    /// A cell that says why there is none; of an item with several, the first stands for all.
+    pub(crate) fn absent(&self, why: &str) -> Cell {
+        let (subject, unit) = match self {
+            Self::Latency { pair, chase } => (Subject::Latency { pair: *pair, page: chase.page }, Unit::Ns),
+            Self::Bandwidth(s) => {
+                let op = s.ops.first().copied().unwrap_or(Op::Triad);
+                let (pairs, threads, stores, page) = (s.pairs.clone(), s.threads, s.stores, s.page);
+                (Subject::Bandwidth { pairs, share: None, threads, op, stores, page }, Unit::MbPerS)
+            }
+            Self::Loaded(l) => {
+                let pause = l.pauses.first().copied().unwrap_or(0);
+                (Subject::Loaded { pair: l.pair, mix: l.mix, pause }, Unit::Ns)
+            }
+            Self::Core(c) => {
+                let subject = Subject::Core { cpus: c.cpus, nodes: (c.home, c.home), home: c.home };
+                (subject, Unit::Ns)
+            }
+            Self::Migration(m) => (Subject::Migration { from: m.from, to: m.to, page: m.page }, Unit::MbPerS),
+        };
+        Cell::absent(subject, unit, why, "'homenode measure --json' lists nodes and CPUs")
+    }
 }

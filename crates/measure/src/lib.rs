@@ -7,11 +7,11 @@
 //! | you want | you call |
 //! |---|---|
 //! | what there is | [`Host::this`], [`Host::at`] a recorded tree, [`Host::like`] a described machine |
-//! | what to measure | [`Ask`], [`plan`] → [`Plan`]: the [`Item`]s, and what is refused and why |
-//! | to measure it all | [`measure`] with a [`Prober`] → [`Measurement`] |
+//! | what to measure | [`Ask`], [`plan()`] → [`Plan`]: the [`Item`]s, and what is refused and why |
+//! | to measure it all | [`measure()`] with a [`Prober`] → [`Measurement`] |
 //! | one thing | [`Prober::probe`] with an [`Item`]; [`Real`] measures, [`Synthetic`] computes from a described machine |
 //! | to read one again, or compare | [`Measurement::from_json`], [`diff`] |
-//! | it elsewhere | [`export`]: machine file, hwloc XML |
+//! | it elsewhere | [`machine_file`], [`memory_attributes`] |
 //!
 //! ```no_run
 //! use homenode_measure::{Chase, Host, Item, Node, PageSize, Pair, Prober, Real, Streams};
@@ -29,16 +29,26 @@
 
 #![forbid(unsafe_code)]
 
+mod ask;
 mod cell;
+mod compare;
+mod export;
 mod host;
 mod item;
+mod measurement;
 mod prober;
 mod real;
 mod stats;
+mod synthetic;
 
+pub use ask::{Ask, IDLE, Kind, Plan, plan};
 pub use cell::{Cell, Proof, Subject, Unit, Verdict};
+pub use compare::{Change, Difference, diff};
+pub use export::{machine_file, memory_attributes};
 pub use host::{Firmware, Host, HostError, HostNode, State};
 pub use item::{Chase, Core, Cpu, Item, Load, Mix, Move, Node, Op, PageSize, Pair, Stores, Streams};
+pub use measurement::{KNEE, Measurement, ReadError, knee, measure};
 pub use prober::Prober;
 pub use real::{Real, Sabotage};
 pub use stats::Summary;
+pub use synthetic::Synthetic;

@@ -210,7 +210,7 @@ mod tests {
         for stores in BOTH {
             for shift in [0, 1] {
                 let check = |what: &str, run: &dyn Fn(&mut [f64]), want: &dyn Fn(usize) -> f64| {
-                    let mut to = vec![-1.0; 21];
+                    let mut to = [-1.0; 21];
                     run(&mut to[shift..shift + 20]);
                     for (i, x) in to[shift..shift + 16].iter().enumerate() {
                         assert_eq!(*x, want(i), "{what} {stores:?} {i}");

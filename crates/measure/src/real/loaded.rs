@@ -11,6 +11,7 @@ use super::latency::Asked;
 use super::place::Trouble;
 use super::team::{Step, here};
 use super::{Random, Real, proof};
+use crate::ask::IDLE;
 use crate::cell::{Cell, Proof, Subject, Unit};
 use crate::item::{Cpu, Load, Mix};
 use crate::stats::Summary;
@@ -23,9 +24,6 @@ const WARM: Duration = Duration::from_millis(20);
 const STEPS: u64 = 1 << 11;
 /// A point has so many samples, however long they take.
 const ENOUGH: usize = 8;
-/// The pause that means: no load.
-pub(crate) const IDLE: u32 = u32::MAX;
-
 /// What the one that measures and those that load share.
 struct Shared {
     over: AtomicBool,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use homenode_model::NodeId;
 use homenode_sys::block::Block;
 use homenode_sys::numa::{self, MemoryPolicy};
-use homenode_sys::{Error, affinity, memory};
+use homenode_sys::{Error, memory};
 
 use super::{Real, Sabotage};
 use crate::item::{Node, PageSize};
@@ -150,7 +150,7 @@ impl Real {
         };
         std::thread::scope(|s| {
             let touched = s.spawn(|| {
-                affinity::pin(cpu.0).map_err(|e| {
+                super::team::pin(cpu).map_err(|e| {
                     Trouble::new(format!("binding a thread to {cpu}: {e}"), "is the CPU still on-line?")
                 })?;
                 touch(block)

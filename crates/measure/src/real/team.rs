@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use homenode_sys::affinity::CpuSet;
 use homenode_sys::{affinity, numa};
 
 use crate::item::Cpu;
@@ -50,7 +51,7 @@ impl Step {
 
     /// Binds the caller to `cpu` and waits for all; the CPU that it then runs on, if every member could be bound.
     pub fn join(&self, cpu: Cpu) -> Result<Cpu, String> {
-        let bound = affinity::pin(cpu.0);
+        let bound = pin(cpu);
         if bound.is_err() {
             self.failed.store(true, Ordering::Release);
         }
@@ -61,6 +62,11 @@ impl Step {
         }
         Ok(here())
     }
+}
+
+/// Binds the caller to a CPU.
+pub(super) fn pin(cpu: Cpu) -> homenode_sys::Result<()> {
+    affinity::set(&CpuSet::of([cpu.0]))
 }
 
 /// The CPU that runs the caller.

@@ -130,6 +130,11 @@ impl Costs {
             (u64::from(c.misses) + u64::from(c.upgrades) + u64::from(c.hits)).saturating_mul(self.word[home])
         }
     }
+    /// Time at work on one line of all controllers, and of all links.
+    pub(super) fn last_lines(&self) -> (u64, u64) {
+        let sum = |times: &[u64]| times.iter().fold(0, |sum: u64, t| sum.saturating_add(*t));
+        (sum(&self.line).max(sum(&self.word)), sum(&self.links))
+    }
     /// Time at work of the link to a thread of another node, for lines it fetches.
     #[inline]
     pub(super) fn carrying(&self, c: Counts, node: usize, home: usize) -> u64 {

@@ -1,0 +1,95 @@
+//! `homenode measure`.
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use homenode_measure::{
+    Ask, Host, Measurement, Plan, Prober, Real, Synthetic, machine_file, measure, memory_attributes, plan,
+};
+
+use crate::args::measure::MeasureArgs;
+use crate::error::{CliError, Context, Result};
+use crate::exit::Exit;
+use crate::interrupt::{Interrupt, Second};
+use crate::measured;
+use crate::output::{Format, colours, to_stdout};
+use crate::progress::Progress;
+use crate::simulate;
+
+impl MeasureArgs {
+    pub(super) fn run(self) -> Result<Exit> {
+        let (host, mut prober) = self.subject()?;
+        let ask = self.ask();
+        let plan = plan(&host, &ask);
+        let m = carry_out(&host, &ask, &plan, prober.as_mut())?;
+        self.write_files(&m)?;
+        let table = measured::table(&m);
+        let held = self.output.judge(&table)?;
+        match self.output.format() {
+            Format::Json => to_stdout(&(m.to_json() + "\n"))?,
+            Format::Csv => to_stdout(&table.to_csv())?,
+            Format::Table => to_stdout(&measured::matrices(&m, io::stdout().is_terminal() && colours()))?,
+        }
+        Ok(match held {
+            Exit::Done if !m.is_complete() => Exit::Partial,
+            other => other,
+        })
+    }
+
+    /// The machine, and who answers for it.
+    fn subject(&self) -> Result<(Host, Box<dyn Prober>)> {
+        if let Some(name) = &self.synthetic {
+            let machine = described(name)?;
+            return Ok((Host::like(&machine), Box::new(Synthetic::new(&machine))));
+        }
+        let root = self.tree.as_deref().unwrap_or(Path::new("/"));
+        let host = Host::at(root).context(|| "cannot tell what this machine has".into())?;
+        if self.tree.is_some() {
+            return Err(CliError::usage("a recorded tree has no memory to measure")
+                .hint(format!("it has nodes {:?}", host.nodes.iter().map(|n| n.node).collect::<Vec<_>>())));
+        }
+        let real = Real::new(&host).with_sabotage(self.sabotage.map(Into::into));
+        Ok((host, Box::new(real)))
+    }
+
+    fn write_files(&self, m: &Measurement) -> Result<()> {
+        let machine = || match &self.synthetic {
+            Some(name) => described(name),
+            None => simulate::machine("this"),
+        };
+        if let Some(path) = &self.machine_file {
+            let text = machine_file(m, machine()?).to_toml();
+            fs::write(path, text).context(|| format!("cannot write the machine file {}", path.display()))?;
+        }
+        if let Some(path) = &self.hwloc_xml {
+            let from = self.synthetic.as_deref();
+            let xml = homenode_machine::host::xml(from)
+                .context(|| "cannot have hwloc write its topology".into())?;
+            fs::write(path, memory_attributes(m, &xml))
+                .context(|| format!("cannot write the topology {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// A name, a file, or hwloc's notation, which has spaces or colons.
+fn described(name: &str) -> Result<homenode_machine::Machine> {
+    if name.contains(':') && !Path::new(name).exists() {
+        return homenode_machine::host::from_synthetic(name)
+            .context(|| format!("cannot use the description '{name}'"))
+            .map_err(|e| e.code(Exit::Usage));
+    }
+    simulate::machine(name)
+}
+
+fn carry_out(host: &Host, ask: &Ask, plan: &Plan, prober: &mut dyn Prober) -> Result<Measurement> {
+    let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+    let ms = |d: std::time::Duration| d.as_millis() as u64;
+    let mut progress = Progress::new("measuring", Some(ms(plan.estimate()).max(1)));
+    let m = measure(host, ask, plan, prober, &|| interrupt.asked(), &mut |item, _| {
+        progress.advance(ms(item.estimate()));
+    });
+    progress.finish();
+    Ok(m)
+}

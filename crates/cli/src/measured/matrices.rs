@@ -1,0 +1,222 @@
+//! Matrices with a light shade from good to bad, curves, and what was found on the way.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use homenode_measure::{Cell, Measurement, Mix, Node, Pair, Subject, Verdict, knee};
+
+/// Backgrounds from good to bad, of the 256-colour palette; all light enough for black letters.
+const SHADES: [u8; 5] = [157, 193, 229, 223, 217];
+
+/// Cells by row and column.
+type Cells<'a> = BTreeMap<(Node, Node), &'a Cell>;
+
+/// The whole report.
+pub fn matrices(m: &Measurement, colour: bool) -> String {
+    let mut out = head(m);
+    let mut groups: Vec<(String, Cells<'_>)> = Vec::new();
+    for cell in &m.cells {
+        let Some((title, at)) = place(&cell.subject) else { continue };
+        let title = format!("{title}, {}", cell.unit.name());
+        match groups.iter_mut().find(|(t, _)| *t == title) {
+            Some((_, cells)) => {
+                cells.insert(at, cell);
+            }
+            None => groups.push((title, BTreeMap::from([(at, cell)]))),
+        }
+    }
+    for (title, cells) in &groups {
+        matrix(&mut out, title, cells, colour);
+        if title.starts_with("Idle latency") && m.host.nodes.len() > 1 {
+            firmware(&mut out, m, cells);
+        }
+    }
+    several(&mut out, m);
+    curves(&mut out, m);
+    foot(&mut out, m);
+    out
+}
+
+fn head(m: &Measurement) -> String {
+    let mut out = format!("{} · {} · nodes {}\n", m.host.cpu_model, m.host.kernel, m.host.nodes.len());
+    let s = &m.host.state;
+    let state = [
+        ("governor", &s.governor),
+        ("SMT", &s.smt),
+        ("THP", &s.thp),
+        ("NUMA balancing", &s.numa_balancing),
+        ("isolated CPUs", &s.isolated),
+        ("load", &s.load),
+    ];
+    let said: Vec<_> = state.iter().filter_map(|(k, v)| v.as_ref().map(|v| format!("{k} {v}"))).collect();
+    if !said.is_empty() {
+        let _ = writeln!(out, "{}", said.join(" · "));
+    }
+    out
+}
+
+/// The matrix and the place in it; what has no place in one is shown in other ways.
+fn place(subject: &Subject) -> Option<(String, (Node, Node))> {
+    Some(match subject {
+        Subject::Latency { pair, page } => {
+            (format!("Idle latency, {} pages", page.name()), (pair.cpu, pair.memory))
+        }
+        Subject::Bandwidth { pairs, share: None, threads, op, stores, page } if pairs.len() == 1 => {
+            let (op, stores, page) = (op.name(), stores.name(), page.name());
+            let title = format!("Bandwidth, {op}, {stores} stores, threads {threads}, {page} pages");
+            (title, (pairs[0].cpu, pairs[0].memory))
+        }
+        Subject::Core { nodes, home, .. } => {
+            let side = if *home == nodes.0 { "row" } else { "column" };
+            (format!("A line between two CPUs, one way, at home on the {side}'s node"), *nodes)
+        }
+        Subject::Migration { from, to, page } => {
+            (format!("Moving {} pages from row to column", page.name()), (*from, *to))
+        }
+        _ => return None,
+    })
+}
+
+fn matrix(out: &mut String, title: &str, cells: &Cells<'_>, colour: bool) {
+    let (mut rows, mut columns): (Vec<Node>, Vec<Node>) = cells.keys().copied().unzip();
+    for list in [&mut rows, &mut columns] {
+        list.sort();
+        list.dedup();
+    }
+    let values: Vec<f64> = cells.values().filter_map(|c| c.value).collect();
+    let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(l, h), v| (l.min(*v), h.max(*v)));
+    let _ = write!(out, "\n{title}\n{:>8}", "node");
+    for column in &columns {
+        let _ = write!(out, "{:>11}", column.0);
+    }
+    out.push('\n');
+    for row in rows {
+        let _ = write!(out, "{:>8}", row.0);
+        for column in &columns {
+            let cell = cells.get(&(row, *column));
+            let text = cell.map_or_else(|| "·".to_owned(), |c| shown(c));
+            match cell.and_then(|c| c.value.map(|v| (v, c.unit.less_is_better()))) {
+                Some((v, less)) if colour && most > least => {
+                    let share = (v - least) / (most - least);
+                    let bad = if less { share } else { 1.0 - share };
+                    let shade = SHADES[((bad * SHADES.len() as f64) as usize).min(SHADES.len() - 1)];
+                    let _ = write!(out, " \u{1b}[30;48;5;{shade}m{text:>10}\u{1b}[0m");
+                }
+                _ => {
+                    let _ = write!(out, "{text:>11}");
+                }
+            }
+        }
+        out.push('\n');
+    }
+}
+
+/// What firmware says of the same pairs, in a line each.
+fn firmware(out: &mut String, m: &Measurement, cells: &Cells<'_>) {
+    let text = |what: &str, of: &dyn Fn(Node, Node) -> Option<String>| {
+        let all: Option<Vec<String>> = cells.keys().map(|(a, b)| of(*a, *b)).collect();
+        all.map(|values| format!("  {what}, row by row: {}\n", values.join(" ")))
+    };
+    let slit = text("SLIT", &|a, b| m.host.distance(a, b).map(|d| d.to_string()));
+    let hmat = text("HMAT, ns", &|a, b| m.host.firmware(a, b)?.read_ns.map(|n| n.to_string()));
+    slit.into_iter().chain(hmat).for_each(|t| *out += &t);
+}
+
+fn shown(cell: &Cell) -> String {
+    match (&cell.verdict, cell.value) {
+        (Verdict::Failed { .. }, _) => "failed".into(),
+        (Verdict::Absent { .. }, _) | (_, None) => "–".into(),
+        (verdict, Some(v)) => {
+            let mark = if *verdict == Verdict::Noisy { "~" } else { "" };
+            if v < 1000.0 { format!("{mark}{v:.1}") } else { format!("{mark}{v:.0}") }
+        }
+    }
+}
+
+/// Pairs that ran at once.
+fn several(out: &mut String, m: &Measurement) {
+    for cell in &m.cells {
+        if let Subject::Bandwidth { pairs, .. } = &cell.subject
+            && pairs.len() > 1
+        {
+            let _ = writeln!(out, "{:>11} {}  {}", shown(cell), cell.unit.name(), cell.subject);
+        }
+    }
+}
+
+fn curves(out: &mut String, m: &Measurement) {
+    let mut seen: Vec<(Pair, Mix)> = Vec::new();
+    for cell in &m.cells {
+        let Subject::Loaded { pair, mix, .. } = &cell.subject else { continue };
+        if seen.contains(&(*pair, *mix)) {
+            continue;
+        }
+        seen.push((*pair, *mix));
+        let curve = m.curve(*pair, *mix);
+        if curve.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\nLatency under load, {pair}, reads to writes {mix}");
+        let _ = writeln!(out, "{:>11}{:>11}", "MB/s", "ns");
+        for (rate, ns) in &curve {
+            let _ = writeln!(out, "{rate:>11.0}{ns:>11.1}");
+        }
+        let _ = match knee(&curve) {
+            Some((rate, false)) => {
+                writeln!(out, "  the knee (1.5 times the idle latency) is after {rate:.0} MB/s")
+            }
+            Some((rate, true)) => {
+                writeln!(out, "  no knee up to {rate:.0} MB/s: this load does not saturate the memory")
+            }
+            None => writeln!(out, "  no loaded point is below 1.5 times the idle latency"),
+        };
+    }
+}
+
+fn foot(out: &mut String, m: &Measurement) {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for cell in &m.cells {
+        let said = match &cell.verdict {
+            Verdict::Failed { why } => format!("failed: {why}"),
+            Verdict::Absent { why, remedy } => format!("–: {why}\n   help: {remedy}"),
+            _ => continue,
+        };
+        match reasons.iter_mut().find(|(r, _)| *r == said) {
+            Some((_, n)) => *n += 1,
+            None => reasons.push((said, 1)),
+        }
+    }
+    let [ok, noisy, failed, absent] = m.tally();
+    let _ = writeln!(
+        out,
+        "\n{ok} cells proved, {noisy} proved but noisy (~: the median varies by more than 2 %), {failed} failed, \
+         {absent} not measured"
+    );
+    for (said, n) in reasons {
+        let _ = writeln!(out, "{said}{}", if n > 1 { format!(" ({n} cells)") } else { String::new() });
+    }
+    for note in &m.notes {
+        let _ = writeln!(out, "{note}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_measure::{Ask, Host, Synthetic, measure, plan};
+
+    #[test]
+    fn a_matrix_has_a_row_a_node_and_shades_only_in_colour() {
+        let machine = homenode_machine::preset("cxl").unwrap();
+        let (host, ask) = (Host::like(&machine), Ask::quick());
+        let plan = plan(&host, &ask);
+        let mut m = measure(&host, &ask, &plan, &mut Synthetic::new(&machine), &|| false, &mut |_, _| {});
+        let plain = matrices(&m, false);
+        assert!(plain.contains("Idle latency, 2 MiB pages, ns") && !plain.contains('\u{1b}'), "{plain}");
+        assert!(matrices(&m, true).contains("\u{1b}[30;48;5;"));
+        let subject = m.cells[0].subject.clone();
+        m.cells[0] = Cell::failed(subject, homenode_measure::Unit::Ns, "pages were astray", Vec::new());
+        let plain = matrices(&m, false);
+        assert!(plain.contains("     failed") && plain.contains("failed: pages were astray"), "{plain}");
+    }
+}

@@ -1,0 +1,242 @@
+//! A measurement: the machine, what was asked, every cell; made by [`measure`], kept as JSON.
+
+use std::fmt;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ask::{Ask, Plan};
+use crate::cell::{Cell, Subject, Verdict};
+use crate::host::Host;
+use crate::item::{Item, Mix, Node, Op, PageSize, Pair, Stores};
+use crate::prober::Prober;
+
+/// What the first bytes of a kept measurement say.
+const SCHEMA: &str = "homenode/measurement/1";
+/// Largest measurement that is read: 16 nodes have about 4 MiB.
+const MOST: usize = 256 << 20;
+
+/// Everything that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// `homenode/measurement/1`
+    pub schema: String,
+    /// Seconds since 1970 when it began.
+    pub began: u64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Whether somebody stopped it before all was measured.
+    pub stopped: bool,
+    /// The machine, as it was before.
+    pub host: Host,
+    /// What was asked for.
+    pub ask: Ask,
+    /// The cells, in the order in which they were measured.
+    pub cells: Vec<Cell>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// Why a text is no measurement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// It is not JSON, or not of this form.
+    Form(String),
+    /// Another version.
+    Version(String),
+    /// More than is read.
+    Large(usize),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(why) => write!(f, "it is no measurement: {why}"),
+            Self::Version(found) => write!(f, "its schema is '{found}' and {SCHEMA} is read here"),
+            Self::Large(bytes) => write!(f, "it has {bytes} bytes, and at most {MOST} are read"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Measures what is planned. `stop` is asked all the time; `done` is told each item with its cells, once it is over.
+pub fn measure(
+    host: &Host,
+    ask: &Ask,
+    plan: &Plan,
+    prober: &mut dyn Prober,
+    stop: &dyn Fn() -> bool,
+    done: &mut dyn FnMut(&Item, &[Cell]),
+) -> Measurement {
+    let start = Instant::now();
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let mut cells = plan.refused.clone();
+    let mut stopped = false;
+    for item in &plan.items {
+        if stop() {
+            stopped = true;
+            break;
+        }
+        let new = prober.probe(item, stop);
+        done(item, &new);
+        cells.extend(new);
+    }
+    let mut notes = host.remarks();
+    notes.extend(plan.notes.iter().cloned());
+    if stopped || stop() {
+        stopped = true;
+        notes.push("it was stopped before everything was measured".into());
+    }
+    Measurement {
+        schema: SCHEMA.into(),
+        began,
+        seconds: start.elapsed().as_secs_f64(),
+        stopped,
+        host: host.clone(),
+        ask: ask.clone(),
+        cells,
+        notes,
+    }
+}
+
+impl Measurement {
+    /// One that [`Measurement::to_json`] wrote; also inside of a document that has it under `measurement`.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        if text.len() > MOST {
+            return Err(ReadError::Large(text.len()));
+        }
+        let form = |e: serde_json::Error| ReadError::Form(e.to_string());
+        let mut value: serde_json::Value = serde_json::from_str(text).map_err(form)?;
+        if let Some(inner) = value.get_mut("measurement") {
+            value = inner.take();
+        }
+        match value.get("schema").and_then(serde_json::Value::as_str) {
+            Some(SCHEMA) => serde_json::from_value(value).map_err(form),
+            Some(other) => Err(ReadError::Version(other.chars().take(80).collect())),
+            None => Err(ReadError::Form("it has no schema".into())),
+        }
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> String {
+        // Keys are strings and numbers were checked to be finite, so there is nothing that can fail.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Whether every cell has a number.
+    pub fn is_complete(&self) -> bool {
+        !self.stopped && self.cells.iter().all(Cell::is_measured)
+    }
+
+    /// How many cells are ok, noisy, failed and absent.
+    pub fn tally(&self) -> [usize; 4] {
+        let mut tally = [0; 4];
+        for cell in &self.cells {
+            tally[match cell.verdict {
+                Verdict::Ok => 0,
+                Verdict::Noisy => 1,
+                Verdict::Failed { .. } => 2,
+                Verdict::Absent { .. } => 3,
+            }] += 1;
+        }
+        tally
+    }
+
+    /// The cell about that.
+    pub fn find(&self, subject: &Subject) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.subject == *subject)
+    }
+
+    /// Idle latency of a pair in nanoseconds, with the largest pages that were measured: what of it is the memory's, not the TLB's.
+    pub fn latency(&self, pair: Pair) -> Option<f64> {
+        let of = |page| self.find(&Subject::Latency { pair, page })?.value;
+        of(PageSize::Huge).or_else(|| of(PageSize::Small))
+    }
+
+    /// The most that a pair alone reads, in 10^6 bytes a second; where reading was not measured, the best loop.
+    pub fn bandwidth(&self, pair: Pair) -> Option<f64> {
+        let cells = |only: Option<Op>| {
+            self.cells.iter().filter_map(move |c| match &c.subject {
+                Subject::Bandwidth { pairs, share: None, op, .. }
+                    if pairs[..] == [pair] && only.is_none_or(|o| o == *op) =>
+                {
+                    c.value
+                }
+                _ => None,
+            })
+        };
+        cells(Some(Op::Read)).reduce(f64::max).or_else(|| cells(None).reduce(f64::max))
+    }
+
+    /// The points of a curve: 10^6 bytes a second that were loaded, nanoseconds; in the order of the points.
+    pub fn curve(&self, pair: Pair, mix: Mix) -> Vec<(f64, f64)> {
+        let points = self.cells.iter().filter_map(|c| match c.subject {
+            Subject::Loaded { pair: p, mix: m, .. } if (p, m) == (pair, mix) => {
+                Some((*c.more.get("injected_mb_per_s")?, c.value?))
+            }
+            _ => None,
+        });
+        points.collect()
+    }
+
+    /// The rate of moving pages, in 10^6 bytes a second.
+    pub fn migration(&self, from: Node, to: Node, page: PageSize) -> Option<f64> {
+        self.find(&Subject::Migration { from, to, page })?.value
+    }
+
+    /// Triad of a pair alone with regular stores, in 10^6 bytes a second.
+    pub fn triad(&self, pair: Pair, page: PageSize) -> Option<f64> {
+        let same = |c: &&Cell| match &c.subject {
+            Subject::Bandwidth {
+                pairs,
+                share: None,
+                op: Op::Triad,
+                stores: Stores::Regular,
+                page: p,
+                ..
+            } => pairs[..] == [pair] && *p == page,
+            _ => false,
+        };
+        self.cells.iter().find(same)?.value
+    }
+}
+
+/// The most bandwidth of a curve at which latency is at most [`KNEE`] times that without load; `None` of a curve without both
+/// an idle point and a loaded one. With the second value: whether latency never rose above that.
+pub fn knee(curve: &[(f64, f64)]) -> Option<(f64, bool)> {
+    let idle = curve.iter().filter(|p| p.0 == 0.0).map(|p| p.1).reduce(f64::min)?;
+    let loaded: Vec<_> = curve.iter().filter(|p| p.0 > 0.0).collect();
+    let below = |p: &&&(f64, f64)| p.1 <= KNEE * idle;
+    let most = loaded.iter().filter(below).map(|p| p.0).reduce(f64::max)?;
+    Some((most, loaded.iter().all(|p| p.1 <= KNEE * idle)))
+}
+
+/// Where a curve bends: the latency is this many times that of idle memory.
+pub const KNEE: f64 = 1.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_the_last_point_below_the_bound() {
+        let curve = [(0.0, 100.0), (1000.0, 105.0), (9000.0, 149.0), (11_000.0, 190.0), (11_500.0, 400.0)];
+        assert_eq!(knee(&curve), Some((9000.0, false)));
+        assert_eq!(knee(&curve[..3]), Some((9000.0, true)), "it never bent");
+        assert_eq!(knee(&curve[1..]), None, "without an idle point");
+        assert_eq!(knee(&curve[..1]), None);
+    }
+
+    #[test]
+    fn what_is_no_measurement_is_refused() {
+        let refused = |t: &str| Measurement::from_json(t).unwrap_err().to_string();
+        assert!(refused("").starts_with("it is no measurement"));
+        assert!(refused("{}").contains("no schema"));
+        assert!(refused(r#"{"schema": "homenode/measurement/9"}"#).contains("'homenode/measurement/9'"));
+        assert!(refused(r#"{"schema": "homenode/measurement/1"}"#).contains("missing field"));
+    }
+}

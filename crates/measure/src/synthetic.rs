@@ -1,0 +1,176 @@
+//! A prober that computes: what a machine's description says, in the cells of a measurement.
+//!
+//! It stands in for the machine in tests and where somebody wants to see a report of a machine that is not there. Every proof is what a
+//! faultless machine would show.
+
+use std::collections::BTreeMap;
+
+use homenode_machine::Machine;
+use homenode_model::{Bytes, NodeId};
+
+use crate::ask::IDLE;
+use crate::cell::{Cell, Proof, Subject, Unit};
+use crate::host::Host;
+use crate::item::{Cpu, Item, Load, Move, Node, Op, PageSize, Pair, Streams};
+use crate::prober::Prober;
+use crate::stats::Summary;
+
+/// What a page walk adds to a load with 4 KiB pages, where the page tables are in a cache; in nanoseconds. Assumed.
+const WALK: f64 = 20.0;
+/// What one core moves at most, in 10^6 bytes a second. Assumed.
+const CORE: f64 = 12_000.0;
+/// Bandwidth of what the description does not limit. Assumed.
+const UNLIMITED: f64 = 1e6;
+
+/// Computes cells of a described machine.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    machine: Machine,
+    host: Host,
+}
+
+impl Synthetic {
+    /// Of that machine.
+    pub fn new(machine: &Machine) -> Self {
+        Self { machine: machine.clone(), host: Host::like(machine) }
+    }
+
+    fn index(&self, node: Node) -> NodeId {
+        let os = self.machine.os.as_ref();
+        let at = os.and_then(|os| os.nodes.iter().position(|n| *n == u32::from(node.0)));
+        NodeId(at.map_or(node.0, |i| i as u16))
+    }
+
+    fn exists(&self, pair: Pair) -> bool {
+        [pair.cpu, pair.memory].iter().all(|n| self.host.node(*n).is_some())
+    }
+
+    /// Nanoseconds.
+    fn latency(&self, pair: Pair, page: PageSize) -> f64 {
+        let ns = self.machine.topology.latency.at(self.index(pair.cpu), self.index(pair.memory)).0 as f64;
+        if page == PageSize::Small { ns + WALK } else { ns }
+    }
+
+    /// 10^6 bytes a second of traffic, whoever else is there left out.
+    fn path(&self, pair: Pair) -> f64 {
+        let t = &self.machine.topology;
+        let (from, to) = (self.index(pair.cpu), self.index(pair.memory));
+        let mut limits = vec![t.nodes[to.index()].bandwidth.0];
+        if from != to {
+            limits.extend([t.link.at(from, to).0, t.nodes[from.index()].port.0, t.nodes[to.index()].port.0]);
+        }
+        limits.into_iter().filter(|l| *l > 0).map(|l| l as f64).fold(UNLIMITED, f64::min)
+    }
+
+    fn proof(&self, pair: Pair, cpu: Cpu, bytes: u64, page: PageSize) -> Proof {
+        let pages = BTreeMap::from([(pair.memory, bytes.div_ceil(page.bytes()))]);
+        Proof {
+            cpu: Some(cpu),
+            cpu_read: vec![cpu, cpu],
+            node: Some(pair.memory),
+            before: pages.clone(),
+            after: pages,
+            by: "description".into(),
+            bytes,
+            huge: if page == PageSize::Huge { bytes } else { 0 },
+        }
+    }
+
+    fn first(&self, node: Node) -> Cpu {
+        self.host.some_cpus(node, 1).first().copied().unwrap_or(Cpu(0))
+    }
+
+    fn streams(&self, ask: &Streams) -> Vec<Cell> {
+        // Pairs at one memory share its controller.
+        let rate = |pair: Pair| {
+            let same = ask.pairs.iter().filter(|p| p.memory == pair.memory).count() as f64;
+            (self.path(pair) / same).min(CORE * f64::from(ask.threads))
+        };
+        let cell = |op: Op, share: Option<usize>| {
+            let mine: Vec<Pair> = ask
+                .pairs
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| share.is_none_or(|s| s == *i))
+                .map(|(_, p)| *p)
+                .collect();
+            let value = mine.iter().map(|p| rate(*p)).sum();
+            let proofs =
+                mine.iter().map(|p| self.proof(*p, self.first(p.cpu), 24 * ask.elements, ask.page)).collect();
+            let (pairs, threads, stores, page) = (ask.pairs.clone(), ask.threads, ask.stores, ask.page);
+            number(
+                Subject::Bandwidth { pairs, share, threads, op, stores, page },
+                Unit::MbPerS,
+                value,
+                proofs,
+            )
+        };
+        let shares = |op: &Op| {
+            let each = if ask.pairs.len() > 1 { ask.pairs.len() } else { 0 };
+            std::iter::once(None).chain((0..each).map(Some)).map(|s| cell(*op, s)).collect::<Vec<_>>()
+        };
+        ask.ops.iter().flat_map(shares).collect()
+    }
+
+    /// A queue with one server: latency grows as 1 / (1 − utilisation).
+    fn loaded(&self, ask: &Load) -> Vec<Cell> {
+        let most = self.path(ask.pair).min(CORE * f64::from(ask.threads));
+        let point = |pause: &u32| {
+            let rate = if *pause == IDLE { 0.0 } else { most * 0.95 / (1.0 + f64::from(*pause) / 500.0) };
+            let ns = self.latency(ask.pair, ask.chase.page) / (1.0 - rate / self.path(ask.pair));
+            let subject = Subject::Loaded { pair: ask.pair, mix: ask.mix, pause: *pause };
+            let proof = self.proof(ask.pair, self.first(ask.pair.cpu), ask.chase.buffer, ask.chase.page);
+            let mut cell = number(subject, Unit::Ns, ns, vec![proof]);
+            cell.more.insert("injected_mb_per_s".into(), rate);
+            cell
+        };
+        ask.pauses.iter().map(point).collect()
+    }
+
+    fn migration(&self, ask: &Move) -> Cell {
+        let ns = self.machine.topology.migration.of(Bytes(ask.page.bytes()), 0).0.max(1) as f64;
+        let subject = Subject::Migration { from: ask.from, to: ask.to, page: ask.page };
+        let pair = Pair { cpu: ask.from, memory: ask.from };
+        let proof = self.proof(pair, self.first(ask.from), ask.buffer, ask.page);
+        let mut cell = number(subject, Unit::MbPerS, ask.page.bytes() as f64 * 1e3 / ns, vec![proof]);
+        cell.more.insert("pages_per_s".into(), 1e9 / ns);
+        cell.more.insert("ns_per_page".into(), ns);
+        cell
+    }
+}
+
+fn number(subject: Subject, unit: Unit, value: f64, proofs: Vec<Proof>) -> Cell {
+    match Summary::of(&[value, value]) {
+        Some(summary) => Cell::of(subject, unit, value, summary, proofs),
+        None => Cell::absent(subject, unit, "the description gives no finite number", "correct it"),
+    }
+}
+
+impl Prober for Synthetic {
+    fn probe(&mut self, item: &Item, _stop: &dyn Fn() -> bool) -> Vec<Cell> {
+        let unknown = |pairs: &[Pair]| pairs.iter().any(|p| !self.exists(*p));
+        match item {
+            Item::Latency { pair, chase } if !unknown(&[*pair]) => {
+                let proof = self.proof(*pair, self.first(pair.cpu), chase.buffer, chase.page);
+                let subject = Subject::Latency { pair: *pair, page: chase.page };
+                vec![number(subject, Unit::Ns, self.latency(*pair, chase.page), vec![proof])]
+            }
+            Item::Bandwidth(ask) if !unknown(&ask.pairs) => self.streams(ask),
+            Item::Loaded(ask) if !unknown(&[ask.pair]) => self.loaded(ask),
+            Item::Core(ask) => {
+                let nodes = (self.host.node_of(ask.cpus.0), self.host.node_of(ask.cpus.1));
+                let (Some(a), Some(b)) = nodes else { return vec![item.absent("a CPU does not exist")] };
+                let pair = Pair { cpu: a, memory: ask.home };
+                // The line comes from the other's cache, about as far away as its memory.
+                let ns = self.latency(Pair { cpu: a, memory: b }, PageSize::Huge);
+                let subject = Subject::Core { cpus: ask.cpus, nodes: (a, b), home: ask.home };
+                let proof = self.proof(pair, ask.cpus.0, 4096, PageSize::Small);
+                vec![number(subject, Unit::Ns, ns, vec![proof])]
+            }
+            Item::Migration(ask) if !unknown(&[Pair { cpu: ask.from, memory: ask.to }]) => {
+                vec![self.migration(ask)]
+            }
+            other => vec![other.absent("a node does not exist")],
+        }
+    }
+}
