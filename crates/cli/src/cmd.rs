@@ -3,6 +3,7 @@
 mod compare;
 mod completions;
 mod diff;
+mod doctor;
 mod kernel;
 mod lab;
 mod machine;
@@ -33,6 +34,8 @@ pub struct Cli {
 /// What to do. To add one: a variant, an arm in [`Command::run`], and its group in [`crate::help`].
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// What this machine offers, and what homenode will do with it
+    Doctor(crate::args::doctor::DoctorArgs),
     /// Record who touches what
     Record(crate::args::record::RecordArgs),
     /// Run a program and move its pages to the nodes that use them
@@ -70,6 +73,7 @@ impl Command {
     /// What went wrong; its `code` says how homenode ends.
     pub fn run(self) -> Result<Exit> {
         match self {
+            Self::Doctor(args) => args.run(),
             Self::Measure(args) => args.run(),
             Self::Diff(args) => args.run(),
             Self::Compare(args) => args.run(),

@@ -12,6 +12,7 @@
 //! | Ctrl-C | [`interrupt`] |
 //! | sizes such as `8KiB` | [`size`] |
 //! | recording a program | [`recorder`] |
+//! | what this machine offers | [`doctor`] |
 //! | running one under the live runtime | [`live`] |
 //! | a measurement as tables | [`measured`] |
 //! | placements worked out for the next run | [`plan`] |
@@ -25,6 +26,7 @@
 pub mod args;
 mod child;
 pub mod cmd;
+pub mod doctor;
 pub mod error;
 pub mod exit;
 pub mod fail_if;

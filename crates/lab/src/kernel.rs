@@ -99,6 +99,12 @@ pub fn distribution(say: &mut dyn FnMut(&str)) -> Result<Kernel> {
     })
 }
 
+/// The kernel's image that is here already, cached or installed: nothing is fetched.
+pub fn present() -> Option<PathBuf> {
+    let cached = cache().ok().and_then(|cache| package::cached(&cache).ok().flatten()).map(|k| k.image);
+    cached.or_else(|| installed().into_iter().find(|image| named(image, None).is_ok()))
+}
+
 /// Readable kernels in `/boot`, those made for virtual machines first, then the newest.
 fn installed() -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir("/boot") else { return Vec::new() };

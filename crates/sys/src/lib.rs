@@ -15,6 +15,7 @@
 //! | samples: page faults with their addresses, what processors sample | [`perf`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
+//! | whether performance events open | [`probe`] |
 //! | signals: masks, handlers | [`signal`] |
 //! | marks that the lab's monitor sees | [`mark`] |
 
@@ -28,6 +29,7 @@ pub mod mark;
 pub mod memory;
 pub mod numa;
 pub mod perf;
+pub mod probe;
 pub mod ring;
 pub mod signal;
 mod span;

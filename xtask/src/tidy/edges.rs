@@ -22,7 +22,7 @@ const EDGES: &[(&str, May)] = &[
     ("compilers", Only(&[])),
     ("sim", Only(&["model", "policy", "cache", "log"])),
     ("recorder", Only(&["model", "log"])),
-    ("tracer", Only(&["recorder", "log"])),
+    ("tracer", Only(&["recorder", "model", "log"])),
     ("guest", Only(&["tracer"])),
     ("plugin", Only(&["model", "cache", "log", "recorder"])),
     ("monitor", Only(&["model", "sys", "log"])),

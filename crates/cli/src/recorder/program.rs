@@ -157,6 +157,24 @@ pub fn brings_recorder(path: &Path) -> bool {
         if libraries.iter().any(|l| l.contains(RECORDER)) || loader.as_ref().is_some_and(|l| loads_recorder(l, path)))
 }
 
+/// Names of the libraries that a program loads at its start: all that its loader finds where the loader can be asked, else
+/// those that its own headers name. None of a script.
+pub fn libraries(path: &Path) -> Vec<String> {
+    let Ok(Linked::To { libraries, loader }) = linked(path) else { return Vec::new() };
+    let asked =
+        loader.filter(|l| l.rsplit('/').next().is_some_and(|n| n.starts_with("ld-linux"))).and_then(|l| {
+            Command::new(l).arg("--list").arg(path).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()
+        });
+    match asked.filter(|o| o.status.success()) {
+        Some(list) => String::from_utf8_lossy(&list.stdout)
+            .lines()
+            .filter_map(|l| l.split_whitespace().next())
+            .map(|n| n.rsplit('/').next().unwrap_or(n).to_owned())
+            .collect(),
+        None => libraries,
+    }
+}
+
 /// Whether a library of the program brings the recorder along: the loader knows.
 fn loads_recorder(loader: &str, path: &Path) -> bool {
     // Any other loader might start the program instead.

@@ -1,6 +1,7 @@
 //! Commands end to end: with compilers, programs and kernels.
 
 mod c_api;
+mod doctor;
 mod emulator;
 mod kernel;
 mod kernel_work;

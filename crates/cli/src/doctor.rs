@@ -1,0 +1,11 @@
+//! What this machine offers, what follows from it, and what to change: `homenode doctor`.
+//!
+//! | step | where |
+//! |---|---|
+//! | trying things out, in a process of its own | [`probe`] |
+//! | looking into a program | [`app`] |
+//! | what follows, from plain data alone | [`judge`] |
+
+pub mod app;
+pub mod judge;
+pub mod probe;

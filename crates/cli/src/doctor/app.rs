@@ -1,0 +1,158 @@
+//! What of a program's file bears on `homenode run`.
+
+use std::path::Path;
+
+use super::judge::{Finding, State};
+use crate::live::program::{Loadable, loadable, refuse_launcher};
+use crate::recorder::program::libraries;
+
+/// Libraries by the beginning of their names, and what in them can pin memory.
+const PINNING: &[(&str, &str)] = &[
+    ("libibverbs", "InfiniBand verbs register memory"),
+    ("libcuda", "CUDA can pin memory"),
+    ("libamdhip", "HIP can pin memory"),
+    ("liburing", "io_uring can register buffers"),
+    ("libfabric", "libfabric registers memory"),
+    ("libxpmem", "xpmem lets other processes map memory"),
+];
+
+/// What was found in a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct App {
+    /// Its name.
+    pub name: String,
+    /// Why homenode cannot be loaded into it.
+    pub refused: Option<String>,
+    /// It is a launcher of jobs: the right order of words.
+    pub launcher: Option<String>,
+    /// Names of the libraries that it loads, as far as they are known before it runs.
+    pub libraries: Vec<String>,
+    /// It has no symbols: names in reports come from its dynamic symbols alone.
+    pub stripped: bool,
+}
+
+/// Looks into a program.
+pub fn look(path: &Path) -> App {
+    App {
+        name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+        refused: match loadable(path) {
+            Loadable::Yes => None,
+            Loadable::No(why) => Some(why),
+        },
+        launcher: refuse_launcher(path.as_os_str()).err().and_then(|e| e.hint),
+        libraries: libraries(path),
+        stripped: stripped(path),
+    }
+}
+
+fn stripped(path: &Path) -> bool {
+    use object::{Object, ObjectSymbol};
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let cache = object::ReadCache::new(file);
+    object::File::parse(&cache).is_ok_and(|f| !f.symbols().any(|s| s.is_definition()))
+}
+
+/// What follows for a program, from what was found alone.
+pub fn judge(app: &App) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let name = &app.name;
+    if let Some(order) = &app.launcher {
+        found.push(Finding::new(
+            "launcher",
+            State::No,
+            format!("{name} starts the program elsewhere"),
+            order,
+        ));
+    }
+    match &app.refused {
+        Some(why) => found.push(Finding::new(
+            "loading",
+            State::No,
+            why.clone(),
+            "link it dynamically, without setuid, for this machine",
+        )),
+        None => found.push(Finding::works("loading", format!("homenode can be loaded into {name}"))),
+    }
+    found.push(openmp(app));
+    if app.stripped {
+        found.push(Finding::new(
+            "symbols",
+            State::Less,
+            format!("{name} is stripped: static arrays and source lines have no names"),
+            "build it with -g and without -s",
+        ));
+    }
+    for (begin, why) in PINNING {
+        if app.libraries.iter().any(|l| l.starts_with(begin)) {
+            found.push(Finding::new(
+                "pinned memory",
+                State::Less,
+                format!("{begin} is linked: {why}, so pages are not copied once it does"),
+                "nothing: pages still move where the kernel moves them",
+            ));
+        }
+    }
+    found
+}
+
+fn openmp(app: &App) -> Finding {
+    let has = |names: &[&str]| app.libraries.iter().any(|l| names.iter().any(|n| l.starts_with(n)));
+    let gnu = has(&["libgomp"]);
+    let llvm = has(&["libomp", "libiomp5"]);
+    match (gnu, llvm) {
+        (true, true) => Finding::new(
+            "OpenMP",
+            State::Less,
+            "libgomp and libomp are both linked: threads of the two compete",
+            "link one of them (clang: -fopenmp=libomp; libomp also runs code of GCC's)",
+        ),
+        (true, false) => Finding::works("OpenMP", "libgomp: regions are seen at its entries"),
+        (false, true) => Finding::works("OpenMP", "libomp: regions are seen through OMPT"),
+        (false, false) => Finding::new(
+            "OpenMP",
+            State::Less,
+            "no OpenMP library is linked: unless one is loaded later, there are no regions",
+            "build it with -fopenmp; hn_next_touch and --policy next-touch=asked work without",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(libraries: &[&str]) -> App {
+        let libraries = libraries.iter().map(|l| (*l).to_owned()).collect();
+        App { name: "app".into(), libraries, ..App::default() }
+    }
+
+    fn state(app: &App, topic: &str) -> Option<State> {
+        judge(app).into_iter().find(|f| f.topic == topic).map(|f| f.state)
+    }
+
+    #[test]
+    fn one_openmp_library_is_right_and_two_or_none_are_told() {
+        assert_eq!(state(&of(&["libgomp.so.1"]), "OpenMP"), Some(State::Works));
+        assert_eq!(state(&of(&["libomp.so.5"]), "OpenMP"), Some(State::Works));
+        assert_eq!(state(&of(&["libgomp.so.1", "libiomp5.so"]), "OpenMP"), Some(State::Less));
+        assert_eq!(state(&of(&["libc.so.6"]), "OpenMP"), Some(State::Less));
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_or_pins_is_told() {
+        let app = App { refused: Some("app is setuid".into()), stripped: true, ..of(&["libibverbs.so.1"]) };
+        assert_eq!(state(&app, "loading"), Some(State::No));
+        assert_eq!(state(&app, "symbols"), Some(State::Less));
+        assert_eq!(state(&app, "pinned memory"), Some(State::Less));
+        let srun = App { launcher: Some("put srun in front".into()), ..of(&[]) };
+        assert_eq!(state(&srun, "launcher"), Some(State::No));
+        assert_eq!(state(&of(&[]), "launcher"), None);
+    }
+
+    #[test]
+    fn this_program_is_looked_into() {
+        let app = look(&std::env::current_exe().unwrap());
+        assert!(app.refused.is_none() && !app.stripped);
+        assert!(app.libraries.iter().any(|l| l.starts_with("libc.so")), "{app:?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! `homenode doctor`, really run: here, and behind a filter of system calls such as containers have.
+
+use std::process::Command;
+
+use crate::support::{compilers, fresh, homenode, outcome, plain, run};
+
+/// Forbids calls by number (EPERM) and becomes another program.
+const FILTER: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define FORBID(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), \
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1)
+int main(int argc, char **argv) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        FORBID(SYS_move_pages), FORBID(SYS_mbind), FORBID(SYS_get_mempolicy),
+        FORBID(SYS_perf_event_open), FORBID(SYS_userfaultfd),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    (void)argc;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+        puts("skipped");
+        return 0;
+    }
+    execv(argv[1], argv + 1);
+    perror(argv[1]);
+    return 127;
+}
+"#;
+
+fn state(json: &serde_json::Value, what: &str) -> (String, String) {
+    let row = json["rows"].as_array().unwrap().iter().find(|r| r["what"] == what);
+    let row = row.unwrap_or_else(|| panic!("no {what} in {json}"));
+    let text = |key: &str| row[key].as_str().unwrap().to_owned();
+    (text("state"), text("found"))
+}
+
+#[test]
+fn this_machine_is_told_and_a_program_is() {
+    if !compilers() {
+        return;
+    }
+    let dir = fresh("doctor");
+    let (status, out, err) = run(&dir, &["doctor", "--json", "--", "ls"]);
+    assert!(matches!(status, Some(0 | 3)), "{status:?} {err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["schema"], "homenode/doctor/1");
+    assert_eq!(state(&json, "library").0, "works");
+    assert_eq!(state(&json, "loading").0, "works");
+    let (status, out, _) = run(&dir, &["doctor"]);
+    assert!(matches!(status, Some(0 | 3)) && out.contains("'homenode run' would"), "{out}");
+    let (status, _, err) = run(&dir, &["doctor", "--", "./no-such"]);
+    assert!(status == Some(127) && err.contains("./no-such"), "{status:?} {err}");
+}
+
+#[test]
+fn a_filter_of_system_calls_is_found_by_trying() {
+    let dir = fresh("doctor-filter");
+    let Some(filter) = plain(&dir, "filter", FILTER) else { return };
+    let own = homenode(&dir).get_program().to_owned();
+    let mut filtered = Command::new(filter);
+    filtered.arg(own).args(["doctor", "--json"]).current_dir(&dir);
+    let (status, out, err) = outcome(&filtered.output().unwrap());
+    if out.starts_with("skipped") {
+        return println!("skipped: filters of system calls cannot be installed here");
+    }
+    assert!(matches!(status, Some(0 | 3)), "{status:?} {out}{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for what in ["move_pages, mbind", "next touch", "perf_event_open"] {
+        let (state, found) = state(&json, what);
+        assert!(state == "less well" && found.contains("EPERM"), "{what}: {state}, {found}");
+    }
+}
