@@ -248,7 +248,7 @@ impl Behind for Plugin {
             (self.api.physical_address)(handle)
         };
         let place = self.places.told(physical);
-        if place.is_none() {
+        if place.is_none() && !self.places.in_disk(physical) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         place.map(|p| p >> PAGE_SHIFT << PAGE_SHIFT | (address & ((1 << PAGE_SHIFT) - 1)))

@@ -36,10 +36,10 @@ pub fn born(p: *mut c_void, bytes: usize, site: usize) {
     process::set_errno(errno);
 }
 
-/// Where an allocation stands in the source: the call's return address and that of the function around it. In emulated
-/// programs, calls come from libraries, too; there it is the nearest call of the program's own.
+/// Where an allocation stands in the source: the call's return address and that of the function around it. In programs built
+/// without the recorder, calls come from libraries, too; there it is the nearest call of the program's own.
 fn place(site: usize) -> (usize, usize) {
-    if site == 0 || !emulator::active() || modules::is_program(site) {
+    if site == 0 || !emulator::outside() || modules::is_program(site) {
         return (site, caller_of(site));
     }
     let mut search = Search { site, found: false, caller: 0, left: FRAMES, outside: true };

@@ -10,6 +10,14 @@ use homenode_recorder::channel::{CALL, Message};
 pub const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+static OUTSIDE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program was built without the recorder: allocations are seen under their own names, and calls of them come from
+/// libraries, too.
+#[inline]
+pub fn outside() -> bool {
+    OUTSIDE.load(Ordering::Relaxed)
+}
 
 /// Whether the plug-in records.
 #[inline]
@@ -19,7 +27,9 @@ pub fn active() -> bool {
 
 /// The recording is open; whether it is the plug-in's.
 pub fn begin() {
-    ACTIVE.store(std::env::var_os(DIRECTORY).is_some(), Ordering::Relaxed);
+    let emulated = std::env::var_os(DIRECTORY).is_some();
+    OUTSIDE.store(emulated || std::env::var_os(crate::start::MARKS).is_some(), Ordering::Relaxed);
+    ACTIVE.store(emulated, Ordering::Relaxed);
 }
 
 /// The process ends.

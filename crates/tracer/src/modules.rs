@@ -75,8 +75,14 @@ pub fn write_new() {
         let path = String::from_utf8_lossy(&m.path).replace('\n', "\u{fffd}");
         let _ = writeln!(text, "{index} {:#x} {:#x} {:#x} {path}", m.base, m.low, m.high);
         thread::mark(|| Mark::Module { index: index as u64, base: m.base, low: m.low, high: m.high });
-        if emulator::active() {
-            tell(&m, &path);
+        if emulator::outside() {
+            let whose = whose(&m, &path);
+            if emulator::active() {
+                tell(&m, whose);
+            }
+            if whose == Whose::Program {
+                remember(&m);
+            }
         }
     }
     let fd = io::open_at(state::dir(), c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND);
@@ -104,11 +110,11 @@ fn whose(module: &Module, path: &str) -> Whose {
     }
 }
 
-/// The program's own modules, of an emulated program: first address, one past the last.
+/// The program's own modules, of one built without the recorder: first address, one past the last.
 static PROGRAM: [(AtomicU64, AtomicU64); MAX_MODULES] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_MODULES];
 
-/// Whether code is the program's own. Known of emulated programs.
+/// Whether code is the program's own. Known of programs built without the recorder.
 pub fn is_program(pc: usize) -> bool {
     let pc = pc as u64;
     let ranges =
@@ -117,19 +123,19 @@ pub fn is_program(pc: usize) -> bool {
 }
 
 /// Tells the emulator's plug-in whose code lies where.
-fn tell(module: &Module, path: &str) {
+fn tell(module: &Module, whose: Whose) {
     let at = |(low, high): (u64, u64)| (module.base + low, module.base + high);
     for (low, high) in module.constant.iter().copied().map(at) {
         emulator::tell(&Message::Constant { low, high });
     }
     let (low, high) = at((module.low, module.high));
-    let whose = whose(module, path);
     emulator::tell(&Message::Code { low, high, whose });
-    if whose == Whose::Program
-        && let Some((from, to)) = PROGRAM.iter().find(|(_, to)| to.load(Ordering::Relaxed) == 0)
-    {
-        from.store(low, Ordering::Relaxed);
-        to.store(high, Ordering::Relaxed);
+}
+
+fn remember(module: &Module) {
+    if let Some((from, to)) = PROGRAM.iter().find(|(_, to)| to.load(Ordering::Relaxed) == 0) {
+        from.store(module.base + module.low, Ordering::Relaxed);
+        to.store(module.base + module.high, Ordering::Relaxed);
     }
 }
 

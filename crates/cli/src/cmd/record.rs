@@ -2,6 +2,8 @@
 
 mod lab;
 
+pub(super) use lab::modelled;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;

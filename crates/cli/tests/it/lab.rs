@@ -415,7 +415,7 @@ fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
 
     let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("interval,process,address,physical_page,home,node,loads,stores"));
+    assert_eq!(lines.next(), Some("interval,process,address,physical_page,home,node,loads,stores,object"));
     let mut counted = std::collections::BTreeMap::new();
     for line in lines {
         let f: Vec<&str> = line.split(',').collect();

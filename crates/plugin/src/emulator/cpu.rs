@@ -28,6 +28,8 @@ pub struct Cpu {
     block: Block,
     stack: (u64, u64),
     last: Piece,
+    /// Lines that a library loaded from and stored to last.
+    library: [u64; 2],
     /// A system call that fills memory: where, until it returns.
     pub filling: Option<u64>,
     /// The system call under way asks for the program break.
@@ -37,7 +39,14 @@ pub struct Cpu {
 impl Cpu {
     /// A thread that is not recorded (yet).
     pub fn new() -> Self {
-        Self { block: Block::idle(), stack: (0, 0), last: Piece::default(), filling: None, breaking: false }
+        Self {
+            block: Block::idle(),
+            stack: (0, 0),
+            last: Piece::default(),
+            library: [u64::MAX; 2],
+            filling: None,
+            breaking: false,
+        }
     }
 
     fn recorder(&mut self) -> Option<&mut Recorder> {
@@ -85,6 +94,7 @@ impl Cpu {
             let interval = interval.unwrap_or(recorder.interval());
             recorder.synchronise(interval);
         }
+        self.library = [u64::MAX; 2];
     }
 
     /// An access: ten instructions when the filter has seen the line.
@@ -96,6 +106,18 @@ impl Cpu {
         self.block.clock += 1;
         if last != line || !self.block.seen(line, write) {
             self.passed(line, last, write, pc);
+        }
+    }
+
+    /// An access of a library that works on the program's objects. In what pieces `memset` does it is the library's own affair,
+    /// and may be bytes: a line counts once, as it does where the call is recorded ([`Block::range`]).
+    #[inline]
+    pub fn library_access(&mut self, what: u32, address: u64, pc: u64) {
+        let line = address >> LINE_SHIFT;
+        let last = &mut self.library[usize::from(what & WRITE != 0)];
+        if *last != line {
+            *last = line;
+            self.access(what, address, pc);
         }
     }
 
@@ -155,6 +177,19 @@ impl Default for Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_counts_lines_whatever_its_pieces() {
+        let mut cpu = Cpu::new();
+        for byte in 0..256 {
+            cpu.library_access(READ, 4096 + byte, 0);
+            cpu.library_access(WRITE, 8192 + byte, 0);
+        }
+        assert_eq!(cpu.block.clock, 8);
+        cpu.synchronise(None);
+        cpu.library_access(READ, 4096 + 255, 0);
+        assert_eq!(cpu.block.clock, 9);
+    }
 
     #[test]
     fn qemus_words_are_checked() {

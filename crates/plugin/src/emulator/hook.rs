@@ -190,7 +190,7 @@ extern "C" fn on_frame_access(cpu: u32, what: u32, address: u64, pc: *mut c_void
 extern "C" fn on_system_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
     with(cpu, |plugin, own| {
         if own.in_object(&plugin.code, address) {
-            own.access(what, address, pc as u64);
+            own.library_access(what, address, pc as u64);
         }
     });
 }
