@@ -1,5 +1,6 @@
 //! `homenode rec`: recordings as data.
 
+mod agree;
 mod replay;
 
 use std::io::ErrorKind;
@@ -20,6 +21,9 @@ impl RecArgs {
     pub(super) fn run(self) -> Result<Exit> {
         match self.command {
             RecCommand::Check { recordings, output } => check_all(&recordings, &output),
+            RecCommand::Agree { first, second, machine, smallest, output } => {
+                agree::run(&first, &second, machine.as_deref(), smallest, &output)
+            }
             RecCommand::ReplayPolicy { journal, policy, limit, output } => {
                 replay::run(&journal, policy.as_deref(), limit, &output)
             }

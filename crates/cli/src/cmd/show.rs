@@ -93,7 +93,7 @@ struct Shown {
 }
 
 /// Which object a page belongs to: the one with most bytes in it, the older one of equals.
-fn owners(page: Bytes, trace: &Trace, pages: usize) -> Vec<Option<(usize, u64)>> {
+pub(super) fn owners(page: Bytes, trace: &Trace, pages: usize) -> Vec<Option<(usize, u64)>> {
     let mut owner: Vec<Option<(usize, u64)>> = vec![None; pages];
     for (range, object) in &trace.ranges {
         let (first, end) = (range.first / page.0, (range.first + range.bytes).div_ceil(page.0));

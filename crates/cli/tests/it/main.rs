@@ -6,6 +6,7 @@ mod emulator;
 mod kernel;
 mod kernel_work;
 mod lab;
+mod lab_record;
 mod lab_run;
 mod machine;
 mod paper;
