@@ -140,7 +140,7 @@ mod tests {
         assert_eq!((config.output.as_str(), config.machine.caches.len()), ("/tmp/x y", 1));
         assert_eq!(config.kernel.map(|k| (k.areas, k.name)), Some((1, 5)));
         for (from, to) in [
-            ("monitor 2", "monitor 1"),
+            ("monitor 3", "monitor 1"),
             ("cpu 0", "cpu 1"),
             ("latency 95", "latency 95 95"),
             ("addresses 1", "addresses x"),

@@ -17,7 +17,7 @@ use crate::monitor::{Monitor, Reach};
 use crate::place::Places;
 use crate::process::Processes;
 use crate::translate::PAGE_SHIFT;
-use crate::{control, decode, emulator};
+use crate::{control, decode, emulator, word};
 
 #[derive(Debug)]
 struct Slot {
@@ -94,12 +94,16 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 fn install(id: Id, version: c_int, path: &str) -> Result<(), String> {
     let api = Api::find(version).map_err(|name| format!("this QEMU has no {name}"))?;
+    // SAFETY: both functions only look at the number.
+    if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
+        return Err("this QEMU tells of accesses in words that are not known".into());
+    }
     let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let config = Config::parse(&text).map_err(|e| format!("{path}: {e}"))?;
     let monitor = Monitor::new(&config)?;
     let slot = |cpu| Slot {
         own: UnsafeCell::default(),
-        shared: Shared::new(monitor.sets(), monitor.line_shift()),
+        shared: Shared::new(monitor.sets()),
         siblings: monitor.siblings(cpu),
     };
     let plugin = Plugin {
@@ -227,11 +231,6 @@ impl Plugin {
 }
 
 impl Behind for Plugin {
-    #[inline(always)]
-    fn api(&self) -> &Api {
-        &self.api
-    }
-
     #[inline(always)]
     fn line_shift(&self) -> u32 {
         self.line_shift

@@ -168,6 +168,7 @@ impl Recorder {
     }
 
     /// Whether this is a signal handler that has interrupted the recorder.
+    #[inline]
     fn at_work(&self) -> bool {
         self.busy.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) & APPENDING != 0
     }

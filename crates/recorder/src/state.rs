@@ -37,16 +37,19 @@ pub fn recording() -> bool {
 }
 
 /// Whether nothing will be recorded any more.
+#[inline]
 pub fn off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
 /// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone costs).
+#[inline]
 pub fn count_only() -> bool {
     COUNT_ONLY.load(Ordering::Relaxed) != 0
 }
 
 /// Lines of a thread's filter; 0: none.
+#[inline]
 pub fn filter_lines() -> u32 {
     FILTER_LINES.load(Ordering::Relaxed)
 }
@@ -58,11 +61,13 @@ pub fn order() -> u64 {
 }
 
 /// Whether more than one recorded thread lives.
+#[inline]
 pub fn several() -> bool {
     LIVE.load(Ordering::Relaxed) > 1
 }
 
 /// File descriptor of the recording's directory.
+#[inline]
 pub fn dir() -> i32 {
     DIR.load(Ordering::Relaxed)
 }

@@ -11,9 +11,10 @@ use homenode_recorder::channel::{self, Message, Whose};
 use homenode_recorder::state::{self, MAX_THREADS, Options};
 
 use super::code::Code;
-use super::cpu::{self, Cpu};
+use super::cpu::Cpu;
 use super::x86::{self, Access};
 use crate::api::{Api, Id, LOADS_AND_STORES, NO_REGISTERS};
+use crate::word;
 
 struct Slot(UnsafeCell<Cpu>);
 
@@ -49,7 +50,7 @@ const EXIT: i64 = 60;
 pub fn install<'a>(id: Id, version: c_int, value: &dyn Fn(&str) -> Option<&'a str>) -> Result<(), String> {
     let api = Api::find(version).map_err(|name| format!("this QEMU has no {name}"))?;
     // SAFETY: both functions only look at the number.
-    if !cpu::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
+    if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
         return Err("this QEMU tells of accesses in words that are not known".into());
     }
     let lines = value("filter").and_then(|f| f.parse().ok()).ok_or("it needs filter=LINES")?;
