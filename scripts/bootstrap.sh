@@ -35,6 +35,7 @@ missing_packages() {
     done
     # The lab: QEMU, a shell for its guest, its disk, its kernel.
     have qemu-system-x86_64 || printf 'qemu-system-x86\n'
+    have qemu-x86_64 || printf 'qemu-user\n'
     has_static_busybox || printf 'busybox-static\n'
     PATH="$PATH:/usr/sbin:/sbin" have mke2fs || printf 'e2fsprogs\n'
     has_libc_headers || printf 'libc6-dev\n'

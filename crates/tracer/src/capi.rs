@@ -6,7 +6,9 @@ use std::ffi::{c_char, c_void};
 use homenode_log::Mark;
 use homenode_model::code::{self, HN_EINVAL, HN_IDLE, HN_OK};
 
-use crate::{state, thread};
+use homenode_recorder::state;
+
+use crate::thread;
 
 /// Round `number` of the outer loop begins.
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,12 +69,7 @@ impl LabRunArgs {
                 }
             },
         };
-        let streams = Streams {
-            stdin: Some(Box::new(io::stdin())),
-            stdout: Box::new(io::stdout()),
-            stderr: Box::new(io::stderr()),
-        };
-        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from)?;
+        let outcome = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(CliError::from)?;
         report(&outcome, &lab, quiet);
         if !outcome.brought.failed.is_empty() {
             let mut error = CliError::failed("not all files that the program wrote could be written here");
@@ -82,6 +77,17 @@ impl LabRunArgs {
             return Err(error.hint("is the disk full, or the folder read-only?"));
         }
         Ok(exit_of(&outcome))
+    }
+}
+
+/// This process's own streams. A terminal never ends, so that nothing is read from it where all must be read first.
+pub(super) fn streams(lab: &Lab) -> Streams {
+    let stdin = io::stdin();
+    let waits = lab.deterministic && stdin.is_terminal();
+    Streams {
+        stdin: if waits { None } else { Some(Box::new(stdin)) },
+        stdout: Box::new(io::stdout()),
+        stderr: Box::new(io::stderr()),
     }
 }
 
@@ -202,6 +208,7 @@ impl MachineArgs {
             guest: guest()?,
             scratch: env::temp_dir(),
             monitor: None,
+            marks: None,
         })
     }
 

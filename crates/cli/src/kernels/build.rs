@@ -22,6 +22,8 @@ use crate::places;
 pub enum Variant {
     /// By the compiler as it is: to run and to verify.
     Native,
+    /// By the compiler as it is, with homenode's C library: to record under emulation.
+    Linked,
     /// By `homenode-cc` and `homenode-fc`: to record.
     Instrumented,
     /// By the compiler as it is, linked with `libhomenode`: to place threads and memory by its own calls.
@@ -33,6 +35,7 @@ impl Variant {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
+            Self::Linked => "linked",
             Self::Instrumented => "instrumented",
             Self::Placed => "placed",
         }
@@ -118,18 +121,21 @@ impl<'a> Job<'a> {
         let mut set = BTreeMap::new();
         let mut options = Vec::new();
         let mut tools = Vec::new();
-        if variant == Variant::Instrumented {
+        if variant != Variant::Native {
             let libraries = places::libraries()?;
-            set.insert("CC", places::beside("homenode-cc")?);
-            set.insert("FC", places::beside("homenode-fc")?);
-            set.insert("HOMENODE_LIB_DIR", libraries.clone());
-            tools.extend(set.values().filter(|p| p.is_file()).cloned());
-            tools.push(libraries.join("libhomenode_trace.so"));
             let agent = libraries.join("libhomenode.so");
             if agent.is_file() {
                 options.push(format!("-DHOMENODE_LIB_DIR={}", libraries.display()));
                 tools.push(agent);
             }
+            set.insert("HOMENODE_LIB_DIR", libraries);
+        }
+        if variant == Variant::Instrumented {
+            let libraries = places::libraries()?;
+            set.insert("CC", places::beside("homenode-cc")?);
+            set.insert("FC", places::beside("homenode-fc")?);
+            tools.extend(set.values().filter(|p| p.is_file()).cloned());
+            tools.push(libraries.join("libhomenode_trace.so"));
         }
         if variant == Variant::Placed {
             let agent = places::live_library()?;

@@ -2,9 +2,11 @@
 
 mod c_api;
 mod doctor;
+mod emulator;
 mod kernel;
 mod kernel_work;
 mod lab;
+mod lab_record;
 mod lab_run;
 mod machine;
 mod measure;
