@@ -41,6 +41,8 @@ missing_packages() {
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'
+    # The tests have hwloc's own program read what 'homenode measure' writes.
+    have lstopo-no-graphics || printf 'hwloc-nox\n'
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ] ||
         printf 'ca-certificates\n'
 }

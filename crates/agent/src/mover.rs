@@ -1,14 +1,21 @@
-//! The mover of this process.
+//! The mover of this process, and what tells who touches what.
 
-use homenode_runtime::driver::{Live, Mover, Settings};
+use homenode_runtime::driver::{Arming, Live, Mover, Settings};
+use homenode_runtime::watch::{Chosen, choice};
 
-/// Makes it, for real or pretended nodes.
+/// Makes both, for real or pretended nodes; before the program's threads, for those that it starts from now on are seen.
 ///
 /// # Errors
 /// There is nothing to move to.
-pub fn make(settings: &Settings) -> Result<Box<dyn Mover>, String> {
+pub fn make(settings: &Settings) -> Result<(Box<dyn Mover>, Option<Chosen>), String> {
     if settings.machine.nodes() < 2 {
         return Err("this machine has one node: nothing to do".into());
     }
-    Ok(Box::new(Live::start(settings)))
+    if settings.arming != Arming::Watch {
+        return Ok((Box::new(Live::start(settings, None)), None));
+    }
+    let chosen = choice::choose(settings.source, &settings.machine.cpu_nodes());
+    let live = Live::start(settings, chosen.eyes.mechanism());
+    let chosen = chosen.if_possible(live.can_stay());
+    Ok((Box::new(live), Some(chosen)))
 }

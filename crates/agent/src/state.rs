@@ -5,10 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use homenode_model::Ns;
-use homenode_runtime::driver::{Driver, Settings};
+use homenode_runtime::driver::{Clocks, Driver, Settings};
 use homenode_runtime::regions::RegionKey;
-use homenode_runtime::report;
+use homenode_runtime::{report, watch};
 
 use crate::{modules, mover};
 
@@ -19,6 +18,8 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicU8 = AtomicU8::new(0);
 /// Its regions are the program's sequence of regions: the thread that started the first one.
 static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
+/// A thread of homenode's own is to ask and look; it starts with the first region.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 /// Regions that another thread started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
 /// libomp tells of its regions.
@@ -36,13 +37,6 @@ pub fn complain(text: &str) {
     let line = format!("homenode: {text}\n");
     // SAFETY: writes the line; nobody can be told that it fails.
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
-}
-
-fn clock() -> Ns {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
-    Ns(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
 /// Whether front ends have something to tell.
@@ -110,8 +104,9 @@ fn make(settings: Settings) -> Result<Driver, String> {
     // The panic's own words would go to the program's standard error.
     std::panic::set_hook(Box::new(|_| ()));
     let (statics, plan) = (settings.statics.clone(), settings.plan.clone());
-    let mover = mover::make(&settings)?;
-    let mut driver = Driver::new(settings, mover, clock)?;
+    let (mover, eyes) = mover::make(&settings)?;
+    WATCHED.store(eyes.is_some(), Ordering::Relaxed);
+    let mut driver = Driver::new(settings, mover, eyes, Clocks::KERNEL)?;
     if let Some(path) = plan {
         // Before any object is told of.
         driver.follow(modules::plan(&driver, &path)?);
@@ -153,9 +148,24 @@ pub fn region_begin(function: usize, caller: usize) {
         return;
     }
     if is_team_thread() {
+        if WATCHED.load(Ordering::Relaxed) {
+            start_watching();
+        }
         with(|d| d.region_begin(RegionKey { function, caller }));
     } else {
         OTHERS_REGIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The first region begins: from now on there is something to see.
+#[cold]
+fn start_watching() {
+    if !WATCHED.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let started = guarded(|| watch::thread::start(|| with(Driver::tick)?));
+    if started != Some(true) {
+        with(|d| d.note("nothing was watched: no thread could be made for it".into()));
     }
 }
 

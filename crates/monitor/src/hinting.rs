@@ -88,6 +88,10 @@ impl Source for Hinting {
         Says::Presence { writers_only: false }
     }
 
+    fn by_home(&self) -> bool {
+        true
+    }
+
     fn watch(&mut self, span: Span, home: NodeId) {
         let span = span.inner(PAGE);
         if span.is_empty() || self.spans.len() >= SPANS || self.spans.iter().any(|w| w.span.overlaps(span)) {

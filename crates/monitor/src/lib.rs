@@ -3,6 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | what all sources have in common: what they say, and of what kind it is | [`source`] |
+//! | the processor's samples of loads and stores, and how they are asked for | [`pmu`], [`encoding`] |
 //! | the kernel's NUMA-hinting faults, read from a perf ring | [`hinting`] |
 //! | writes to pages that were write-protected for the purpose | [`writes`] |
 //! | one event and one ring a CPU, for all threads of a program | [`rings`] |
@@ -16,7 +17,9 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod encoding;
 pub mod hinting;
+pub mod pmu;
 pub mod rings;
 pub mod source;
 pub mod tally;

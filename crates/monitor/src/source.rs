@@ -85,6 +85,10 @@ pub trait Source: Send {
     fn name(&self) -> &'static str;
     /// What its answers are.
     fn says(&self) -> Says;
+    /// Whether it matters to it where pages are: then it wants each stretch of one home by itself.
+    fn by_home(&self) -> bool {
+        false
+    }
     /// This memory is to be watched, whose pages are at `home`. It may be more than the source can have at a time.
     fn watch(&mut self, span: Span, home: NodeId);
     /// This memory is about to move, to go, or to change its owner: it is watched no longer, and as it was before.

@@ -147,6 +147,7 @@ fn main() {
     let alone = std::env::var_os("BENCH_SINGLE_PAGE").is_some();
     let options = Options {
         pretend_nodes: Some(2),
+        pretend_cpus: None,
         mechanism: Some(Mechanism::UserFault),
         fault_around: alone.then_some(Bytes(PAGE as u64)),
     };

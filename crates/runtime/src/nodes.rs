@@ -113,6 +113,21 @@ impl Nodes {
         self.nodes.get(node.index()).map_or(&[], |n| &n.cpus)
     }
 
+    /// The node of each CPU by its number; CPUs that have none, or may not be used, count as the first node's.
+    pub fn node_by_cpu(&self) -> Vec<u16> {
+        let mut all = Vec::new();
+        for (n, node) in (0u16..).zip(&self.nodes) {
+            for cpu in &node.cpus {
+                let cpu = *cpu as usize;
+                if all.len() <= cpu {
+                    all.resize(cpu + 1, 0);
+                }
+                all[cpu] = n;
+            }
+        }
+        all
+    }
+
     /// Memory of a node, none of one that is not there or not allowed.
     pub fn memory(&self, node: NodeId) -> Bytes {
         self.nodes.get(node.index()).map_or(Bytes::ZERO, |n| n.memory)

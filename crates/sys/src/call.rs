@@ -74,8 +74,22 @@ pub fn thread_id() -> i32 {
 
 /// Nanoseconds since boot, from the vDSO.
 pub fn now() -> homenode_model::Ns {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread: what others' threads take from it does not count. A system call of about 0.2 µs.
+pub fn thread_time() -> homenode_model::Ns {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of this process's threads, those that have ended among them.
+pub fn process_time() -> homenode_model::Ns {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn clock(id: libc::clockid_t) -> homenode_model::Ns {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec; this clock always exists, so errno is not set.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    // SAFETY: writes one timespec; these clocks always exist, so errno is not set.
+    unsafe { libc::clock_gettime(id, &raw mut t) };
     homenode_model::Ns(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }

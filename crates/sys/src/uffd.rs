@@ -1,5 +1,7 @@
 //! User-space page faults (userfaultfd(2), include/uapi/linux/userfaultfd.h).
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use crate::call::raw;
 use crate::error::check;
 use crate::{Errno, Error, Result, Span};
@@ -131,7 +133,9 @@ impl Uffd {
         let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY) as usize;
         // SAFETY: plain numbers.
         let fd = unsafe { raw(libc::SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]) };
-        Ok(Self { fd: check("userfaultfd", Span::EMPTY, fd)? as i32, features: Features(0) })
+        let fd = check("userfaultfd", Span::EMPTY, fd)? as i32;
+        replace_own(-1, fd);
+        Ok(Self { fd, features: Features(0) })
     }
 
     fn handshake(&self, features: Features) -> Result<Features> {
@@ -299,8 +303,22 @@ impl WriteWatch {
     }
 }
 
+/// Descriptors of this library's own, so that it can tell them from the program's; -1: none.
+static OWN: [AtomicI32; 8] = [const { AtomicI32::new(-1) }; 8];
+
+fn replace_own(old: i32, new: i32) {
+    let mut places = OWN.iter();
+    let _ = places.find(|p| p.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok());
+}
+
+/// Whether a descriptor was opened by this library.
+pub fn is_own(fd: i32) -> bool {
+    OWN.iter().any(|own| own.load(Ordering::SeqCst) == fd)
+}
+
 impl Drop for Uffd {
     fn drop(&mut self) {
+        replace_own(self.fd, -1);
         crate::file::close(self.fd);
     }
 }

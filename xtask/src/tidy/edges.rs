@@ -28,7 +28,7 @@ const EDGES: &[(&str, May)] = &[
     ("monitor", Only(&["model", "sys", "log"])),
     ("runtime", Only(&["model", "policy", "monitor", "sys", "log"])),
     ("agent", Only(&["model", "runtime"])),
-    ("measure", Only(&["model", "machine", "sys"])),
+    ("measure", Only(&["model", "machine", "sys", "runtime"])),
     ("dataset", Only(&["model", "log"])),
     ("lab", Only(&["model", "log", "sys", "machine"])),
     ("report", Only(&["model", "dataset", "machine"])),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use homenode_runtime::watch::Wanted;
 
 use super::subject::{RunArgs, Subject};
 use crate::error::Result;
@@ -15,6 +16,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   homenode run -- ./app input.dat                         pages follow their first use in a parallel region
   homenode run --policy next-touch=region -- ./app        … in every region, as long as it pays
+  homenode run --policy competitive -- ./app              pages move after an iteration, by who was seen at them
   homenode run --plan mine.hnplan -- ./app                each page where the plan has it, from its first touch on
   homenode run --pretend-nodes 2 kernel:heat -- --init serial   all of it on a machine with one node
   srun homenode run --summary report.%p -- ./app          under a launcher: homenode stands next to the program
@@ -33,13 +35,21 @@ pub struct LiveArgs {
     /// hn_next_touch), or another policy of 'homenode compare --help'
     #[arg(long, value_name = "POLICY", default_value = "next-touch")]
     pub policy: String,
+    /// What tells who touches what, for a policy that is told: auto (the best of this machine), pmu (samples of accesses, the only one
+    /// that counts), hinting (the kernel's NUMA hinting faults), writes (to write-protected pages), blocks (pages taken
+    /// away at random times), regions (nothing)
+    #[arg(long, value_name = "SOURCE", default_value_t = Wanted::Auto)]
+    pub source: Wanted,
+    /// Keep a journal of the policy in DIR, a file for each process ('homenode rec replay-policy' checks it)
+    #[arg(long, value_name = "DIR")]
+    pub journal: Option<PathBuf>,
     /// Put pages where a plan wants them ('homenode plan' makes one), instead of a policy
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub plan: Option<PathBuf>,
     /// Deal the CPUs into N nodes and keep a table of page homes: everything happens, but for the gain
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
-    /// What homenode may spend, as a share of the run time, a fixed time, or both; then it stops
+    /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then it stops
     #[arg(long, value_name = "BUDGET", default_value_t = Budget::default())]
     pub budget: Budget,
     /// Bind the threads to CPUs, node by node (OMP_PLACES, OMP_PROC_BIND), where the environment does not

@@ -42,17 +42,18 @@ impl Policy {
             "next-touch" | "next-touch=first" => ("next-touch", "first"),
             "next-touch=region" => ("next-touch", "region"),
             "next-touch=asked" => ("next-touch", "asked"),
-            other => (other, "first"),
+            other => (other, ""),
         };
-        if spec.split(':').next() == Some("presence") {
-            // Arming moves pages at their next touch here; this policy wants to know of the touch alone.
-            return Err(CliError::usage("policy `presence` decides in the simulator alone for now")
-                .hint("homenode compare -p presence …; here, use next-touch"));
-        }
         // Its name and options are right or wrong on any machine.
         let machine = Machine::parse("0/4096/10.20;1/4096/20.10").expect("a machine of two nodes");
-        homenode_policy::build(spec, &machine.context(homenode_model::Bytes::kib(4)))
+        let policy = homenode_policy::build(spec, &machine.context(homenode_model::Bytes::kib(4)))
             .map_err(|e| CliError::usage(e.to_string()).hint("homenode compare --help lists the policies"))?;
+        let is_told = policy.interest().counts() || spec.split(':').next() == Some("presence");
+        let arming = match arming {
+            "" if is_told => "watch",
+            "" => "first",
+            named => named,
+        };
         Ok(Self { spec: spec.into(), arming })
     }
 }
@@ -239,6 +240,12 @@ impl Live {
         command.env(settings::ARMING, policy.arming);
         command.env(settings::MACHINE, nodes.description());
         command.env(settings::BUDGET, format!("{},{}", args.budget.permille, args.budget.milliseconds));
+        command.env(settings::SOURCE, args.source.to_string());
+        if let Some(folder) = &args.journal {
+            let failed = || format!("cannot make the folder {} for the journal", folder.display());
+            fs::create_dir_all(folder).context(failed)?;
+            command.env(settings::JOURNAL, fs::canonicalize(folder).context(failed)?);
+        }
         command.env(settings::STATICS, self.folder.join("statics"));
         if let Some(n) = args.pretend_nodes {
             command.env(settings::PRETEND, n.to_string());
@@ -331,8 +338,8 @@ mod tests {
         assert_eq!(arming("next-touch"), Ok("first"));
         assert_eq!(arming("next-touch=region"), Ok("region"));
         assert_eq!(arming("round-robin"), Ok("first"));
-        let error = Policy::of("presence:gap=5ms").err().unwrap();
-        assert!(error.message.contains("simulator alone"), "{error}");
+        assert_eq!(arming("presence:gap=5ms"), Ok("watch"));
+        assert_eq!([arming("competitive"), arming("daemon"), arming("out-w")], [const { Ok("watch") }; 3]);
         let error = Policy::of("nxt-touch").err().unwrap();
         assert!(error.message.contains("did you mean `next-touch`"), "{error}");
     }

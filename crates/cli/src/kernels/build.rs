@@ -26,6 +26,8 @@ pub enum Variant {
     Linked,
     /// By `homenode-cc` and `homenode-fc`: to record.
     Instrumented,
+    /// By the compiler as it is, linked with `libhomenode`: to place threads and memory by its own calls.
+    Placed,
 }
 
 impl Variant {
@@ -35,6 +37,7 @@ impl Variant {
             Self::Native => "native",
             Self::Linked => "linked",
             Self::Instrumented => "instrumented",
+            Self::Placed => "placed",
         }
     }
 }
@@ -133,6 +136,12 @@ impl<'a> Job<'a> {
             set.insert("FC", places::beside("homenode-fc")?);
             tools.extend(set.values().filter(|p| p.is_file()).cloned());
             tools.push(libraries.join("libhomenode_trace.so"));
+        }
+        if variant == Variant::Placed {
+            let agent = places::live_library()?;
+            let folder = agent.parent().unwrap_or(&agent);
+            options.push(format!("-DHOMENODE_LIB_DIR={}", folder.display()));
+            tools.push(agent);
         }
         let mut key = Hash::default();
         key.add(kernel.folder.as_os_str().as_encoded_bytes());

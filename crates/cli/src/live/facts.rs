@@ -76,6 +76,8 @@ pub struct Facts {
     pub elapsed: u64,
     /// Nanoseconds of homenode's own, over all threads.
     pub own: u64,
+    /// Nanoseconds of CPU time of the process, all threads.
+    pub cpu: u64,
     /// Budget: permille, nanoseconds.
     pub budget: (u64, u64),
     /// The policy's spec.
@@ -120,6 +122,11 @@ pub struct Facts {
     pub objects: [u64; 5],
     /// Objects that moved most.
     pub most: Vec<Object>,
+    /// What was watched: touches told, pages asked for, touches lost, nanoseconds a sample, bytes of homenode's, bytes of the program's,
+    /// blocks that a policy was told of by proportions.
+    pub watch: Option<[u64; 7]>,
+    /// What told, and what its answers are.
+    pub source: String,
     /// What became of a plan: objects planned, met, met with another size, pages looked at, those at home, those never touched,
     /// stretches with a policy.
     pub plan: Option<[u64; 7]>,
@@ -194,6 +201,9 @@ impl Facts {
         match word {
             "elapsed" => self.elapsed = number(rest)?,
             "own" => self.own = number(rest)?,
+            "cpu" => self.cpu = number(rest)?,
+            "watch" => self.watch = Some(numbers(rest)?),
+            "source" => rest.clone_into(&mut self.source),
             "budget" => self.budget = numbers(rest).map(|[p, ns]| (p, ns))?,
             "policy" => rest.clone_into(&mut self.policy),
             "arming" => rest.clone_into(&mut self.arming),
@@ -290,7 +300,7 @@ fn object(rest: &str) -> Option<Object> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "homenode-run 1\nelapsed 1000\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
+    const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
         regions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
         object alloc:0x30,0x40 81920 10 0 20 10,10\nobject static:4 65536 0 0 16 -\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
@@ -304,6 +314,10 @@ mod tests {
         assert_eq!((f.most[0].touched.as_slice(), f.most[1].touched.len()), ([10, 10].as_slice(), 0));
         assert_eq!((f.notes[0].as_str(), f.modules[0].path.as_str()), ("a b c", "/a b/app"));
         assert_eq!(f.touched(), (20, 10));
+        assert_eq!(
+            (f.watch, f.source.as_str()),
+            (Some([5, 6, 0, 3000, 100, 4096, 1]), "x; presence (order only)")
+        );
     }
 
     #[test]

@@ -90,10 +90,10 @@ impl Report<'_> {
         let (permille, fixed) = f.budget;
         writeln!(
             out,
-            "  own time   {} of {} ({}; budget {} % + {}), {} {kind}",
+            "  own time   {} of {} of CPU time ({}; budget {} % + {}), {} {kind}",
             seconds(f.own),
-            seconds(f.elapsed),
-            percent(f.own, f.elapsed),
+            seconds(f.cpu),
+            percent(f.own, f.cpu),
             permille as f64 / 10.0,
             seconds(fixed),
             f.nodes
@@ -117,6 +117,7 @@ impl Report<'_> {
             f.copies, f.kernel_moves, f.arms, f.faults
         )?;
         plan(out, f)?;
+        watch(out, f)?;
         remote(out, f)?;
         iteration(out, f)?;
         held_back(out, f)?;
@@ -191,6 +192,8 @@ impl Report<'_> {
             "pretended": f.pretended,
             "elapsed_ns": f.elapsed,
             "own_ns": f.own,
+            "cpu_ns": f.cpu,
+            "watched": watch_json(f),
             "budget": { "permille": f.budget.0, "fixed_ns": f.budget.1 },
             "counts": "exact",
             "regions": f.regions,
@@ -253,6 +256,20 @@ fn plan(out: &mut String, f: &Facts) -> std::fmt::Result {
     Ok(())
 }
 
+fn watch_json(f: &Facts) -> Value {
+    let Some([told, asked, lost, cost, state, program, blocks]) = f.watch else { return Value::Null };
+    json!({
+        "source": f.source,
+        "touches_told": told,
+        "pages_asked": asked,
+        "touches_lost": lost,
+        "cost_ns": cost,
+        "state_bytes": state,
+        "program_bytes": program,
+        "blocks_by_proportion": blocks,
+    })
+}
+
 fn plan_json(f: &Facts) -> Value {
     let Some([planned, met, other_size, pages, there, untouched, policies]) = f.plan else {
         return Value::Null;
@@ -266,6 +283,25 @@ fn plan_json(f: &Facts) -> Value {
         "pages_untouched": untouched,
         "stretches_with_policy": policies,
     })
+}
+
+fn watch(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let Some([told, asked, lost, cost, state, program, blocks]) = f.watch else { return Ok(()) };
+    let asked = if asked > 0 { format!(" of {asked} pages asked for") } else { String::new() };
+    writeln!(
+        out,
+        "  source     {}: {told} touches told{asked}, {lost} lost, {} each; {:.1} MiB of state a GiB watched",
+        f.source,
+        seconds(cost),
+        state as f64 / 1024.0 / (program.max(1) as f64 / f64::from(1 << 20) / 1024.0) / 1024.0
+    )?;
+    if blocks > 0 {
+        writeln!(
+            out,
+            "  told       the policy was told of {blocks} blocks by the proportions of their draws (presence), not by counts"
+        )?;
+    }
+    Ok(())
 }
 
 fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {

@@ -9,6 +9,7 @@ mod lab;
 mod lab_record;
 mod lab_run;
 mod machine;
+mod measure;
 mod paper;
 mod plan;
 mod rec;

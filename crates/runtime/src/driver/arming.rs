@@ -3,15 +3,44 @@
 use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
 use homenode_sys::Span;
 
-use super::mover::{Brought, Touch};
+use super::mover::{Manner, Touch};
 use super::run::Driver;
 use crate::guard::holdback::{Group, Verdict, block_of};
 use crate::watch::numbers::PAGE;
 
 /// Starts of regions at which a new object is looked at for pages; one that has none by then is left to first touch.
-const LOOKS: u8 = 3;
+pub(super) const LOOKS: u8 = 3;
 /// Pages whose homes are asked for at once.
 const ASK: usize = 4096;
+/// Pages that come with a touch.
+const AROUND: usize = 16;
+/// Seams are looked at where they are at most one part in so many of an object.
+const SEAMS: usize = 8;
+/// Samples of a block that is held back, in one round.
+const HELD: usize = 4;
+
+/// A page that is to be moved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    page: PageNo,
+    to: NodeId,
+    /// The policy is told what became of it.
+    told: bool,
+}
+
+/// Pages that go to the same node.
+struct Run {
+    pages: PageRange,
+    to: NodeId,
+    /// The policy is told what became of each.
+    told: bool,
+}
+
+impl Run {
+    const fn new(page: PageNo, to: NodeId, told: bool) -> Self {
+        Self { pages: PageRange { first: page, count: 1 }, to, told }
+    }
+}
 
 impl Driver {
     /// Whether an object has come that has not been armed yet.
@@ -63,7 +92,7 @@ impl Driver {
 
     /// Tells the policy where the pages of an object are, as if each was touched there now, and moves those that it
     /// wants elsewhere. How many pages there are.
-    fn introduce(&mut self, object: usize, pages: PageRange) -> u64 {
+    pub(super) fn introduce(&mut self, object: usize, pages: PageRange) -> u64 {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
         let mut homes = Vec::with_capacity(ASK);
         let mut there = 0;
@@ -76,10 +105,10 @@ impl Driver {
                 let Some(home) = *home else { continue };
                 there += 1;
                 let page = PageNo(pages.first.0 + at + i as u64);
-                if let Some(o) = self.objects.at(object) {
-                    o.was_at(home, page.0 - o.pages.first.0);
+                let news = self.objects.at(object).is_some_and(|o| o.was_at(home, page.0 - o.pages.first.0));
+                if news {
+                    self.policy.observe(&Event::Fault { page, node: home });
                 }
-                self.policy.observe(&Event::Fault { page, node: home });
             }
             self.poll();
             at += n;
@@ -90,66 +119,143 @@ impl Driver {
     /// Carries out decisions, in order; runs of pages that go the same way go at once. How many pages were armed.
     pub(super) fn carry_out(&mut self, decisions: &DecisionBuf) -> u64 {
         let mut armed = 0;
-        let mut run: Option<(PageRange, NodeId)> = None;
+        let mut run: Option<Run> = None;
         for decision in decisions.as_slice() {
             match *decision {
+                Decision::Arm { pages } if self.watching.is_some() => self.ask(pages),
                 Decision::Arm { pages } => armed += self.arm(pages),
-                Decision::Place { page, node } | Decision::Move { page, to: node } => match &mut run {
-                    Some((pages, to)) if *to == node && pages.first.0 + pages.count == page.0 => {
-                        pages.count += 1
-                    }
-                    _ => {
-                        if let Some((pages, to)) = run.replace((PageRange { first: page, count: 1 }, node)) {
-                            self.bring(pages, to);
-                        }
-                    }
-                },
+                Decision::Place { page, node } => {
+                    self.add_to_run(&mut run, Run::new(page, node, false));
+                }
+                Decision::Move { page, to } => {
+                    self.add_to_run(&mut run, Run::new(page, to, true));
+                }
                 Decision::Replicate { page, on } => self.refuse_copy(page, on),
                 _ => {}
             }
         }
-        if let Some((pages, to)) = run {
-            self.bring(pages, to);
+        if let Some(run) = run {
+            self.bring(&run);
         }
+        self.move_collected();
         armed
     }
 
-    /// Moves pages that are not at `to`.
-    fn bring(&mut self, pages: PageRange, to: NodeId) {
-        let Some(object) = self.objects.numbers().address(pages.first).and_then(|a| self.objects.at(a))
-        else {
-            return;
-        };
-        let (first, start) = (object.pages.first.0, object.whole_pages().start);
-        let placed = |p: PageNo| self.placed.has(start + (p.0 - first) as usize * PAGE);
-        let wrong = |p: PageNo| object.home(p).is_some_and(|h| h != to) && !placed(p);
-        let mut list: Vec<PageRange> = Vec::new();
-        for page in pages.iter().filter(|p| wrong(*p)) {
-            match list.last_mut() {
-                Some(r) if r.first.0 + r.count == page.0 => r.count += 1,
-                _ => list.push(PageRange { first: page, count: 1 }),
+    /// Makes the run longer, or carries it out and begins another.
+    fn add_to_run(&mut self, run: &mut Option<Run>, next: Run) {
+        match run {
+            Some(r)
+                if r.to == next.to
+                    && r.told == next.told
+                    && r.pages.first.0 + r.pages.count == next.pages.first.0 =>
+            {
+                r.pages.count += 1;
             }
-        }
-        for range in list {
-            self.move_range(range, to);
+            _ => {
+                if let Some(run) = run.replace(next) {
+                    self.bring(&run);
+                }
+            }
         }
     }
 
-    pub(super) fn move_range(&mut self, pages: PageRange, to: NodeId) -> u64 {
-        let Some(address) = self.objects.numbers().address(pages.first) else { return 0 };
-        let before = self.mover.counters().own_ns;
-        let Brought { there, moved, others } = self.mover.move_to(address, pages.count as usize, to);
-        let cost = Ns((self.mover.counters().own_ns - before) / pages.count.max(1));
-        for (i, page) in pages.iter().enumerate() {
-            let result = if (i as u64) < there { MoveResult::Moved } else { others };
-            self.policy.outcome(&MoveOutcome { page, to, result, cost });
+    /// Collects the pages of a run that are not there. The others that the policy wants moved have their outcome.
+    fn bring(&mut self, run: &Run) {
+        let (mut at, end) = (run.pages.first.0, run.pages.first.0 + run.pages.count);
+        while at < end {
+            let page = PageNo(at);
+            let object = self.objects.numbers().address(page).and_then(|a| self.objects.at(a));
+            let Some(object) = object else {
+                self.answer(run, PageRange { first: page, count: 1 }, MoveResult::NoPage);
+                at += 1;
+                continue;
+            };
+            let (first, start) = (object.pages.first.0, object.whole_pages().start);
+            let block = block_of(object.bytes);
+            let last = end.min(first + object.pages.count);
+            let address = |p: PageNo| start + (p.0 - first) as usize * PAGE;
+            // What the pages from here on have in common, and how many have it.
+            let kind = |d: &Self, p: PageNo| {
+                let there = d.objects.get(start).and_then(|o| o.home(p)) == Some(run.to);
+                if there {
+                    Some(MoveResult::AlreadyThere)
+                } else if d.placed.has(address(p)) || run.told && d.is_held(address(p), block) {
+                    // The program has said where it belongs, or it is held back: it stays, as a page in use does.
+                    Some(MoveResult::Busy)
+                } else {
+                    None
+                }
+            };
+            let same = kind(self, page);
+            let count = (at..last).take_while(|p| kind(self, PageNo(*p)) == same).count() as u64;
+            let pages = PageRange { first: page, count };
+            match same {
+                Some(result) => {
+                    if result == MoveResult::Busy {
+                        self.note_held(pages);
+                    }
+                    self.answer(run, pages, result);
+                }
+                None => {
+                    self.moves.extend(pages.iter().map(|p| Wanted { page: p, to: run.to, told: run.told }))
+                }
+            }
+            at += count;
         }
-        if let Some(o) = self.objects.at(address) {
-            o.moved += moved;
-            for page in pages.iter().take(there as usize) {
-                o.set_home(page, to);
+    }
+
+    /// Tells the policy what became of pages that it wants moved.
+    fn answer(&mut self, run: &Run, pages: PageRange, result: MoveResult) {
+        if run.told {
+            for page in pages.iter() {
+                self.policy.outcome(&MoveOutcome { page, to: run.to, result, cost: Ns::ZERO });
             }
         }
+    }
+
+    /// Moves pages that the policy knows nothing of. How many moved.
+    pub(super) fn move_ranges(&mut self, ranges: impl IntoIterator<Item = (PageRange, NodeId)>) -> u64 {
+        for (pages, to) in ranges {
+            self.moves.extend(pages.iter().map(|page| Wanted { page, to, told: false }));
+        }
+        self.move_collected()
+    }
+
+    /// Moves all pages that were collected, in one go: the kernel is quickest with many. The policy learns what became of each that
+    /// it wanted moved. How many moved.
+    fn move_collected(&mut self) -> u64 {
+        let mut moves = std::mem::take(&mut self.moves);
+        let numbers = self.objects.numbers();
+        moves.retain(|m| numbers.address(m.page).is_some());
+        let list: Vec<(usize, NodeId)> =
+            moves.iter().filter_map(|m| Some((numbers.address(m.page)?, m.to))).collect();
+        let mut moved = 0;
+        if !list.is_empty() {
+            list.iter().for_each(|(address, _)| self.leave_for_now(*address));
+            let begin = (self.clocks.thread)();
+            let mut results = Vec::with_capacity(list.len());
+            self.mover.move_pages(&list, &mut results);
+            let cost = Ns(((self.clocks.thread)() - begin).0 / list.len() as u64);
+            for ((m, (address, to)), result) in moves.iter().zip(&list).zip(results) {
+                if let Some(o) = self.objects.at(*address) {
+                    match result {
+                        MoveResult::Moved => {
+                            moved += 1;
+                            self.ping_pongs_now += u64::from(o.note_move(m.page, *to));
+                        }
+                        MoveResult::AlreadyThere => o.set_home(m.page, *to),
+                        _ => {}
+                    }
+                }
+                if m.told {
+                    self.policy.outcome(&MoveOutcome { page: m.page, to: *to, result, cost });
+                }
+            }
+            self.watch_again();
+        }
+        self.moved_now += moved;
+        moves.clear();
+        self.moves = moves;
         moved
     }
 
@@ -174,7 +280,26 @@ impl Driver {
 
     fn arm_bytes(&mut self, from: usize, to: usize) -> u64 {
         let parts = self.placed.rest_of(Span { start: from, end: to });
-        parts.into_iter().map(|part| self.mover.arm(part.start, part.len()).pages).sum()
+        parts.into_iter().map(|part| self.mover.arm(part.start, part.len(), Manner::Around).pages).sum()
+    }
+
+    /// Where homes of two nodes meet, the pages between were brought by whoever came first to one of them. They are armed once
+    /// more, to come one by one.
+    pub(super) fn arm_seams(&mut self) {
+        let mut list = Vec::new();
+        for object in self.objects.live().filter(|o| o.armed) {
+            let seams = object.seams(AROUND);
+            let bytes: usize = seams.iter().map(|(from, to)| to - from).sum();
+            // A pattern that is made of seams is none that has any.
+            if bytes <= object.bytes / SEAMS {
+                list.extend(seams);
+            }
+        }
+        for (from, to) in list {
+            for part in self.placed.rest_of(Span { start: from, end: to }) {
+                self.mover.arm(part.start, part.len(), Manner::Alone);
+            }
+        }
     }
 
     /// Tells the policy of the touches since the last time.
@@ -182,38 +307,42 @@ impl Driver {
         let mut touches = std::mem::take(&mut self.touches);
         touches.clear();
         self.mover.touches(&mut |t| touches.push(t));
-        for touch in &touches {
-            self.touch(touch);
+        if !touches.is_empty() {
+            self.heavy(|d| touches.iter().for_each(|t| d.touch(t)));
         }
         self.touches = touches;
     }
 
     fn touch(&mut self, touch: &Touch) {
         let Some(object) = self.objects.at(touch.address) else { return };
-        let whole = object.whole_pages();
-        let index = touch.address.saturating_sub(whole.start) / PAGE;
-        let first = PageNo(object.pages.first.0 + index as u64);
-        let count = u64::from(touch.pages).min(object.pages.count.saturating_sub(index as u64));
-        let home = touch.from.or_else(|| object.home(first));
-        object.touch(touch.node, count);
-        let sample = self.hold.touched(touch.address, home, touch.node);
-        let moves = touch.moved && home.is_some_and(|h| h != touch.node);
-        if moves {
-            let object = self.objects.at(touch.address).expect("it was there above");
-            let back = object.note_move(first, count, touch.node);
-            object.moved += count;
-            if !sample {
-                self.moved_now += count;
-                self.ping_pongs_now += back;
-            }
+        if !touch.moved {
+            return self.armed_told(touch.address, touch.node);
         }
+        let (whole, first) = (object.whole_pages(), object.pages.first.0);
+        let index = (touch.address.saturating_sub(whole.start) / PAGE) as u64;
+        let count = u64::from(touch.pages).min(object.pages.count.saturating_sub(index));
+        object.touch(touch.node, count);
+        let home = object.home(PageNo(first + index));
+        let sample = self.hold.touched(touch.address, home, touch.node);
         let node = touch.node;
         let mut decisions = std::mem::take(&mut self.decisions);
-        for page in (PageRange { first, count }).iter() {
-            let Some(home) = home else { continue };
+        for i in index..index + count {
+            let page = PageNo(first + i);
+            let Some(object) = self.objects.at(touch.address) else { break };
+            let Some(home) = object.home(page) else {
+                object.was_at(node, i);
+                continue;
+            };
+            if home != node {
+                let back = object.note_move(page, node);
+                if !sample {
+                    self.moved_now += 1;
+                    self.ping_pongs_now += u64::from(back);
+                }
+            }
             self.policy.observe(&Event::Touched { page, home, node });
             decisions.clear();
-            self.policy.poll((self.clock)(), &mut decisions);
+            self.policy.poll((self.clocks.wall)() - self.started, &mut decisions);
             for d in decisions.as_slice() {
                 self.after_touch(*d, page, touch);
             }
@@ -228,7 +357,9 @@ impl Driver {
                 self.policy.outcome(&MoveOutcome { page, to, result: MoveResult::Moved, cost: Ns::ZERO });
             }
             Decision::Move { page, to } => {
-                self.move_range(PageRange { first: page, count: 1 }, to);
+                // One by one, for the policy is in the middle of its answer to a touch.
+                self.moves.push(Wanted { page, to, told: true });
+                self.move_collected();
             }
             Decision::Arm { pages } => {
                 self.arm(pages);
@@ -245,17 +376,28 @@ impl Driver {
     }
 
     /// At the begin of a round: takes samples of both groups, or acts on the verdict.
-    pub(super) fn judge(&mut self, now: Ns) {
+    pub(super) fn judge(&mut self) {
         if self.hold.off || self.hold.verdict() != Verdict::Open || self.objects.live().all(|o| o.moved == 0)
         {
             return;
         }
+        let watched = self.watching.is_some();
         match self.hold.judge() {
-            Verdict::Open if self.within_budget(now) => self.take_samples(),
-            Verdict::Open => {}
+            Verdict::Open if self.hold.is_exhausted() => {
+                // Nobody can tell; blocks that stay behind for that would only lose.
+                self.hold.forget_pending();
+                self.hold.release();
+                if !watched {
+                    self.request_all();
+                }
+            }
+            Verdict::Open if watched || !self.within_budget() => {}
+            Verdict::Open => self.take_samples(),
             Verdict::Pays | Verdict::NoGain => {
                 self.hold.forget_pending();
-                self.request_all();
+                if !watched {
+                    self.request_all();
+                }
             }
             Verdict::Harms => {
                 self.hold.forget_pending();
@@ -264,7 +406,12 @@ impl Driver {
         }
     }
 
-    /// Arms a page each of some blocks that moved and of some that were held back.
+    /// Whether a page stays where it is for the comparison.
+    fn is_held(&self, address: usize, block: usize) -> bool {
+        self.hold.group(address, block) == Group::Held
+    }
+
+    /// Arms a page each of some blocks that moved, and a few of those that were held back, for these are few.
     fn take_samples(&mut self) {
         self.hold.forget_pending();
         let mut left = self.hold.wanted();
@@ -279,16 +426,19 @@ impl Driver {
             while at < whole.end && left != [0, 0] {
                 let next = ((at / block + 1) * block).min(whole.end);
                 let group = self.hold.group(at, block);
-                // A page somewhere in the block, another one each time.
                 let pages = (next - at) / PAGE;
-                let page = at + self.draw(at) % pages.max(1) * PAGE;
-                let moved = object.has_moved(page);
-                if left[group as usize] > 0
-                    && (group == Group::Held || moved)
-                    && self.draw(page).is_multiple_of(4)
-                {
-                    left[group as usize] -= 1;
-                    picked.push((page, group));
+                // Pages somewhere in the block, others each time, no two the same.
+                let first = self.draw(at);
+                for i in 0..if group == Group::Held { HELD.min(pages) } else { 1 } {
+                    let page = at + (first + i * pages.div_ceil(HELD)) % pages.max(1) * PAGE;
+                    let chosen = match group {
+                        Group::Held => true,
+                        Group::Moved => object.has_moved(page) && self.draw(page).is_multiple_of(4),
+                    };
+                    if chosen && left[group as usize] > 0 && !picked.contains(&(page, group)) {
+                        left[group as usize] -= 1;
+                        picked.push((page, group));
+                    }
                 }
                 at = next;
             }
@@ -298,7 +448,7 @@ impl Driver {
             picked.clear();
         }
         for (page, group) in picked {
-            if self.mover.arm(page, PAGE).pages > 0 {
+            if self.mover.arm(page, PAGE, Manner::Alone).pages > 0 {
                 self.hold.sampled(page, group);
             }
         }
@@ -313,11 +463,9 @@ impl Driver {
     /// Takes back what moved: every block goes to where it was.
     fn undo(&mut self) {
         self.mover.disarm();
+        self.stop_watching();
         let back: Vec<_> = self.objects.live().flat_map(crate::watch::Object::moved_ranges).collect();
-        let mut moved = 0;
-        for (pages, home) in back {
-            moved += self.move_range(pages, home);
-        }
+        let moved = self.move_ranges(back);
         self.stopped.get_or_insert_with(|| {
             format!("moving made it worse (presence samples); {moved} pages were moved back")
         });

@@ -2,7 +2,7 @@
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
-use super::mover::{Armed, Brought, Counters, Mover, Touch};
+use super::mover::{Armed, Counters, Manner, Mover, Touch};
 use super::settings::Settings;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
 use crate::watch::numbers::PAGE;
@@ -20,10 +20,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts the mover.
-    pub fn start(settings: &Settings) -> Self {
-        let pretend = settings.pretend.then(|| settings.machine.nodes() as u16);
-        let started = moving::start(&Options { pretend_nodes: pretend, ..Options::default() });
+    /// Starts the mover, with this mechanism if it has to be one.
+    pub fn start(settings: &Settings, mechanism: Option<Mechanism>) -> Self {
+        let pretend_nodes = settings.pretend.then(|| settings.machine.nodes() as u16);
+        // Once a process, for as long as it lives.
+        let pretend_cpus = settings.pretend.then(|| &*settings.machine.table().leak());
+        let started = moving::start(&Options { pretend_nodes, pretend_cpus, mechanism, fault_around: None });
         Self {
             started,
             kernel_moves_wanted: false,
@@ -40,8 +42,8 @@ impl Live {
 }
 
 impl Mover for Live {
-    fn arm(&mut self, address: usize, bytes: usize) -> Armed {
-        let report = moving::arm(&[Span::new(address, bytes)]);
+    fn arm(&mut self, address: usize, bytes: usize, manner: Manner) -> Armed {
+        let report = moving::arm_as(&[Span::new(address, bytes)], manner);
         let mut skipped = Bytes::ZERO;
         for (why, b) in report.reasons() {
             self.skipped[why as usize] += b;
@@ -51,6 +53,10 @@ impl Mover for Live {
             self.failure(e.to_string());
         }
         Armed { pages: report.armed.0 / PAGE as u64, skipped: skipped.0 / PAGE as u64 }
+    }
+
+    fn can_stay(&self) -> bool {
+        moving::can_stay()
     }
 
     fn disarm(&mut self) {
@@ -71,9 +77,8 @@ impl Mover for Live {
             tell(Touch {
                 address: t.span.start,
                 pages: t.span.pages() as u32,
-                from: None,
                 node: t.node,
-                moved: true,
+                moved: !t.stayed,
             });
         });
     }
@@ -84,20 +89,17 @@ impl Mover for Live {
         moving::homes(&list, out);
     }
 
-    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought {
+    fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         self.kernel_moves_wanted = true;
-        let mut moves: Vec<Move> = (0..pages)
-            .map(|i| Move { page: address + i * PAGE, to: node, result: MoveResult::NoPage })
-            .collect();
+        let mut moves: Vec<Move> = pages.iter().map(|(page, to)| Move::new(*page, *to)).collect();
         let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             self.failure(e.to_string());
         }
-        let done = |m: &&Move| matches!(m.result, MoveResult::Moved | MoveResult::AlreadyThere);
-        let there = moves.iter().take_while(done).count();
-        let moved = moves[..there].iter().filter(|m| m.result == MoveResult::Moved).count();
-        let others = moves.get(there).map_or(MoveResult::Moved, |m| m.result);
-        Brought { there: there as u64, moved: moved as u64, others }
+        // They were sorted by target on the way.
+        moves.sort_unstable_by_key(|m| m.page);
+        let result = |page: usize| moves.binary_search_by_key(&page, |m| m.page).map(|i| moves[i].result);
+        out.extend(pages.iter().map(|(page, _)| result(*page).unwrap_or(MoveResult::NoPage)));
     }
 
     fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String> {

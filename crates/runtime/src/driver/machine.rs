@@ -60,6 +60,11 @@ impl Machine {
         self.node_of_cpu.iter().map(|n| n.map_or(0, |n| n.0)).collect()
     }
 
+    /// The same for who tells by CPU who touches what.
+    pub fn cpu_nodes(&self) -> homenode_sources::Cpus {
+        homenode_sources::Cpus::new(self.node_of_cpu.clone())
+    }
+
     /// CPUs that have a node, those of the first node first.
     pub fn cpus(&self) -> Vec<usize> {
         let mut cpus: Vec<_> =

@@ -1,6 +1,8 @@
 //! Events to the policy, its decisions to the pages.
 
 mod arming;
+mod clocks;
+mod journal;
 pub mod live;
 mod machine;
 pub mod mover;
@@ -8,7 +10,9 @@ mod placed;
 pub mod plan;
 mod run;
 pub mod settings;
+mod watching;
 
+pub use clocks::Clocks;
 pub use live::Live;
 pub use machine::Machine;
 pub use mover::{Armed, Counters, Mover, Touch};

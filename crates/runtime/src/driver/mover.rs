@@ -2,6 +2,8 @@
 
 use homenode_model::{MoveResult, NodeId};
 
+pub use crate::moving::Manner;
+
 /// What became of an order to arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Armed {
@@ -18,23 +20,10 @@ pub struct Touch {
     pub address: usize,
     /// Pages that came along with this touch.
     pub pages: u32,
-    /// Where they were.
-    pub from: Option<NodeId>,
     /// The toucher's node; where they are now, unless `moved` is false.
     pub node: NodeId,
     /// They are at `node` now.
     pub moved: bool,
-}
-
-/// What became of an order to move pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Brought {
-    /// Pages, from the first on, that are at the node now.
-    pub there: u64,
-    /// Of these, those that were elsewhere before.
-    pub moved: u64,
-    /// How the first of the others fared.
-    pub others: MoveResult,
 }
 
 /// Sums since the start.
@@ -52,14 +41,16 @@ pub struct Counters {
     pub kernel_moves: u64,
     /// Touches that were not told, for the buffer was full.
     pub lost_touches: u64,
-    /// Time spent in handlers and system calls, over all threads, in nanoseconds.
+    /// CPU time in fault handlers, over all threads, in nanoseconds.
     pub own_ns: u64,
 }
 
 /// Moves pages.
 pub trait Mover: Send {
-    /// From now on the pages of the range go to whoever touches them next. Whole pages.
-    fn arm(&mut self, address: usize, bytes: usize) -> Armed;
+    /// From now on the pages of the range are taken in this manner when they are touched. Whole pages.
+    fn arm(&mut self, address: usize, bytes: usize, manner: Manner) -> Armed;
+    /// Whether [`Manner::Stays`] is possible.
+    fn can_stay(&self) -> bool;
     /// Nothing is armed any more; contents are in place.
     fn disarm(&mut self);
     /// The memory is about to go or to change its owner: it is not armed any more.
@@ -70,8 +61,8 @@ pub trait Mover: Send {
     fn touches(&mut self, tell: &mut dyn FnMut(Touch));
     /// Homes of the pages of a range; `None` where there is no page. One entry a page.
     fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>);
-    /// Moves whole pages to a node.
-    fn move_to(&mut self, address: usize, pages: usize, node: NodeId) -> Brought;
+    /// Moves whole pages, each to a node, no page twice. How each fared goes to `out`, which is empty, in their order.
+    fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>);
     /// Pages of the range that come to be from now on are of `node`; `None`: of whoever touches them. `false`: there are no
     /// such policies here.
     ///

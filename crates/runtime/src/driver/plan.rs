@@ -299,9 +299,7 @@ impl Driver {
             if wrong.is_empty() && self.is_there(&object) {
                 table.living[i].looks = LOOKS;
             }
-            for (pages, node) in wrong {
-                self.move_range(pages, node);
-            }
+            self.move_ranges(wrong);
         }
         self.plan = Some(table);
     }

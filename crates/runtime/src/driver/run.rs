@@ -4,14 +4,18 @@ use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
 use homenode_sys::Span;
 
+use super::arming::Wanted;
+use super::clocks::Clocks;
+use super::journal::journalled;
 use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
 use super::plan::Table;
 use super::settings::{Arming, Settings};
+use super::watching::Watching;
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
 use crate::watch::numbers::PAGE;
-use crate::watch::{Objects, Origin};
+use crate::watch::{Chosen, Objects, Origin};
 
 /// Rounds whose times are kept, before and after the pages moved.
 const TIMES: usize = 4096;
@@ -19,6 +23,10 @@ const TIMES: usize = 4096;
 const UNASKED: u32 = 3;
 /// Events of shorter rounds are joined for the policy.
 const SHORTEST_ROUND: Ns = Ns(1_000_000);
+/// What little there is to do at the begin and the end of a region takes less. Longer, and somebody else had the CPU.
+const LIGHT: Ns = Ns(20_000);
+/// A policy that goes on deciding is polled again at the next event.
+const MOST_POLLS: usize = 4;
 
 /// What is known of a region.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,8 +63,13 @@ pub struct Driver {
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
+    /// Wall time of heavy work so far, to be taken off what was measured around it.
+    heavy: Ns,
+    is_heavy: bool,
     pub(super) started: Ns,
+    started_cpu: Ns,
     pub(super) touches: Vec<Touch>,
+    pub(super) moves: Vec<Wanted>,
     pub(super) moved_now: u64,
     pub(super) ping_pongs_now: u64,
     table: RegionTable,
@@ -69,26 +82,44 @@ pub struct Driver {
     moved_in_round: u64,
     pub(super) stopped: Option<String>,
     pub(super) plan: Option<Table>,
-    pub(super) clock: fn() -> Ns,
+    pub(super) watching: Option<Watching>,
+    /// Seams are to be looked at page by page.
+    seams: bool,
+    pub(super) clocks: Clocks,
 }
 
 impl Driver {
-    /// A driver that starts now.
+    /// A driver that starts now, with what tells who touches what, if the policy is to be told.
     ///
     /// # Errors
     /// The policy cannot be built.
-    pub fn new(settings: Settings, mover: Box<dyn Mover>, clock: fn() -> Ns) -> Result<Self, String> {
+    pub fn new(
+        settings: Settings,
+        mover: Box<dyn Mover>,
+        eyes: Option<Chosen>,
+        clocks: Clocks,
+    ) -> Result<Self, String> {
         let context = settings.machine.context(Bytes(PAGE as u64));
         let policy = homenode_policy::build(&settings.policy, &context).map_err(|e| e.to_string())?;
         let hold = HoldBack::new(settings.force);
         let interest = policy.interest();
         let mut notes = Vec::new();
-        if interest.counts_by_iteration || interest.counts_by_region {
+        let watching = eyes.map(|eyes| Watching::new(eyes, interest, &settings, &mut notes));
+        if interest.counts() && watching.is_none() {
             notes.push(format!(
-                "the policy {} wants counts of accesses; this machine offers only presence, so it decides on touches alone",
+                "the policy {} wants to be told of accesses, and nothing tells",
                 settings.policy
             ));
         }
+        let policy = match &settings.journal {
+            None => policy,
+            Some(folder) => {
+                journalled(policy, &settings.policy, &context, folder).unwrap_or_else(|(policy, why)| {
+                    notes.push(why);
+                    policy
+                })
+            }
+        };
         Ok(Self {
             settings,
             policy,
@@ -99,8 +130,12 @@ impl Driver {
             hold,
             notes,
             own: Ns::ZERO,
-            started: clock(),
+            heavy: Ns::ZERO,
+            is_heavy: false,
+            started: (clocks.wall)(),
+            started_cpu: (clocks.process)(),
             touches: Vec::new(),
+            moves: Vec::new(),
             moved_now: 0,
             ping_pongs_now: 0,
             table: RegionTable::new(),
@@ -113,14 +148,31 @@ impl Driver {
             moved_in_round: 0,
             stopped: None,
             plan: None,
-            clock,
+            watching,
+            seams: false,
+            clocks,
         })
     }
 
-    fn timed<R>(&mut self, f: impl FnOnce(&mut Self, Ns) -> R) -> R {
-        let now = (self.clock)();
+    /// Measures what is quick by the clock on the wall: reading the thread's own would take longer than the work.
+    pub(super) fn timed<R>(&mut self, f: impl FnOnce(&mut Self, Ns) -> R) -> R {
+        let (now, heavy) = ((self.clocks.wall)(), self.heavy);
         let result = f(self, now);
-        self.own += (self.clock)() - now;
+        let light = ((self.clocks.wall)() - now).0.saturating_sub((self.heavy - heavy).0);
+        self.own += Ns(light).min(LIGHT);
+        result
+    }
+
+    /// Measures what may take long by the thread's CPU time: on a busy machine the time that passes is others'.
+    pub(super) fn heavy<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        if std::mem::replace(&mut self.is_heavy, true) {
+            return f(self);
+        }
+        let (wall, cpu) = ((self.clocks.wall)(), (self.clocks.thread)());
+        let result = f(self);
+        self.own += (self.clocks.thread)() - cpu;
+        self.heavy += (self.clocks.wall)() - wall;
+        self.is_heavy = false;
         result
     }
 
@@ -130,18 +182,27 @@ impl Driver {
             let object = d.objects.born(address, bytes, origin);
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
-            d.plan_born(address);
+            if d.plan.is_some() {
+                d.heavy(|d| d.plan_born(address));
+            }
         });
     }
 
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {
-            d.plan_dies(address);
-            if let Some(bytes) =
-                d.objects.at(address).filter(|o| o.armed && o.address == address).map(|o| o.bytes)
+            if d.plan.is_some() {
+                d.heavy(|d| d.plan_dies(address));
+            }
+            let it = d.objects.at(address).filter(|o| o.address == address);
+            if let Some((bytes, watched)) = it.filter(|o| o.armed || o.watched).map(|o| (o.bytes, o.watched))
             {
-                d.mover.leave(address, bytes);
+                d.heavy(|d| {
+                    d.mover.leave(address, bytes);
+                    if watched {
+                        d.unwatch(address);
+                    }
+                });
             }
             if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
                 d.placed.remove(Span::new(address, bytes));
@@ -164,10 +225,14 @@ impl Driver {
                 d.round(round, now);
             }
             d.tell(Event::RegionBegin { region: id.0 });
-            if d.plan.is_some() && d.within_budget(now) {
-                d.plan_region();
+            if d.plan.is_some() && d.within_budget() {
+                d.heavy(Self::plan_region);
             }
-            let armed = d.arm_at_region(id, now);
+            if d.seams && d.within_budget() {
+                d.heavy(Self::arm_seams);
+            }
+            d.seams = false;
+            let armed = d.arm_at_region(id);
             (d.moved_now, d.ping_pongs_now) = (0, 0);
             d.current = Some((id, now, armed));
         });
@@ -178,6 +243,9 @@ impl Driver {
         self.timed(|d, now| {
             let Some((id, since, armed)) = d.current.take() else { return };
             d.take_touches();
+            if d.watching.is_some() {
+                d.heavy(|d| d.look(false));
+            }
             d.tell(Event::RegionEnd { region: id.0 });
             let stats = &mut d.regions[id.0 as usize];
             stats.runs += 1;
@@ -187,7 +255,9 @@ impl Driver {
             }
             d.moved_in_round += d.moved_now;
             if d.moved_now > 0 {
-                d.mover.settle();
+                // Whole blocks came with a touch; at the seams some pages came with the wrong one.
+                d.seams = armed && d.settings.arming == Arming::First;
+                d.heavy(|d| d.mover.settle());
             }
         });
     }
@@ -213,7 +283,7 @@ impl Driver {
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
         self.placed.remove(Span::new(address, bytes));
-        self.timed(|d, now| d.within_budget(now) && d.request(address, bytes) > 0)
+        self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0))
     }
 
     /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.
@@ -246,55 +316,70 @@ impl Driver {
         self.moved_in_round = 0;
         if now - self.last_round_told >= SHORTEST_ROUND {
             self.last_round_told = now;
-            self.tell(Event::Iteration { number: u32::try_from(round.number).unwrap_or(u32::MAX) });
-            self.judge(now);
+            self.heavy(|d| {
+                d.look(true);
+                d.tell(Event::Iteration { number: u32::try_from(round.number).unwrap_or(u32::MAX) });
+                d.judge();
+            });
         }
         let found = round.new_level && self.settings.arming == Arming::First;
-        if found && self.unasked > 0 && self.unasked < UNASKED && self.within_budget(now) {
+        if found && self.unasked > 0 && self.unasked < UNASKED && self.within_budget() {
             self.unasked += 1;
-            self.request_all();
+            self.heavy(Self::request_all);
         }
     }
 
     /// Arms what is to be armed at the start of a region.
-    fn arm_at_region(&mut self, id: RegionId, now: Ns) -> bool {
+    fn arm_at_region(&mut self, id: RegionId) -> bool {
         let lets = match self.settings.arming {
             Arming::Asked => return false,
-            Arming::First => self.has_new_objects(),
+            Arming::First | Arming::Watch => self.has_new_objects(),
             Arming::Region => self.regions[id.0 as usize].guard.lets(),
         };
-        if !lets || !self.within_budget(now) {
+        if !lets || !self.within_budget() {
             return false;
         }
         match self.settings.arming {
-            Arming::Region => self.request_all() > 0,
+            Arming::Region => self.heavy(Self::request_all) > 0,
+            Arming::Watch => {
+                self.heavy(Self::watch_new);
+                false
+            }
             _ => {
-                let armed = self.request_new() > 0;
+                let armed = self.heavy(Self::request_new) > 0;
                 self.unasked = self.unasked.max(u32::from(armed));
                 armed
             }
         }
     }
 
-    /// Time spent by homenode so far, over all threads.
+    /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
     pub fn own_time(&self) -> Ns {
-        self.own + Ns(self.mover.counters().own_ns)
+        let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
+        self.own + Ns(self.mover.counters().own_ns) + samples
+    }
+
+    /// CPU time of the process since homenode started.
+    pub fn cpu_time(&self) -> Ns {
+        (self.clocks.process)() - self.started_cpu
     }
 
     /// Whether there is budget left; when it has run out, everything is disarmed for good.
-    pub(super) fn within_budget(&mut self, now: Ns) -> bool {
+    pub(super) fn within_budget(&mut self) -> bool {
         if self.stopped.is_some() {
             return false;
         }
-        let (own, allowed) = (self.own_time(), self.settings.budget.allows(now - self.started));
+        let cpu = self.cpu_time();
+        let (own, allowed) = (self.own_time(), self.settings.budget.allows(cpu));
         if own <= allowed {
             return true;
         }
         self.mover.disarm();
+        self.stop_watching();
         self.stopped = Some(format!(
-            "the budget ran out: {:.3} s of homenode's own time after {:.3} s of the program's",
+            "the budget ran out: {:.3} s of homenode's own CPU time of the process's {:.3} s",
             own.0 as f64 * 1e-9,
-            (now - self.started).0 as f64 * 1e-9
+            cpu.0 as f64 * 1e-9
         ));
         false
     }
@@ -306,12 +391,19 @@ impl Driver {
     }
 
     pub(super) fn poll(&mut self) -> u64 {
-        let now = (self.clock)() - self.started;
         let mut decisions = std::mem::take(&mut self.decisions);
-        decisions.clear();
         let mut armed = 0;
-        if self.policy.poll(now, &mut decisions) == Step::Act {
-            armed = self.carry_out(&decisions);
+        // A policy that acts says only then when it wants to be woken.
+        for _ in 0..MOST_POLLS {
+            decisions.clear();
+            let now = (self.clocks.wall)() - self.started;
+            match self.policy.poll(now, &mut decisions) {
+                Step::Act => armed += self.carry_out(&decisions),
+                step => {
+                    self.wake_at(step);
+                    break;
+                }
+            }
         }
         self.decisions = decisions;
         armed
@@ -371,17 +463,24 @@ impl Driver {
     }
     /// Since when it runs.
     pub fn elapsed(&self) -> Ns {
-        (self.clock)() - self.started
+        (self.clocks.wall)() - self.started
     }
     /// The program ends: nothing is armed any more, and the last touches are counted.
     pub fn end(&mut self) {
         self.timed(|d, _| {
             d.take_touches();
-            d.mover.disarm();
-            d.plan_end();
+            d.heavy(|d| {
+                d.look(true);
+                d.stop_watching();
+                d.mover.disarm();
+                d.plan_end();
+            });
             for note in d.mover.cannot() {
                 d.note(note);
             }
+            // The last of its journal is written when it goes.
+            d.policy =
+                Box::new(homenode_policy::FirstTouch::new(&d.settings.machine.context(Bytes(PAGE as u64))));
         });
     }
 }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use homenode_model::Ns;
 
 use super::machine::Machine;
+use crate::watch::Wanted;
 
 /// The folder for reports; without it homenode does nothing.
 pub const RUN_DIR: &str = "HOMENODE_RUN_DIR";
 /// A policy's spec.
 pub const POLICY: &str = "HOMENODE_POLICY";
-/// `asked`, `first` or `region`.
+/// `asked`, `first`, `region` or `watch`.
 pub const ARMING: &str = "HOMENODE_ARMING";
 /// The machine, see [`Machine::parse`].
 pub const MACHINE: &str = "HOMENODE_MACHINE";
@@ -26,8 +27,14 @@ pub const STATICS: &str = "HOMENODE_STATICS";
 /// The launcher's table of a plan.
 pub const PLAN: &str = "HOMENODE_PLAN";
 
+/// What tells who touches what, see [`crate::watch::Wanted`].
+pub const SOURCE: &str = "HOMENODE_SOURCE";
+/// A folder for the policy's journal, a file for each process.
+pub const JOURNAL: &str = "HOMENODE_JOURNAL";
+
 /// All of them.
-pub const ALL: [&str; 9] = [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, PLAN];
+pub const ALL: [&str; 11] =
+    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, PLAN, SOURCE, JOURNAL];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +45,8 @@ pub enum Arming {
     First,
     /// At every parallel region that the guard lets pass (Löf).
     Region,
+    /// Never: the policy is told who touches what, and what it moves is moved for it.
+    Watch,
 }
 
 impl Arming {
@@ -46,15 +55,17 @@ impl Arming {
             "asked" => Ok(Self::Asked),
             "first" => Ok(Self::First),
             "region" => Ok(Self::Region),
-            _ => Err(format!("{ARMING}={text}: it is asked, first or region")),
+            "watch" => Ok(Self::Watch),
+            _ => Err(format!("{ARMING}={text}: it is asked, first, region or watch")),
         }
     }
 }
 
-/// How much of the run may be homenode's.
+/// How much CPU time may be homenode's, of the CPU time of the whole process: what a busy machine gives to others counts on neither
+/// side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Thousandths of the run time.
+    /// Thousandths of the process's CPU time.
     pub permille: u64,
     /// And so much in any case.
     pub fixed: Ns,
@@ -71,9 +82,9 @@ impl Budget {
         Ok(Self { permille, fixed: Ns(ms.saturating_mul(1_000_000)) })
     }
 
-    /// What may have been spent `elapsed` after the start.
-    pub fn allows(&self, elapsed: Ns) -> Ns {
-        Ns(elapsed.0 / 1000).times(self.permille) + self.fixed
+    /// What may have been spent once the process has used `cpu`.
+    pub fn allows(&self, cpu: Ns) -> Ns {
+        Ns(cpu.0 / 1000).times(self.permille) + self.fixed
     }
 }
 
@@ -98,6 +109,10 @@ pub struct Settings {
     pub statics: Option<PathBuf>,
     /// The launcher's table of a plan.
     pub plan: Option<PathBuf>,
+    /// What tells who touches what.
+    pub source: Wanted,
+    /// Folder for the policy's journal.
+    pub journal: Option<PathBuf>,
 }
 
 impl Settings {
@@ -123,6 +138,8 @@ impl Settings {
             force: get(FORCE).is_some_and(|v| v == "1"),
             statics: get(STATICS).map(PathBuf::from),
             plan: get(PLAN).map(PathBuf::from),
+            source: get(SOURCE).map_or(Ok(Wanted::Auto), |t| t.parse())?,
+            journal: get(JOURNAL).map(PathBuf::from),
         })
     }
 }

@@ -58,6 +58,7 @@ pub struct HoldBack {
     verdict: Option<Verdict>,
     pending: Vec<(usize, Group)>,
     rounds: u32,
+    released: bool,
 }
 
 /// Touches by whether they came from a remote node.
@@ -86,7 +87,7 @@ impl HoldBack {
         let number = (address / block) as u64;
         // Well mixed, so that what is held back has no period that a distribution could share.
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        if !self.off && self.verdict.is_none() && mixed.is_multiple_of(ONE_IN) {
+        if !self.off && self.verdict.is_none() && !self.released && mixed.is_multiple_of(ONE_IN) {
             Group::Held
         } else {
             Group::Moved
@@ -100,6 +101,25 @@ impl HoldBack {
             return [0, 0];
         }
         self.samples.map(|s| if s.all < 2 * ENOUGH { AT_ONCE } else { 0 })
+    }
+
+    /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that nobody can judge must not stay behind.
+    pub fn is_exhausted(&self) -> bool {
+        let [moved, held] = self.samples;
+        let nobody_there = moved.all > 20 * ENOUGH && held.all < ENOUGH;
+        (self.rounds > ROUNDS || nobody_there) && self.verdict.is_none() && !self.released
+    }
+
+    /// Nothing is held back any more, whatever the verdict.
+    pub fn release(&mut self) {
+        self.released = true;
+    }
+
+    /// A sample that was not asked for.
+    pub fn saw(&mut self, group: Group, remote: bool) {
+        let share = &mut self.samples[group as usize];
+        share.all += 1;
+        share.remote += u64::from(remote);
     }
 
     /// Remembers that a page was armed to tell of its group.
@@ -117,9 +137,7 @@ impl HoldBack {
         let Some(i) = self.pending.iter().position(|(p, _)| *p == page & !(PAGE - 1)) else { return false };
         let (_, group) = self.pending.swap_remove(i);
         if let Some(home) = home {
-            let share = &mut self.samples[group as usize];
-            share.all += 1;
-            share.remote += u64::from(home != node);
+            self.saw(group, home != node);
         }
         true
     }
@@ -202,6 +220,9 @@ mod tests {
         let mut h = HoldBack::default();
         let asked: usize = (0..1000).map(|_| h.wanted().iter().sum::<usize>()).sum();
         assert_eq!(asked, ROUNDS as usize * 2 * AT_ONCE);
+        assert!(h.is_exhausted());
+        h.release();
+        assert!(!h.is_exhausted() && (0..1000).all(|i| h.group(i << 16, 64 << 10) == Group::Moved));
     }
 
     #[test]

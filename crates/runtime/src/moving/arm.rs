@@ -1,6 +1,7 @@
 //! Arming: the next toucher of these pages gets them.
 
 use std::cell::UnsafeCell;
+use std::sync::atomic::Ordering;
 
 use homenode_model::Bytes;
 use homenode_sys::memory::{self, Access, map};
@@ -11,7 +12,7 @@ use homenode_sys::{Error, HUGE, PAGE, Result, Span, call, maps};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, count};
 use super::table::{self, BLOCK, Block, LEAF, Pages};
-use super::{ArmReport, Mechanism, Why, disarm, events, inflight, pinning, signals};
+use super::{ArmReport, Manner, Mechanism, Why, disarm, events, inflight, pinning, signals};
 
 impl ArmReport {
     fn skip(&mut self, why: Why, bytes: usize) {
@@ -23,9 +24,23 @@ impl ArmReport {
     }
 }
 
+/// Whether [`Manner::Stays`] is possible: the pages themselves can be put back.
+pub fn can_stay() -> bool {
+    match state::mechanism() {
+        Mechanism::UserFault => state::TAKE_BACK.load(Ordering::Relaxed),
+        Mechanism::Protect | Mechanism::CopyRemap => true,
+        Mechanism::None => false,
+    }
+}
+
 /// Arms the whole pages of these spans, skipping what must not be. From any thread but not in a signal handler; all
 /// threads may go on touching the memory.
 pub fn arm(spans: &[Span]) -> ArmReport {
+    arm_as(spans, Manner::Around)
+}
+
+/// As [`arm`], to be taken in this manner. In a block of which other pages are armed to go to their toucher, these do so, too.
+pub fn arm_as(spans: &[Span], manner: Manner) -> ArmReport {
     let begin = call::now();
     let mut report = ArmReport::default();
     let all: usize = spans.iter().map(|s| s.len()).sum();
@@ -33,7 +48,8 @@ pub fn arm(spans: &[Span]) -> ArmReport {
     match Locked::new() {
         _ if state::mechanism() == Mechanism::None => report.skip(Why::Off, all),
         None => report.skip(Why::InFlight, all),
-        Some(lock) => arm_locked(&lock, spans, stack, &mut report),
+        Some(_) if manner == Manner::Stays && !can_stay() => report.skip(Why::Off, all),
+        Some(lock) => arm_locked(&lock, spans, stack, manner, &mut report),
     }
     if report.armed != Bytes::ZERO {
         count(&state::ARMS, 1);
@@ -43,7 +59,7 @@ pub fn arm(spans: &[Span]) -> ArmReport {
     report
 }
 
-fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, report: &mut ArmReport) {
+fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report: &mut ArmReport) {
     let pages: usize = spans.iter().map(|s| s.inner(PAGE).len()).sum();
     let all: usize = spans.iter().map(|s| s.len()).sum();
     report.skip(Why::Partial, all - pages);
@@ -75,7 +91,8 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, report: &mut ArmReport
             report.skip(why, candidate.span.len());
         } else {
             for span in candidate.span.pieces(LEAF) {
-                Arming { lock, span, writable: candidate.writable, report, huge: plan.huge, changes }.run();
+                let (writable, huge) = (candidate.writable, plan.huge);
+                Arming { lock, span, writable, report, huge, changes, manner }.run();
             }
         }
     }
@@ -233,6 +250,7 @@ struct Arming<'a> {
     huge: bool,
     /// Changes of mappings that the plan knows of.
     changes: usize,
+    manner: Manner,
 }
 
 impl Arming<'_> {
@@ -350,7 +368,11 @@ impl Arming<'_> {
             let marked = marks(word.marked(), *armed);
             let mut new = word.with_marked(marked);
             if *armed != 0 {
-                new = new.with_armed(word.armed() | armed).with_huge(*huge);
+                let manner = match self.manner {
+                    Manner::Stays if word.armed() != 0 && !word.stays() => Manner::Alone,
+                    manner => manner,
+                };
+                new = new.with_armed(word.armed() | armed).with_huge(*huge).with_manner(manner);
             }
             block.release(new);
         }

@@ -5,7 +5,7 @@ use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
-use super::fault::{PATIENCE, copy_from_shadow, note_change, unprotect};
+use super::fault::{PATIENCE, copy_from_shadow, note_change, take_back, unprotect};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
@@ -174,32 +174,6 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     }
     note_change();
     left.iter().all(|l| *l == 0).then_some(whole)
-}
-
-/// Puts the pages themselves back, one by one; what is left of them.
-fn take_back(uffd: &Uffd, span: Span) -> Span {
-    let from = table::shadow(span.start);
-    let mut at = span.start;
-    while at < span.end {
-        let rest = Span { start: at, end: span.end };
-        // SAFETY: the shadow of claimed blocks: nobody else uses it.
-        let moved = unsafe { uffd.take_back(rest, from + (at - span.start)) };
-        at += moved.done;
-        match moved.stopped.map(|e| e.0) {
-            None => {}
-            Some(libc::EAGAIN) if moved.done > 0 => {}
-            Some(libc::EEXIST) => at += PAGE,
-            Some(_) if at >= span.end => {}
-            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are changing.
-            Some(_) => {
-                if !copy_from_shadow(uffd, Span::new(at, PAGE)).is_empty() {
-                    break;
-                }
-                at += PAGE;
-            }
-        }
-    }
-    Span { start: at, end: span.end }
 }
 
 /// Puts the pages back with their mapping; what is left of them.

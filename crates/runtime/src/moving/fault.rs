@@ -19,11 +19,11 @@ use super::{Mechanism, events, touches};
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
 /// is to be made again; `false`: it is none of ours.
 pub fn on_fault(address: usize) -> bool {
-    let begin = call::now();
+    let begin = call::thread_time();
     let handled = handle(address);
     if handled {
         count(&state::FAULTS, 1);
-        count(&state::IN_HANDLERS, (call::now() - begin).0);
+        count(&state::IN_HANDLERS, (call::thread_time() - begin).0);
     }
     handled
 }
@@ -53,7 +53,8 @@ fn handle(address: usize) -> bool {
             return true;
         }
         if word.armed() & page != 0 {
-            take(block, word, around(page), state::current_node());
+            let wanted = if word.alone() { page } else { around(page) };
+            take(block, word, wanted, state::current_node(), true);
             return true;
         }
         let again = taken_by_another(address, word.marked() & page != 0);
@@ -93,21 +94,31 @@ fn first_try(address: usize) -> bool {
 
 /// Brings the armed pages of `buffer` to the caller's node, whole blocks of them.
 pub fn bring(buffer: Span) {
-    bring_to(buffer, None);
+    for block in Block::all(buffer) {
+        bring_block(block, block.pages_touched(buffer), Pages::MAX, state::current_node(), true);
+    }
 }
 
-/// The same, noting `node` as their home where nodes are pretended.
-pub fn bring_to(buffer: Span, node: Option<NodeId>) {
-    for block in Block::all(buffer) {
-        bring_block(block, block.pages_touched(buffer), node);
+/// Brings one armed page, whose home is `node` from then on. Whether it was armed, and is no longer.
+pub fn bring_page(page: usize, node: NodeId) -> bool {
+    let Some(block) = Block::of(page) else { return false };
+    let pages = block.pages_touched(Span::new(page, 1));
+    let before = block.word().armed() & pages;
+    bring_block(block, pages, pages, node, false);
+    let brought = before != 0 && block.word().armed() & pages == 0;
+    if brought {
+        // Somebody may have touched it before us: then it was there for a moment.
+        table::set_homes(Span::new(page, PAGE), node.0.min(254) as u8);
     }
+    brought
 }
 
 /// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
 /// memory that is not there at all must not stop a program for ever.
 pub const PATIENCE: Ns = Ns(10_000_000_000);
 
-fn bring_block(block: Block, wanted: Pages, node: Option<NodeId>) {
+/// Brings `with`, until nothing of `wanted` is armed. `tell`: as a touch of `node`.
+fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: bool) {
     let mut deadline = None;
     loop {
         events::wait();
@@ -126,7 +137,7 @@ fn bring_block(block: Block, wanted: Pages, node: Option<NodeId>) {
             let _signals = Held::new();
             let Some(word) = block.try_claim() else { continue };
             let before = word.armed().count_ones();
-            take(block, word, Pages::MAX, node.unwrap_or_else(state::current_node));
+            take(block, word, with, node, tell);
             let left = block.word().armed().count_ones().min(before);
             count(&state::PUBLISHED, u64::from(before - left) * PAGE as u64);
         }
@@ -155,28 +166,43 @@ fn around(page: Pages) -> Pages {
 }
 
 /// Takes those of `wanted` that are armed, of a block claimed by the caller, and gives the block up.
-fn take(block: Block, word: Word, wanted: Pages, node: NodeId) {
+fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
             let mut left = 0;
             for run in block.runs(word.armed() & wanted) {
-                let rest = copy_from_shadow(uffd, run);
+                let stays = word.stays();
+                let rest = if stays { take_back(uffd, run) } else { copy_from_shadow(uffd, run) };
                 left |= block.pages_in(rest);
-                count(&state::COPIED, (run.len() - rest.len()) as u64);
+                let counter = if stays { &state::RETURNED } else { &state::COPIED };
+                count(counter, (run.len() - rest.len()) as u64);
             }
-            taken(block, word, wanted & !left, node);
+            taken(block, word, wanted & !left, node, tell);
         }
-        _ => take_window(block, word, node),
+        _ if word.stays() => {
+            for (pages, access) in [
+                (word.armed() & !word.marked(), Access::ReadWrite),
+                (word.armed() & word.marked(), Access::Read),
+            ] {
+                block.runs(pages).for_each(|span| unprotect(span, access));
+            }
+            taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node, tell);
+        }
+        _ => take_window(block, word, node, tell),
     }
 }
 
-fn taken(block: Block, word: Word, wanted: Pages, node: NodeId) {
+fn taken(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     let pages = word.armed() & wanted;
-    for run in block.runs(pages) {
-        table::set_homes(run, node.0.min(254) as u8);
+    if !word.stays() {
+        for run in block.runs(pages) {
+            table::set_homes(run, node.0.min(254) as u8);
+        }
     }
     if pages != 0 {
-        touches::note(block.span(), pages, node);
+        if tell {
+            touches::note(block.span(), pages, node, word.stays());
+        }
         note_change();
     }
     block.release(word.with_armed(word.armed() & !pages));
@@ -221,17 +247,43 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
     Span { start: at, end: run.end }
 }
 
+/// Puts the pages themselves back from the shadow, one by one; what is left of them.
+pub fn take_back(uffd: &Uffd, span: Span) -> Span {
+    let from = table::shadow(span.start);
+    let mut at = span.start;
+    while at < span.end {
+        let rest = Span { start: at, end: span.end };
+        // SAFETY: the shadow of claimed blocks: nobody else uses it.
+        let moved = unsafe { uffd.take_back(rest, from + (at - span.start)) };
+        at += moved.done;
+        match moved.stopped.map(|e| e.0) {
+            None => {}
+            Some(libc::EAGAIN) if moved.done > 0 => {}
+            Some(libc::EEXIST) => at += PAGE,
+            Some(_) if at >= span.end => {}
+            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are changing.
+            Some(_) => {
+                if !copy_from_shadow(uffd, Span::new(at, PAGE)).is_empty() {
+                    break;
+                }
+                at += PAGE;
+            }
+        }
+    }
+    Span { start: at, end: span.end }
+}
+
 /// Blocks of a 2 MiB window.
 const WINDOW: usize = HUGE / BLOCK;
 
 /// Protected memory comes in 2 MiB windows: the armed blocks of the window that nobody else works on, together.
-fn take_window(block: Block, word: Word, node: NodeId) {
+fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
     let mut mine: [Option<(Block, Word)>; WINDOW] = [None; WINDOW];
     let window = block.span().outer(HUGE);
     for (place, other) in mine.iter_mut().zip(Block::all(window)) {
         if other.span() == block.span() {
             *place = Some((block, word));
-        } else if other.word().armed() != 0 && !other.word().busy() {
+        } else if other.word().armed() != 0 && !other.word().busy() && !other.word().stays() {
             *place = other.try_claim().map(|word| (other, word));
         }
     }
@@ -247,7 +299,7 @@ fn take_window(block: Block, word: Word, node: NodeId) {
     }
     open.flush();
     for (block, word) in mine.into_iter().flatten() {
-        taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node);
+        taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node, tell);
     }
 }
 

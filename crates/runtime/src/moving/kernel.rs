@@ -12,7 +12,7 @@ use homenode_sys::{Errno, HUGE, PAGE, Span, call, maps};
 
 use super::state::{self, count};
 use super::table::{self, Block};
-use super::{Why, arm, disarm, fault};
+use super::{arm, disarm, fault};
 
 /// A page and where it is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +152,7 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
             rest = later;
         }
     }
+    work.sort_unstable_by_key(|m| (m.to, m.page));
     moves.iter_mut().zip(&work).for_each(|(m, w)| m.result = w.result.unwrap_or(MoveResult::Busy));
     if state::pretended() == 0 {
         count(&state::MOVED, report.moved.0);
@@ -279,49 +280,39 @@ impl Huge {
     }
 }
 
-/// Copies pages to fresh ones and notes the homes.
-fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
-    let mut rest = moves;
-    while !rest.is_empty() {
-        let first = rest[0];
-        let n = rest
-            .iter()
-            .enumerate()
-            .take_while(|(i, m)| m.to == first.to && m.page == first.page + i * PAGE)
-            .count();
-        let (now, later) = rest.split_at_mut(n);
-        copy_run(now, report);
-        rest = later;
-    }
-}
+/// Pages between two that are armed with them: fewer mappings are worth more than what is armed for nothing.
+const GAP: usize = 16;
 
-fn copy_run(moves: &mut [Work], report: &mut MoveReport) {
-    let to = moves[0].to;
-    for m in moves.iter_mut() {
-        let mut home = [None];
-        homes(&[m.page], &mut home);
-        m.result = match home[0] {
-            None => Some(MoveResult::NoPage),
-            Some(node) if node == to => Some(MoveResult::AlreadyThere),
-            Some(_) => None,
-        };
-    }
-    for run in moves.chunk_by_mut(|a, b| a.result == b.result) {
-        if let Some(result) = run[0].result {
-            run.iter_mut().for_each(|m| finish(m, result, report));
-            continue;
-        }
-        let span = Span::new(run[0].page, run.len() * PAGE);
-        let armed = arm::arm(&[span]);
-        report.error = armed.error.or(report.error);
-        fault::bring_to(span, Some(to));
-        disarm::disarm(span);
-        let all = armed.armed + armed.skipped[Why::Armed as usize] == span.bytes();
-        for m in run.iter_mut() {
-            let there = table::home(m.page).map(u16::from) == Some(to.0);
-            finish(m, if all || there { MoveResult::Moved } else { MoveResult::Busy }, report);
+/// Copies pages to fresh ones and notes the homes. All are armed in one call, which looks at the mappings once.
+fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
+    moves.sort_unstable_by_key(|m| m.page);
+    let pages: Vec<usize> = moves.iter().map(|m| m.page).collect();
+    let mut at = vec![None; pages.len()];
+    report.error = homes(&pages, &mut at).or(report.error);
+    for (m, home) in moves.iter_mut().zip(at) {
+        match home {
+            None => finish(m, MoveResult::NoPage, report),
+            Some(node) if node == m.to => finish(m, MoveResult::AlreadyThere, report),
+            Some(_) => {}
         }
     }
+    let mut spans: Vec<Span> = Vec::new();
+    for m in moves.iter().filter(|m| m.result.is_none()) {
+        match spans.last_mut() {
+            Some(s) if m.page <= s.end + GAP * PAGE => s.end = m.page + PAGE,
+            _ => spans.push(Span::new(m.page, PAGE)),
+        }
+    }
+    if spans.is_empty() {
+        return;
+    }
+    let armed = arm::arm(&spans);
+    report.error = armed.error.or(report.error);
+    for m in moves.iter_mut().filter(|m| m.result.is_none()) {
+        let there = fault::bring_page(m.page, m.to);
+        finish(m, if there { MoveResult::Moved } else { MoveResult::Busy }, report);
+    }
+    spans.into_iter().for_each(disarm::disarm);
 }
 
 /// Moves shared by a team: each thread takes what goes to its own node first, then helps the others.

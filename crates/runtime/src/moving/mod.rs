@@ -53,7 +53,7 @@ use std::fmt;
 use homenode_model::{Bytes, NodeId, Ns};
 pub use homenode_sys::Span;
 
-pub use arm::arm;
+pub use arm::{arm, arm_as, can_stay};
 pub use disarm::{disarm, disarm_all, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, publish, retire};
@@ -79,11 +79,37 @@ pub enum Mechanism {
     None,
 }
 
+impl Mechanism {
+    /// In words, as after "by".
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserFault => "userfaultfd",
+            Self::Protect => "protected blocks",
+            Self::CopyRemap => "copied blocks",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What a touch of an armed page does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// The page comes to its toucher, with the rest of its block.
+    #[default]
+    Around,
+    /// The page comes to its toucher, alone.
+    Alone,
+    /// The page stays where it is, and [`drain`] tells who touched it.
+    Stays,
+}
+
 /// How to start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Deal the CPUs into so many nodes and keep a table of page homes, instead of the machine's nodes. Kernel moves become copies.
     pub pretend_nodes: Option<u16>,
+    /// The pretended node of each CPU; without it as [`crate::nodes::Nodes::pretend`] deals them.
+    pub pretend_cpus: Option<&'static [u16]>,
     /// This mechanism or none.
     pub mechanism: Option<Mechanism>,
     /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64 KiB, which it is unless told.
@@ -197,6 +223,8 @@ pub struct Touch {
     pub span: Span,
     /// Who touched it.
     pub node: NodeId,
+    /// It stayed where it was ([`Manner::Stays`]).
+    pub stayed: bool,
 }
 
 /// What has happened since [`start()`].
@@ -220,7 +248,7 @@ pub struct Counters {
     pub collapsed: u64,
     /// Touches that [`drain`] could not tell any more.
     pub touches_lost: u64,
-    /// Time in fault handlers, all threads together.
+    /// CPU time in fault handlers, all threads together.
     pub in_handlers: Ns,
     /// Time in [`arm()`], [`disarm_all`], [`settle`] and kernel moves.
     pub in_calls: Ns,

@@ -12,8 +12,6 @@ use homenode_model::Bytes;
 use homenode_sys::file::File;
 use homenode_sys::maps;
 
-use super::state;
-
 /// Beginnings of what `/proc/self/fd` and `/proc/self/maps` call such things, and what they are.
 const NAMES: &[(&str, &str)] = &[
     ("anon_inode:[io_uring]", "io_uring, which can register buffers"),
@@ -113,12 +111,11 @@ fn descriptors() {
         let _ = FOUND.set("descriptors that cannot be looked at (/proc is not readable)");
         return;
     };
-    let own = state::uffd().map(|u| u.fd());
     let _ = folder.entries(|name| {
         let mut link = [0; 64];
         let Some(link) = folder.link(name, &mut link) else { return true };
         if link.starts_with(b"anon_inode:[userfaultfd]")
-            && name.to_str().ok().and_then(|n| n.parse().ok()) != own
+            && !name.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::uffd::is_own)
         {
             let _ = FOUND.set("user-space page faults of the program's own (userfaultfd)");
         } else {

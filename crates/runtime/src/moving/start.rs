@@ -6,6 +6,8 @@ use homenode_sys::uffd::{Features, Uffd};
 use homenode_sys::{HUGE, PAGE, Result, Span};
 use std::sync::atomic::Ordering;
 
+use crate::nodes::Nodes;
+
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
 use super::{Mechanism, Options, Started, disarm, events, fault, program, signals};
 
@@ -25,7 +27,12 @@ fn first_start(options: &Options) -> Started {
     if let Some(bytes) = options.fault_around {
         fault::set_around(bytes);
     }
-    state::pretend(options.pretend_nodes.unwrap_or(0));
+    if let Some(nodes) = options.pretend_nodes {
+        match options.pretend_cpus {
+            Some(cpus) => state::pretend(nodes, cpus),
+            None => state::pretend(nodes, &Nodes::here().pretend(nodes).node_by_cpu()),
+        }
+    }
     let kernel_moves = note("pages cannot be moved by the kernel", moves_work(), &mut reasons);
     KERNEL_MOVES.store(kernel_moves, Ordering::Relaxed);
     let policies = note("policies of memory cannot be set", policies_work(), &mut reasons);

@@ -92,8 +92,15 @@ pub fn pretended() -> u16 {
     PRETEND.load(Ordering::Relaxed)
 }
 
-/// Deals the CPUs into `nodes`.
-pub fn pretend(nodes: u16) {
+/// CPUs with numbers from here on are on the first pretended node.
+const CPUS: usize = 4096;
+static DEALT: [AtomicU8; CPUS] = [const { AtomicU8::new(0) }; CPUS];
+
+/// Pretends `nodes`, with `cpus` dealt into them: the node of each CPU by its number.
+pub fn pretend(nodes: u16, cpus: &[u16]) {
+    for (dealt, node) in DEALT.iter().zip(cpus) {
+        dealt.store((*node).min(254) as u8, Ordering::Relaxed);
+    }
     PRETEND.store(nodes, Ordering::Relaxed);
 }
 
@@ -104,10 +111,10 @@ pub fn current_node() -> NodeId {
     if pretended() == 0 { node } else { node_of_cpu(cpu) }
 }
 
-/// The node of a CPU where nodes are pretended: dealt round, CPU by CPU.
+/// The node of a CPU where nodes are pretended.
 #[inline]
 pub fn node_of_cpu(cpu: u32) -> NodeId {
-    NodeId((cpu % u32::from(pretended().max(1))) as u16)
+    NodeId(DEALT.get(cpu as usize).map_or(0, |n| n.load(Ordering::Relaxed).into()))
 }
 
 /// Held by who arms, disarms or settles; never by handlers.

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use homenode_sys::memory::{Access, map, map_aligned};
 use homenode_sys::{HUGE, PAGE, Result, Span, call};
 
+use super::Manner;
+
 /// Bytes of a block: what one fault brings over.
 pub const BLOCK: usize = 64 << 10;
 /// Bytes that a leaf covers.
@@ -29,6 +31,8 @@ impl Word {
     const BUSY: u64 = 1 << 48;
     const HUGE: u64 = 1 << 49;
     const EVER: u64 = 1 << 50;
+    const ALONE: u64 = 1 << 51;
+    const STAYS: u64 = 1 << 52;
 
     /// Pages whose next toucher gets them.
     pub const fn armed(self) -> Pages {
@@ -53,6 +57,23 @@ impl Word {
     /// Something of the block was armed once.
     pub const fn ever(self) -> bool {
         self.0 & Self::EVER != 0
+    }
+    /// A touch brings its page alone, not the rest of the block.
+    pub const fn alone(self) -> bool {
+        self.0 & Self::ALONE != 0
+    }
+    /// Whoever touches its pages is told of; the pages stay on their node.
+    pub const fn stays(self) -> bool {
+        self.0 & Self::STAYS != 0
+    }
+    /// The same, to be taken in this manner.
+    pub const fn with_manner(self, manner: Manner) -> Self {
+        let rest = self.0 & !(Self::ALONE | Self::STAYS);
+        Self(match manner {
+            Manner::Around => rest,
+            Manner::Alone => rest | Self::ALONE,
+            Manner::Stays => rest | Self::ALONE | Self::STAYS,
+        })
     }
     /// The same with other armed pages.
     pub const fn with_armed(self, pages: Pages) -> Self {

@@ -15,18 +15,24 @@ static RING: [AtomicU64; LENGTH as usize] = [const { AtomicU64::new(0) }; LENGTH
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 static READ: AtomicU64 = AtomicU64::new(0);
 
-/// Pages (16 bits), node (15 bits), valid, block number (32 bits).
+/// Block number (32 bits), pages (16 bits), node (14 bits), stayed, valid.
 const VALID: u64 = 1 << 63;
+const STAYED: u64 = 1 << 62;
+/// More nodes than Linux can have.
+const NODES: u16 = (1 << 14) - 1;
 
-/// Notes that `pages` of a block came to `node`. In handlers.
-pub fn note(block: Span, pages: Pages, node: NodeId) {
+/// Notes that `pages` of a block came to `node`, or were touched by it and `stayed`. In handlers.
+pub fn note(block: Span, pages: Pages, node: NodeId, stayed: bool) {
     let at = WRITTEN.fetch_add(1, Ordering::Relaxed);
     if at - READ.load(Ordering::Relaxed).min(at) >= LENGTH {
         state::count(&TOUCHES_LOST, 1);
         return;
     }
-    let entry =
-        VALID | u64::from(node.0 & 0x7fff) << 48 | u64::from(pages) << 32 | (block.start / BLOCK) as u64;
+    let flags = VALID | if stayed { STAYED } else { 0 };
+    let entry = flags
+        | u64::from(node.0 & NODES) << 48
+        | u64::from(pages) << 32
+        | u64::from((block.start / BLOCK) as u32);
     RING[(at % LENGTH) as usize].store(entry, Ordering::Release);
 }
 
@@ -56,8 +62,8 @@ pub fn drain(mut tell: impl FnMut(Touch)) {
         }
         let start = (entry as u32) as usize * BLOCK;
         let Some(block) = Block::of(start) else { continue };
-        let node = NodeId((entry >> 48) as u16 & 0x7fff);
-        block.runs((entry >> 32) as Pages).for_each(|span| tell(Touch { span, node }));
+        let (node, stayed) = (NodeId((entry >> 48) as u16 & NODES), entry & STAYED != 0);
+        block.runs((entry >> 32) as Pages).for_each(|span| tell(Touch { span, node, stayed }));
     }
     READ.store(end, Ordering::Release);
 }

@@ -46,12 +46,14 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     writeln!(out, "{FIRST}")?;
     writeln!(out, "elapsed {}", d.elapsed().0)?;
     writeln!(out, "own {}", d.own_time().0)?;
+    writeln!(out, "cpu {}", d.cpu_time().0)?;
     writeln!(out, "budget {} {}", settings.budget.permille, settings.budget.fixed.0)?;
     writeln!(out, "policy {}", settings.policy)?;
     let arming = match settings.arming {
         Arming::Asked => "asked",
         Arming::First => "first",
         Arming::Region => "region",
+        Arming::Watch => "watch",
     };
     writeln!(out, "arming {arming}")?;
     writeln!(
@@ -84,6 +86,11 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     };
     writeln!(out, "hold {verdict} {} {} {} {}", moved.remote, moved.all, held.remote, held.all)?;
     objects(out, d)?;
+    if let Some(w) = d.watched() {
+        let (told, asked, lost, cost, (state, program)) = (w.told, w.asked, w.lost, w.cost.0, w.state);
+        writeln!(out, "watch {told} {asked} {lost} {cost} {state} {program} {}", w.blocks)?;
+        writeln!(out, "source {}; {}", w.name, w.says)?;
+    }
     if let Some(plan) = d.plan() {
         let p = plan.progress();
         writeln!(

@@ -43,6 +43,11 @@ impl PageNumbers {
         }
     }
 
+    /// One past the largest number.
+    pub const fn end(&self) -> u64 {
+        self.next
+    }
+
     /// Where a page lies.
     pub fn address(&self, page: PageNo) -> Option<usize> {
         let (first, (count, address)) = self.given.range(..=page.0).next_back()?;

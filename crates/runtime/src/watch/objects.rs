@@ -35,10 +35,12 @@ pub struct Object {
     pub pages: PageRange,
     /// It has been asked to follow its next touch.
     pub armed: bool,
+    /// Its touches are watched.
+    pub watched: bool,
     /// Starts of regions at which it was looked at without having pages.
     looks: u8,
-    /// By block of [`HOME_PAGES`] pages: home, first home, and where the last move came from. Filled when armed.
-    blocks: Vec<BlockHome>,
+    /// By page. Filled when armed or watched.
+    places: Homes,
     /// Nodes that touched its pages after an arming, in pages: presence, not counts.
     pub touched: Vec<u64>,
     /// Homes of its pages when it was first armed, in pages.
@@ -49,66 +51,99 @@ pub struct Object {
     pub ping_pongs: u64,
 }
 
-/// Pages of a block whose home is kept as one: as many as come along with a touch.
-pub const HOME_PAGES: u64 = 16;
+/// No node.
+const NOWHERE: u8 = u8::MAX;
 
-/// Where a block is and was; the home of its first page that was looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct BlockHome {
-    now: Option<NodeId>,
-    first: Option<NodeId>,
-    came_from: Option<NodeId>,
+/// Where the pages of an object are and were: 3 bytes a page, 0.75 MiB a GiB of what was armed or watched.
+#[derive(Clone, Debug, Default)]
+struct Homes {
+    now: Vec<u8>,
+    first: Vec<u8>,
+    came_from: Vec<u8>,
+}
+
+/// Nodes beyond what a byte holds are the last; Linux's largest machines have fewer.
+fn byte(node: NodeId) -> u8 {
+    node.0.min(254) as u8
+}
+
+fn node(byte: u8) -> Option<NodeId> {
+    (byte != NOWHERE).then(|| NodeId(byte.into()))
 }
 
 impl Object {
-    /// Whether it was armed, or pages of it moved.
+    /// Whether it was armed or watched, or pages of it moved.
     pub fn took_part(&self) -> bool {
-        self.armed || self.moved > 0
+        self.armed || self.watched || self.moved > 0
     }
 
-    fn block(&self, page: PageNo) -> usize {
-        (page.0.saturating_sub(self.pages.first.0) / HOME_PAGES) as usize
+    fn index(&self, page: PageNo) -> usize {
+        page.0.saturating_sub(self.pages.first.0) as usize
     }
 
-    /// Where the block of `page` is, as far as homenode knows.
+    /// Where a page is, as far as homenode knows.
     pub fn home(&self, page: PageNo) -> Option<NodeId> {
-        self.blocks.get(self.block(page)).and_then(|b| b.now)
+        self.places.now.get(self.index(page)).and_then(|n| node(*n))
     }
 
-    /// The block of `page` is at `node` now.
+    /// The page is at `node` now.
     pub fn set_home(&mut self, page: PageNo, node: NodeId) {
-        let i = self.block(page);
-        if let Some(b) = self.blocks.get_mut(i) {
-            b.now = Some(node);
+        let i = self.index(page);
+        if let Some(now) = self.places.now.get_mut(i) {
+            *now = byte(node);
         }
     }
 
-    /// `count` pages from `page` on moved to `node`. How many of them had come from there.
-    pub fn note_move(&mut self, page: PageNo, count: u64, node: NodeId) -> u64 {
-        let i = self.block(page);
-        let Some(b) = self.blocks.get_mut(i) else { return 0 };
-        let back = b.came_from == Some(node);
-        b.came_from = b.now;
-        b.now = Some(node);
-        let back = if back { count } else { 0 };
-        self.ping_pongs += back;
+    /// A page moved to `node`. Whether it had come from there.
+    pub fn note_move(&mut self, page: PageNo, node: NodeId) -> bool {
+        let i = self.index(page);
+        let Homes { now, came_from, .. } = &mut self.places;
+        let (Some(now), Some(came_from)) = (now.get_mut(i), came_from.get_mut(i)) else { return false };
+        let back = *came_from == byte(node);
+        *came_from = std::mem::replace(now, byte(node));
+        self.moved += 1;
+        self.ping_pongs += u64::from(back);
         back
     }
 
-    /// Whether the block of the page at `address` is no longer where it was first seen.
+    /// Whether the page at `address` is no longer where it was first seen.
     pub fn has_moved(&self, address: usize) -> bool {
-        let page =
-            PageNo(self.pages.first.0 + (address.saturating_sub(self.whole_pages().start) / PAGE) as u64);
-        self.blocks.get(self.block(page)).is_some_and(|b| b.now != b.first)
+        let i = address.saturating_sub(self.whole_pages().start) / PAGE;
+        let Homes { now, first, .. } = &self.places;
+        now.get(i).zip(first.get(i)).is_some_and(|(now, first)| now != first)
     }
 
-    /// Blocks that are not where they were first seen, with that home.
-    pub fn moved_ranges(&self) -> impl Iterator<Item = (PageRange, NodeId)> {
-        let pages = self.pages;
-        (0u64..).zip(&self.blocks).filter(|(_, b)| b.now != b.first).filter_map(move |(i, b)| {
-            let first = PageNo(pages.first.0 + i * HOME_PAGES);
-            Some((PageRange { first, count: HOME_PAGES.min(pages.count - i * HOME_PAGES) }, b.first?))
-        })
+    /// Runs of pages that are not where they were first seen, with that home.
+    pub fn moved_ranges(&self) -> Vec<(PageRange, NodeId)> {
+        let mut runs: Vec<(PageRange, NodeId)> = Vec::new();
+        for ((page, now), first) in (self.pages.first.0..).zip(&self.places.now).zip(&self.places.first) {
+            let Some(home) = node(*first).filter(|_| now != first) else { continue };
+            match runs.last_mut() {
+                Some((r, same)) if *same == home && r.first.0 + r.count == page => r.count += 1,
+                _ => runs.push((PageRange { first: PageNo(page), count: 1 }, home)),
+            }
+        }
+        runs
+    }
+
+    /// Addresses of the pages next to which, in one stretch of `around` pages or the next, another node's begin: seams.
+    pub fn seams(&self, around: usize) -> Vec<(usize, usize)> {
+        let mut spans: Vec<(usize, usize)> = Vec::new();
+        let (start, now) = (self.whole_pages().start, &self.places.now);
+        for i in 1..now.len() {
+            if now[i] == now[i - 1] || now[i] == NOWHERE || now[i - 1] == NOWHERE {
+                continue;
+            }
+            let bytes = around * PAGE;
+            let at = start + i * PAGE;
+            let from = ((at - 1) & !(bytes - 1)).max(start);
+            let to = ((at & !(bytes - 1)) + bytes).min(start + now.len() * PAGE);
+            match spans.last_mut() {
+                Some((_, end)) if *end >= from => *end = to,
+                _ => spans.push((from, to)),
+            }
+        }
+        spans
     }
 
     /// First address of its whole pages and one past their end.
@@ -121,16 +156,20 @@ impl Object {
         add(&mut self.touched, node, pages);
     }
 
-    /// Notes where page `index` of the object was at the first arming.
-    pub fn was_at(&mut self, node: NodeId, index: u64) {
-        if self.blocks.is_empty() {
-            self.blocks.resize(self.pages.count.div_ceil(HOME_PAGES) as usize, BlockHome::default());
+    /// Notes where page `index` of the object was when it was first looked at. Whether that is news.
+    pub fn was_at(&mut self, node: NodeId, index: u64) -> bool {
+        let count = self.pages.count as usize;
+        let Homes { now, first, came_from } = &mut self.places;
+        if now.is_empty() {
+            [now, first, came_from].into_iter().for_each(|list| list.resize(count, NOWHERE));
         }
-        add(&mut self.homes, node, 1);
-        if let Some(b) = self.blocks.get_mut((index / HOME_PAGES) as usize) {
-            b.now.get_or_insert(node);
-            b.first.get_or_insert(node);
+        let i = index as usize;
+        let news = self.places.now.get(i) == Some(&NOWHERE);
+        if news {
+            (self.places.now[i], self.places.first[i]) = (byte(node), byte(node));
+            add(&mut self.homes, node, 1);
         }
+        news
     }
 }
 
@@ -179,8 +218,9 @@ impl Objects {
             origin,
             pages,
             armed: false,
+            watched: false,
             looks: 0,
-            blocks: Vec::new(),
+            places: Homes::default(),
             touched: Vec::new(),
             homes: Vec::new(),
             moved: 0,
@@ -204,7 +244,7 @@ impl Objects {
     /// The object that starts at `address` ends.
     pub fn dies(&mut self, address: usize) -> Option<(ObjectId, PageRange)> {
         let object = self.live.remove(&address)?;
-        if !object.armed {
+        if !object.armed && !object.watched {
             self.unseen.retain(|a| *a != address);
         }
         self.numbers.take_back(object.pages);
@@ -215,7 +255,8 @@ impl Objects {
         Some(told)
     }
 
-    fn bury(&mut self, object: Object) {
+    fn bury(&mut self, mut object: Object) {
+        object.places = Homes::default();
         match self.past.iter().position(|p| p.origin == object.origin) {
             Some(i) => {
                 let p = &mut self.past[i];
@@ -258,6 +299,12 @@ impl Objects {
     /// The object that holds `address`.
     pub fn at(&mut self, address: usize) -> Option<&mut Object> {
         let (_, object) = self.live.range_mut(..=address).next_back()?;
+        (address - object.address < object.bytes).then_some(object)
+    }
+
+    /// The object that holds `address`, to look at.
+    pub fn get(&self, address: usize) -> Option<&Object> {
+        let (_, object) = self.live.range(..=address).next_back()?;
         (address - object.address < object.bytes).then_some(object)
     }
 

@@ -1,0 +1,38 @@
+//! The policy's journal as a file, so that its decisions can be replayed.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use homenode_policy::journal::{Journalled, Sink};
+use homenode_policy::{Policy, PolicyContext};
+
+/// A file that takes what it can: a full disk ends the journal, not the program.
+struct Disk(Option<File>);
+
+impl Sink for Disk {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(file) = &mut self.0
+            && file.write_all(bytes).is_err()
+        {
+            self.0 = None;
+        }
+    }
+}
+
+/// `policy`, made from `spec` and `context`, with a journal in `folder`.
+///
+/// # Errors
+/// The file cannot be made: the policy as it was, and why.
+pub fn journalled(
+    policy: Box<dyn Policy>,
+    spec: &str,
+    context: &PolicyContext,
+    folder: &Path,
+) -> Result<Box<dyn Policy>, (Box<dyn Policy>, String)> {
+    let path = folder.join(format!("{}.hnpj", std::process::id()));
+    match File::create(&path) {
+        Ok(file) => Ok(Box::new(Journalled::new(policy, spec, context, Disk(Some(file))))),
+        Err(e) => Err((policy, format!("no journal of the policy: {}: {e}", path.display()))),
+    }
+}

@@ -1,0 +1,523 @@
+//! Policies that are told who touches what: asking, telling, and moving what they decide.
+//!
+//! # Approach
+//!
+//! What is told goes to the policy as what it is. A source that samples accesses gives *counts*
+//! ([`Event::Accesses`], each sample as many accesses as it stands for). A source that tells of presence gives *draws*: the
+//! policy `presence` is told of each ([`Event::Touched`]); a policy that compares nodes (competitive, daemon) is told the draws
+//! of a block once there are [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks
+//! at. Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where nothing counts.
+//!
+//! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as many as the budget
+//! allows at the measured cost of one. Decisions are carried out where the policy makes them: at the begin of an iteration, at
+//! the end of a region, or (daemon) whenever its period is over.
+
+use std::collections::BTreeSet;
+
+use homenode_model::{AccessKind, Event, Interest, NodeId, Ns, PageNo, PageRange};
+use homenode_policy::Step;
+use homenode_sources::budget::Budget;
+use homenode_sources::tally::Tally;
+use homenode_sources::{Says, Touch};
+use homenode_sys::Span;
+
+use super::mover::Manner;
+use super::run::Driver;
+use super::settings::Settings;
+use crate::guard::holdback::{Group, block_of};
+use crate::watch::choice::Eyes;
+use crate::watch::numbers::PAGE;
+use crate::watch::{Chosen, Draws};
+
+/// Draws of a block that a policy is told at a time. 60 to 40 may be taken for 40 to 60 then, one time in four; 80 to 20 for
+/// 20 to 80 one time in ten thousand.
+const ENOUGH: u32 = 8;
+/// As many for a policy that looks at any time: `daemon` leaves alone what has fewer than 16 accesses in a period.
+const ENOUGH_AT_WAKES: u32 = 16;
+/// Average time between two askings.
+const GAP: Ns = Ns(5_000_000);
+/// Where nothing is open, the time between is doubled up to so many times.
+const LAZIEST: u32 = 6;
+/// Pages that are asked for at a time, at most.
+const AT_ONCE: usize = 256;
+/// Thousandths of the CPUs' time that samples may take.
+const SHARE: u64 = 10;
+/// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
+const ARMED_COST: Ns = Ns(12_000);
+/// Regions that end sooner after the last look are not looked at.
+const SHORTEST_LOOK: Ns = Ns(1_000_000);
+/// Policies for which proportions do.
+const BY_PROPORTION: [&str; 3] = ["competitive", "competitive-balanced", "daemon"];
+
+/// How the policy is told.
+enum Telling {
+    /// Each touch.
+    Touches,
+    /// Samples of accesses, as counts.
+    Counts(Tally),
+    /// Draws of blocks that have enough.
+    Proportions(Draws),
+    /// Nothing: it wants counts and there are none.
+    Nothing,
+}
+
+/// What was seen and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// What tells, in words.
+    pub name: &'static str,
+    /// What its answers are, in words.
+    pub says: String,
+    /// Touches told.
+    pub told: u64,
+    /// Pages asked for.
+    pub asked: u64,
+    /// Touches that were lost.
+    pub lost: u64,
+    /// What one sample costs the program.
+    pub cost: Ns,
+    /// Bytes of homenode's memory, and of the program's memory that they are for.
+    pub state: (u64, u64),
+    /// Blocks that the policy was told of by proportions.
+    pub blocks: u64,
+}
+
+/// See the module.
+pub struct Watching {
+    eyes: Eyes,
+    telling: Telling,
+    interest: Interest,
+    budget: Budget,
+    wake: Option<Ns>,
+    seen: Watched,
+    looked: Ns,
+    number: u64,
+    /// What homenode itself did for a sample, on average.
+    handling: Ns,
+    /// Askings in a row that found nothing to ask for.
+    idle: u32,
+    /// Blocks that are held back and that the policy wanted to move.
+    held: BTreeSet<usize>,
+    /// Objects that the source has left for the time of a move.
+    left: BTreeSet<usize>,
+    touches: Vec<Touch>,
+}
+
+impl Watching {
+    /// With what was chosen, for a policy of this interest. What cannot be done goes to `notes`.
+    pub fn new(chosen: Chosen, interest: Interest, settings: &Settings, notes: &mut Vec<String>) -> Self {
+        let Chosen { eyes, refused } = chosen;
+        notes.extend(refused);
+        let nodes = settings.machine.nodes();
+        let name = settings.policy.split(':').next().unwrap_or_default();
+        let enough = if interest.counts_at_wakes { ENOUGH_AT_WAKES } else { ENOUGH };
+        let telling = match eyes.says() {
+            _ if !interest.counts() => Telling::Touches,
+            Some(says) if says.counts() => Telling::Counts(Tally::new(nodes)),
+            Some(_) if BY_PROPORTION.contains(&name) => Telling::Proportions(Draws::new(nodes, enough)),
+            _ => Telling::Nothing,
+        };
+        if matches!(telling, Telling::Nothing) {
+            notes.push(format!(
+                "the policy {} needs counts of accesses, and {} tell no counts here: it decided nothing",
+                settings.policy,
+                eyes.name()
+            ));
+        }
+        if matches!(eyes.says(), Some(Says::Presence { writers_only: true })) {
+            notes.push("memory that is only read was not watched: this source tells of writers alone".into());
+        }
+        let seen = Watched {
+            name: eyes.name(),
+            says: eyes.says().map_or_else(|| "nothing".into(), |s| s.to_string()),
+            cost: ARMED_COST,
+            ..Watched::default()
+        };
+        let cpus = settings.machine.cpus().len().max(1) as u64;
+        Self {
+            eyes,
+            telling,
+            interest,
+            budget: Budget::new(SHARE * cpus, homenode_sys::call::now()),
+            wake: None,
+            seen,
+            looked: Ns::ZERO,
+            number: 0,
+            handling: Ns::ZERO,
+            idle: 0,
+            held: BTreeSet::new(),
+            left: BTreeSet::new(),
+            touches: Vec::new(),
+        }
+    }
+
+    /// What the program has paid for samples, apart from what is measured where it happens.
+    pub(super) fn paid(&self) -> Ns {
+        match &self.eyes {
+            Eyes::Source(s) => s.cost().times(self.seen.told),
+            // Faults are measured in their handlers, arming where it is done.
+            Eyes::Armed | Eyes::Nobody => Ns::ZERO,
+        }
+    }
+
+    fn wants_asking(&self) -> bool {
+        matches!(self.telling, Telling::Proportions(_))
+    }
+
+    /// Time to the next asking.
+    fn gap(&mut self) -> Ns {
+        self.number += 1;
+        let x = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        // Exponentially distributed: -ln u, u in (0, 1].
+        let u = ((x >> 40) + 1) as f64 / (1_u64 << 24) as f64;
+        Ns(((GAP.0 << self.idle.min(LAZIEST)) as f64 * -u.ln()) as u64)
+    }
+}
+
+impl Driver {
+    /// New objects are told to the policy and to the source.
+    pub(super) fn watch_new(&mut self) {
+        for (address, pages) in self.objects.take_unseen(super::arming::LOOKS) {
+            if self.introduce(address, pages) == 0 {
+                continue;
+            }
+            self.objects.seen(address);
+            if let Some(o) = self.objects.at(address) {
+                o.watched = true;
+            }
+            self.watch_object(address);
+        }
+        self.note_state();
+    }
+
+    /// Tells the source of an object, stretch by stretch of one home.
+    fn watch_object(&mut self, address: usize) {
+        let Some(Watching { eyes: Eyes::Source(source), .. }) = &mut self.watching else { return };
+        let Some(object) = self.objects.get(address) else { return };
+        let whole = object.whole_pages();
+        if !source.by_home() {
+            return source.watch(Span { start: whole.start, end: whole.end }, NodeId(0));
+        }
+        let home = |i: u64| object.home(PageNo(object.pages.first.0 + i));
+        let mut from = 0;
+        for i in 1..=object.pages.count {
+            if i == object.pages.count || home(i) != home(from) {
+                if let Some(node) = home(from) {
+                    let span = Span::new(whole.start + from as usize * PAGE, (i - from) as usize * PAGE);
+                    source.watch(span, node);
+                }
+                from = i;
+            }
+        }
+    }
+
+    /// An object goes: it is watched no longer, and what was told of it is void.
+    pub(super) fn unwatch(&mut self, address: usize) {
+        let Some(watching) = &mut self.watching else { return };
+        let Some(object) = self.objects.get(address) else { return };
+        let whole = object.whole_pages();
+        if let Eyes::Source(source) = &mut watching.eyes {
+            source.leave(Span { start: whole.start, end: whole.end });
+        }
+        if let Telling::Proportions(draws) = &mut watching.telling {
+            draws.forget(object.pages);
+        }
+        watching.held.retain(|b| !whole.contains(b));
+    }
+
+    /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`].
+    pub(super) fn leave_for_now(&mut self, address: usize) {
+        let Some(Watching { eyes: Eyes::Source(source), left, .. }) = &mut self.watching else { return };
+        let Some(object) = self.objects.get(address).filter(|o| o.watched) else { return };
+        if left.insert(object.address) {
+            let whole = object.whole_pages();
+            source.leave(Span { start: whole.start, end: whole.end });
+        }
+    }
+
+    /// The moves are made.
+    pub(super) fn watch_again(&mut self) {
+        let Some(watching) = &mut self.watching else { return };
+        for address in std::mem::take(&mut watching.left) {
+            self.watch_object(address);
+        }
+    }
+
+    /// Nothing is watched any more.
+    pub(super) fn stop_watching(&mut self) {
+        self.note_state();
+        let Some(watching) = &mut self.watching else { return };
+        if let Eyes::Source(source) = &mut watching.eyes {
+            source.stop();
+        }
+        watching.telling = Telling::Nothing;
+    }
+
+    /// Notes that pages that the policy wants elsewhere are held back.
+    pub(super) fn note_held(&mut self, pages: PageRange) {
+        let Some(watching) = &mut self.watching else { return };
+        let Some(object) = self.objects.numbers().address(pages.first).and_then(|a| self.objects.get(a))
+        else {
+            return;
+        };
+        let block = block_of(object.bytes);
+        let start = object.whole_pages().start + (pages.first.0 - object.pages.first.0) as usize * PAGE;
+        for page in (start..start + pages.count as usize * PAGE).step_by(PAGE) {
+            watching.held.insert(page & !(block - 1));
+        }
+    }
+
+    /// The policy asks for the next touch of pages.
+    pub(super) fn ask(&mut self, pages: PageRange) {
+        let now = (self.clocks.wall)();
+        let Some(watching) = &mut self.watching else { return };
+        let cost = watching.seen.cost;
+        let allowed = watching.budget.take(pages.count as usize, cost, now) as u64;
+        let list: Vec<usize> =
+            pages.iter().take(allowed as usize).filter_map(|p| self.objects.numbers().address(p)).collect();
+        self.ask_for(&list);
+    }
+
+    fn ask_for(&mut self, pages: &[usize]) {
+        let Some(watching) = &mut self.watching else { return };
+        match &mut watching.eyes {
+            Eyes::Source(source) => {
+                watching.seen.asked += source.ask(pages) as u64;
+                watching.seen.cost = source.cost() + watching.handling;
+            }
+            Eyes::Armed => {
+                let before = (self.clocks.thread)();
+                let mut asked = 0;
+                for page in pages {
+                    asked += self.mover.arm(*page, PAGE, Manner::Stays).pages;
+                }
+                watching.seen.asked += asked;
+                let arming = ((self.clocks.thread)() - before).0;
+                if let Some(arming) = arming.checked_div(asked) {
+                    let after = self.mover.counters();
+                    let fault = after.own_ns.checked_div(after.faults).unwrap_or(0);
+                    watching.seen.cost = Ns((watching.seen.cost.0 * 7 + arming + fault) / 8);
+                }
+            }
+            Eyes::Nobody => {}
+        }
+    }
+
+    /// When the policy wants to be polled.
+    pub(super) fn wake_at(&mut self, step: Step) {
+        if let Some(watching) = &mut self.watching {
+            watching.wake = match step {
+                Step::WakeAt(at) => Some(at),
+                Step::Act | Step::Idle => None,
+            };
+        }
+    }
+
+    /// Takes what was told since the last look, and tells the policy what it wants to know now: at the begin of an
+    /// `iteration`, or at the end of a region.
+    pub(super) fn look(&mut self, iteration: bool) {
+        let now = (self.clocks.wall)();
+        let Some(watching) = &mut self.watching else { return };
+        if !iteration && (now - watching.looked < SHORTEST_LOOK || !watching.interest.counts_by_region) {
+            return;
+        }
+        watching.looked = now;
+        self.drain();
+        let Some(Watching { interest, .. }) = &self.watching else { return };
+        if if iteration { interest.counts_by_iteration } else { interest.counts_by_region } {
+            self.tell_counts();
+        }
+    }
+
+    fn drain(&mut self) {
+        let Some(watching) = &mut self.watching else { return };
+        let mut touches = std::mem::take(&mut watching.touches);
+        if let Eyes::Source(source) = &mut watching.eyes {
+            source.drain(&mut |t| touches.push(t));
+            watching.seen.lost = source.lost();
+        }
+        for t in touches.drain(..) {
+            self.told(t.address, t.node, t.kind);
+        }
+        if let Some(watching) = &mut self.watching {
+            watching.touches = touches;
+        }
+    }
+
+    /// A page that was taken away, to stay on its node, was touched.
+    pub(super) fn armed_told(&mut self, address: usize, node: NodeId) {
+        self.told(address, node, None);
+    }
+
+    fn told(&mut self, address: usize, node: NodeId, kind: Option<AccessKind>) {
+        let Some(object) = self.objects.at(address).filter(|o| o.watched) else { return };
+        let whole = object.whole_pages();
+        if !whole.contains(&address) || node.index() >= self.settings.machine.nodes() {
+            return;
+        }
+        let index = ((address - whole.start) / PAGE) as u64;
+        let (page, start, bytes) = (PageNo(object.pages.first.0 + index), object.address, object.bytes);
+        object.touch(node, 1);
+        let Some(home) = object.home(page).or_else(|| self.find_home(start, page)) else { return };
+        let moved = self.objects.get(address).is_some_and(|o| o.has_moved(address));
+        let block = block_of(bytes);
+        let Some(watching) = &mut self.watching else { return };
+        watching.seen.told += 1;
+        if moved {
+            self.hold.saw(Group::Moved, home != node);
+        } else if watching.held.contains(&(address & !(block - 1)))
+            && self.hold.group(address, block) == Group::Held
+        {
+            self.hold.saw(Group::Held, home != node);
+        }
+        match &mut watching.telling {
+            Telling::Touches => self.tell(Event::Touched { page, home, node }),
+            Telling::Counts(tally) => tally.add(page, node, kind.unwrap_or(AccessKind::Read)),
+            Telling::Proportions(draws) => draws.add(page, node),
+            Telling::Nothing => {}
+        }
+    }
+
+    /// A page came to be after its object was first looked at: now it is told.
+    fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
+        let address = self.objects.numbers().address(page)?;
+        let mut home = Vec::with_capacity(1);
+        self.mover.homes(address, 1, &mut home);
+        let home = home.first().copied().flatten()?;
+        let o = self.objects.at(object)?;
+        if o.was_at(home, page.0 - o.pages.first.0) {
+            self.tell(Event::Fault { page, node: home });
+        }
+        Some(home)
+    }
+
+    /// Tells the policy how the accesses since the last time, or the draws of blocks that have enough, lie.
+    fn tell_counts(&mut self) {
+        let Some(Watching { eyes, telling, seen, .. }) = &mut self.watching else { return };
+        let one_in = match eyes.says() {
+            Some(Says::Sampled { one_in }) => one_in,
+            _ => 1,
+        };
+        let kind = match eyes.says() {
+            Some(Says::Presence { writers_only: true }) => AccessKind::Write,
+            _ => AccessKind::Read,
+        };
+        let (policy, objects) = (&mut self.policy, &self.objects);
+        let home = |page: PageNo| objects.numbers().address(page).and_then(|a| objects.get(a)?.home(page));
+        match telling {
+            Telling::Counts(tally) => {
+                for row in tally.rows() {
+                    let Some(home) = home(row.page) else { continue };
+                    for (node, counts) in (0u16..).map(NodeId).zip(row.counts) {
+                        for (kind, n) in [AccessKind::Read, AccessKind::Write].into_iter().zip(counts) {
+                            let count = u32::try_from(u64::from(*n) * one_in).unwrap_or(u32::MAX);
+                            if count > 0 {
+                                policy.observe(&Event::Accesses { page: row.page, home, node, kind, count });
+                            }
+                        }
+                    }
+                }
+                tally.clear();
+            }
+            Telling::Proportions(draws) => draws.take_ripe(|pages, draws| {
+                seen.blocks += 1;
+                for page in pages.iter() {
+                    let Some(home) = home(page) else { continue };
+                    for (node, n) in (0u16..).map(NodeId).zip(draws).filter(|(_, n)| **n > 0) {
+                        let count = u32::from(*n);
+                        policy.observe(&Event::Accesses { page, home, node, kind, count });
+                    }
+                }
+            }),
+            Telling::Touches | Telling::Nothing => {}
+        }
+    }
+
+    /// From time to time, from a thread of homenode's own: takes what was told, wakes the policy, asks anew. Time until the next
+    /// time; `None`: never again.
+    pub fn tick(&mut self) -> Option<Ns> {
+        self.timed(|d, _| {
+            d.heavy(|d| {
+                let before = ((d.clocks.thread)(), d.watched().map_or(0, |w| w.told));
+                let next = d.tick_now();
+                let took = (d.clocks.thread)() - before.0;
+                if let Some(w) = &mut d.watching
+                    && let Some(each) = took.0.checked_div(w.seen.told - before.1)
+                {
+                    w.handling = Ns((w.handling.0 * 7 + each) / 8);
+                }
+                next
+            })
+        })
+    }
+
+    fn tick_now(&mut self) -> Option<Ns> {
+        if self.watching.is_none() || !self.within_budget() {
+            return None;
+        }
+        self.take_touches();
+        self.drain();
+        let now = (self.clocks.wall)() - self.started;
+        let Some(Watching { wake, interest, .. }) = &mut self.watching else { return None };
+        if wake.is_some_and(|at| at <= now) {
+            if interest.counts_at_wakes {
+                self.tell_counts();
+            }
+            self.poll();
+        }
+        self.ask_anew();
+        let now = (self.clocks.wall)() - self.started;
+        let watching = self.watching.as_mut()?;
+        let gap = watching.gap();
+        Some(watching.wake.map_or(gap, |at| Ns(at.0.saturating_sub(now.0)).min(gap)))
+    }
+
+    fn ask_anew(&mut self) {
+        let now = (self.clocks.wall)();
+        let end = self.objects.numbers().end();
+        let Some(watching) = self.watching.as_mut().filter(|w| w.wants_asking()) else { return };
+        let cost = watching.seen.cost;
+        let allowed = watching.budget.take(AT_ONCE, cost, now);
+        let Telling::Proportions(draws) = &mut watching.telling else { return };
+        let mut pages = Vec::with_capacity(allowed);
+        draws.choose(allowed, end, &mut pages);
+        let objects = &self.objects;
+        let address = |page: PageNo| {
+            let address = objects.numbers().address(page)?;
+            objects.get(address).filter(|o| o.watched && o.home(page).is_some()).map(|_| address)
+        };
+        let list: Vec<usize> = pages.into_iter().filter_map(address).collect();
+        watching.idle = if list.is_empty() && allowed > 0 { watching.idle + 1 } else { 0 };
+        self.ask_for(&list);
+    }
+
+    /// Whether [`Driver::tick`] has something to do.
+    pub fn wants_ticks(&self) -> bool {
+        self.watching.is_some()
+    }
+
+    /// What was seen; `None`: nothing was watched.
+    pub fn watched(&self) -> Option<&Watched> {
+        self.watching.as_ref().map(|w| &w.seen)
+    }
+
+    /// Notes what homenode's own memory for this comes to.
+    fn note_state(&mut self) {
+        let (mut program, mut own) = (0, 0);
+        for o in self.objects.live().filter(|o| o.watched) {
+            program += o.bytes as u64;
+            own += o.pages.count * 3;
+        }
+        let Some(watching) = &mut self.watching else { return };
+        if let Eyes::Source(s) = &watching.eyes {
+            own += s.state_bytes() as u64;
+        }
+        own += match &watching.telling {
+            Telling::Counts(tally) => tally.bytes() as u64,
+            Telling::Proportions(draws) => draws.bytes() as u64,
+            Telling::Touches | Telling::Nothing => 0,
+        };
+        watching.seen.state = watching.seen.state.max((own, program));
+    }
+}

@@ -1,0 +1,175 @@
+//! What this machine has to tell who touches what: the best of it, and why not something better.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::moving::Mechanism;
+use homenode_sources::{Cpus, Says, Source, hinting::Hinting, pmu::Pmu, writes::Writes};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// The best that there is.
+    #[default]
+    Auto,
+    /// The processor's samples of accesses with their addresses.
+    Pmu,
+    /// The kernel's NUMA hinting faults.
+    Hinting,
+    /// Writes to write-protected pages.
+    Writes,
+    /// Pages that are taken away at random times, and stay on their node when they are touched.
+    Blocks,
+    /// Nothing but the begin and the end of regions.
+    Regions,
+}
+
+impl Wanted {
+    /// Those that can be asked for by name, best first.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("auto", Self::Auto),
+        ("pmu", Self::Pmu),
+        ("hinting", Self::Hinting),
+        ("writes", Self::Writes),
+        ("blocks", Self::Blocks),
+        ("regions", Self::Regions),
+    ];
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, w)| *w).ok_or_else(|| {
+            let all: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+            format!("there is no source `{text}`: it is one of {}", all.join(", "))
+        })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, w)| w == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+/// What tells.
+pub enum Eyes {
+    /// A source of its own.
+    Source(Box<dyn Source>),
+    /// The mover: armed pages that stay.
+    Armed,
+    /// Nobody.
+    Nobody,
+}
+
+/// What was chosen.
+pub struct Chosen {
+    /// What tells.
+    pub eyes: Eyes,
+    /// What is better and was refused, with the reason, a sentence each.
+    pub refused: Vec<String>,
+}
+
+impl Eyes {
+    /// In words for a person.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Source(s) => s.name(),
+            Self::Armed => "pages taken away at random times, which stay on their node",
+            Self::Nobody => "region marks alone",
+        }
+    }
+
+    /// What the answers are; `None`: there are none.
+    pub fn says(&self) -> Option<Says> {
+        match self {
+            Self::Source(s) => Some(s.says()),
+            Self::Armed => Some(Says::Presence { writers_only: false }),
+            Self::Nobody => None,
+        }
+    }
+}
+
+type Open = fn(Cpus) -> Result<Box<dyn Source>, String>;
+
+/// The sources with descriptors of their own, best first.
+const SOURCES: [(Wanted, Open); 3] = [
+    (Wanted::Pmu, |cpus| Pmu::open(cpus).map(|s| Box::new(s) as _)),
+    (Wanted::Hinting, |cpus| Hinting::open(cpus).map(|s| Box::new(s) as _).map_err(|e| e.to_string())),
+    (Wanted::Writes, |cpus| Writes::open(cpus).map(|s| Box::new(s) as _).map_err(|e| e.to_string())),
+];
+
+impl Eyes {
+    /// How the mover has to take pages away, if these are its pages: by protection, for the toucher waits for nobody then.
+    pub fn mechanism(&self) -> Option<Mechanism> {
+        matches!(self, Self::Armed).then_some(Mechanism::Protect)
+    }
+}
+
+impl Chosen {
+    /// The same; without the mover's pages if that cannot take them away and put them back.
+    #[must_use]
+    pub fn if_possible(mut self, can_stay: bool) -> Self {
+        if matches!(self.eyes, Eyes::Armed) && !can_stay {
+            self.eyes = Eyes::Nobody;
+            self.refused.push(format!(
+                "source {} not used: pages cannot be taken away and put back here",
+                Wanted::Blocks
+            ));
+        }
+        self
+    }
+}
+
+/// The best source, or the wanted one, for threads that the caller starts from now on.
+pub fn choose(wanted: Wanted, cpus: &Cpus) -> Chosen {
+    let mut refused = Vec::new();
+    for (name, open) in SOURCES {
+        if wanted != Wanted::Auto && wanted != name {
+            continue;
+        }
+        match open(cpus.clone()) {
+            Ok(source) => return Chosen { eyes: Eyes::Source(source), refused },
+            Err(why) => refused.push(format!("source {name} not used: {why}")),
+        }
+    }
+    let eyes = if matches!(wanted, Wanted::Auto | Wanted::Blocks) { Eyes::Armed } else { Eyes::Nobody };
+    Chosen { eyes, refused }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_model::NodeId;
+
+    #[test]
+    fn names_are_read_and_shown() {
+        for (name, wanted) in Wanted::ALL {
+            assert_eq!((name.parse(), wanted.to_string().as_str()), (Ok(wanted), name));
+        }
+        assert!("perf".parse::<Wanted>().unwrap_err().contains("auto, pmu, hinting, writes"));
+    }
+
+    #[test]
+    fn what_is_not_to_be_had_is_said_and_the_next_best_taken() {
+        let cpus = Cpus::new(vec![Some(NodeId(0))]);
+        let chosen = choose(Wanted::Regions, &cpus);
+        assert!(matches!(chosen.eyes, Eyes::Nobody) && chosen.refused.is_empty());
+        let chosen = choose(Wanted::Blocks, &cpus).if_possible(false);
+        assert!(matches!(chosen.eyes, Eyes::Nobody) && chosen.refused.len() == 1);
+        let chosen = choose(Wanted::Blocks, &cpus).if_possible(true);
+        assert!(matches!(chosen.eyes, Eyes::Armed) && chosen.refused.is_empty());
+        let chosen = choose(Wanted::Auto, &cpus).if_possible(true);
+        assert!(chosen.eyes.says().is_some());
+        let before = match &chosen.eyes {
+            Eyes::Source(s) if s.says().counts() => 0,
+            Eyes::Source(s) if s.name().starts_with("the kernel's") => 1,
+            Eyes::Source(_) => 2,
+            _ => 3,
+        };
+        assert_eq!(chosen.refused.len(), before, "{:?}", chosen.refused);
+    }
+}

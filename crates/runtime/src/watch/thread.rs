@@ -1,0 +1,29 @@
+//! The thread that looks at what was told, and asks anew, at times that have nothing to do with the program's phases.
+//!
+//! Who asks at the begin of a region is answered by who comes first in that region, again and again; who asks at random
+//! times draws a fair sample.
+
+use std::time::Duration;
+
+use homenode_model::Ns;
+use homenode_sys::signal::{Set, replace_mask};
+
+/// Shortest sleep: more often would cost more than it tells.
+const SHORTEST: Ns = Ns(1_000_000);
+/// Longest sleep: rings must not run over.
+const LONGEST: Ns = Ns(100_000_000);
+
+/// Starts it: it calls `tick`, sleeps for as long as that says, and ends when it says nothing. `false`: no thread could be made.
+pub fn start(tick: fn() -> Option<Ns>) -> bool {
+    // Made with its signals blocked from the first instruction on: they are the program's.
+    let mask = replace_mask(Set::FOR_OWN_THREADS);
+    let made = std::thread::Builder::new().name("homenode-watch".to_owned()).stack_size(256 << 10).spawn(
+        move || {
+            while let Some(sleep) = tick() {
+                std::thread::sleep(Duration::from_nanos(sleep.clamp(SHORTEST, LONGEST).0));
+            }
+        },
+    );
+    replace_mask(mask);
+    made.is_ok()
+}

@@ -1,0 +1,368 @@
+//! The driver with a mover and a source that a test holds in its hands: what a policy is told, what is moved, what it costs.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
+use homenode_policy::journal;
+use homenode_runtime::driver::mover::Manner;
+use homenode_runtime::driver::{Armed, Clocks, Counters, Driver, Mover, Settings, Touch, settings};
+use homenode_runtime::regions::RegionKey;
+use homenode_runtime::report;
+use homenode_runtime::watch::choice::Eyes;
+use homenode_runtime::watch::{Chosen, Origin};
+use homenode_sources::{Says, Source, Touch as Seen};
+use homenode_sys::Span;
+
+const PAGE: usize = 4096;
+const BASE: usize = 0x1000_0000;
+
+thread_local! {
+    static WALL: Cell<u64> = const { Cell::new(1) };
+    static CPU: Cell<u64> = const { Cell::new(1) };
+    static PROCESS: Cell<u64> = const { Cell::new(1) };
+}
+
+const CLOCKS: Clocks =
+    Clocks { wall: || Ns(WALL.get()), thread: || Ns(CPU.get()), process: || Ns(PROCESS.get()) };
+
+#[derive(Default)]
+struct World {
+    homes: BTreeMap<usize, NodeId>,
+    touches: Vec<Touch>,
+    seen: Vec<Seen>,
+    asked: Vec<usize>,
+    watched: Vec<Span>,
+    calls: Vec<usize>,
+    pinned: Vec<usize>,
+    arms: Vec<(usize, usize, Manner)>,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+struct Hands(Shared);
+
+impl Mover for Hands {
+    fn arm(&mut self, address: usize, bytes: usize, manner: Manner) -> Armed {
+        self.0.lock().unwrap().arms.push((address, bytes, manner));
+        Armed { pages: (bytes / PAGE) as u64, skipped: 0 }
+    }
+    fn can_stay(&self) -> bool {
+        true
+    }
+    fn disarm(&mut self) {}
+    fn leave(&mut self, _: usize, _: usize) {}
+    fn settle(&mut self) {}
+    fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
+        std::mem::take(&mut self.0.lock().unwrap().touches).into_iter().for_each(tell);
+    }
+    fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>) {
+        let world = self.0.lock().unwrap();
+        out.extend((0..pages).map(|i| world.homes.get(&(address + i * PAGE)).copied()));
+    }
+    fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
+        let mut world = self.0.lock().unwrap();
+        world.calls.push(pages.len());
+        assert!(world.watched.iter().all(|s| !s.contains(pages[0].0)), "the source still has what moves");
+        for (page, to) in pages {
+            if world.pinned.contains(page) {
+                out.push(MoveResult::Busy);
+            } else {
+                world.homes.insert(*page, *to);
+                out.push(MoveResult::Moved);
+            }
+        }
+    }
+    fn prefer(&mut self, _: usize, _: usize, _: Option<NodeId>) -> Result<bool, String> {
+        Ok(false)
+    }
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+    fn cannot(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+struct Eye(Shared, Says);
+
+impl Source for Eye {
+    fn name(&self) -> &'static str {
+        "a test"
+    }
+    fn says(&self) -> Says {
+        self.1
+    }
+    fn watch(&mut self, span: Span, _: NodeId) {
+        self.0.lock().unwrap().watched.push(span);
+    }
+    fn leave(&mut self, span: Span) {
+        self.0.lock().unwrap().watched.retain(|s| !s.overlaps(span));
+    }
+    fn ask(&mut self, pages: &[usize]) -> usize {
+        self.0.lock().unwrap().asked.extend(pages);
+        pages.len()
+    }
+    fn drain(&mut self, tell: &mut dyn FnMut(Seen)) {
+        std::mem::take(&mut self.0.lock().unwrap().seen).into_iter().for_each(tell);
+    }
+    fn stop(&mut self) {}
+    fn cost(&self) -> Ns {
+        Ns(1_000)
+    }
+    fn lost(&self) -> u64 {
+        0
+    }
+    fn state_bytes(&self) -> usize {
+        0
+    }
+}
+
+const SAMPLED: Says = Says::Sampled { one_in: 1000 };
+const PRESENCE: Says = Says::Presence { writers_only: false };
+
+/// A driver for a policy, on two nodes of two CPUs, with 64 pages at `BASE` on node 0; and a region key.
+fn driver(policy: &str, says: Option<Says>, more: &[(&str, &str)]) -> (Driver, Shared) {
+    let world = Shared::default();
+    let mut set = vec![
+        (settings::RUN_DIR, "/nowhere"),
+        (settings::POLICY, policy),
+        (settings::ARMING, if says.is_some() { "watch" } else { "first" }),
+        (settings::MACHINE, "0-1/1024/10.20;2-3/1024/20.10"),
+        (settings::FORCE, "1"),
+    ];
+    set.extend(more);
+    let settings = Settings::from(|n| set.iter().rev().find(|(k, _)| *k == n).map(|(_, v)| (*v).to_owned()))
+        .unwrap()
+        .unwrap();
+    let eyes = says.map(|s| Chosen { eyes: Eyes::Source(Box::new(Eye(world.clone(), s))), refused: vec![] });
+    let mut d = Driver::new(settings, Box::new(Hands(world.clone())), eyes, CLOCKS).unwrap();
+    for i in 0..64 {
+        world.lock().unwrap().homes.insert(BASE + i * PAGE, NodeId(0));
+    }
+    d.born(BASE, 64 * PAGE, Origin::Allocated([1, 0, 0, 0, 0, 0]));
+    (d, world)
+}
+
+fn later(ns: u64) {
+    WALL.set(WALL.get() + ns);
+    PROCESS.set(PROCESS.get() + ns);
+}
+
+/// A round of the program's loop: a region, in which these pages are seen.
+fn round(d: &mut Driver, world: &Shared, seen: &[(usize, u16)]) {
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    for (page, node) in seen {
+        let touch = Seen { address: BASE + page * PAGE + 8, node: NodeId(*node), time: Ns(0), kind: None };
+        world.lock().unwrap().seen.push(touch);
+    }
+    later(2_000_000);
+    d.region_end();
+}
+
+fn home(world: &Shared, page: usize) -> u16 {
+    world.lock().unwrap().homes[&(BASE + page * PAGE)].0
+}
+
+#[test]
+fn counts_move_pages_after_an_iteration() {
+    let (mut d, world) = driver("competitive", Some(SAMPLED), &[]);
+    let seen: Vec<_> = (0..64).map(|p| (p, u16::from(p >= 32))).collect();
+    for _ in 0..6 {
+        round(&mut d, &world, &seen);
+    }
+    assert_eq!([0, 31, 32, 63].map(|p| home(&world, p)), [0, 0, 1, 1]);
+    let world = world.lock().unwrap();
+    assert_eq!(world.calls, [32], "in one call");
+    assert_eq!(world.watched, [Span::new(BASE, 64 * PAGE)], "watched again after the move");
+}
+
+#[test]
+fn presence_moves_by_proportion_and_is_called_presence() {
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[]);
+    for _ in 0..4 {
+        round(&mut d, &world, &[]);
+    }
+    // Eight draws of the second block: all of the other node.
+    let draws: Vec<_> = (0..8).map(|i| (16 + i, 1)).collect();
+    for _ in 0..3 {
+        round(&mut d, &world, &draws);
+    }
+    assert_eq!([0, 15, 16, 31, 32].map(|p| home(&world, p)), [0, 0, 1, 1, 0]);
+    let text = report::text(&d);
+    let line = text.lines().find(|l| l.starts_with("source ")).unwrap();
+    assert_eq!(line, "source a test; presence (order only)");
+    assert!(!text.contains("sampled"), "{text}");
+}
+
+#[test]
+fn a_policy_that_needs_counts_decides_nothing_by_presence() {
+    let (mut d, world) = driver("out-w", Some(PRESENCE), &[]);
+    let seen: Vec<_> = (0..64).cycle().take(640).map(|p| (p, 1)).collect();
+    for _ in 0..4 {
+        round(&mut d, &world, &seen);
+    }
+    assert_eq!(home(&world, 5), 0);
+    assert!(d.notes().iter().any(|n| n.contains("needs counts")), "{:?}", d.notes());
+    let (mut d, world) = driver("out-w", Some(SAMPLED), &[]);
+    for _ in 0..4 {
+        round(&mut d, &world, &seen);
+    }
+    assert_eq!(home(&world, 5), 1, "with counts it does");
+}
+
+#[test]
+fn a_page_that_stays_is_an_outcome_for_the_policy() {
+    let (mut d, world) = driver("competitive:quiet=0", Some(SAMPLED), &[]);
+    world.lock().unwrap().pinned.push(BASE + 40 * PAGE);
+    let seen: Vec<_> = (32..64).map(|p| (p, 1)).collect();
+    for _ in 0..6 {
+        round(&mut d, &world, &seen);
+    }
+    assert_eq!([39, 40, 41].map(|p| home(&world, p)), [1, 0, 1]);
+    // It goes on trying the one, and that one alone: the policy knows what became of the others.
+    let world = world.lock().unwrap();
+    assert_eq!(world.calls[0], 32);
+    assert!(world.calls.len() > 1 && world.calls[1..].iter().all(|n| *n == 1), "{:?}", world.calls);
+}
+
+#[test]
+fn pages_are_asked_for_from_a_thread_within_the_budget() {
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[]);
+    round(&mut d, &world, &[]);
+    assert!(d.wants_ticks());
+    let mut asked = Vec::new();
+    for _ in 0..50 {
+        later(1_000_000);
+        assert!(d.tick().is_some());
+        asked.push(world.lock().unwrap().asked.len());
+    }
+    let last = *asked.last().unwrap();
+    assert!(last > 0 && last <= 50 * 10_000 * 4 / 1_000 + 256, "{asked:?}");
+    let all_ours = world.lock().unwrap().asked.iter().all(|a| (BASE..BASE + 64 * PAGE).contains(a));
+    assert!(all_ours);
+}
+
+#[test]
+fn the_journal_replays_to_the_same_decisions() {
+    let folder = std::env::temp_dir().join(format!("homenode-journal-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (policy, says) in
+        [("competitive", SAMPLED), ("competitive", PRESENCE), ("presence", PRESENCE), ("daemon", PRESENCE)]
+    {
+        let (mut d, world) = driver(policy, Some(says), &[(settings::JOURNAL, folder.to_str().unwrap())]);
+        for i in 0..40 {
+            let seen: Vec<_> = (0..64).map(|p| (p, u16::from((p + i) % 5 > 1))).collect();
+            round(&mut d, &world, &seen);
+            d.tick();
+        }
+        d.dies(BASE);
+        d.end();
+        let file = folder.join(format!("{}.hnpj", std::process::id()));
+        let bytes = std::fs::read(&file).unwrap();
+        let checked = journal::check(&bytes).unwrap();
+        assert!(checked.complete && checked.difference.is_none() && checked.decisions > 0, "{checked:?}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn time_that_others_had_the_cpu_is_not_homenodes() {
+    let (mut d, world) = driver("competitive", Some(SAMPLED), &[]);
+    // Every look at the clock on the wall takes a second: somebody else runs all the time.
+    let slow = Clocks {
+        wall: || {
+            WALL.set(WALL.get() + 1_000_000_000);
+            Ns(WALL.get())
+        },
+        ..CLOCKS
+    };
+    let settings = d.settings().clone();
+    drop(d);
+    d = Driver::new(settings, Box::new(Hands(world.clone())), None, slow).unwrap();
+    for _ in 0..10 {
+        round(&mut d, &world, &[]);
+    }
+    assert!(d.own_time() < Ns(1_000_000), "{:?}", d.own_time());
+}
+
+#[test]
+fn the_budget_is_of_cpu_time_and_ends_the_watching() {
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[(settings::BUDGET, "10,0")]);
+    CPU.set(1);
+    PROCESS.set(1_000_000_000);
+    round(&mut d, &world, &[]);
+    // 20 samples of 1 µs are more than 1 % of 1 ms.
+    let seen: Vec<_> = (0..64).cycle().take(64 * 400).map(|p| (p, 1)).collect();
+    for _ in 0..3 {
+        round(&mut d, &world, &seen);
+    }
+    assert!(d.tick().is_none());
+    assert!(d.stopped().unwrap().contains("budget ran out"), "{:?}", d.stopped());
+}
+
+#[test]
+fn seams_are_armed_page_by_page() {
+    let (mut d, world) = driver("next-touch", None, &[]);
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    // The second node's first page took the rest of its block along.
+    let address = BASE + 32 * PAGE;
+    for i in 0..2 {
+        let touch = Touch { address: address + i * 16 * PAGE, pages: 16, node: NodeId(1), moved: true };
+        world.lock().unwrap().touches.push(touch);
+    }
+    d.region_end();
+    world.lock().unwrap().arms.clear();
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    let alone = world.lock().unwrap().arms.iter().filter(|a| a.2 == Manner::Alone).count();
+    assert_eq!(alone, 0, "half of such a small object would be seams");
+    let (mut d, world) = driver("next-touch", None, &[]);
+    d.born(BASE + (1 << 24), 512 * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    for i in 0..512 {
+        world.lock().unwrap().homes.insert(BASE + (1 << 24) + i * PAGE, NodeId(0));
+    }
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    for i in 16..32 {
+        let address = BASE + (1 << 24) + i * 16 * PAGE;
+        world.lock().unwrap().touches.push(Touch { address, pages: 16, node: NodeId(1), moved: true });
+    }
+    d.region_end();
+    world.lock().unwrap().arms.clear();
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    let seam = BASE + (1 << 24) + 15 * 16 * PAGE;
+    let arms = std::mem::take(&mut world.lock().unwrap().arms);
+    let alone: Vec<_> = arms.into_iter().filter(|a| a.2 == Manner::Alone).collect();
+    assert_eq!(alone, [(seam, 32 * PAGE, Manner::Alone)]);
+}
+
+#[test]
+fn the_daemon_moves_what_draws_agree_on_whatever_the_program_does() {
+    let (mut d, world) = driver("daemon", Some(PRESENCE), &[]);
+    round(&mut d, &world, &[]);
+    for i in 0..40 {
+        later(11_000_000);
+        let touch = Seen { address: BASE + i % 16 * PAGE, node: NodeId(1), time: Ns(0), kind: None };
+        world.lock().unwrap().seen.push(touch);
+        assert!(d.tick().is_some());
+    }
+    assert_eq!([0, 15, 16].map(|p| home(&world, p)), [1, 1, 0]);
+}
+
+#[test]
+fn reads_and_writes_are_told_as_such() {
+    let (mut d, world) = driver("daemon:replicate=yes,least=1", Some(SAMPLED), &[]);
+    round(&mut d, &world, &[]);
+    for i in 0..40 {
+        later(11_000_000);
+        let touch =
+            |node: u16, kind| Seen { address: BASE, node: NodeId(node), time: Ns(0), kind: Some(kind) };
+        world.lock().unwrap().seen.extend([touch(0, AccessKind::Read), touch(1, AccessKind::Read)]);
+        if i > 20 {
+            world.lock().unwrap().seen.push(touch(1, AccessKind::Write));
+        }
+        assert!(d.tick().is_some());
+    }
+    // Copies are what Linux cannot do: the policy is told so, and nothing breaks.
+    assert!(d.stopped().is_none());
+}
