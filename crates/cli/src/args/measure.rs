@@ -68,8 +68,8 @@ pub struct MeasureArgs {
     /// Measure nothing: report what a machine (a name, a file, hwloc's notation) is described as
     #[arg(long, value_name = "M", conflicts_with = "tree")]
     pub synthetic: Option<String>,
-    /// Show what would be measured on a machine whose sys and proc were recorded under DIR
-    #[arg(long, value_name = "DIR", hide = true)]
+    /// Measure nothing: report on a machine whose /sys and /proc were recorded (a folder, or a file of scripts/record-sysfs.sh)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["machine_file", "hwloc_xml"])]
     pub tree: Option<PathBuf>,
     /// Write a machine file, for --machine everywhere
     #[arg(long, value_name = "FILE")]

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     fn on<'a>(machine: &Machine, never: &'a Interrupt) -> Robertson<'a> {
-        Robertson::new(Some(machine), None, true, never).unwrap()
+        Robertson::new(Some(machine), Some(256 << 20), true, never).unwrap()
     }
 
     fn value(t: &Table, row: usize, key: &str) -> Option<f64> {
