@@ -318,6 +318,14 @@ impl Item {
         Cell { verdict: Verdict::Absent { why, remedy }, ..self.absent("") }
     }
 
+    /// A cell that says that there was no time for it.
+    pub(crate) fn too_late(&self) -> Cell {
+        let remedy = "leave out --quick, or ask for less: --only, --nodes, --pages";
+        let verdict =
+            Verdict::Absent { why: "the time for all of it was over".into(), remedy: remedy.into() };
+        Cell { verdict, ..self.absent("") }
+    }
+
     /// A cell that says why there is none; of an item with several, the first stands for all.
     pub(crate) fn absent(&self, why: &str) -> Cell {
         let (subject, unit) = match self {

@@ -87,7 +87,8 @@ fn described(name: &str) -> Result<homenode_machine::Machine> {
 fn carry_out(host: &Host, ask: &Ask, plan: &Plan, prober: &mut dyn Prober) -> Result<Measurement> {
     let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
     let ms = |d: std::time::Duration| d.as_millis() as u64;
-    let mut progress = Progress::new("measuring", Some(ms(plan.estimate()).max(1)));
+    let mut progress =
+        Progress::new("measuring", Some(plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1)));
     let m = measure(host, ask, plan, prober, &|| interrupt.asked(), &mut |item, _| {
         progress.advance(ms(item.estimate()));
     });
