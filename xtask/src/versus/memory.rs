@@ -70,7 +70,7 @@ pub fn stream(args: &[String]) -> Outcome {
             let (buffer, threads) = ((length * 8).to_string(), job.threads.to_string());
             let loops = ["--only", "bandwidth", "--ops", "copy,scale,add,triad", "--stores", "regular"];
             let mut words = loops.to_vec();
-            words.extend(["--pages", "4k", "--time", "600000", "--buffer", &buffer, "--threads", &threads]);
+            words.extend(["--pages", "4k", "--time", "300000", "--buffer", &buffer, "--threads", &threads]);
             ours(&job, &words, "bandwidth", Some("triad"))
         },
         &|| triad(&theirs(&job)?),
