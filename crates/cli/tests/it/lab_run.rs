@@ -86,7 +86,7 @@ fn pages_move_to_the_nodes_that_use_them() {
         script += &format!("export HOMES_OF={name}\n");
         script += &format!("HOMES={name}.alone {program} >{name}.alone.out\n");
         script += &format!(
-            "HOMES={name}.run {} run --budget 90%+100s --json --summary {name}.json -- {program} >{name}.out\n",
+            "HOMES={name}.run {} run --budget 1%+60s --json --summary {name}.json -- {program} >{name}.out\n",
             homenode.display()
         );
     }
