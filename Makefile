@@ -28,7 +28,7 @@ install:
 	install $(BUILD)/homenode $(BUILD)/homenode-cc $(BUILD)/homenode-cxx $(BUILD)/homenode-fc "$(PREFIX)/bin"
 	ln -sf homenode-cxx "$(PREFIX)/bin/homenode-c++"
 	install $(BUILD)/libhomenode.so $(BUILD)/libhomenode_trace.so $(BUILD)/libhomenode_monitor.so \
-		$(BUILD)/homenode-lab-guest "$(PREFIX)/lib/homenode"
+		$(BUILD)/libhomenode_guest.so $(BUILD)/homenode-lab-guest "$(PREFIX)/lib/homenode"
 	install -m 644 include/homenode.h "$(PREFIX)/include"
 	install -m 644 fortran/homenode.f90 "$(PREFIX)/share/homenode/fortran"
 	sed 's/@VERSION@/$(VERSION)/' packaging/homenode.pc.in >"$(PREFIX)/lib/pkgconfig/homenode.pc"

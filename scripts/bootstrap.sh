@@ -37,6 +37,7 @@ missing_packages() {
     done
     # The lab: QEMU, a shell for its guest, its disk, its kernel.
     have qemu-system-x86_64 || printf 'qemu-system-x86\n'
+    have qemu-x86_64 || printf 'qemu-user\n'
     has_static_busybox || printf 'busybox-static\n'
     PATH="$PATH:/usr/sbin:/sbin" have mke2fs || printf 'e2fsprogs\n'
     has_libc_headers || printf 'libc6-dev\n'
@@ -45,6 +46,8 @@ missing_packages() {
     # An allocator and a policy of memory that the live runtime is tested under.
     have numactl || printf 'numactl\n'
     has_library libjemalloc.so.2 || printf 'libjemalloc2\n'
+    # The tests have hwloc's own program read what 'homenode measure' writes.
+    have lstopo-no-graphics || printf 'hwloc-nox\n'
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ] ||
         printf 'ca-certificates\n'
 }

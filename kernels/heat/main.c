@@ -9,14 +9,19 @@
  * Placement. `--init parallel`: each thread clears the rows that it sweeps; `serial`: the initial thread clears all.
  * Each page is then used by one thread and, at the seams, its neighbour: the simplest case for any placement policy.
  *
+ * Robertson and Rendell's Table 2 is this program with `--pairs`: thread and rows of each pair on nodes of one's choice.
+ *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #include "homenode.h"
 #include "options.h"
+#include "pairs.h"
 #include "report.h"
+#include "share.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define RATE 0.2
@@ -38,6 +43,7 @@ static const struct kernel_about about = {
     .default_class = 'A',
     .least_size = 2,
     .most_size = 100000,
+    .extras = EXTRA_PAIRS,
     .bytes = bytes,
 };
 
@@ -72,16 +78,53 @@ static void touch_row(struct plate *p, int64_t i)
         p->now[i * p->width + j] = start(p, i, j);
 }
 
-static struct plate make(int64_t n, int serial)
+/* Where a thread's rows of a grid begin and end under OpenMP's static schedule, which gives the first threads the odd ones. */
+static struct share rows_of(int64_t n, int threads, int thread)
+{
+    int64_t each = n / threads, odd = n % threads, first = each * thread + (thread < odd ? thread : odd);
+    struct share s = {1 + first, 1 + first + each + (thread < odd)};
+    return s;
+}
+
+/* Calls for the rows of each pair in both grids. */
+static int place(const struct plate *p, const struct pairs *pairs)
+{
+    int status = KERNEL_RUN;
+    for (int i = 0; i < 2 * pairs->count && status == KERNEL_RUN; i++) {
+        double *grid = i % 2 ? p->next : p->now;
+        struct share rows = rows_of(p->n, pairs->count, i / 2);
+        status = pairs_place(&about, pairs, i / 2, grid + rows.first * p->width, grid + rows.end * p->width);
+    }
+    return status;
+}
+
+static int is_placed(const struct plate *p, const struct pairs *pairs)
+{
+    int64_t pages = 0;
+    int right = pairs_verify_threads(pairs);
+    for (int i = 0; i < 2 * pairs->count; i++) {
+        double *grid = i % 2 ? p->next : p->now;
+        struct share rows = rows_of(p->n, pairs->count, i / 2);
+        right &= pairs_verify(pairs, i / 2, grid + rows.first * p->width, grid + rows.end * p->width, &pages);
+    }
+    kernel_note_count("placed_pages", pages);
+    return right;
+}
+
+static struct plate make(int64_t n)
 {
     struct plate p = {.n = n, .width = n + 2};
     size_t points = (size_t)(p.width * p.width);
     p.now = kernel_allocate(points, sizeof *p.now, "the grid");
     p.next = kernel_allocate(points, sizeof *p.next, "the next grid");
-#pragma omp parallel for schedule(static) if (!serial)
-    for (int64_t i = 1; i <= n; i++)
-        touch_row(&p, i);
     return p;
+}
+
+static void touch(struct plate *p, int serial)
+{
+#pragma omp parallel for schedule(static) if (!serial)
+    for (int64_t i = 1; i <= p->n; i++)
+        touch_row(p, i);
 }
 
 static void sweep_row(const double *restrict above, const double *restrict row, const double *restrict below,
@@ -145,10 +188,22 @@ int main(int argc, char **argv)
     int status = kernel_parse(&about, argc, argv, &options);
     if (status != KERNEL_RUN)
         return status;
+    struct pairs pairs;
+    status = pairs_parse(&about, &options, &pairs);
+    if (status != KERNEL_RUN)
+        return status;
     kernel_start(&about, &options);
-    struct plate p = make(options.size, options.serial_init);
+    struct plate p = make(options.size);
+    if (pairs.count && ((status = pairs_bind(&about, &pairs)) != KERNEL_RUN || (status = place(&p, &pairs)) != KERNEL_RUN))
+        return status;
+    touch(&p, options.serial_init);
     iterate(&p, &options);
+    int placed = !pairs.count || is_placed(&p, &pairs);
     status = verify(&p, options.iterations);
+    if (!placed) {
+        fprintf(stderr, "heat: threads or rows were not where --pairs wants them\n");
+        status = 1;
+    }
     free(p.now);
     free(p.next);
     return status;

@@ -17,6 +17,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-policy", "decide", "deciding about a million pages on four nodes"),
     ("homenode-sim", "replay", "simulating recordings of NAS CG and MG, class W, 4 threads"),
     ("homenode-lab", "boot", "booting the lab with four nodes"),
+    ("homenode-cli", "lab", "what the lab's monitor, the user-mode monitor and a migration there cost"),
     ("homenode-compilers", "recording", "what a recording costs"),
 ];
 

@@ -5,9 +5,11 @@
 mod bench;
 mod c_api;
 mod ci;
+mod matrix;
 mod metadata;
 mod new_policy;
 mod process;
+mod spread;
 mod tidy;
 mod versus;
 
@@ -57,10 +59,22 @@ const COMMANDS: &[Command] = &[
         run: bench::run,
     },
     Command {
+        name: "matrix",
+        args: "[--keep DIR]",
+        about: "four programs, three initial placements, three machines: how near policies come to the bound",
+        run: matrix::run,
+    },
+    Command {
         name: "versus",
-        args: "npb --binary PATH …",
-        about: "a program of kernels/ beside another's that does the same, in turns",
+        args: "npb|multichase|stream --binary PATH …",
+        about: "our programs beside others' that do the same, in turns",
         run: versus::run,
+    },
+    Command {
+        name: "spread",
+        args: "RUN.json RUN.json…",
+        about: "how far repeated measurements of 'homenode measure --json' are apart, as CSV",
+        run: spread::run,
     },
 ];
 

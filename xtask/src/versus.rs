@@ -1,5 +1,6 @@
-//! Our programs beside others' that do the same: both run in turns, the ratio of their times with its interval.
+//! Our programs beside others' that do the same: both run in turns, the ratio of what they measure with its interval.
 
+mod memory;
 mod npb;
 mod pairs;
 
@@ -8,7 +9,11 @@ use crate::Outcome;
 /// What a program can be compared with: its name, its arguments, what compares.
 type Reference = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
-const REFERENCES: &[Reference] = &[("npb", npb::USAGE, npb::run)];
+const REFERENCES: &[Reference] = &[
+    ("npb", npb::USAGE, npb::run),
+    ("multichase", memory::MULTICHASE, memory::multichase),
+    ("stream", memory::STREAM, memory::stream),
+];
 
 /// `cargo xtask versus REFERENCE …`
 pub fn run(args: &[String]) -> Outcome {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
     "gcc",
     "g++",
     "gfortran",
@@ -17,6 +17,7 @@ const TOOLS: [&str; 12] = [
     "curl",
     "busybox",
     "mke2fs",
+    "lstopo-no-graphics",
     "qemu-system-x86_64",
 ];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";

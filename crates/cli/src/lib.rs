@@ -26,6 +26,7 @@
 pub mod args;
 mod child;
 pub mod cmd;
+pub mod counted;
 pub mod doctor;
 pub mod error;
 pub mod exit;

@@ -79,5 +79,7 @@ fn about(subject: &Subject) -> (&'static str, Option<(homenode_measure::Node, ho
         Subject::Loaded { pair, .. } => ("loaded", Some((pair.cpu, pair.memory))),
         Subject::Core { nodes, .. } => ("core", Some(*nodes)),
         Subject::Migration { from, to, .. } => ("migration", Some((*from, *to))),
+        // Whose thread, whose memory: as in every other row.
+        Subject::NextTouch { from, to, .. } => ("next-touch", Some((*to, *from))),
     }
 }

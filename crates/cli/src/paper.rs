@@ -2,5 +2,6 @@
 
 pub mod lof;
 mod numbers;
+pub mod robertson;
 mod runs;
 pub mod series;

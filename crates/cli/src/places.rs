@@ -58,6 +58,17 @@ pub fn monitor() -> Result<PathBuf> {
     Ok(find("the lab's monitor", FILE, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)?.join(FILE))
 }
 
+/// What is loaded into an emulated program.
+///
+/// # Errors
+/// As [`kernels`].
+pub fn guest_library() -> Result<PathBuf> {
+    const NAME: &str = "libhomenode_guest.so";
+    let hint = "build it (cargo build --release)";
+    find("the emulator's guest library", NAME, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)
+        .map(|f| f.join(NAME))
+}
+
 /// The library of the live runtime.
 ///
 /// # Errors

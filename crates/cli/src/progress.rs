@@ -107,10 +107,24 @@ impl Pace {
 fn line(what: &str, done: u64, total: Option<u64>, elapsed: Duration) -> String {
     match total {
         Some(total) if total > 0 => {
-            format!("{what}: {} % after {} s", u128::from(done) * 100 / u128::from(total), elapsed.as_secs())
+            let said = format!(
+                "{what}: {} % after {} s",
+                u128::from(done) * 100 / u128::from(total),
+                elapsed.as_secs()
+            );
+            match left(done, total, elapsed) {
+                Some(left) => format!("{said}, about {} s left", left.as_secs()),
+                None => said,
+            }
         }
         _ => format!("{what}: {done} after {} s", elapsed.as_secs()),
     }
+}
+
+/// What remains, if it goes on as it went; nothing of what has not begun or is over.
+fn left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
+    let rest = total.checked_sub(done).filter(|rest| *rest > 0 && done > 0)?;
+    Some(elapsed.mul_f64(rest as f64 / done as f64))
 }
 
 #[cfg(test)]
@@ -130,7 +144,12 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_it_is() {
-        assert_eq!(line("recording nas-cg", 3, Some(4), s(65)), "recording nas-cg: 75 % after 65 s");
+        assert_eq!(
+            line("recording nas-cg", 3, Some(4), s(63)),
+            "recording nas-cg: 75 % after 63 s, about 21 s left"
+        );
+        assert_eq!(line("measuring", 4, Some(4), s(9)), "measuring: 100 % after 9 s");
+        assert_eq!(line("measuring", 0, Some(4), s(9)), "measuring: 0 % after 9 s");
         assert_eq!(line("reading", 1200, None, s(2)), "reading: 1200 after 2 s");
         assert_eq!(line("reading", 0, Some(0), s(2)), "reading: 0 after 2 s");
     }

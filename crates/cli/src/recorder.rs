@@ -3,11 +3,13 @@
 //! | step | where |
 //! |---|---|
 //! | find the program, refuse what cannot be recorded | [`program`] |
+//! | the emulator, for programs that were not built to be recorded | [`emulator`] |
 //! | make the directory | [`directory`] |
 //! | run and wait | [`run`] |
 //! | count, name, write down how it ended | [`finish`] |
 
 pub mod directory;
+pub mod emulator;
 pub mod finish;
 pub mod program;
 pub mod run;
@@ -39,6 +41,25 @@ pub enum Streams {
     File,
 }
 
+/// Who sees the accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The program's own code: it was built with homenode's compilers.
+    Instrumented,
+    /// An emulator that runs the program as it is.
+    Emulated,
+}
+
+impl Way {
+    /// The word that goes with every count.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Instrumented => "exact",
+            Self::Emulated => "emulated",
+        }
+    }
+}
+
 /// What to record, and how.
 #[derive(Clone, Debug)]
 pub struct RecordSpec {
@@ -54,6 +75,8 @@ pub struct RecordSpec {
     pub threads: Option<u32>,
     /// Where its output goes.
     pub streams: Streams,
+    /// Who sees the accesses.
+    pub way: Way,
 }
 
 impl RecordSpec {
@@ -116,10 +139,16 @@ impl Recorded {
 /// run is in [`Recorded::trouble`].
 pub fn record(spec: &RecordSpec) -> Result<Recorded> {
     let path = program::find(&spec.program)?;
-    program::refuse_unrecordable(&path)?;
+    let emulator = match spec.way {
+        Way::Instrumented => {
+            program::refuse_unrecordable(&path)?;
+            None
+        }
+        Way::Emulated => Some(emulator::Emulator::find(&path)?),
+    };
     let environment = run::environment(spec);
     let mut recording = directory::make(&spec.target, meta(spec, &environment))?;
-    let ran = match run::run(spec, &path, &environment, &recording.path) {
+    let ran = match run::run(spec, &path, emulator.as_ref(), &environment, &recording.path) {
         Ok(ran) => ran,
         Err(error) => {
             // Nothing was recorded, and what is empty only confuses.
@@ -141,7 +170,7 @@ fn meta(spec: &RecordSpec, environment: &BTreeMap<String, String>) -> Meta {
     Meta {
         format: homenode_log::VERSION,
         homenode: env!("CARGO_PKG_VERSION").into(),
-        kind: "exact".into(),
+        kind: spec.way.kind().into(),
         command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
         environment: environment.clone(),
         filter_lines: spec.filter_lines,

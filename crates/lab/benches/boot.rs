@@ -30,6 +30,7 @@ fn main() {
         guest: PathBuf::from(env!("CARGO_BIN_EXE_homenode-lab-guest")),
         scratch: std::env::temp_dir(),
         monitor: None,
+        marks: None,
     };
     let program = Program { path: "/bin/true".into(), name: "true".into(), args: Vec::new() };
     let mut times = Vec::new();

@@ -1,5 +1,7 @@
 //! The guest's disk: an ext4 image, made without mounting anything.
 //!
+//! What is on it does not depend on when or where it was made, but for the times of the files.
+//!
 //! On a disk, unlike in memory, a program's `.data` behaves as on a real machine: a private page of it is the page cache's
 //! until it is written.
 
@@ -16,6 +18,11 @@ use crate::error::{Error, Result};
 
 /// What the program may write, unless told otherwise. Costs nothing before it is written.
 pub const SPARE: Bytes = Bytes::gib(1);
+
+/// What the file system is called, and what its folders are sorted by: the same each time.
+const NAME: &str = "686f6d65-6e6f-4465-8c61-620000000001";
+/// When it was made: 2026-01-01, as the guest's clock says (seconds since 1970).
+const MADE: &str = "1767225600";
 
 /// Where `mke2fs` may be: not always in a user's PATH.
 const TOOLS: [&str; 4] = ["mke2fs", "/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/local/sbin/mke2fs"];
@@ -48,6 +55,7 @@ pub fn make(carry: &Carry, spare: Bytes, scratch: &Path) -> Result<PathBuf> {
     // An inode has 256 bytes; a folder takes a block.
     let inodes = files + 16_384;
     let size = bytes + inodes * 256 + files * 4096 / 2 + (bytes >> 5) + (16 << 20) + spare.0;
+    let size = size.next_multiple_of(crate::qemu::MEMORY_DISK_UNIT.0);
     let made = format(&stage, &image, size, inodes);
     for (folder, _) in &folders {
         let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
@@ -90,7 +98,9 @@ fn format(stage: &Path, image: &Path, size: u64, inodes: u64) -> Result<()> {
         let out = Command::new(tool)
             .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-I", "256", "-m", "0"])
             .args(["-O", "^has_journal,^resize_inode,^metadata_csum", "-E"])
-            .arg("lazy_itable_init=1,root_owner=0:0,nodiscard")
+            .arg(format!("lazy_itable_init=1,root_owner=0:0,nodiscard,hash_seed={NAME}"))
+            .args(["-U", NAME])
+            .env("E2FSPROGS_FAKE_TIME", MADE)
             .arg("-N")
             .arg(inodes.to_string())
             .arg("-d")

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use homenode_sys::mark;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::job::{self, Job};
+use crate::job::{self, Job, STREAMS};
 use crate::wire::{Said, Status};
 use changes::Snapshot;
 
@@ -49,20 +49,37 @@ fn serve() -> io::Result<()> {
     let killed = out_of_memory();
     say(&mut control, &Said::Ready)?;
     let orders = BufReader::new(control.try_clone()?);
+    if job.apart {
+        say(&mut control, &Said::Started)?;
+    }
     // Nothing, unless the monitor is there.
     mark::start();
+    let begin = Instant::now();
     match start(&job) {
         Err(e) => say(&mut control, &Said::CannotRun(e.raw_os_error().unwrap_or(0)))?,
         Ok(mut child) => {
-            say(&mut control, &Said::Started)?;
+            if !job.apart {
+                say(&mut control, &Said::Started)?;
+            }
             watch(orders, child.id());
-            let (status, written) = attend(&mut child, streams)?;
+            let (status, took, written) = if job.apart {
+                apart(&mut child, begin, streams)?
+            } else {
+                attend(&mut child, begin, streams)?
+            };
+            let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
             let out_of_memory = out_of_memory().saturating_sub(killed);
-            say(&mut control, &Said::Ended { status: how(status), written, out_of_memory })?;
+            say(&mut control, &Said::Ended { status: how(status), written, out_of_memory, took })?;
         }
     }
-    if let (Some(folder), Some(before)) = (&job.sync, before) {
-        changes::send(folder, &before, &mut ports::open("files")?)?;
+    if job.sync.is_some() || job.marks.is_some() {
+        let mut port = ports::open("files")?;
+        if let (Some(folder), Some(before)) = (&job.sync, before) {
+            changes::send(folder, &before, &mut port)?;
+        }
+        if let Some(folder) = &job.marks {
+            changes::send(folder, &Snapshot::default(), &mut port)?;
+        }
     }
     say(&mut control, &Said::Bye)?;
     // The host ends the guest once it has everything; if it does not, the script does.
@@ -75,6 +92,12 @@ fn say(control: &mut File, what: &Said) -> io::Result<()> {
 }
 
 fn start(job: &Job) -> io::Result<Child> {
+    let [stdin, out, err] = if job.apart {
+        let [stdin, out, err] = STREAMS;
+        [File::open(stdin)?.into(), File::create(out)?.into(), File::create(err)?.into()]
+    } else {
+        [Stdio::piped(), Stdio::piped(), Stdio::piped()]
+    };
     Command::new(&job.program)
         .arg0(&job.name)
         .args(&job.args)
@@ -85,9 +108,9 @@ fn start(job: &Job) -> io::Result<Child> {
         .uid(job.user.0)
         // Signals from the host are for all of it, as from a terminal.
         .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdin(stdin)
+        .stdout(out)
+        .stderr(err)
         .spawn()
 }
 
@@ -97,8 +120,24 @@ struct Streams {
     err: File,
 }
 
-/// Passes the streams on until the program has ended; says how it ended and what it wrote.
-fn attend(child: &mut Child, streams: Streams) -> io::Result<(ExitStatus, [u64; 2])> {
+/// How a program ended, how long it took, what it wrote.
+type Attended = (ExitStatus, Duration, [u64; 2]);
+
+/// Waits until the program has ended, and only then passes on what it wrote.
+fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Attended> {
+    let status = child.wait()?;
+    mark::stop();
+    let took = begin.elapsed();
+    let [_, out, err] = STREAMS;
+    let written = [
+        pass(&mut File::open(out)?, &mut { streams.out })?,
+        pass(&mut File::open(err)?, &mut { streams.err })?,
+    ];
+    Ok((status, took, written))
+}
+
+/// Passes the streams on until the program has ended.
+fn attend(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Attended> {
     let Streams { mut stdin, out, err } = streams;
     if let Some(mut to) = child.stdin.take() {
         thread::spawn(move || {
@@ -109,7 +148,8 @@ fn attend(child: &mut Child, streams: Streams) -> io::Result<(ExitStatus, [u64; 
     let err = child.stderr.take().map(|from| passing(from, err));
     let status = child.wait()?;
     mark::stop();
-    Ok((status, [out, err].map(|r| r.map_or(0, |r| r.total()))))
+    let took = begin.elapsed();
+    Ok((status, took, [out, err].map(|r| r.map_or(0, |r| r.total()))))
 }
 
 /// A stream that is passed on by a thread.
@@ -166,12 +206,17 @@ impl Passing {
     }
 }
 
-fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+/// Passes everything on; says how much that was.
+fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     let mut buffer = vec![0; 32 << 10];
+    let mut total = 0;
     loop {
         match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => to.write_all(&buffer[..n])?,
+            Ok(0) => return Ok(total),
+            Ok(n) => {
+                to.write_all(&buffer[..n])?;
+                total += n as u64;
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

@@ -18,6 +18,8 @@ pub struct Settings {
     pub thp: Option<Thp>,
     /// CPUs that are off until the script puts them on line, but for the first: see [`crate::qemu`].
     pub late_cpus: u32,
+    /// What the disk is called, below `/dev`.
+    pub disk: &'static str,
 }
 
 /// When the kernel uses transparent huge pages.
@@ -110,10 +112,14 @@ fn script(kernel: &Kernel, settings: &Settings, then: Then) -> String {
         let _ =
             writeln!(s, "echo 1 >/sys/devices/system/cpu/cpu{cpu}/online || fail 'cannot start CPU {cpu}'");
     }
+    let disk = settings.disk;
+    let _ = writeln!(
+        s,
+        "i=0; while [ ! -b /dev/{disk} ] && [ $i -lt 100 ]; do $b sleep 0.05; i=$((i+1)); done\n\
+         $b mount -t ext4 -o noatime,noinit_itable /dev/{disk} /r || fail 'cannot mount the disk'"
+    );
     s.push_str(
-        "i=0; while [ ! -b /dev/vda ] && [ $i -lt 100 ]; do $b sleep 0.05; i=$((i+1)); done\n\
-         $b mount -t ext4 -o noatime,noinit_itable /dev/vda /r || fail 'cannot mount the disk'\n\
-         for d in dev proc sys; do $b mount -o move /$d /r/$d; done\n\
+        "for d in dev proc sys; do $b mount -o move /$d /r/$d; done\n\
          $b mkdir -p /r/dev/shm /r/dev/pts\n\
          $b mount -t tmpfs -o mode=1777 shm /r/dev/shm\n\
          $b mount -t devpts -o ptmxmode=666 pts /r/dev/pts\n\
@@ -158,12 +164,19 @@ mod tests {
 
     #[test]
     fn the_script_says_what_was_asked_for() {
-        let kernel =
-            Kernel { image: "k".into(), version: "1".into(), modules: Vec::new(), origin: "k".into() };
-        let settings = Settings { numa_balancing: Some(false), thp: Some(Thp::Never), late_cpus: 3 };
+        let kernel = Kernel {
+            image: "k".into(),
+            version: "1".into(),
+            modules: Vec::new(),
+            folder: "m".into(),
+            origin: "k".into(),
+        };
+        let settings =
+            Settings { numa_balancing: Some(false), thp: Some(Thp::Never), late_cpus: 3, disk: "pmem0" };
         let text = script(&kernel, &settings, Then::Run);
         assert!(text.contains("echo 0 >numa_balancing") && text.contains("echo never >"), "{text}");
         assert!(text.contains("cpu3/online") && !text.contains("cpu4/online"));
+        assert!(text.contains("ext4 -o noatime,noinit_itable /dev/pmem0 /r"), "{text}");
         let plain = script(&kernel, &Settings::default(), Then::Run);
         assert!(!plain.contains("numa_balancing") && !plain.contains("hugepage"));
     }

@@ -10,7 +10,10 @@ use std::path::PathBuf;
 /// Where it is in the guest.
 pub const PATH: &str = "/.homenode/job";
 
-const MAGIC: &[u8] = b"homenode job 1\n";
+/// Standard input, output and error of a program that runs apart.
+pub const STREAMS: [&str; 3] = ["/.homenode/stdin", "/.homenode/stdout", "/.homenode/stderr"];
+
+const MAGIC: &[u8] = b"homenode job 2\n";
 
 /// What to run in the guest, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,10 @@ pub struct Job {
     pub sync: Option<PathBuf>,
     /// Whom it runs as: user and group.
     pub user: (u32, u32),
+    /// Nothing comes in or goes out while it runs: its streams are files, [`STREAMS`].
+    pub apart: bool,
+    /// The folder in which the program's processes write their marks; it comes back.
+    pub marks: Option<PathBuf>,
 }
 
 impl Job {
@@ -46,6 +53,8 @@ impl Job {
         field(self.sync.as_ref().map_or(OsStr::new(""), |s| s.as_os_str()));
         field(&number(self.user.0 as usize));
         field(&number(self.user.1 as usize));
+        field(&number(usize::from(self.apart)));
+        field(self.marks.as_ref().map_or(OsStr::new(""), |m| m.as_os_str()));
         field(&number(self.args.len()));
         self.args.iter().for_each(|a| field(a));
         field(&number(self.env.len()));
@@ -72,6 +81,8 @@ impl Job {
             cwd: field()?.into(),
             sync: field().map(|s| (!s.is_empty()).then(|| s.into()))?,
             user: (number(field())?, number(field())?),
+            apart: number(field())? != 0,
+            marks: field().map(|m| (!m.is_empty()).then(|| m.into()))?,
             ..Self::default()
         };
         for _ in 0..number(field())? {
@@ -98,6 +109,8 @@ mod tests {
             cwd: "/w".into(),
             sync: Some("/w".into()),
             user: (1000, 100),
+            apart: true,
+            marks: Some("/m".into()),
         };
         let bytes = job.encode();
         assert_eq!(Job::decode(&bytes), Some(job));

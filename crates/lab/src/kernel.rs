@@ -15,6 +15,8 @@ use modules::Module;
 
 /// Drivers that the guest needs, unless its kernel has them built in.
 pub const NEEDED: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
+/// Drivers of a disk that is memory ([`crate::qemu::Disk::Memory`]).
+pub const MEMORY_DISK: [&str; 2] = ["nfit", "nd_pmem"];
 
 /// A kernel, ready to boot.
 #[derive(Clone, Debug)]
@@ -25,8 +27,25 @@ pub struct Kernel {
     pub version: String,
     /// In the order in which they must be loaded.
     pub modules: Vec<Module>,
+    /// Where they are from.
+    pub folder: PathBuf,
     /// Where it came from, for reports.
     pub origin: PathBuf,
+}
+
+impl Kernel {
+    /// Takes these drivers along, too.
+    ///
+    /// # Errors
+    /// One is neither built in nor there.
+    pub fn also(&mut self, wanted: &[&str]) -> Result<()> {
+        for module in modules::load(&self.folder, wanted)? {
+            if !self.modules.contains(&module) {
+                self.modules.push(module);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where homenode keeps what it can make again: `$XDG_CACHE_HOME/homenode`, else `~/.cache/homenode`.
@@ -70,7 +89,7 @@ pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
     };
     let modules = modules::load(folder, &NEEDED)?;
     let ready = image::unpacked(image, &facts, &cache()?)?;
-    Ok(Kernel { image: ready, version, modules, origin: image.to_owned() })
+    Ok(Kernel { image: ready, version, modules, folder: folder.clone(), origin: image.to_owned() })
 }
 
 /// The distribution's kernel: one in the cache, one that is installed, or one that is fetched now. `say` hears what takes

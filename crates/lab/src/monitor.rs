@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use homenode_model::{CacheScope, Matrix, NodeId, Ns, Topology};
+use homenode_model::{Bytes, CacheScope, Matrix, NodeId, Ns, Topology};
 
 use crate::error::{Error, Result};
 use crate::kernel::layout::Layout;
@@ -41,19 +41,20 @@ pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topolog
     Topology { name: format!("lab, caches of {}", like.name), nodes, cpus, latency, link, ..like.clone() }
 }
 
-/// The plug-in's configuration.
+/// The plug-in's configuration. `disk` are the bytes of a disk that is memory.
 pub fn configuration(
     machine: &Topology,
     qemu: (u32, u32),
     kernel: Option<Layout>,
+    disk: Bytes,
     control: i32,
     output: &Path,
 ) -> String {
-    let mut s = String::from("homenode monitor 2\n");
+    let mut s = String::from("homenode monitor 3\n");
     let memory: u64 = machine.nodes.iter().map(|n| n.memory.0).sum();
     let low = if memory >= LARGE { LARGE_LOW } else { LARGE };
     let word = if qemu < TRUE_ADDRESSES { "blocks" } else { "addresses" };
-    let _ = writeln!(s, "{word} {low}");
+    let _ = writeln!(s, "{word} {low}\ndisk {}", disk.0);
     if let Some(Layout { areas, current, direct, process, name }) = kernel {
         let _ = writeln!(s, "kernel {areas} {current} {direct} {process} {name}");
     }
@@ -234,7 +235,6 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_model::Bytes;
     use homenode_monitor::config::Addresses;
 
     #[test]
@@ -244,9 +244,10 @@ mod tests {
         let topology = modelled(&machine, &like, false);
         let low = Addresses::Physical { low: Bytes(LARGE_LOW) };
         let layout = Layout { areas: 1, current: 2, direct: 3, process: 4, name: 5 };
-        let text = configuration(&topology, (9, 0), Some(layout), 7, Path::new("/x y"));
+        let text = configuration(&topology, (9, 0), Some(layout), Bytes::mib(64), 7, Path::new("/x y"));
         let config = homenode_monitor::config::Config::parse(&text).unwrap();
         assert_eq!((config.control, config.output.as_str(), config.addresses), (7, "/x y", low));
+        assert_eq!(config.disk, Bytes::mib(64));
         assert_eq!(
             config.kernel.map(|k| [k.areas, k.current, k.direct, k.process, k.name]),
             Some([1, 2, 3, 4, 5])

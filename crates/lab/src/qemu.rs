@@ -28,8 +28,8 @@ const OLDEST: (u32, u32) = (6, 0);
 pub enum Accel {
     /// Emulated, a host thread for each CPU.
     Tcg,
-    /// Emulated on one host thread, with time counted in instructions. What comes from outside (the disk, the ports) still
-    /// comes at the host's time, so two runs may differ in what the guest's kernel does between two accesses of the program.
+    /// Emulated on one host thread, with time counted in instructions and nothing that comes at the host's time: the disk is
+    /// memory, and the ports are silent until the program has ended. Two runs do the same in the same order.
     Deterministic,
     /// By the host's processor.
     Kvm,
@@ -93,7 +93,7 @@ pub struct Boot<'a> {
     /// The first file system.
     pub initramfs: &'a Path,
     /// The disk.
-    pub disk: Option<&'a Path>,
+    pub disk: Option<Disk<'a>>,
     /// Where the console goes.
     pub console: Console<'a>,
     /// Ports: names and file descriptors that QEMU inherits.
@@ -103,6 +103,28 @@ pub struct Boot<'a> {
     /// A plug-in with its arguments.
     pub plugin: Option<OsString>,
 }
+
+/// The guest's disk.
+#[derive(Clone, Copy, Debug)]
+pub enum Disk<'a> {
+    /// An image, read when the host has time for it.
+    Image(&'a Path),
+    /// An image of so many bytes that is mapped as the guest's memory: what is read is there at once.
+    Memory(&'a Path, Bytes),
+}
+
+impl Disk<'_> {
+    /// What it is called in the guest.
+    pub const fn device(&self) -> &'static str {
+        match self {
+            Self::Image(_) => "vda",
+            Self::Memory(..) => "pmem0",
+        }
+    }
+}
+
+/// Sizes of disks that are memory are multiples of this.
+pub const MEMORY_DISK_UNIT: Bytes = Bytes::mib(2);
 
 /// Where the guest's console goes.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +152,9 @@ impl Boot<'_> {
             Accel::Tcg => format!("{PARAMETERS} {LOOPS}"),
             // All CPUs at boot hang with counted instructions; the start script puts them on line.
             Accel::Deterministic => {
-                format!("{} {LOOPS} maxcpus=1", PARAMETERS.replace("trust_cpu=on", "trust_cpu=off"))
+                let settled = PARAMETERS.replace("trust_cpu=on", "trust_cpu=off");
+                // The disk lies above all memory, which makes the kernel set memory aside for devices that do not reach it.
+                format!("{settled} {LOOPS} maxcpus=1 swiotlb=noforce")
             }
             Accel::Kvm => PARAMETERS.into(),
         }
@@ -139,9 +163,9 @@ impl Boot<'_> {
     /// QEMU's arguments.
     pub fn args(&self) -> Vec<OsString> {
         let mut a = Args::default();
-        a.flags(
-            "-no-user-config -nodefaults -display none -no-reboot -machine pc,hpet=off,usb=off,vmport=off",
-        );
+        a.flags("-no-user-config -nodefaults -display none -no-reboot");
+        let more = if let Some(Disk::Memory(..)) = self.disk { ",nvdimm=on" } else { "" };
+        a.two("-machine", format!("pc,hpet=off,usb=off,vmport=off{more}"));
         match self.accel {
             Accel::Tcg => a.flags("-accel tcg,thread=multi -cpu max"),
             Accel::Deterministic => a.flags(
@@ -154,7 +178,7 @@ impl Boot<'_> {
         a.two("-kernel", self.kernel);
         a.two("-initrd", self.initramfs);
         a.two("-append", self.parameters());
-        if let Some(disk) = self.disk {
+        if let Some(Disk::Image(disk)) = self.disk {
             let mut drive = OsString::from("if=none,id=disk,format=raw,cache=unsafe,discard=unmap,file=");
             drive.push(escaped(disk));
             a.two("-drive", drive);
@@ -171,7 +195,9 @@ impl Boot<'_> {
         }
         a.two("-serial", "chardev:console");
         if !self.ports.is_empty() {
-            a.two("-device", format!("virtio-serial-pci,max_ports={}", self.ports.len() + 1));
+            // Otherwise another thread of the host answers, when it comes to it.
+            let at_once = if self.accel == Accel::Deterministic { ",ioeventfd=off" } else { "" };
+            a.two("-device", format!("virtio-serial-pci,max_ports={}{at_once}", self.ports.len() + 1));
         }
         for (name, fd) in self.ports {
             a.two("-chardev", format!("socket,id=port-{name},fd={fd}"));
@@ -185,7 +211,19 @@ impl Boot<'_> {
 
     fn nodes(&self, a: &mut Args) {
         let m = self.machine;
-        a.two("-m", format!("{}M", mib(m.memory())));
+        match self.disk {
+            // Before the nodes: the monitor relies on it.
+            Some(Disk::Memory(path, size)) => {
+                let all = m.memory().0 + size.0;
+                a.two("-m", format!("{}M,slots=1,maxmem={}M", mib(m.memory()), (all >> 20) + 1024));
+                let mut object =
+                    OsString::from(format!("memory-backend-file,id=disk,size={},share=on,mem-path=", size.0));
+                object.push(escaped(path));
+                a.two("-object", object);
+                a.two("-device", "nvdimm,memdev=disk");
+            }
+            _ => a.two("-m", format!("{}M", mib(m.memory()))),
+        }
         let cpus = m.cpus();
         // A socket each: no kernel believes in caches that are shared across nodes.
         a.two("-smp", format!("{cpus},sockets={cpus},cores=1,threads=1"));
@@ -263,7 +301,7 @@ mod tests {
             accel: Accel::Tcg,
             kernel: Path::new("k"),
             initramfs: Path::new("i"),
-            disk: Some(Path::new("/a,b")),
+            disk: Some(Disk::Image(Path::new("/a,b"))),
             console: Console::File(Path::new("c")),
             ports: &[("control", 7)],
             memory: &[],
@@ -281,6 +319,28 @@ mod tests {
         ] {
             assert!(line.contains(part), "'{part}' in\n{line}");
         }
+    }
+
+    #[test]
+    fn a_disk_that_is_memory_comes_before_the_nodes() {
+        let machine = Machine::even(1, 1, Bytes::mib(512), 21).unwrap();
+        let boot = Boot {
+            machine: &machine,
+            accel: Accel::Deterministic,
+            kernel: Path::new("k"),
+            initramfs: Path::new("i"),
+            disk: Some(Disk::Memory(Path::new("d"), Bytes::mib(64))),
+            console: Console::File(Path::new("c")),
+            ports: &[("control", 7)],
+            memory: &[],
+            plugin: None,
+        };
+        let line: Vec<String> = boot.args().iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let line = line.join(" ");
+        let place = |part: &str| line.find(part).unwrap_or_else(|| panic!("'{part}' in\n{line}"));
+        assert!(place("id=disk,size=67108864") < place("id=ram0"));
+        assert!(place("-m 512M,slots=1,maxmem=1600M") > 0 && place(",nvdimm=on") > 0);
+        assert!(place("virtio-serial-pci,max_ports=2,ioeventfd=off") > 0 && !line.contains("virtio-blk"));
     }
 
     #[test]

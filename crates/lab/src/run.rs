@@ -16,11 +16,11 @@ use crate::bring::Brought;
 use crate::carry::Carry;
 use crate::error::{Error, Kind, Result};
 use crate::initramfs::{self, Settings, Then, Thp};
-use crate::job::{Job, PATH as JOB};
+use crate::job::{Job, PATH as JOB, STREAMS};
 use crate::kernel::{self, Kernel};
 use crate::machine::{self, Machine};
 use crate::monitor::Found;
-use crate::qemu::{Accel, Boot, Console, Qemu};
+use crate::qemu::{Accel, Boot, Console, Disk, Qemu};
 use crate::scratch::Scratch;
 use crate::wire::Status;
 use crate::{disk, trial};
@@ -50,7 +50,8 @@ pub struct Lab {
     pub qemu: Option<PathBuf>,
     /// How it runs.
     pub accel: Choice,
-    /// One host thread, time counted in instructions. Runs differ less; see [`Accel::Deterministic`].
+    /// Each run does the same in the same order; see [`Accel::Deterministic`]. Standard input is read to its end first, and
+    /// the program's output comes when it has ended.
     pub deterministic: bool,
     /// Linux's NUMA balancing; `None`: as the kernel has it.
     pub numa_balancing: Option<bool>,
@@ -76,7 +77,23 @@ pub struct Lab {
     pub scratch: PathBuf,
     /// Counts the program's main-memory accesses.
     pub monitor: Option<Monitoring>,
+    /// What is loaded into each of the program's processes to tell of its objects.
+    pub marks: Option<Marks>,
 }
+
+/// How the program's processes tell of their objects.
+#[derive(Clone, Debug)]
+pub struct Marks {
+    /// The library that is loaded into them.
+    pub library: PathBuf,
+    /// The variable that tells it of the folder to write to.
+    pub variable: &'static str,
+    /// Where it is to be put here.
+    pub folder: PathBuf,
+}
+
+/// Where the processes write their marks in the guest.
+const MARKS: &str = "/.homenode/marks";
 
 /// What the monitor needs.
 #[derive(Clone, Debug)]
@@ -131,7 +148,7 @@ pub struct Outcome {
     pub status: Status,
     /// From the start of QEMU to the program's first instruction.
     pub boot: Duration,
-    /// From there to the program's end.
+    /// From there to the program's end, by the guest's clock.
     pub elapsed: Duration,
     /// Processes that the guest's kernel killed for want of memory.
     pub out_of_memory: u64,
@@ -153,7 +170,20 @@ pub struct Outcome {
 /// The program cannot be run there ([`Kind::CannotRun`]), or the lab failed, the guest panicked, the time is over. Nothing
 /// is left behind in any case.
 pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) -> Result<Outcome> {
-    let ready = prepare(lab, watch.say, Some(program), Then::Run)?;
+    let mut streams = streams;
+    let input = match (lab.deterministic, streams.stdin.take()) {
+        (false, stdin) => {
+            streams.stdin = stdin;
+            Vec::new()
+        }
+        (true, None) => Vec::new(),
+        (true, Some(mut stdin)) => {
+            let mut all = Vec::new();
+            stdin.read_to_end(&mut all).map_err(|e| Error::io("read", Path::new("standard input"), &e))?;
+            all
+        }
+    };
+    let ready = prepare(lab, watch.say, Some(program), input, Then::Run)?;
     let mut outcome = host::run(lab, &ready, program, streams, watch)?;
     outcome.left = ready.left;
     Ok(outcome)
@@ -164,7 +194,7 @@ pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) ->
 /// # Errors
 /// The lab failed.
 pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let ready = prepare(lab, say, program, Then::Shell)?;
+    let ready = prepare(lab, say, program, Vec::new(), Then::Shell)?;
     let boot = ready.boot(lab, Console::Terminal, &[], &[], None);
     let status = ready.qemu.command(&boot).status();
     let status = status.map_err(|e| Error::io("start", &ready.qemu.qemu.path, &e))?;
@@ -178,11 +208,19 @@ struct Ready {
     accel: Accel,
     initramfs: PathBuf,
     disk: PathBuf,
+    disk_size: Bytes,
     left: Vec<String>,
     scratch: Scratch,
 }
 
 impl Ready {
+    fn disk(&self) -> Disk<'_> {
+        match self.accel {
+            Accel::Deterministic => Disk::Memory(&self.disk, self.disk_size),
+            _ => Disk::Image(&self.disk),
+        }
+    }
+
     fn boot<'a>(
         &'a self,
         lab: &'a Lab,
@@ -196,7 +234,7 @@ impl Ready {
             accel: self.accel,
             kernel: &self.kernel.image,
             initramfs: &self.initramfs,
-            disk: Some(&self.disk),
+            disk: Some(self.disk()),
             console,
             ports,
             memory,
@@ -227,13 +265,23 @@ impl Emulator {
     }
 }
 
-fn prepare(lab: &Lab, say: &mut dyn FnMut(&str), program: Option<&Program>, then: Then) -> Result<Ready> {
+fn prepare(
+    lab: &Lab,
+    say: &mut dyn FnMut(&str),
+    program: Option<&Program>,
+    input: Vec<u8>,
+    then: Then,
+) -> Result<Ready> {
     lab.machine.fits(machine::available())?;
     let qemu = Qemu::find(lab.qemu.as_deref())?;
     let busybox = initramfs::busybox()?;
     // The program first: what is wrong with it is known at once.
-    let carry = load(lab, program, &busybox)?;
-    let kernel = match &lab.kernel {
+    let mut carry = load(lab, program, &busybox)?;
+    if lab.deterministic {
+        let [stdin, _, _] = STREAMS;
+        carry.make(stdin, input, 0o644);
+    }
+    let mut kernel = match &lab.kernel {
         Some(image) => kernel::named(image, lab.modules.as_deref())?,
         None => kernel::distribution(say)?,
     };
@@ -243,13 +291,19 @@ fn prepare(lab: &Lab, say: &mut dyn FnMut(&str), program: Option<&Program>, then
         numa_balancing: lab.numa_balancing,
         thp: lab.thp,
         late_cpus: if accel == Accel::Deterministic { lab.machine.cpus() - 1 } else { 0 },
+        disk: if accel == Accel::Deterministic { "pmem0" } else { "vda" },
     };
+    if accel == Accel::Deterministic {
+        kernel.also(&kernel::MEMORY_DISK)?;
+    }
     let initramfs = scratch.path().join("initramfs");
     fs::write(&initramfs, initramfs::make(&kernel, &busybox, &settings, then)?)
         .map_err(|e| Error::io("write", &initramfs, &e))?;
     let disk = disk::make(&carry, lab.spare, scratch.path())?;
+    let disk_size = Bytes(fs::metadata(&disk).map_err(|e| Error::io("read", &disk, &e))?.len());
     let setpriv = crate::carry::on_path("setpriv".as_ref()).filter(|p| has_pdeathsig(p));
-    Ok(Ready { qemu: Emulator { qemu, setpriv }, kernel, accel, initramfs, disk, left: carry.left, scratch })
+    let qemu = Emulator { qemu, setpriv };
+    Ok(Ready { qemu, kernel, accel, initramfs, disk, disk_size, left: carry.left, scratch })
 }
 
 fn has_pdeathsig(setpriv: &Path) -> bool {
@@ -307,6 +361,10 @@ fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
     carry.program(&lab.guest).map_err(|e| e.kind(Kind::Failed))?;
     for path in &lab.with {
         carry.add_all(path)?;
+    }
+    if let Some(marks) = &lab.marks {
+        carry.add_all(&marks.library)?;
+        carry.folder(Path::new(MARKS), 0o755);
     }
     if lab.carry_cwd {
         check_size(&lab.cwd)?;
@@ -379,6 +437,16 @@ fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
         path.push(":");
     }
     path.push(APPLETS);
+    if let Some(marks) = &lab.marks {
+        let others = env.remove(OsStr::new("LD_PRELOAD")).filter(|o| !o.is_empty());
+        let mut all = marks.library.clone().into_os_string();
+        if let Some(others) = others {
+            all.push(":");
+            all.push(others);
+        }
+        env.insert("LD_PRELOAD".into(), all);
+        env.insert(marks.variable.into(), MARKS.into());
+    }
     let absolute = |p: &Path| std::path::absolute(p).unwrap_or_else(|_| p.to_owned());
     Job {
         program: program.map(|p| absolute(&p.path)).unwrap_or_default(),
@@ -388,6 +456,8 @@ fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
         cwd: lab.cwd.clone(),
         sync: lab.sync.then(|| lab.cwd.clone()),
         user,
+        apart: lab.deterministic,
+        marks: lab.marks.as_ref().map(|_| MARKS.into()),
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Said {
         written: [u64; 2],
         /// Processes that the kernel killed for want of memory.
         out_of_memory: u64,
+        /// How long it took, by the guest's clock, in nanoseconds.
+        took: u64,
     },
     /// All files have been sent.
     Bye,
@@ -46,12 +48,12 @@ impl Said {
             Self::Ready => "ready\n".into(),
             Self::Started => "started\n".into(),
             Self::CannotRun(errno) => format!("cannot-run {errno}\n"),
-            Self::Ended { status, written: [out, err], out_of_memory } => {
+            Self::Ended { status, written: [out, err], out_of_memory, took } => {
                 let (how, n) = match status {
                     Status::Exit(n) => ("exit", n),
                     Status::Signal(n) => ("signal", n),
                 };
-                format!("ended {how} {n} {out} {err} {out_of_memory}\n")
+                format!("ended {how} {n} {out} {err} {out_of_memory} {took}\n")
             }
             Self::Bye => "bye\n".into(),
         }
@@ -65,7 +67,7 @@ impl Said {
             ["started"] => Self::Started,
             ["bye"] => Self::Bye,
             ["cannot-run", errno] => Self::CannotRun(errno.parse().ok()?),
-            ["ended", how, n, out, err, oom] => Self::Ended {
+            ["ended", how, n, out, err, oom, took] => Self::Ended {
                 status: match how {
                     "exit" => Status::Exit(n.parse().ok()?),
                     "signal" => Status::Signal(n.parse().ok()?),
@@ -73,6 +75,7 @@ impl Said {
                 },
                 written: [out.parse().ok()?, err.parse().ok()?],
                 out_of_memory: oom.parse().ok()?,
+                took: took.parse().ok()?,
             },
             _ => return None,
         })
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn lines_survive() {
-        let ended = |status| Said::Ended { status, written: [3, u64::MAX], out_of_memory: 1 };
+        let ended = |status| Said::Ended { status, written: [3, u64::MAX], out_of_memory: 1, took: 9 };
         for said in [
             Said::Ready,
             Said::Started,
@@ -204,7 +207,7 @@ mod tests {
         ] {
             assert_eq!(Said::parse(&said.line()), Some(said));
         }
-        for bad in ["", "ended", "ended exit 256 0 0 0", "ended x 0 0 0 0", "ready now"] {
+        for bad in ["", "ended", "ended exit 256 0 0 0 0", "ended x 0 0 0 0 0", "ready now"] {
             assert_eq!(Said::parse(bad), None, "{bad}");
         }
     }

@@ -180,7 +180,7 @@ impl Item {
             }
             Self::Loaded(l) => placing(2 * l.chase.buffer) + l.chase.time * l.pauses.len() as u32,
             Self::Core(c) => c.time,
-            Self::Migration(m) => placing(m.buffer) + m.time,
+            Self::Migration(m) | Self::NextTouch(m) => placing(m.buffer) + m.time,
         }
     }
 }
@@ -413,6 +413,24 @@ impl Planner<'_> {
 
     fn migration(&mut self) {
         let nodes: Vec<Node> = self.host.with_memory().into_iter().filter(|n| self.wanted(*n)).collect();
+        self.moves(&nodes);
+        // On the diagonal nothing changes its node: what the mechanism itself costs, which one node has, too.
+        let touchers: Vec<Node> = self.host.with_cpus().into_iter().filter(|n| self.wanted(*n)).collect();
+        for page in self.ask.pages.clone() {
+            for from in &nodes {
+                for to in nodes.iter().filter(|n| touchers.contains(n)) {
+                    self.plan.items.push(Item::NextTouch(self.a_move(*from, *to, page)));
+                }
+            }
+        }
+    }
+
+    fn a_move(&self, from: Node, to: Node, page: PageSize) -> Move {
+        let (buffer, rounds) = (self.ask.move_buffer, self.ask.rounds);
+        Move { from, to, page, buffer, rounds, time: self.time(0.5) }
+    }
+
+    fn moves(&mut self, nodes: &[Node]) {
         if nodes.len() < 2 {
             self.plan
                 .notes
@@ -420,16 +438,9 @@ impl Planner<'_> {
             return;
         }
         for page in self.ask.pages.clone() {
-            for from in &nodes {
+            for from in nodes {
                 for to in nodes.iter().filter(|n| *n != from) {
-                    self.plan.items.push(Item::Migration(Move {
-                        from: *from,
-                        to: *to,
-                        page,
-                        buffer: self.ask.move_buffer,
-                        rounds: self.ask.rounds,
-                        time: self.time(0.5),
-                    }));
+                    self.plan.items.push(Item::Migration(self.a_move(*from, *to, page)));
                 }
             }
         }
@@ -458,6 +469,7 @@ mod tests {
         assert_eq!(count(&plan, |i| matches!(i, Item::Loaded(_))), 16);
         assert_eq!(count(&plan, |i| matches!(i, Item::Core(_))), 4 + 6 * 2, "the line on either side");
         assert_eq!(count(&plan, |i| matches!(i, Item::Migration(_))), 2 * 12);
+        assert_eq!(count(&plan, |i| matches!(i, Item::NextTouch(_))), 2 * 16);
         assert_eq!((plan.refused.len(), plan.notes.len()), (0, 0));
         let Item::Latency { chase, .. } = &plan.items[0] else { panic!("latency comes first") };
         // A described cache is cut down to a power of two of sets.
@@ -471,6 +483,7 @@ mod tests {
         assert!(count(&plan, |i| matches!(i, Item::Latency { .. })) == 2);
         assert!(count(&plan, |i| matches!(i, Item::Core(_))) == 1);
         assert_eq!(plan.notes.iter().filter(|n| n.starts_with("migration:")).count(), 1);
+        assert_eq!(count(&plan, |i| matches!(i, Item::NextTouch(_))), 2, "what the mechanism costs");
     }
 
     #[test]

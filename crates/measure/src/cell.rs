@@ -62,6 +62,15 @@ pub enum Subject {
         /// Their size.
         page: PageSize,
     },
+    /// Pages that go to the thread that touches them next: what the toucher pays.
+    NextTouch {
+        /// Where they were.
+        from: Node,
+        /// Where the toucher is, and they are afterwards.
+        to: Node,
+        /// Their size.
+        page: PageSize,
+    },
 }
 
 impl fmt::Display for Subject {
@@ -78,6 +87,9 @@ impl fmt::Display for Subject {
             Self::Core { cpus, home, .. } => write!(f, "{} to {}, line on {home}", cpus.0, cpus.1),
             Self::Migration { from, to, page } => {
                 write!(f, "moving {} pages from {from} to {to}", page.name())
+            }
+            Self::NextTouch { from, to, page } => {
+                write!(f, "next touch of {} pages of {from} from {to}", page.name())
             }
         }
     }
@@ -139,6 +151,9 @@ pub struct Proof {
     pub cpu_read: Vec<Cpu>,
     /// The node that the memory was to be on.
     pub node: Option<Node>,
+    /// The node that it was to be on before, where that is another: next touch brings it over.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub came_from: Option<Node>,
     /// Pages by node, before.
     pub before: BTreeMap<Node, u64>,
     /// Pages by node, after.
@@ -167,7 +182,8 @@ pub struct Cell {
     /// All samples, in the cell's unit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub summary: Option<Summary>,
-    /// What belongs to it by kind: `injected_mb_per_s`, `pages_per_s`, `knee`.
+    /// What belongs to it by kind: `injected_mb_per_s`, `pages_per_s`; of a next touch `mb_per_s`, the nanoseconds a page of
+    /// arming and ending it (`arm_ns`, `settle_ns`), the share that is in huge pages afterwards.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub more: BTreeMap<String, f64>,
     /// A proof for each thread.

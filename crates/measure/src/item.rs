@@ -307,6 +307,8 @@ pub enum Item {
     Core(Core),
     /// Pages from node to node by `move_pages`.
     Migration(Move),
+    /// Pages from node to node by the touch of a thread.
+    NextTouch(Move),
 }
 
 impl Item {
@@ -328,6 +330,7 @@ impl Item {
                 (subject, Unit::Ns)
             }
             Self::Migration(m) => (Subject::Migration { from: m.from, to: m.to, page: m.page }, Unit::MbPerS),
+            Self::NextTouch(m) => (Subject::NextTouch { from: m.from, to: m.to, page: m.page }, Unit::Ns),
         };
         Cell::absent(subject, unit, why, "'homenode measure --json' lists nodes and CPUs")
     }

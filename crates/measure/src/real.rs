@@ -5,6 +5,7 @@ mod core;
 mod latency;
 mod loaded;
 mod migration;
+mod next_touch;
 mod place;
 mod proof;
 mod team;
@@ -61,6 +62,7 @@ impl Prober for Real {
             Item::Loaded(load) => self.loaded(load, stop),
             Item::Core(core) => vec![self.core(core, stop)],
             Item::Migration(of) => vec![self.migration(of, stop)],
+            Item::NextTouch(of) => vec![self.next_touch(of, stop)],
         }
     }
 }

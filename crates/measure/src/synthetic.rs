@@ -70,6 +70,7 @@ impl Synthetic {
             node: Some(pair.memory),
             before: pages.clone(),
             after: pages,
+            came_from: None,
             by: "description".into(),
             bytes,
             huge: if page == PageSize::Huge { bytes } else { 0 },
@@ -127,8 +128,28 @@ impl Synthetic {
         ask.pauses.iter().map(point).collect()
     }
 
+    /// Of a page, in nanoseconds.
+    fn moving(&self, ask: &Move) -> f64 {
+        self.machine.topology.migration.of(Bytes(ask.page.bytes()), 0).0.max(1) as f64
+    }
+
+    /// The toucher moves the page, and pays what moving costs.
+    fn next_touch(&self, ask: &Move) -> Cell {
+        let ns = self.moving(ask);
+        let subject = Subject::NextTouch { from: ask.from, to: ask.to, page: ask.page };
+        let pair = Pair { cpu: ask.to, memory: ask.to };
+        let mut proof = self.proof(pair, self.first(ask.to), ask.buffer, ask.page);
+        if ask.from != ask.to {
+            proof.came_from = Some(ask.from);
+            proof.before = BTreeMap::from([(ask.from, ask.buffer.div_ceil(ask.page.bytes()))]);
+        }
+        let mut cell = number(subject, Unit::Ns, ns, vec![proof]);
+        cell.more.insert("mb_per_s".into(), ask.page.bytes() as f64 * 1e3 / ns);
+        cell
+    }
+
     fn migration(&self, ask: &Move) -> Cell {
-        let ns = self.machine.topology.migration.of(Bytes(ask.page.bytes()), 0).0.max(1) as f64;
+        let ns = self.moving(ask);
         let subject = Subject::Migration { from: ask.from, to: ask.to, page: ask.page };
         let pair = Pair { cpu: ask.from, memory: ask.from };
         let proof = self.proof(pair, self.first(ask.from), ask.buffer, ask.page);
@@ -169,6 +190,9 @@ impl Prober for Synthetic {
             }
             Item::Migration(ask) if !unknown(&[Pair { cpu: ask.from, memory: ask.to }]) => {
                 vec![self.migration(ask)]
+            }
+            Item::NextTouch(ask) if !unknown(&[Pair { cpu: ask.to, memory: ask.from }]) => {
+                vec![self.next_touch(ask)]
             }
             other => vec![other.absent("a node does not exist")],
         }

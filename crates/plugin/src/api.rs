@@ -31,6 +31,9 @@ type Translated = extern "C" fn(Id, *mut c_void);
 type Executed = extern "C" fn(u32, *mut c_void);
 type Accessed = extern "C" fn(u32, u32, u64, *mut c_void);
 type AtExit = extern "C" fn(Id, *mut c_void);
+type Call = extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
+type Return = extern "C" fn(Id, u32, i64, i64);
+type Started = extern "C" fn(Id, u32);
 type Simple = extern "C" fn(Id);
 
 /// No registers are read or written by a call-back.
@@ -55,6 +58,9 @@ pub struct Api {
     pub(crate) physical: unsafe extern "C" fn(u32, u64) -> *mut c_void,
     pub(crate) is_device: unsafe extern "C" fn(*const c_void) -> bool,
     pub(crate) physical_address: unsafe extern "C" fn(*const c_void) -> u64,
+    pub(crate) register_call: unsafe extern "C" fn(Id, Call),
+    pub(crate) register_return: unsafe extern "C" fn(Id, Return),
+    pub(crate) register_cpu: unsafe extern "C" fn(Id, Started),
     bytes: *mut c_void,
     /// Version of the interface.
     pub version: c_int,
@@ -107,6 +113,9 @@ impl Api {
                 physical: find(c"qemu_plugin_get_hwaddr")?,
                 is_device: find(c"qemu_plugin_hwaddr_is_io")?,
                 physical_address: find(c"qemu_plugin_hwaddr_phys_addr")?,
+                register_call: find(c"qemu_plugin_register_vcpu_syscall_cb")?,
+                register_return: find(c"qemu_plugin_register_vcpu_syscall_ret_cb")?,
+                register_cpu: find(c"qemu_plugin_register_vcpu_init_cb")?,
                 bytes: find(c"qemu_plugin_insn_data")?,
                 version,
             }

@@ -7,7 +7,7 @@ use homenode_model::{
 use crate::process::Layout;
 
 /// What the first line says.
-const MAGIC: &str = "homenode monitor 2";
+const MAGIC: &str = "homenode monitor 3";
 
 /// What `qemu_plugin_hwaddr_phys_addr` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Config {
     pub machine: Topology,
     /// What QEMU means by a physical address.
     pub addresses: Addresses,
+    /// Bytes of a disk that is mapped as memory, before that of the nodes.
+    pub disk: Bytes,
     /// Where the guest's kernel keeps what says which process runs.
     pub kernel: Option<Layout>,
     /// Where the result goes.
@@ -53,6 +55,7 @@ impl Config {
         let (mut nodes, mut cpus, mut latencies, mut caches) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut addresses, mut output, mut control, mut access, mut kernel) = (None, None, None, None, None);
+        let mut disk = Bytes::ZERO;
         for line in lines {
             let wrong = || format!("'{line}'");
             let (word, rest) = line.split_once(' ').ok_or_else(wrong)?;
@@ -74,6 +77,7 @@ impl Config {
                         name: *name,
                     });
                 }
+                ("disk", [n]) => disk = Bytes(*n),
                 ("control", [n]) => control = Some(i32::try_from(*n).map_err(|_| wrong())?),
                 ("access", [n]) => access = Some(Ps(*n)),
                 ("node", [n]) => nodes.push(Bytes(*n)),
@@ -116,6 +120,7 @@ impl Config {
         Ok(Self {
             machine,
             addresses: addresses.ok_or("no line 'addresses'")?,
+            disk,
             kernel,
             output: output.ok_or("no line 'output'")?,
             control: control.ok_or("no line 'control'")?,
@@ -129,13 +134,13 @@ mod tests {
 
     #[test]
     fn damage_is_refused() {
-        let good = "homenode monitor 2\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576\ncpu 0\nlatency 95\n\
+        let good = "homenode monitor 3\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576\ncpu 0\nlatency 95\n\
                     cache 2 524288 64 8 1 3\nkernel 1 2 3 4 5\noutput /tmp/x y\n";
         let config = Config::parse(good).unwrap();
         assert_eq!((config.output.as_str(), config.machine.caches.len()), ("/tmp/x y", 1));
         assert_eq!(config.kernel.map(|k| (k.areas, k.name)), Some((1, 5)));
         for (from, to) in [
-            ("monitor 2", "monitor 1"),
+            ("monitor 3", "monitor 1"),
             ("cpu 0", "cpu 1"),
             ("latency 95", "latency 95 95"),
             ("addresses 1", "addresses x"),

@@ -4,26 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_cache::Line;
 
-use crate::api::Api;
 use crate::front::Front;
 use crate::monitor::KERNEL;
 use crate::pending::{Access, Pending};
 use crate::process::MOST;
 use crate::translate::{PAGE_SHIFT, Translations};
+use crate::word;
 
 /// Process that has to be found out.
 const UNKNOWN: u16 = u16::MAX;
-
-/// Kinds of accesses that are remembered, by QEMU's word for them.
-const KINDS: usize = 64;
-
-/// What QEMU's word for an access means.
-#[derive(Clone, Copy, Debug)]
-struct Kind {
-    word: u32,
-    write: bool,
-    bytes: u64,
-}
 
 /// Read by other CPUs' threads, too.
 #[derive(Debug)]
@@ -33,25 +22,25 @@ pub struct Shared {
     /// Accesses that the model has not heard of.
     pub pending: Pending,
     /// Accesses counted, by number of the process. Written by this CPU.
-    pub accesses: Box<[AtomicU64]>,
+    pub accesses: Box<[AtomicU64; MOST]>,
 }
 
 impl Shared {
     /// Nothing known, nothing counted.
-    pub fn new(sets: u64, line_shift: u32) -> Self {
+    pub fn new(sets: u64) -> Self {
         Self {
-            front: Front::new(sets, line_shift),
+            front: Front::new(sets),
             pending: Pending::default(),
-            accesses: (0..MOST).map(|_| AtomicU64::new(0)).collect(),
+            accesses: Box::new([const { AtomicU64::new(0) }; MOST]),
         }
     }
 
     /// One more. One writer: no need for a locked addition.
     #[inline(always)]
     fn count(&self, process: u16) {
-        if let Some(counter) = self.accesses.get(usize::from(process)) {
-            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        }
+        // All processes are below; the compiler cannot know.
+        let counter = &self.accesses[usize::from(process) % MOST];
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -59,24 +48,17 @@ impl Shared {
 #[derive(Debug)]
 pub struct Cpu {
     translations: Translations,
-    kinds: Box<[Kind; KINDS]>,
     process: u16,
 }
 
 impl Default for Cpu {
     fn default() -> Self {
-        Self {
-            translations: Translations::default(),
-            kinds: Box::new([Kind { word: u32::MAX, write: false, bytes: 0 }; KINDS]),
-            process: UNKNOWN,
-        }
+        Self { translations: Translations::default(), process: UNKNOWN }
     }
 }
 
 /// What an access needs of the rest of the plug-in.
 pub trait Behind {
-    /// QEMU's functions.
-    fn api(&self) -> &Api;
     /// log2 of the line size.
     fn line_shift(&self) -> u32;
     /// Place in the guest's memory of the access that QEMU reports now; `None` for devices.
@@ -88,19 +70,6 @@ pub trait Behind {
 }
 
 impl Cpu {
-    #[inline(always)]
-    fn kind(&mut self, api: &Api, what: u32) -> (bool, u64) {
-        // Size and order of bytes are in the low bits, load or store in the high ones.
-        let kind = &mut self.kinds[((what ^ what >> 5 ^ what >> 13) as usize) % KINDS];
-        if kind.word != what {
-            // SAFETY: QEMU's functions, with the word that it passed.
-            *kind = unsafe {
-                Kind { word: what, write: (api.is_store)(what), bytes: 1 << (api.size_shift)(what) }
-            };
-        }
-        (kind.write, kind.bytes)
-    }
-
     /// An access of this CPU.
     #[inline(always)]
     pub fn access(
@@ -112,7 +81,7 @@ impl Cpu {
         address: u64,
         kernel: bool,
     ) {
-        let (write, bytes) = self.kind(behind.api(), what);
+        let (write, bytes) = word::read(what);
         let shift = behind.line_shift();
         let (first, last) = (address >> shift, (address + bytes - 1) >> shift);
         if first == last && shared.front.hit(first, write) {

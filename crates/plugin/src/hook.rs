@@ -17,7 +17,7 @@ use crate::monitor::{Monitor, Reach};
 use crate::place::Places;
 use crate::process::Processes;
 use crate::translate::PAGE_SHIFT;
-use crate::{control, decode};
+use crate::{control, decode, emulator, word};
 
 #[derive(Debug)]
 struct Slot {
@@ -74,10 +74,16 @@ pub unsafe extern "C" fn qemu_plugin_install(
 ) -> c_int {
     // SAFETY: QEMU passes `argc` C strings.
     let words = (0..argc as usize).filter_map(|i| unsafe { CStr::from_ptr(*argv.add(i)) }.to_str().ok());
-    let path = words.rev().find_map(|w| w.strip_prefix("config="));
+    let words: Vec<&str> = words.collect();
+    let value = |name: &str| words.iter().find_map(|w| w.strip_prefix(name)?.strip_prefix('='));
     // SAFETY: QEMU passes a description of itself.
     let version = unsafe { (*info).version };
-    match path.ok_or_else(|| "it needs config=FILE".to_owned()).and_then(|p| install(id, version, p)) {
+    let installed = match (value("recording"), value("config")) {
+        (Some(_), _) => emulator::install(id, version, &value),
+        (None, Some(path)) => install(id, version, path),
+        (None, None) => Err("it needs config=FILE or recording=DIRECTORY".into()),
+    };
+    match installed {
         Ok(()) => 0,
         Err(why) => {
             eprintln!("homenode's monitor: {why}");
@@ -88,12 +94,16 @@ pub unsafe extern "C" fn qemu_plugin_install(
 
 fn install(id: Id, version: c_int, path: &str) -> Result<(), String> {
     let api = Api::find(version).map_err(|name| format!("this QEMU has no {name}"))?;
+    // SAFETY: both functions only look at the number.
+    if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
+        return Err("this QEMU tells of accesses in words that are not known".into());
+    }
     let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let config = Config::parse(&text).map_err(|e| format!("{path}: {e}"))?;
     let monitor = Monitor::new(&config)?;
     let slot = |cpu| Slot {
         own: UnsafeCell::default(),
-        shared: Shared::new(monitor.sets(), monitor.line_shift()),
+        shared: Shared::new(monitor.sets()),
         siblings: monitor.siblings(cpu),
     };
     let plugin = Plugin {
@@ -222,11 +232,6 @@ impl Plugin {
 
 impl Behind for Plugin {
     #[inline(always)]
-    fn api(&self) -> &Api {
-        &self.api
-    }
-
-    #[inline(always)]
     fn line_shift(&self) -> u32 {
         self.line_shift
     }
@@ -242,7 +247,7 @@ impl Behind for Plugin {
             (self.api.physical_address)(handle)
         };
         let place = self.places.told(physical);
-        if place.is_none() {
+        if place.is_none() && !self.places.in_disk(physical) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         place.map(|p| p >> PAGE_SHIFT << PAGE_SHIFT | (address & ((1 << PAGE_SHIFT) - 1)))

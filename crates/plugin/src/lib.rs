@@ -6,6 +6,7 @@
 //! | [`api`] | QEMU's functions, found at run time; versions 1 and later from one binary |
 //! | [`hook`] | what QEMU calls |
 //! | [`decode`] | instructions after which a translation may be another one; marks |
+//! | [`word`] | what QEMU's word for an access says |
 //! | [`cpu`] | an access of a virtual CPU |
 //! | [`translate`] | virtual to physical, kept for each virtual CPU until such an instruction |
 //! | [`front`] | the accesses that change nothing in the caches, found without a lock |
@@ -38,6 +39,7 @@ pub mod control;
 pub mod count;
 pub mod cpu;
 pub mod decode;
+pub mod emulator;
 pub mod front;
 pub mod hook;
 pub mod memory;
@@ -46,3 +48,4 @@ pub mod pending;
 pub mod place;
 pub mod process;
 pub mod translate;
+pub mod word;

@@ -59,7 +59,7 @@ impl Monitor {
         let machine = config.machine.clone();
         let all: Vec<CpuId> = (0..machine.cpus.len() as u32).map(CpuId).collect();
         let shape = Shape::new(&machine, &all).map_err(|e| e.to_string())?;
-        let places = Places::of(&machine, config.addresses);
+        let places = Places::of(&machine, config.addresses, config.disk);
         let mut outer = vec![Ps(0)];
         for cache in &machine.caches[1..] {
             outer.push(Ps(outer.last().map_or(0, |p| p.0) + cache.hit.ps().0));
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn monitor() -> Monitor {
-        let text = "homenode monitor 2\naddresses 2097152\ncontrol 3\naccess 0\nnode 1048576\nnode 2097152\ncpu 0\ncpu 1\n\
+        let text = "homenode monitor 3\naddresses 2097152\ncontrol 3\naccess 0\nnode 1048576\nnode 2097152\ncpu 0\ncpu 1\n\
                     latency 10 20\nlatency 20 10\ncache 2 32768 64 8 1 3\noutput x\n";
         Monitor::new(&Config::parse(text).unwrap()).unwrap()
     }

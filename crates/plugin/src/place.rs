@@ -1,6 +1,6 @@
 //! Places in the guest's memory: counted from its beginning, without the hole under 4 GiB.
 
-use homenode_model::{NodeId, Topology};
+use homenode_model::{Bytes, NodeId, Topology};
 
 use crate::config::Addresses;
 use crate::translate::PAGE_SHIFT;
@@ -9,18 +9,20 @@ use crate::translate::PAGE_SHIFT;
 #[derive(Clone, Debug)]
 pub struct Places {
     addresses: Addresses,
+    /// Bytes of a disk that is mapped as memory.
+    disk: u64,
     /// First page of each node, and one past the last.
     first: Vec<u64>,
 }
 
 impl Places {
     /// Of a machine whose physical addresses QEMU tells so.
-    pub fn of(machine: &Topology, addresses: Addresses) -> Self {
+    pub fn of(machine: &Topology, addresses: Addresses, disk: Bytes) -> Self {
         let mut first = vec![0];
         for node in &machine.nodes {
             first.push(first.last().unwrap_or(&0) + (node.memory.0 >> PAGE_SHIFT));
         }
-        Self { addresses, first }
+        Self { addresses, disk: disk.0, first }
     }
 
     /// Pages in all.
@@ -34,11 +36,23 @@ impl Places {
         NodeId((self.first.partition_point(|f| *f <= page).saturating_sub(1)) as u16)
     }
 
+    /// Whether what QEMU says to a plug-in lies in the disk.
+    pub fn in_disk(&self, physical: u64) -> bool {
+        match self.addresses {
+            _ if self.disk == 0 => false,
+            // Above all memory.
+            Addresses::Physical { .. } => physical >= 1 << 32 && self.physical(physical).is_none(),
+            Addresses::Blocks { .. } => physical < self.disk,
+        }
+    }
+
     /// Place of what QEMU says to a plug-in; `None` for what is not memory.
     pub fn told(&self, physical: u64) -> Option<u64> {
         match self.addresses {
             Addresses::Physical { .. } => self.physical(physical),
             Addresses::Blocks { .. } => {
+                // The disk's block is the first.
+                let physical = physical.checked_sub(self.disk)?;
                 let doubled = |page: &u64| page << (PAGE_SHIFT + 1);
                 let node = self.first.partition_point(|f| doubled(f) <= physical).checked_sub(1)?;
                 let offset = physical - doubled(&self.first[node]) + (self.first[node] << PAGE_SHIFT);
@@ -59,19 +73,31 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_model::Bytes;
 
-    fn places(addresses: Addresses) -> Places {
+    fn places(addresses: Addresses, disk: Bytes) -> Places {
         let mut machine = homenode_machine::preset("epyc-nps4").unwrap().topology;
         machine.nodes.truncate(2);
         machine.nodes[0].memory = Bytes::mib(1);
         machine.nodes[1].memory = Bytes::mib(2);
-        Places::of(&machine, addresses)
+        Places::of(&machine, addresses, disk)
+    }
+
+    #[test]
+    fn a_disk_is_no_memory() {
+        let low = Bytes(2_097_152);
+        let p = places(Addresses::Blocks { low }, Bytes::mib(16));
+        assert!(p.in_disk(0) && p.in_disk(Bytes::mib(16).0 - 1) && p.told(0).is_none());
+        assert_eq!((p.in_disk(Bytes::mib(16).0), p.told(Bytes::mib(16).0)), (false, Some(0)));
+        assert_eq!(p.told(Bytes::mib(16).0 + 2 * 1_048_576), Some(1_048_576));
+        let p = places(Addresses::Physical { low }, Bytes::mib(16));
+        assert!(p.in_disk((1 << 32) + Bytes::mib(2).0) && !p.in_disk(1 << 32) && !p.in_disk(0));
+        let p = places(Addresses::Physical { low }, Bytes::ZERO);
+        assert!(!p.in_disk(1 << 40), "there is none");
     }
 
     #[test]
     fn a_hole_under_4_gib_is_no_memory() {
-        let p = places(Addresses::Physical { low: Bytes(2_097_152) });
+        let p = places(Addresses::Physical { low: Bytes(2_097_152) }, Bytes::ZERO);
         assert_eq!(p.told(2_097_151), Some(2_097_151));
         assert_eq!(p.told(2_097_152), None);
         assert_eq!(p.told(1 << 32), Some(2_097_152));
@@ -80,7 +106,7 @@ mod tests {
 
     #[test]
     fn qemus_old_addresses_count_what_lies_before_a_node_twice() {
-        let p = places(Addresses::Blocks { low: Bytes(2_097_152) });
+        let p = places(Addresses::Blocks { low: Bytes(2_097_152) }, Bytes::ZERO);
         assert_eq!(p.told(1_048_575), Some(1_048_575));
         assert_eq!(p.told(1_048_576), None);
         assert_eq!(p.told(2 * 1_048_576), Some(1_048_576));

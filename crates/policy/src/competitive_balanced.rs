@@ -67,6 +67,9 @@ pub struct Balance {
     pub even: u32,
 }
 
+/// Up to so many homes all costs are worked out.
+const FEW: usize = 4;
+
 /// A contested page of an interval: 12 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Contested {
@@ -117,23 +120,41 @@ impl Balancer {
         }
     }
     /// The good homes, as bits.
+    #[inline]
     fn good(&self, counts: &[u32]) -> u32 {
         let homes = self.latencies.homes().len().min(32);
+        if homes > FEW {
+            return self.good_of_many(counts, homes);
+        }
+        // Ruling some out would take longer.
+        let mut costs = [u64::MAX; FEW];
+        for (position, cost) in costs[..homes].iter_mut().enumerate() {
+            *cost = self.latencies.largest(position, counts);
+        }
+        self.within(&costs[..homes], costs.iter().copied().fold(u64::MAX, u64::min))
+    }
+    /// As [`Balancer::good`].
+    fn good_of_many(&self, counts: &[u32], homes: usize) -> u32 {
         // What the node with the most accesses would suffer is a lower bound of a home's cost. The home where that is least
         // is nearly always the best, and rules most others out.
         let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
         let bound = |position: usize| self.latencies.part(position, most, counts);
         let Some(first) = (0..homes).min_by_key(|position| bound(*position)) else { return 0 };
         let mut costs = [u64::MAX; 32];
-        costs[first] = self.latencies.cost(first, counts).largest;
-        let mut least = costs[first];
+        let mut least = self.latencies.largest(first, counts);
+        costs[first] = least;
         let limit = self.limit(least);
         for position in (0..homes).filter(|p| *p != first && bound(*p) <= limit) {
-            costs[position] = self.latencies.cost(position, counts).largest;
+            costs[position] = self.latencies.largest(position, counts);
             least = least.min(costs[position]);
         }
+        self.within(&costs[..homes], least)
+    }
+    /// Homes whose cost is good where `least` is the least, as bits.
+    #[inline]
+    fn within(&self, costs: &[u64], least: u64) -> u32 {
         let limit = self.limit(least);
-        costs[..homes].iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
+        costs.iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
     }
     /// Up to which cost homes are good.
     const fn limit(&self, least: u64) -> u64 {
@@ -159,7 +180,7 @@ impl Balancer {
             let accesses: u64 = counts.iter().map(|c| u64::from(*c)).sum();
             all = all.saturating_add(accesses);
             let good = self.good(counts);
-            if good.count_ones() > 1 {
+            if good & good.wrapping_sub(1) != 0 {
                 let accesses = u32::try_from(accesses).unwrap_or(u32::MAX);
                 self.contested.push(Contested { index: index as u32, accesses, good });
                 continue;
@@ -202,21 +223,26 @@ impl Balancer {
         }
     }
     fn choose(&self, page: Contested, now: NodeId, even: u64, room: &Room) -> NodeId {
-        let with = |home: NodeId| {
+        let homes = self.latencies.homes();
+        let mut least: Option<(u64, NodeId)> = None;
+        let mut here = None;
+        let mut good = page.good;
+        while good != 0 {
+            let home = homes[good.trailing_zeros() as usize];
+            good &= good - 1;
             let mine = u64::from(page.accesses).saturating_mul(self.weight[home.index()]);
-            self.loads[home.index()].saturating_add(mine)
-        };
-        let homes = self.latencies.homes().iter().take(32).enumerate();
-        let good = homes.filter(|(i, _)| page.good >> i & 1 != 0).map(|(_, home)| *home);
-        let (mut least, mut stays) = (None, false);
-        for home in good {
-            stays |= home == now;
-            if (home == now || room.has(home)) && least.is_none_or(|l| (with(home), home) < l) {
-                least = Some((with(home), home));
+            let load = self.loads[home.index()].saturating_add(mine);
+            if home == now {
+                here = Some(load);
+            }
+            // Ties go to the lower id, which comes first.
+            if least.is_none_or(|(l, _)| load < l) && (home == now || room.has(home)) {
+                least = Some((load, home));
             }
         }
-        match least {
-            Some((load, to)) if !stays || with(now) > load.saturating_add(even) => to,
+        match (least, here) {
+            (Some((load, to)), Some(here)) if here > load.saturating_add(even) => to,
+            (Some((_, to)), None) => to,
             _ => now,
         }
     }

@@ -56,6 +56,15 @@ impl Latencies {
             _ => product(column, counts),
         }
     }
+    /// The largest latency alone.
+    #[inline(always)]
+    pub(crate) fn largest(&self, position: usize, counts: &[u32]) -> u64 {
+        let column = self.column(position);
+        match (column.first_chunk::<4>(), counts.first_chunk::<4>()) {
+            (Some(column), Some(counts)) if self.nodes == 4 => largest(column, counts),
+            _ => largest(column, counts),
+        }
+    }
     /// As [`Latencies::cost`], for a home by its id; `None` if it has no memory.
     pub(crate) fn cost_at(&self, home: NodeId, counts: &[u32]) -> Option<Cost> {
         let position = self.position[home.index()];
@@ -69,6 +78,11 @@ fn product(column: &[u32], counts: &[u32]) -> Cost {
     // more than one after the other.
     let times = counts.iter().zip(column).map(|(c, l)| u64::from(*c) * u64::from(*l));
     times.fold(Cost::default(), |c, t| Cost { largest: c.largest.max(t), sum: c.sum.saturating_add(t) })
+}
+
+#[inline(always)]
+fn largest(column: &[u32], counts: &[u32]) -> u64 {
+    counts.iter().zip(column).fold(0, |most, (c, l)| most.max(u64::from(*c) * u64::from(*l)))
 }
 
 #[inline(always)]

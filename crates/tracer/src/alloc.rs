@@ -5,13 +5,14 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_log::Mark;
+use homenode_recorder::{process, state};
 
 use crate::next::next;
 use crate::ranges::with_pc;
-use crate::{process, state, thread};
+use crate::{emulator, modules, thread};
 
 /// Smallest allocation that is an object.
-const OBJECT: usize = 64 << 10;
+pub const OBJECT: usize = 64 << 10;
 
 /// Live objects by address, so that `free` of anything else costs one look. Open addressing; when it is full, further
 /// objects are still recorded and only their end is missed.
@@ -24,19 +25,36 @@ fn slots(address: usize) -> impl Iterator<Item = &'static AtomicUsize> {
     (0..PROBES).map(move |i| &OBJECTS[(first + i) % OBJECTS.len()])
 }
 
-fn born(p: *mut c_void, bytes: usize, site: usize) {
+/// An allocation of `bytes` at `p` by the call that returns to `site`.
+pub fn born(p: *mut c_void, bytes: usize, site: usize) {
     if p.is_null() || bytes < OBJECT || !state::recording() {
         return;
     }
     let errno = process::errno();
+    let (site, caller) = place(site);
+    enter(p, bytes, site, caller);
+    process::set_errno(errno);
+}
+
+/// Where an allocation stands in the source: the call's return address and that of the function around it. In programs built
+/// without the recorder, calls come from libraries, too; there it is the nearest call of the program's own.
+fn place(site: usize) -> (usize, usize) {
+    if site == 0 || !emulator::outside() || modules::is_program(site) {
+        return (site, caller_of(site));
+    }
+    let mut search = Search { site, found: false, caller: 0, left: FRAMES, outside: true };
+    // SAFETY: as in `caller_of`.
+    unsafe { _Unwind_Backtrace(frame, (&raw mut search).cast()) };
+    (search.site, search.caller)
+}
+
+fn enter(p: *mut c_void, bytes: usize, site: usize, caller: usize) {
     let free = slots(p as usize).find(|s| s.load(Ordering::Relaxed) <= GONE);
     if let Some(slot) = free {
         slot.store(p as usize, Ordering::Relaxed);
     }
-    let caller = caller_of(site) as u64;
-    let (address, bytes, site) = (p as u64, bytes as u64, site as u64);
+    let (address, bytes, site, caller) = (p as u64, bytes as u64, site as u64, caller as u64);
     thread::mark(|| Mark::Alloc { address, bytes, site, caller, order: state::order() });
-    process::set_errno(errno);
 }
 
 /// Frames that are looked at for the allocating one: those of the recorder come first.
@@ -47,6 +65,8 @@ struct Search {
     found: bool,
     caller: usize,
     left: usize,
+    /// The site is not the program's: the first frame of it that is becomes the site.
+    outside: bool,
 }
 
 unsafe extern "C" {
@@ -63,21 +83,24 @@ extern "C" fn frame(context: *mut c_void, search: *mut c_void) -> i32 {
         search.caller = pc;
         return STOP;
     }
-    search.found = pc == search.site;
+    search.found = if search.outside { modules::is_program(pc) } else { pc == search.site };
+    if search.found {
+        search.site = pc;
+    }
     search.left -= 1;
     if search.left == 0 { STOP } else { GO_ON }
 }
 
 /// Return address of the function that contains the call at `site`; 0 if the stack does not tell.
 fn caller_of(site: usize) -> usize {
-    let mut search = Search { site, found: false, caller: 0, left: FRAMES };
+    let mut search = Search { site, found: false, caller: 0, left: FRAMES, outside: false };
     // SAFETY: the unwinder walks this thread's stack and calls `frame` with our search.
     unsafe { _Unwind_Backtrace(frame, (&raw mut search).cast()) };
     search.caller
 }
 
 /// Called before the memory goes back, so that nobody else can get it first.
-fn dies(p: *mut c_void) {
+pub fn dies(p: *mut c_void) {
     if p.is_null() || !state::recording() {
         return;
     }

@@ -9,8 +9,9 @@
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use homenode_log::Mark;
+use homenode_recorder::state;
 
-use crate::{state, thread};
+use crate::thread;
 
 const RELAXED: i32 = 0;
 const RELEASE: i32 = 3;

@@ -6,11 +6,16 @@ use std::ffi::{c_char, c_void};
 use homenode_log::Mark;
 use homenode_model::code::{self, HN_EINVAL, HN_IDLE, HN_OK};
 
-use crate::{state, thread};
+use homenode_recorder::state;
+
+use crate::{emulator, lab, thread};
 
 /// Round `number` of the outer loop begins.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_iteration(number: u32) -> i32 {
+    if emulator::outside() && !emulator::active() {
+        lab::interval();
+    }
     told(Mark::Iteration { number: number.into(), order: 0 })
 }
 

@@ -9,8 +9,11 @@ use std::ffi::c_void;
 
 use homenode_log::encode::MAX_DELTA;
 
-use crate::thread::{self, offsets};
-use crate::tls::{LINE, LINE_BITS, OFFSET};
+use homenode_recorder::block::{LINE, LINE_BITS};
+use homenode_recorder::recorder::offsets;
+
+use crate::thread;
+use crate::tls::OFFSET;
 
 extern "C" fn slow_read(entry: u64, pc: u64) {
     thread::access(entry & LINE, false, pc);

@@ -6,9 +6,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
+use homenode_recorder::state;
 
 use crate::next::next;
-use crate::{locks, ompt, state, thread};
+use crate::{locks, ompt, thread};
 
 type Body = unsafe extern "C-unwind" fn(*mut c_void);
 
@@ -74,7 +75,7 @@ macro_rules! regions {
 /// The program calls a function that no loaded run-time system has: it could not run without us either.
 #[cold]
 fn missing(name: &str) -> ! {
-    thread::complain(&format!("no loaded OpenMP run-time system has {name}"));
+    state::complain(&format!("no loaded OpenMP run-time system has {name}"));
     std::process::abort()
 }
 

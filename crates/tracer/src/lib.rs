@@ -13,22 +13,22 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("the exact recorder is written for x86-64 Linux: its fast path is assembly");
 
-mod alloc;
+pub mod alloc;
 mod atomics;
-mod bypass;
 mod capi;
+pub mod emulator;
 mod fast;
 mod gomp;
-mod io;
-mod locks;
+mod lab;
+pub mod locks;
 mod memory;
-mod modules;
-mod next;
+pub mod modules;
+pub mod next;
 mod ompt;
 mod process;
-mod ranges;
+pub mod ranges;
 mod stack;
-mod state;
-mod thread;
+mod start;
+pub mod thread;
 mod threads;
 mod tls;

@@ -3,9 +3,10 @@
 use std::ffi::c_void;
 
 use homenode_log::Mark;
+use homenode_recorder::state;
 
 use crate::next::next;
-use crate::{ompt, state, thread};
+use crate::{ompt, thread};
 
 /// A lock was acquired.
 pub fn acquired(lock: u64) {

@@ -8,6 +8,8 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use homenode_recorder::memory::{map, unmap};
+
 struct Kernel {
     locked: AtomicBool,
     state: std::cell::UnsafeCell<State>,
@@ -37,23 +39,6 @@ static KERNEL: Kernel = Kernel {
         end: null_mut(),
     }),
 };
-
-/// A fresh private mapping of zeros; null if there is none.
-pub fn map(bytes: usize) -> *mut u8 {
-    // SAFETY: asks for new memory only.
-    let p = unsafe {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        libc::mmap(null_mut(), bytes, prot, flags, -1, 0)
-    };
-    if p == libc::MAP_FAILED { null_mut() } else { p.cast() }
-}
-
-/// Gives a mapping of [`map`] back.
-pub fn unmap(p: *mut u8, bytes: usize) {
-    // SAFETY: the caller's mapping, used by nobody any more.
-    unsafe { libc::munmap(p.cast(), bytes) };
-}
 
 /// The block size for a layout; blocks are aligned to their size, up to a page.
 fn size(layout: Layout) -> usize {

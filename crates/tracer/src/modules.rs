@@ -6,8 +6,10 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
+use homenode_recorder::channel::{Message, Whose};
+use homenode_recorder::{io, state};
 
-use crate::{io, state, thread};
+use crate::{emulator, thread};
 
 const MAX_MODULES: usize = 512;
 
@@ -16,6 +18,8 @@ struct Module {
     low: u64,
     high: u64,
     path: Vec<u8>,
+    /// What nobody writes once the program runs, relative to `base`.
+    constant: Vec<(u64, u64)>,
 }
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
@@ -23,11 +27,15 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     unsafe {
         let (info, list) = (&*info, &mut *data.cast::<Vec<Module>>());
         let (mut low, mut high) = (u64::MAX, 0);
+        let mut constant = Vec::new();
         for i in 0..usize::from(info.dlpi_phnum) {
             let h = &*info.dlpi_phdr.add(i);
             if h.p_type == libc::PT_LOAD {
                 low = low.min(h.p_vaddr);
                 high = high.max(h.p_vaddr + h.p_memsz);
+            }
+            if h.p_type == libc::PT_GNU_RELRO || h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W == 0 {
+                constant.push((h.p_vaddr, h.p_vaddr + h.p_memsz));
             }
         }
         let mut path = if info.dlpi_name.is_null() {
@@ -40,7 +48,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
                 .map_or(vec![], |p| p.into_os_string().into_encoded_bytes());
         }
         if low < high && list.len() < MAX_MODULES {
-            list.push(Module { base: info.dlpi_addr, low, high, path });
+            list.push(Module { base: info.dlpi_addr, low, high, path, constant });
         }
     }
     0
@@ -67,11 +75,67 @@ pub fn write_new() {
         let path = String::from_utf8_lossy(&m.path).replace('\n', "\u{fffd}");
         let _ = writeln!(text, "{index} {:#x} {:#x} {:#x} {path}", m.base, m.low, m.high);
         thread::mark(|| Mark::Module { index: index as u64, base: m.base, low: m.low, high: m.high });
+        if emulator::outside() {
+            let whose = whose(&m, &path);
+            if emulator::active() {
+                tell(&m, whose);
+            }
+            if whose == Whose::Program {
+                remember(&m);
+            }
+        }
     }
     let fd = io::open_at(state::dir(), c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND);
     if fd >= 0 {
         let _ = io::write_all(fd, text.as_bytes()); // the logs will meet and tell of the same trouble
         io::close(fd);
+    }
+}
+
+/// Folders of libraries that are not the program's own.
+const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
+/// Libraries that are not, wherever they lie.
+const RUNTIMES: [&str; 9] =
+    ["libgomp", "libomp", "libiomp", "libgcc_s", "libstdc++", "libgfortran", "libquadmath", "libc.so", "ld-"];
+
+fn whose(module: &Module, path: &str) -> Whose {
+    let here = whose as *const () as u64;
+    let file = path.rsplit('/').next().unwrap_or(path);
+    if (module.base + module.low..module.base + module.high).contains(&here) {
+        Whose::Recorder
+    } else if SYSTEM.iter().any(|s| path.starts_with(s)) || RUNTIMES.iter().any(|r| file.starts_with(r)) {
+        Whose::System
+    } else {
+        Whose::Program
+    }
+}
+
+/// The program's own modules, of one built without the recorder: first address, one past the last.
+static PROGRAM: [(AtomicU64, AtomicU64); MAX_MODULES] =
+    [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_MODULES];
+
+/// Whether code is the program's own. Known of programs built without the recorder.
+pub fn is_program(pc: usize) -> bool {
+    let pc = pc as u64;
+    let ranges =
+        PROGRAM.iter().map(|(low, high)| (low.load(Ordering::Relaxed), high.load(Ordering::Relaxed)));
+    ranges.take_while(|(_, high)| *high != 0).any(|(low, high)| (low..high).contains(&pc))
+}
+
+/// Tells the emulator's plug-in whose code lies where.
+fn tell(module: &Module, whose: Whose) {
+    let at = |(low, high): (u64, u64)| (module.base + low, module.base + high);
+    for (low, high) in module.constant.iter().copied().map(at) {
+        emulator::tell(&Message::Constant { low, high });
+    }
+    let (low, high) = at((module.low, module.high));
+    emulator::tell(&Message::Code { low, high, whose });
+}
+
+fn remember(module: &Module) {
+    if let Some((from, to)) = PROGRAM.iter().find(|(_, to)| to.load(Ordering::Relaxed) == 0) {
+        from.store(module.base + module.low, Ordering::Relaxed);
+        to.store(module.base + module.high, Ordering::Relaxed);
     }
 }
 

@@ -44,6 +44,7 @@ impl Next {
 
 /// `next!(NAME: type)`: the function of that name behind this library, as an `Option` of its type; with `first` before
 /// the name, the one that the program would call.
+#[macro_export]
 macro_rules! next {
     (first $name:ident : $ty:ty) => {
         $crate::next::next!(@ $name: $ty, false)
@@ -62,4 +63,4 @@ macro_rules! next {
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$ty>>(NEXT.get()) }
     }};
 }
-pub(crate) use next;
+pub use next;

@@ -7,8 +7,9 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_log::Mark;
+use homenode_recorder::state;
 
-use crate::{gomp, locks, state, thread};
+use crate::{gomp, locks, start, thread};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
@@ -34,7 +35,7 @@ static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, too
 /// Called by libomp when it is loaded.
 #[unsafe(no_mangle)]
 pub extern "C" fn ompt_start_tool(_omp_version: c_uint, _runtime: *const c_char) -> *mut StartToolResult {
-    state::start();
+    start::start();
     if state::recording() { &raw mut RESULT } else { std::ptr::null_mut() }
 }
 

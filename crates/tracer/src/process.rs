@@ -1,35 +1,9 @@
-//! Small things of the process: errno, clocks, stacks, thread ends.
+//! Small things of the process: stacks, thread ends.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::thread;
-
-/// The calling thread's `errno`.
-pub fn errno() -> i32 {
-    // SAFETY: glibc's errno of this thread.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Sets the calling thread's `errno`.
-pub fn set_errno(value: i32) {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = value }
-}
-
-/// Number of the process.
-pub fn id() -> i32 {
-    // SAFETY: asks.
-    unsafe { libc::getpid() }
-}
-
-/// Coarse seconds since boot, from the vDSO.
-pub fn seconds() -> i64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut t) };
-    t.tv_sec
-}
 
 /// Lowest address of the calling thread's stack and one past its highest; zeros if the system does not say.
 pub fn stack() -> (u64, u64) {
@@ -75,7 +49,7 @@ pub fn at_thread_exit() {
 /// As `_exit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap__exit(status: i32) -> ! {
-    crate::state::stop();
+    crate::start::stop();
     // SAFETY: ends the process.
     unsafe { libc::_exit(status) }
 }

@@ -4,10 +4,13 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
-use crate::{process, thread};
+use homenode_recorder::process;
+
+use crate::thread;
 
 /// `with_pc!(name, register, function)`: exports `name`, which calls `function` with its own arguments and, in
 /// `register` (the next free argument register), its return address.
+#[macro_export]
 macro_rules! with_pc {
     ($($name:ident, $register:literal, $function:path;)*) => { $(
         #[doc = concat!("Passes its return address on to [`", stringify!($function), "`].")]
@@ -25,7 +28,7 @@ macro_rules! with_pc {
         }
     )* };
 }
-pub(crate) use with_pc;
+pub use with_pc;
 
 extern "C" fn read_range(address: usize, bytes: usize, pc: usize) {
     thread::range(address, bytes, false, pc);

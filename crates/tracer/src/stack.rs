@@ -9,8 +9,10 @@ use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_recorder::{memory, state};
+
 use crate::next::next;
-use crate::{memory, process, state};
+use crate::process;
 
 /// `main` starts at the first multiple of this below the end of the stack that is free.
 const STEP: usize = 64 << 10;
@@ -118,7 +120,7 @@ pub unsafe extern "C-unwind" fn __libc_start_main(
     stack_end: *mut c_void,
 ) -> c_int {
     let Some(real) = next!(__libc_start_main: Start) else {
-        crate::thread::complain("the C library has no __libc_start_main");
+        state::complain("the C library has no __libc_start_main");
         std::process::abort()
     };
     let (mut start, mut argv) = (main, argv);

@@ -1,17 +1,15 @@
-//! A recorded thread: its filter, its buffer, its log.
+//! A thread as its marks see it: which teams it is a member of. Its filter and its log are a [`Recorder`], here or, where the
+//! program is emulated, in the emulator's plug-in.
 
-use std::ffi::CString;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
-use homenode_log::file::{Framer, Header};
-use homenode_log::mark::BYPASS_CAP;
-use homenode_log::{Mark, VERSION};
+use homenode_log::Mark;
+use homenode_recorder::channel::Message;
+use homenode_recorder::process::{errno, set_errno};
+use homenode_recorder::{Block, Recorder, state};
 
-use crate::bypass::{self, Bypass};
-use crate::tls::{ALL_SEEN, EPOCHS, LINE, SEEN_KEY, Tls, key, tls};
-use crate::{io, memory, process, state};
+use crate::tls::{member, tls};
+use crate::{emulator, process};
 
 /// The team membership that barriers belong to.
 #[derive(Clone, Copy, Default)]
@@ -23,58 +21,15 @@ struct Task {
 /// Nested teams that are told apart; deeper ones share the last place.
 const MAX_DEPTH: usize = 16;
 
-/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
-/// filter stay for ever, because another thread may just look at them.
+/// A thread. Made at its first event; lives as long as the process.
 pub struct Thread {
-    tls: *mut Tls,
-    /// The filter: two tables of `lines` entries, the lines used and the lines written.
-    used_lines: *mut u64,
-    written_lines: *mut u64,
-    lines: usize,
-    /// Lines minus one.
-    mask: usize,
-    index: u32,
-    buffer: *mut u64,
-    /// Words in the buffer; published after they are written, so that the exiting thread can write them out. With
-    /// [`APPENDING`] while [`crate::fast`] appends an access.
-    used: AtomicUsize,
-    /// The recorder is at work; what a signal handler does meanwhile is not recorded.
-    busy: AtomicBool,
-    /// Held while the buffer is encoded; taken for good when the log is closed.
-    flushing: AtomicBool,
-    /// The log is closed or about to be.
-    closed: AtomicBool,
-    /// Gone when the thread has ended.
-    framer: Option<Framer>,
-    fd: i32,
-    last_tick: u64,
-    last_flush: i64,
-    epoch: u64,
-    /// Which barrier interval this is; equal in all threads of a team between two barriers.
-    pub interval: u64,
-    shared: bool,
-    /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
-    /// (there are other threads, or there is no filter), and while the recorder is at work.
-    gate: AtomicUsize,
-    special: bool,
+    /// Null where the emulator's plug-in records.
+    recorder: *mut Recorder,
     tasks: [Task; MAX_DEPTH],
     depth: usize,
     serial: u64,
-    /// Words that were encoded, and of all words ever pushed those that are no accesses: what passed is half the rest.
-    encoded: u64,
-    other: u64,
-    bypassed: u64,
-    dropped: u64,
-    told_lines: u64,
     /// The last atomic load: address, value, clock after it.
     spin: (u64, u64, u64),
-}
-
-/// Prints one line to the program's standard error.
-#[cold]
-pub fn complain(text: &str) {
-    let line = format!("homenode: recorder: {text}\n");
-    io::write(2, line.as_bytes());
 }
 
 /// The slow path of an access; the clock has been advanced.
@@ -83,18 +38,16 @@ pub fn access(line: u64, write: bool, pc: u64) {
     // SAFETY: the recorder is used by this thread alone.
     unsafe {
         let tls = tls();
-        if (*tls).thread.is_null() && !first_access(tls) {
+        if (*tls).recorder.is_null() && !first_access(tls) {
             return;
         }
-        (*(*tls).thread).access(line, write, pc);
+        (*(*tls).recorder).access(line, write, pc);
     }
 }
 
-const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
-
 /// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of it comes here again.
 #[cold]
-fn first_access(tls: *mut Tls) -> bool {
+fn first_access(tls: *mut Block) -> bool {
     // SAFETY: this thread's block.
     unsafe {
         if state::off() || (*tls).closed {
@@ -106,12 +59,11 @@ fn first_access(tls: *mut Tls) -> bool {
         }
         start();
         (*tls).clock = 1;
-        !(*tls).thread.is_null()
+        !(*tls).recorder.is_null()
     }
 }
 
-/// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as one access however they
-/// lie: stacks are aligned to 16 bytes, and which lines they share with what differs from run to run.
+/// All the bytes `address .. address + bytes`; see [`Block::range`].
 pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
     if bytes == 0 {
         return;
@@ -119,16 +71,8 @@ pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
     // SAFETY: as in `access`.
     unsafe {
         let tls = tls();
-        if (*tls).thread.is_null() && !first_access(tls) {
-            return;
-        }
-        let (first, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
-        let ticks = bytes.div_ceil(1 << LINE_SHIFT) as u64;
-        for line in first as u64..=last as u64 {
-            (*tls).clock += u64::from(line - (first as u64) < ticks);
-            if !(*tls).seen(line, write) {
-                access(line, write, pc as u64);
-            }
+        if !(*tls).recorder.is_null() || first_access(tls) {
+            Block::range(tls, address as u64, bytes as u64, write, pc as u64);
         }
     }
 }
@@ -138,21 +82,18 @@ pub fn mark(make: impl FnOnce() -> Mark) {
     with(|t| t.mark(&make()));
 }
 
-/// The thread's recorder, started if need be.
+/// The thread, started if need be.
 pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
     if !state::recording() {
         return None;
     }
-    // SAFETY: the recorder belongs to this thread; nested use is kept out by `busy`.
+    // SAFETY: both belong to this thread; nested use of the recorder is kept out by itself.
     unsafe {
-        let tls = tls();
-        if (*tls).thread.is_null() {
-            if (*tls).closed || (*tls).starting {
-                return None;
-            }
+        let (tls, member) = (tls(), member());
+        if (*member).is_null() && !(*tls).closed && !(*tls).starting {
             start();
         }
-        (*tls).thread.as_mut().map(f)
+        if (*tls).closed { None } else { (*member).as_mut().map(f) }
     }
 }
 
@@ -161,282 +102,98 @@ pub fn synchronise() {
     with(Thread::synchronise);
 }
 
-/// Makes the calling thread's recorder.
+/// Starts the calling thread.
 pub fn start() {
-    let errno = process::errno();
+    let errno = errno();
     // SAFETY: this thread's block.
-    let id = unsafe {
-        (*tls()).starting = true;
-        (*tls()).id
+    let tls = tls();
+    unsafe { (*tls).starting = true };
+    let made = if emulator::active() {
+        Some(null_mut())
+    } else {
+        std::panic::catch_unwind(|| Recorder::start(tls)).unwrap_or(None)
     };
-    let made = std::panic::catch_unwind(|| Thread::start(id)).unwrap_or(None);
     // These may call the program's own malloc, which must not be recorded before the thread's start.
     let (stack_low, stack_high) = process::stack();
     process::at_thread_exit();
     // SAFETY: as above; the recorder lives for ever.
     unsafe {
-        let tls = tls();
+        let id = (*tls).id;
         (*tls).starting = false;
         match made {
-            Some(thread) => {
-                (*tls).clock = 0; // what came before was not recorded
-                (*tls).key = key((*thread).epoch);
-                (*tls).mask = (*thread).lines as u64 - 1;
-                (*tls).thread = thread;
-                (*tls).used = (*thread).used_lines;
-                (*tls).written = (*thread).written_lines;
-                (*thread).mark(&Mark::ThreadStart { id, stack_low, stack_high });
+            Some(recorder) => {
+                let thread = Thread {
+                    recorder,
+                    tasks: [Task::default(); MAX_DEPTH],
+                    depth: 0,
+                    serial: id << 32,
+                    spin: (0, 0, 0),
+                };
+                *member() = Box::into_raw(Box::new(thread));
+                if recorder.is_null() {
+                    *tls = Block { id, ..Block::idle() };
+                    emulator::tell(&Message::Start { id, stack_low, stack_high });
+                } else {
+                    Recorder::attach(recorder);
+                    (*recorder).mark(&Mark::ThreadStart { id, stack_low, stack_high });
+                }
             }
             None => (*tls).forget(),
         }
     }
-    process::set_errno(errno);
+    set_errno(errno);
 }
 
 /// Ends the calling thread's recording.
 pub fn end() {
-    // SAFETY: this thread's block and recorder.
+    // SAFETY: this thread's block and recorder. The few bytes of the thread stay: a signal handler may just use them.
     unsafe {
-        let tls = tls();
-        let thread = (*tls).thread;
-        (*tls).forget(); // a signal handler must not find what is being given back
-        if !thread.is_null() {
-            let closed = Thread::close(thread, 0);
-            state::unregister((*thread).index);
-            if closed {
-                (*thread).release();
-            }
+        let recorder = (*tls()).recorder;
+        if !recorder.is_null() {
+            Recorder::end(recorder);
+        } else if emulator::active() && !(*member()).is_null() && state::recording() {
+            (*tls()).closed = true;
+            emulator::tell(&Message::End);
         }
-    }
-}
-
-impl Tls {
-    /// Nothing is recorded for this thread any more.
-    pub fn forget(&mut self) {
-        self.closed = true;
-        self.thread = null_mut();
-        self.mask = 0;
-        self.used = ALL_SEEN.as_ptr();
-        self.written = ALL_SEEN.as_ptr();
-        self.key = SEEN_KEY;
-    }
-
-    /// Whether the filter has seen this access.
-    #[inline]
-    fn seen(&self, line: u64, write: bool) -> bool {
-        let table = if write { self.written } else { self.used };
-        // SAFETY: `mask` is below the tables' length.
-        unsafe { *table.add((line & self.mask) as usize) == line | self.key }
+        (*tls()).forget();
     }
 }
 
 impl Thread {
-    fn start(id: u64) -> Option<*mut Self> {
-        let lines = state::filter_lines().max(1) as usize;
-        let (filter, buffer): (*mut u64, *mut u64) =
-            (memory::map(2 * lines * 8).cast(), memory::map(BUFFER_WORDS * 8).cast());
-        if filter.is_null() || buffer.is_null() {
-            state::switch_off("stopped: no memory for another thread's buffer");
-            return None;
-        }
-        let thread = Box::into_raw(Box::new(Self {
-            tls: tls(),
-            used_lines: filter,
-            written_lines: filter.wrapping_add(lines),
-            lines,
-            mask: lines - 1,
-            index: 0,
-            buffer,
-            used: AtomicUsize::new(0),
-            busy: AtomicBool::new(false),
-            gate: AtomicUsize::new(0),
-            flushing: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            framer: Some(Framer::new()),
-            fd: -1,
-            last_tick: 0,
-            last_flush: process::seconds(),
-            epoch: 1,
-            interval: 0,
-            shared: false,
-            special: true,
-            tasks: [Task::default(); MAX_DEPTH],
-            depth: 0,
-            serial: id << 32,
-            encoded: 0,
-            other: 0,
-            bypassed: 0,
-            dropped: 0,
-            told_lines: 0,
-            spin: (0, 0, 0),
-        }));
-        // SAFETY: just made; nobody else knows it before it is registered, and then only its atomics and its filter.
-        unsafe {
-            (*thread).index = state::register(thread)?;
-            (*thread).fd = open_log((*thread).index);
-            if (*thread).fd < 0 {
-                state::switch_off("stopped: cannot create a thread's log");
-                return None;
-            }
-            (*thread).look_around();
-        }
-        Some(thread)
-    }
-
-    /// Gives back what is large. The log is closed, so nobody else uses it.
-    fn release(&mut self) {
-        self.framer = None;
-        memory::unmap(self.buffer.cast(), BUFFER_WORDS * 8);
-        io::close(self.fd);
-    }
-
-    #[inline]
-    fn clock(&self) -> u64 {
-        // SAFETY: the block lives as long as its thread; a closing thread may read a clock that still advances.
-        unsafe { (*self.tls).clock }
-    }
-
-    /// The recorder is at work; signal handlers are kept out.
-    #[inline]
-    fn enter(&mut self) {
-        self.busy.store(true, Ordering::Relaxed);
-        self.gate.store(0, Ordering::Relaxed);
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    }
-
-    /// It no longer is.
-    #[inline]
-    fn leave(&mut self) {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        self.busy.store(false, Ordering::Relaxed);
-        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
-    }
-
-    /// Whether this is a signal handler that has interrupted the recorder.
-    fn at_work(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) & APPENDING != 0
-    }
-
-    /// A passed access.
-    #[inline]
-    fn access(&mut self, line: u64, write: bool, pc: u64) {
-        if self.at_work() {
-            self.dropped += 1;
-            return;
-        }
-        self.enter();
-        if state::filter_lines() > 0 {
-            self.install(line, write);
-        }
-        let tick = self.clock();
-        let mut delta = tick - self.last_tick;
-        self.last_tick = tick;
-        if delta > MAX_DELTA {
-            self.push(&[SKIP, delta]);
-            self.other += 2;
-            delta = 0;
-        }
-        self.push(&access_words(line, write, pc, delta));
-        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
-            self.flush(false);
-        }
-        self.leave();
-    }
-
-    /// Lets the filter remember the line, unless it bypasses the filter.
-    #[inline]
-    fn install(&mut self, line: u64, write: bool) {
-        let at = line as usize & (self.lines - 1);
-        let mut entry = line | key(self.epoch);
-        if self.shared {
-            match bypass::look(line, write, self.index, self.interval) {
-                Bypass::No => {}
-                Bypass::Yes if self.bypassed < BYPASS_CAP => {
-                    self.bypassed += 1;
-                    entry = 0;
-                }
-                Bypass::Yes => {}
-                Bypass::New => {
-                    self.bypassed += 1;
-                    entry = 0;
-                    forget_everywhere(line);
-                }
-            }
-        }
-        // SAFETY: `at` is below the tables' length.
-        unsafe {
-            self.used_lines.add(at).write(entry);
-            self.written_lines.add(at).write(if write { entry } else { 0 });
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, words: &[u64]) {
-        let used = self.used.load(Ordering::Relaxed);
-        if used + words.len() > BUFFER_WORDS {
-            self.dropped += 1; // the log was closed by another thread that exits
-            return;
-        }
-        // SAFETY: within the buffer, which only this thread writes.
-        unsafe { self.buffer.add(used).copy_from_nonoverlapping(words.as_ptr(), words.len()) };
-        self.used.store(used + words.len(), Ordering::Release);
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        // SAFETY: null, or this thread's own, which lives for ever.
+        unsafe { self.recorder.as_mut() }
     }
 
     /// Writes a mark.
     pub fn mark(&mut self, mark: &Mark) {
-        if self.at_work() {
-            self.dropped += 1;
-            return;
+        match self.recorder() {
+            Some(recorder) => recorder.mark(mark),
+            None => emulator::mark(mark),
         }
-        self.enter();
-        let tick = self.clock();
-        let mut words = [0; MARK_WORDS];
-        let n = mark_words(mark, tick - self.last_tick, &mut words);
-        self.last_tick = tick;
-        self.push(&words[..n]);
-        self.other += n as u64;
-        let now = process::seconds();
-        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.last_flush {
-            self.flush(now != self.last_flush);
-        }
-        self.leave();
     }
 
-    fn look_around(&mut self) {
-        self.shared = state::several();
-        self.special = self.shared || state::filter_lines() == 0;
-        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
-    }
-
-    /// Empties the filter by starting another epoch.
+    /// Empties the filter.
     pub fn synchronise(&mut self) {
-        self.epoch += 1;
-        if self.epoch == EPOCHS {
-            self.epoch = 1;
-            // SAFETY: the whole filter.
-            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
-        }
-        self.look_around();
         let task = &self.tasks[self.depth.min(MAX_DEPTH - 1)];
-        self.interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
-        // SAFETY: this thread's own block.
-        unsafe { (*self.tls).key = key(self.epoch) };
-        let lines = bypass::lines();
-        if lines != self.told_lines {
-            self.told_lines = lines;
-            self.mark(&Mark::Bypass { lines });
+        let interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
+        match self.recorder() {
+            Some(recorder) => recorder.synchronise(interval),
+            None => emulator::tell(&Message::Synchronise { interval }),
         }
     }
 
     /// Advances the clock by one access that does not come through the fast path.
     pub fn count_one(&mut self) {
-        // SAFETY: this thread's own block.
-        unsafe { (*self.tls).clock += 1 };
+        if let Some(recorder) = self.recorder() {
+            recorder.count_one();
+        }
     }
 
     /// Whether this load repeats the last one with nothing done in between.
     pub fn spinning(&mut self, address: u64, value: u64) -> bool {
-        let now = (address, value, self.clock());
+        // SAFETY: this thread's own block.
+        let now = (address, value, unsafe { (*tls()).clock });
         let again = self.spin == now;
         self.spin = (address, value, now.2 + 1);
         if again {
@@ -478,180 +235,4 @@ impl Thread {
         task.generation += 1;
         self.mark(&Mark::Barrier { instance, generation });
     }
-
-    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is set.
-    #[cold]
-    #[inline(never)]
-    fn flush(&mut self, all: bool) {
-        if self.flushing.swap(true, Ordering::Acquire) {
-            return; // closed: `push` drops what no longer fits
-        }
-        let errno = process::errno();
-        let n = self.used.load(Ordering::Acquire);
-        let encoded = self.framer.as_ref().map_or(0, Framer::words);
-        if all || encoded + n + BUFFER_WORDS > MAX_CHUNK_WORDS {
-            self.write_out(n, &[]);
-            self.last_flush = process::seconds();
-        } else if let (Some(framer), false) = (&mut self.framer, state::count_only()) {
-            // SAFETY: `n` words were written before `used` was published.
-            let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
-            let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| framer.add(words)));
-            if added.is_err() {
-                self.stop_encoding();
-            }
-        }
-        self.encoded += n as u64;
-        self.used.store(0, Ordering::Release);
-        self.flushing.store(false, Ordering::Release);
-        process::set_errno(errno);
-    }
-
-    /// Writes a frame: what was encoded, the first `n` words of the buffer, and `last`.
-    fn write_out(&mut self, n: usize, last: &[u64]) {
-        let Some(framer) = &mut self.framer else { return };
-        if framer.words() + n + last.len() == 0 || state::count_only() {
-            return;
-        }
-        // SAFETY: `n` words were written before `used` was published.
-        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
-        let fd = self.fd;
-        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            framer.add(words);
-            io::write_all(fd, framer.frame(last))
-        }));
-        match wrote {
-            Ok(Ok(())) => {}
-            Ok(Err(e)) => {
-                state::switch_off(&format!(
-                    "stopped: cannot append to the log of thread {}: {e}; the program goes on unrecorded",
-                    self.index
-                ));
-            }
-            Err(_) => self.stop_encoding(),
-        }
-        self.leave_if_off();
-    }
-
-    #[cold]
-    fn stop_encoding(&mut self) {
-        state::switch_off("stopped: internal error while encoding; the program goes on unrecorded");
-        self.leave_if_off();
-    }
-
-    fn leave_if_off(&self) {
-        if !state::recording() {
-            // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.
-            unsafe { (*self.tls).forget() };
-        }
-    }
-
-    /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
-    /// this one may still run; whoever comes first does it,
-    /// and gets true.
-    ///
-    /// # Safety
-    /// `thread` is registered.
-    pub unsafe fn close(thread: *mut Self, reason: u64) -> bool {
-        // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
-        // append to the buffer behind `n`, which is not read.
-        unsafe {
-            // Whoever is not the first has nothing to wait for: the lock is never given back then.
-            if (*thread).closed.swap(true, Ordering::AcqRel) {
-                return false;
-            }
-            let flushing = &(*thread).flushing;
-            let mut spins = 0u32;
-            while flushing.swap(true, Ordering::Acquire) {
-                spins += 1;
-                if spins > 100_000 {
-                    (*thread).closed.store(false, Ordering::Release);
-                    return false;
-                }
-                libc::sched_yield();
-            }
-            let errno = process::errno();
-            let n = (*thread).used.load(Ordering::Acquire) & !APPENDING;
-            (*thread).write_out(n, &[]);
-            let tick = (*thread).framer.as_ref().map_or(0, Framer::tick);
-            let clock = (*thread).clock().max(tick);
-            let mut words = [0; 3 * MARK_WORDS];
-            let mut end = [0; MARK_WORDS];
-            let totals = Mark::Totals {
-                accesses: clock,
-                passed: ((*thread).encoded + n as u64 - (*thread).other) / 2,
-                bypassed: (*thread).bypassed,
-                dropped: (*thread).dropped,
-            };
-            let n = mark_words(&totals, clock - tick, &mut end);
-            words[..n].copy_from_slice(&end[..n]);
-            let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
-            words[n..n + m].copy_from_slice(&end[..m]);
-            (*thread).write_out(0, &words[..n + m]);
-            process::set_errno(errno);
-            true
-        }
-    }
-}
-
-/// Words of the buffer: they are encoded while they are in the first-level cache.
-const BUFFER_WORDS: usize = 1024;
-
-/// Words kept free so that a record always fits.
-const ROOM: usize = 2 * MARK_WORDS + 4;
-/// The gate when it is open: from here on a usual access finds the buffer full.
-const OPEN: usize = BUFFER_WORDS - ROOM + 1;
-
-/// Set in [`Thread::used`] while an access is appended: its highest byte.
-const APPENDING: usize = 1 << 63;
-
-/// Where [`crate::fast`] finds a thread's fields.
-pub mod offsets {
-    use super::Thread;
-    use std::mem::offset_of;
-
-    /// [`Thread::used`].
-    pub const USED: usize = offset_of!(Thread, used);
-    /// [`Thread::gate`].
-    pub const GATE: usize = offset_of!(Thread, gate);
-    /// [`Thread::last_tick`].
-    pub const LAST_TICK: usize = offset_of!(Thread, last_tick);
-    /// [`Thread::buffer`].
-    pub const BUFFER: usize = offset_of!(Thread, buffer);
-    /// [`Thread::mask`].
-    pub const MASK: usize = offset_of!(Thread, mask);
-    /// [`Thread::used_lines`].
-    pub const USED_LINES: usize = offset_of!(Thread, used_lines);
-    /// [`Thread::written_lines`].
-    pub const WRITTEN_LINES: usize = offset_of!(Thread, written_lines);
-}
-
-/// Makes every thread's filter forget a line that has just started to bypass it.
-#[cold]
-fn forget_everywhere(line: u64) {
-    for thread in state::threads() {
-        // SAFETY: recorders and filters are never freed. The owner may write the same word at the same time; then one
-        // more access is missed, which the next synchronisation ends.
-        unsafe {
-            let at = line as usize & ((*thread).lines - 1);
-            for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {
-                if entry.read_volatile() & LINE == line {
-                    entry.write_volatile(0);
-                }
-            }
-        }
-    }
-}
-
-fn open_log(index: u32) -> i32 {
-    if state::count_only() {
-        return i32::MAX;
-    }
-    let Ok(name) = CString::new(format!("threads/{index:05}.hnlog")) else { return -1 };
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
-    let fd = state::high(io::open_at(state::dir(), &name, flags));
-    let header = Header { version: VERSION, filter_lines: state::filter_lines(), line_shift: LINE_SHIFT };
-    if fd < 0 || io::write_all(fd, &header.bytes()).is_err() {
-        return -1;
-    }
-    fd
 }

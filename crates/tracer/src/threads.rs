@@ -5,10 +5,11 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
+use homenode_recorder::{process, state};
 
 use crate::next::next;
+use crate::thread;
 use crate::tls::tls;
-use crate::{process, state, thread};
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Create =

@@ -3,62 +3,17 @@
 
 use std::arch::{asm, global_asm};
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use homenode_recorder::Block;
+use homenode_recorder::block::EMPTY;
 
 use crate::thread::Thread;
-
-/// What the fast path needs, at fixed offsets, which rewritten code knows too (`homenode_compilers::rewrite`).
-///
-/// The filter is two tables of the same length: which line was last used at a place, and whether that line was written.
-/// So an access asks one table one question: is this entry `line | key`? What is not to be recorded is given a key of
-/// ones and a table of one entry of ones, which has seen everything.
-#[repr(C, align(64))]
-pub struct Tls {
-    /// The lines used.
-    pub used: *mut u64,
-    /// [`key`] of the thread's epoch.
-    pub key: u64,
-    /// Accesses executed.
-    pub clock: u64,
-    /// Lines of the filter minus one.
-    pub mask: u64,
-    /// The lines written: at each place 0 or what `used` has there.
-    pub written: *mut u64,
-    /// The thread's recorder, or null.
-    pub thread: *mut Thread,
-    /// Nothing is to be recorded for this thread any more.
-    pub closed: bool,
-    /// The thread is being set up: events of the set-up itself are not recorded.
-    pub starting: bool,
-    /// Number that the thread's creator gave it.
-    pub id: u64,
-}
 
 /// Where a thread's block lies relative to its thread pointer: the same in all threads. It is in the executable's
 /// thread-local storage where the wrappers have put one there (`homenode_exe_tls`, so that rewritten code reaches it
 /// in one instruction), otherwise in this library's. Set by the first constructor, before any instrumented code.
 pub static OFFSET: AtomicI64 = AtomicI64::new(0);
-
-/// Bits of a filter entry that hold the line; above it the epoch, then [`VALID`].
-pub const LINE_BITS: u32 = 42;
-/// The line of an entry.
-pub const LINE: u64 = (1 << LINE_BITS) - 1;
-/// There is an entry.
-const VALID: u64 = 1 << 63;
-/// Epochs before the filter has to be cleared for real.
-pub const EPOCHS: u64 = 1 << 20;
-/// What an entry has beside the line.
-pub const fn key(epoch: u64) -> u64 {
-    VALID | epoch << LINE_BITS
-}
-/// The key with which every access is one that has been seen.
-pub const SEEN_KEY: u64 = !0;
-const _: () = assert!(size_of::<Tls>() == 64);
-
-/// The filter of threads that have no recorder yet: it has seen nothing, so the first access takes the slow path.
-static EMPTY: AtomicU64 = AtomicU64::new(0);
-/// With [`SEEN_KEY`], the filter of threads that are not recorded.
-pub static ALL_SEEN: AtomicU64 = AtomicU64::new(SEEN_KEY);
 
 global_asm!(
     ".pushsection .tdata,\"awT\",@progbits",
@@ -73,6 +28,15 @@ global_asm!(
     ".quad {empty}",
     ".zero 24",
     ".popsection",
+    ".pushsection .tbss,\"awT\",@nobits",
+    ".globl homenode_member",
+    ".hidden homenode_member",
+    ".type homenode_member, @object",
+    ".size homenode_member, 8",
+    ".p2align 3",
+    "homenode_member:",
+    ".zero 8",
+    ".popsection",
     empty = sym EMPTY,
 );
 
@@ -85,8 +49,18 @@ fn thread_pointer() -> usize {
 
 /// The calling thread's block. It lives as long as the thread; only the thread itself uses it.
 #[inline(always)]
-pub fn tls() -> *mut Tls {
+pub fn tls() -> *mut Block {
     let offset = OFFSET.load(Ordering::Relaxed) as usize;
+    std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
+}
+
+/// Where the calling thread keeps what its marks need, or null.
+pub fn member() -> *mut *mut Thread {
+    let offset: usize;
+    // SAFETY: reads the offset of this library's word from the GOT.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + homenode_member@GOTTPOFF]", out(reg) offset, options(pure, readonly, nostack));
+    }
     std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
 }
 

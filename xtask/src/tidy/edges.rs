@@ -21,20 +21,22 @@ const EDGES: &[(&str, May)] = &[
     ("sys", Only(&["model"])),
     ("compilers", Only(&[])),
     ("sim", Only(&["model", "policy", "cache", "log"])),
-    ("tracer", Only(&["model", "cache", "log"])),
-    ("plugin", Only(&["model", "cache", "log"])),
+    ("recorder", Only(&["model", "log"])),
+    ("tracer", Only(&["recorder", "model", "log"])),
+    ("guest", Only(&["tracer"])),
+    ("plugin", Only(&["model", "cache", "log", "recorder"])),
     ("monitor", Only(&["model", "sys", "log"])),
     ("runtime", Only(&["model", "policy", "monitor", "sys", "log"])),
     ("agent", Only(&["model", "runtime"])),
-    ("measure", Only(&["model", "machine", "sys"])),
+    ("measure", Only(&["model", "machine", "sys", "runtime"])),
     ("dataset", Only(&["model", "log"])),
     ("lab", Only(&["model", "log", "sys", "machine"])),
     ("report", Only(&["model", "dataset", "machine"])),
-    ("cli", AllBut(&["agent", "tracer", "plugin"])),
+    ("cli", AllBut(&["agent", "tracer", "guest", "plugin", "recorder"])),
 ];
 
 /// Loaded into somebody else's process (or QEMU): small, and without threads of their own.
-const LOADED: &[&str] = &["agent", "tracer", "plugin"];
+const LOADED: &[&str] = &["agent", "tracer", "guest", "plugin"];
 
 /// What must not be in them, by the beginning of its name.
 const HEAVY: &[&str] = &["arrow", "parquet", "hwloc", "tokio", "async-std", "smol", "futures"];

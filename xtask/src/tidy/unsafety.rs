@@ -3,7 +3,7 @@
 use super::File;
 
 /// Where it may be: system calls, and what is loaded into other processes.
-const MAY: &[&str] = &["sys", "runtime", "agent", "tracer", "plugin"];
+const MAY: &[&str] = &["sys", "runtime", "agent", "recorder", "tracer", "guest", "plugin"];
 
 const FORBID: &str = "forbid(unsafe_code)";
 
@@ -45,7 +45,9 @@ mod tests {
             [file("crates/sim/src/lib.rs", "mod a;"), file("crates/sim/src/a.rs", "\nunsafe { x() }")];
         assert_eq!(
             check(&files),
-            ["crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, tracer, plugin"]
+            [
+                "crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, recorder, tracer, guest, plugin"
+            ]
         );
     }
 

@@ -109,8 +109,8 @@ pub struct MachineArgs {
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
     pub thp: Option<Thp>,
-    /// One host thread, time counted in instructions: runs differ less, but what comes from outside (the disk, input) still
-    /// comes when the host has it
+    /// Each run does the same in the same order, to the byte: one host thread, time counted in instructions. Standard input
+    /// is read to its end first, and the program's output comes when it has ended
     #[arg(long, conflicts_with = "accel")]
     pub deterministic: bool,
     /// Take a file or folder along, with the libraries of what is in it; may be repeated

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use homenode_model::Bytes;
 
 use crate::output::OutputArgs;
+use crate::size;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -12,9 +14,10 @@ Examples:
   homenode paper lof-table1                              times of all schemes, the paper's beside ours
   homenode paper lof-table1 --program nas-mg --class W   a smaller problem, with smaller caches
   homenode paper lof-table3 --keep recordings            go on with these recordings next time
+  homenode paper robertson-table1                        bandwidth of pairs of threads and memory, measured here
   homenode paper lof-fit --program nas-cg                the coverage that gives the paper's SI/UMA
 
-The paper's sizes take minutes, memory and disk: NAS CG B records about 2 GB.";
+Löf's are simulated, Robertson's are measured on this machine. Löf's sizes take minutes, memory and disk: NAS CG B records about 2 GB.";
 
 /// A table or figure of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,6 +36,12 @@ pub enum What {
     LofFig3,
     /// Not in the paper: the coverage of streams with which SI/UMA of Table 1 comes out
     LofFit,
+    /// Robertson and Rendell: latency of one node's memory from all nodes
+    RobertsonFig2,
+    /// Robertson and Rendell: bandwidth of one or two threads, each with memory of one's choice
+    RobertsonTable1,
+    /// Robertson and Rendell: heat diffusion by two threads, placed and as the system likes it
+    RobertsonTable2,
 }
 
 /// The papers' tables, theirs beside ours
@@ -57,6 +66,15 @@ pub struct PaperArgs {
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Robertson's: compute from this machine's description instead of measuring (a name, or a file)
+    #[arg(short, long, value_name = "M")]
+    pub machine: Option<String>,
+    /// Robertson's: size of latency's buffer and of each array [default: 4 times all last-level cache]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub buffer: Option<Bytes>,
+    /// Robertson's Table 2: runs of each experiment
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub runs: u32,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

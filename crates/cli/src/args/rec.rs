@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use homenode_model::Bytes;
+
 use crate::output::OutputArgs;
+use crate::size;
 
 /// Examples for the end of `rec replay-policy --help`.
 pub const REPLAY_EXAMPLES: &str = "\
@@ -12,6 +15,12 @@ Examples:
   homenode compare mine.hnrec -p competitive --journal j         write j/sf15k-competitive.hnjournal
   homenode rec replay-policy j/sf15k-competitive.hnjournal       does a fresh policy decide the same?
   homenode rec replay-policy j/sf15k-competitive.hnjournal -p competitive:gain=30";
+
+/// Examples for the end of `rec agree --help`.
+pub const AGREE_EXAMPLES: &str = "\
+Examples:
+  homenode rec agree lab.hnrec emulator.hnrec -m lab-256k       counts of the lab, and a trace
+  homenode rec agree a.hnrec b.hnrec -m sf15k --fail-if 'difference>5'";
 
 /// Check recordings, replay policies
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -29,6 +38,27 @@ pub enum RecCommand {
         /// The recordings
         #[arg(value_name = "REC", required = true)]
         recordings: Vec<PathBuf>,
+        /// The form of the table.
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Say whether two recordings of one program tell the same of its arrays, page by page
+    ///
+    /// Main-memory accesses of all nodes to each page. Recordings of the lab have counts; traces are simulated on MACHINE.
+    #[command(after_help = AGREE_EXAMPLES)]
+    Agree {
+        /// The first
+        #[arg(value_name = "REC")]
+        first: PathBuf,
+        /// The second
+        #[arg(value_name = "REC")]
+        second: PathBuf,
+        /// Whose caches the accesses of traces meet: those that a recording of the lab was made with
+        #[arg(short, long, value_name = "MACHINE")]
+        machine: Option<String>,
+        /// Leave out smaller objects
+        #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = size::parse)]
+        smallest: Bytes,
         /// The form of the table.
         #[command(flatten)]
         output: OutputArgs,

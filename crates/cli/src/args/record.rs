@@ -17,6 +17,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   homenode record kernel:nas-cg --class W           one of the papers' programs
   homenode record -o mine.hnrec -- ./app input.dat  a program built with homenode-cc, -c++ or -fc
+  homenode record --on emulator -- ./app            a program as it is (emulated: slow)
   homenode record --on lab --nodes 4 -- ./app       any program, on a virtual NUMA machine
 
 The program's output is its own; homenode reports on stderr and ends with the program's status.";
@@ -39,8 +40,8 @@ pub struct RecordArgs {
     /// two from 64 to 1048576: at most those of the smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
-    /// Where it runs: here, or on a virtual NUMA machine whose monitor counts main-memory accesses from outside; there the
-    /// program is any, and what is recorded are counts (emulated)
+    /// Where it runs: here; under QEMU's user-mode emulation, for a program that was not built with homenode's compilers; or
+    /// on a virtual NUMA machine, whose monitor counts main-memory accesses from outside
     #[arg(long, value_name = "WHERE", default_value = "host")]
     pub on: On,
     /// Write the report to FILE instead of stderr
@@ -64,6 +65,8 @@ pub enum On {
     Host,
     /// On the lab's virtual machine.
     Lab,
+    /// Here, under QEMU's user-mode emulation: any program for x86-64 Linux, built by whatever compiler.
+    Emulator,
 }
 
 /// What the recorder leaves out.
@@ -123,8 +126,8 @@ impl RecordArgs {
     /// A usage error that names what the option is for.
     pub fn check(&self) -> Result<()> {
         match self.on {
-            On::Host if self.lab != MachineArgs::default() => Err(CliError::usage(
-                "an option of the virtual machine is given, but the program runs on the host",
+            On::Host | On::Emulator if self.lab != MachineArgs::default() => Err(CliError::usage(
+                "an option of the virtual machine is given, but the program does not run there",
             )
             .hint("--on lab records on the virtual machine")),
             On::Lab if self.filter != Filter::Repeats => Err(CliError::usage(

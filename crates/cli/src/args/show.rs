@@ -22,12 +22,12 @@ pub struct ShowArgs {
     /// The recording
     #[arg(value_name = "REC")]
     pub recording: PathBuf,
-    /// Machine to simulate: a name ('homenode machine list' shows all) or a file
-    #[arg(short, long, value_name = "M", default_value = "sf15k")]
-    pub machine: String,
-    /// Placement policy; first-touch is what Linux does
-    #[arg(short, long, value_name = "P", default_value = "first-touch")]
-    pub policy: String,
+    /// Machine to simulate: a name ('homenode machine list' shows all) or a file [default: sf15k]
+    #[arg(short, long, value_name = "M")]
+    pub machine: Option<String>,
+    /// Placement policy; first-touch is what Linux does [default: first-touch]
+    #[arg(short, long, value_name = "P")]
+    pub policy: Option<String>,
     /// Page size, one that the machine offers [default: the machine's smallest]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub page: Option<Bytes>,

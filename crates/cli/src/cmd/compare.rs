@@ -1,5 +1,6 @@
 //! `homenode compare`: every placement scheme in one table.
 
+mod lab;
 mod rows;
 mod statistics;
 
@@ -14,27 +15,34 @@ use homenode_model::Topology;
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::memory::{MemoryOptions, Percent};
 
-use crate::args::compare::CompareArgs;
+use crate::args::compare::{CompareArgs, On};
 use crate::args::subject::Subject;
+use crate::counted;
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::kernels::{self, Kernel};
 use crate::output::say;
 use crate::recorder::directory::Target;
-use crate::recorder::{FILTER_LINES, RecordSpec, Streams, record};
+use crate::recorder::{FILTER_LINES, RecordSpec, Streams, Way, record};
 use crate::simulate::folder::Folder;
 use crate::simulate::scheme::{self, Variant};
 use crate::simulate::{self, Loaded, Plan};
 use crate::table::Table;
 
+/// What is simulated unless something else is asked for.
+const MACHINE: &str = "sf15k";
 /// Moves that the statistics see; 48 bytes each.
 const KEEP_MIGRATIONS: usize = 1 << 20;
 
 impl CompareArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
-        let machines: Vec<_> = self.machines.iter().map(|m| simulate::machine(m)).collect::<Result<_>>()?;
+        if self.on == On::Lab {
+            return lab::run(&self);
+        }
+        let names = if self.machines.is_empty() { vec![MACHINE.to_owned()] } else { self.machines.clone() };
+        let machines: Vec<_> = names.iter().map(|m| simulate::machine(m)).collect::<Result<_>>()?;
         let machines: Vec<Arc<Topology>> = machines.into_iter().map(|m| Arc::new(m.topology)).collect();
         let pages = machines.iter().map(|m| simulate::page_size(m, self.page)).collect::<Result<Vec<_>>>()?;
         let subject = self.subject()?;
@@ -68,7 +76,11 @@ impl CompareArgs {
         let mut runs = BTreeMap::new();
         for variant in variants {
             let recording = match subject {
-                Subject::Recording(path) => Recording::open(path).context(|| "cannot compare".into())?,
+                Subject::Recording(path) => {
+                    let recording = Recording::open(path).context(|| "cannot compare".into())?;
+                    counted::refuse(&recording, "compare placements of")?;
+                    recording
+                }
                 Subject::Program { program, args } => {
                     self.record(program.clone(), args.clone(), plan, &folder.path.join("program"))?
                 }
@@ -105,6 +117,7 @@ impl CompareArgs {
             filter_lines: self.filter_lines(plan),
             threads: Some(self.threads(plan)),
             streams: Streams::File,
+            way: Way::Instrumented,
         };
         if !self.quiet {
             say(format_args!("recording {}", spec.command()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ impl LabArgs {
 
 impl LabRunArgs {
     fn run(&self) -> Result<Exit> {
-        let program = program(self.subject()?, &self.run)?;
+        let program = program(self.subject()?, &self.run, Variant::Native)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         lab.sync = !self.no_sync;
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
@@ -69,12 +69,7 @@ impl LabRunArgs {
                 }
             },
         };
-        let streams = Streams {
-            stdin: Some(Box::new(io::stdin())),
-            stdout: Box::new(io::stdout()),
-            stderr: Box::new(io::stderr()),
-        };
-        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from)?;
+        let outcome = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(CliError::from)?;
         report(&outcome, &lab, quiet);
         if !outcome.brought.failed.is_empty() {
             let mut error = CliError::failed("not all files that the program wrote could be written here");
@@ -82,6 +77,17 @@ impl LabRunArgs {
             return Err(error.hint("is the disk full, or the folder read-only?"));
         }
         Ok(exit_of(&outcome))
+    }
+}
+
+/// This process's own streams. A terminal never ends, so that nothing is read from it where all must be read first.
+pub(super) fn streams(lab: &Lab) -> Streams {
+    let stdin = io::stdin();
+    let waits = lab.deterministic && stdin.is_terminal();
+    Streams {
+        stdin: if waits { None } else { Some(Box::new(stdin)) },
+        stdout: Box::new(io::stdout()),
+        stderr: Box::new(io::stderr()),
     }
 }
 
@@ -141,14 +147,14 @@ pub(super) fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
     ));
 }
 
-/// The program to run, and where it is.
-pub(super) fn program(subject: Subject, run: &RunArgs) -> Result<Program> {
+/// The program to run, and where it is; kernels are built as `variant`.
+pub(super) fn program(subject: Subject, run: &RunArgs, variant: Variant) -> Result<Program> {
     match subject {
         Subject::Kernel { name, args } => {
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
             all.extend(args);
-            let path = kernel.build(Variant::Native)?;
+            let path = kernel.build(variant)?;
             Ok(Program { name: path.clone().into(), path, args: all })
         }
         Subject::Program { program, args } => match &run.class {
@@ -202,6 +208,7 @@ impl MachineArgs {
             guest: guest()?,
             scratch: env::temp_dir(),
             monitor: None,
+            marks: None,
         })
     }
 

@@ -5,11 +5,17 @@ use crate::error::{Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::paper::lof::{Lof, Settings};
+use crate::paper::robertson::{self, Robertson};
+use crate::simulate;
 use crate::simulate::folder::Folder;
 
 impl PaperArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let robertson = [What::RobertsonFig2, What::RobertsonTable1, What::RobertsonTable2];
+        if robertson.contains(&self.what) {
+            return self.robertson(&interrupt);
+        }
         let folder = Folder::new("paper", self.keep.as_deref())?;
         let workers = || std::thread::available_parallelism().map_or(1, usize::from);
         let machine = if self.what == What::LofFig3 { "wildfire" } else { "sf15k" };
@@ -29,7 +35,25 @@ impl PaperArgs {
             What::LofFig2 => lof.figure("lof-fig2", &["I-CG", "I-MG"]),
             What::LofFig3 => lof.figure3(),
             What::LofFit => lof.fit(),
+            // Answered above.
+            What::RobertsonFig2 | What::RobertsonTable1 | What::RobertsonTable2 => return Ok(Exit::Done),
         }?;
         self.output.print(&table)
+    }
+
+    /// What is measured here, not simulated.
+    fn robertson(&self, interrupt: &Interrupt) -> Result<Exit> {
+        let machine = self.machine.as_deref().map(simulate::machine).transpose()?;
+        let machine = machine.as_ref();
+        let buffer = self.buffer.map(|b| b.0);
+        let on = || Robertson::new(machine, buffer, self.quiet, interrupt);
+        let table = match self.what {
+            What::RobertsonFig2 => on()?.figure2(),
+            What::RobertsonTable1 => on()?.table1(),
+            _ => robertson::table2(machine, self.runs, self.quiet, interrupt),
+        }?;
+        let printed = self.output.print(&table)?;
+        let stopped = printed == Exit::Done && interrupt.asked();
+        Ok(if stopped { Exit::Partial } else { printed })
     }
 }

@@ -10,6 +10,7 @@ use homenode_sim::run::{Job, Results};
 use homenode_sim::yardsticks::{Meets, Yardsticks};
 
 use crate::args::plan::PlanArgs;
+use crate::counted;
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
@@ -34,6 +35,7 @@ impl PlanArgs {
         let target = self.target()?;
         let page = simulate::page_size(&target.topology, None)?;
         let recording = Recording::open(&self.recording).context(|| "cannot plan".into())?;
+        counted::refuse(&recording, "plan from")?;
         let approximate = simulate::fit(&target.topology, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
         let pass = Pass { loaded: &loaded, workers: 1, quiet: self.quiet, interrupt: &interrupt };

@@ -1,5 +1,6 @@
 //! `homenode rec`: recordings as data.
 
+mod agree;
 mod replay;
 
 use std::io::ErrorKind;
@@ -10,6 +11,7 @@ use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, RecordingError};
 
 use crate::args::rec::{RecArgs, RecCommand};
+use crate::counted::{self, Counted};
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::output::{OutputArgs, say};
@@ -19,6 +21,9 @@ impl RecArgs {
     pub(super) fn run(self) -> Result<Exit> {
         match self.command {
             RecCommand::Check { recordings, output } => check_all(&recordings, &output),
+            RecCommand::Agree { first, second, machine, smallest, output } => {
+                agree::run(&first, &second, machine.as_deref(), smallest, &output)
+            }
             RecCommand::ReplayPolicy { journal, policy, limit, output } => {
                 replay::run(&journal, policy.as_deref(), limit, &output)
             }
@@ -89,9 +94,28 @@ fn open(path: &Path) -> Result<Recording> {
     })
 }
 
+/// Checks counts of the lab: whether they are whole and add up.
+fn counts(table: &mut Table, recording: &Recording, name: &str) -> Exit {
+    match Counted::open(recording) {
+        Ok(counted) => {
+            let (rows, objects) = (counted.rows.len(), counted.objects.len());
+            table.note(format!("{name}: counts by page and node: {rows} rows of {objects} objects, whole"));
+            if recording.meta.ended.is_some() {
+                return Exit::Done;
+            }
+            table.note(format!("{name}: how the program ended is not known"));
+        }
+        Err(why) => table.note(format!("{name}: {why}")),
+    }
+    Exit::Partial
+}
+
 /// Adds a recording's threads, and what is wrong with it as notes.
 fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> {
     let name = recording.path.display().to_string();
+    if counted::is(recording) {
+        return Ok(counts(table, recording, &name));
+    }
     let logs = recording.logs().context(|| format!("cannot check {name}"))?;
     let (mut cut_off, mut problems) = (0, Vec::new());
     for log in &logs {

@@ -2,6 +2,8 @@
 
 mod lab;
 
+pub(super) use lab::modelled;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +15,7 @@ use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::output::say;
 use crate::recorder::directory::Target;
-use crate::recorder::{self, RecordSpec, Streams, finish};
+use crate::recorder::{self, RecordSpec, Streams, Way, finish};
 
 impl RecordArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -27,7 +29,8 @@ impl RecordArgs {
             return self.on_lab();
         }
         let subject = self.subject()?;
-        let (program, args, stem) = program(subject, &self.run)?;
+        let way = if self.on == On::Emulator { Way::Emulated } else { Way::Instrumented };
+        let (program, args, stem) = program(subject, &self.run, way)?;
         let target = match self.output {
             Some(path) => Target::Path { path, force: self.force },
             None => Target::Free(recorder::stem(&stem)),
@@ -38,6 +41,7 @@ impl RecordArgs {
             target,
             filter_lines: self.filter.lines(),
             threads: self.run.threads,
+            way,
             streams: Streams::Inherit,
         })?;
         let report = finish::report(&recorded, self.quiet);
@@ -54,13 +58,17 @@ impl RecordArgs {
 }
 
 /// Program, arguments, and what the recording is called after.
-fn program(subject: Subject, run: &RunArgs) -> Result<(OsString, Vec<OsString>, OsString)> {
+fn program(subject: Subject, run: &RunArgs, way: Way) -> Result<(OsString, Vec<OsString>, OsString)> {
     match subject {
         Subject::Kernel { name, args } => {
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
             all.extend(args);
-            let binary = kernel.build(Variant::Instrumented)?;
+            let variant = match way {
+                Way::Instrumented => Variant::Instrumented,
+                Way::Emulated => Variant::Linked,
+            };
+            let binary = kernel.build(variant)?;
             Ok((binary.into(), all, kernel.name.into()))
         }
         Subject::Program { program, args } => match &run.class {

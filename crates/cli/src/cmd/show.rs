@@ -1,5 +1,7 @@
 //! `homenode show`: objects by avoidable time, who touches them, where they live.
 
+mod counted;
+
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -17,15 +19,23 @@ use crate::simulate::yardsticks::Extent;
 use crate::simulate::{self, Loaded, Plan, Simulated};
 use crate::table::{Cell, Column, Table};
 
+/// What is simulated unless something else is asked for.
+const MACHINE: &str = "sf15k";
+const POLICY: &str = "first-touch";
+
 impl ShowArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
-        let machine = Arc::new(simulate::machine(&self.machine)?.topology);
-        let page = simulate::page_size(&machine, self.page)?;
         let recording = Recording::open(&self.recording).context(|| "cannot show".into())?;
+        if crate::counted::is(&recording) {
+            return counted::run(&self, &recording);
+        }
+        let machine = Arc::new(simulate::machine(self.machine.as_deref().unwrap_or(MACHINE))?.topology);
+        let page = simulate::page_size(&machine, self.page)?;
         let approximate = simulate::fit(&machine, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
-        let schemes = scheme::select(&scheme::of_recording(), std::slice::from_ref(&self.policy))?;
+        let policy = self.policy.clone().unwrap_or_else(|| POLICY.into());
+        let schemes = scheme::select(&scheme::of_recording(), &[policy])?;
         let plan = Plan {
             machines: vec![machine.clone()],
             pages: vec![page],
@@ -42,12 +52,13 @@ impl ShowArgs {
             None => return Err(CliError::failed("nothing was simulated")),
         };
         let objects = objects(&machine, page, &trace, &outcome);
-        let mut table = table(&loaded, &trace, &objects, self.top);
+        let hidden = objects.len().saturating_sub(self.top);
+        let mut table = table(&loaded, &trace, objects, self.top);
         let policy = &plan.schemes[0].name;
         table.fact("machine", Cell::text(simulate::describe(&machine, page, None)));
         table.fact("policy", Cell::text(policy.as_str()));
         table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
-        notes(&mut table, &loaded, &trace, approximate, objects.len().saturating_sub(self.top));
+        notes(&mut table, &loaded, &trace, approximate, hidden);
         let exit = self.output.print(&table)?;
         let whole = simulate::warnings(&loaded.recording, &trace).is_empty();
         Ok(if !whole && exit == Exit::Done { Exit::Partial } else { exit })
@@ -67,8 +78,22 @@ struct Used {
     avoidable: Ps,
 }
 
+/// A line of the table.
+struct Shown {
+    /// The object; `None`: stacks, the small heap, everything nobody has told of.
+    name: Option<String>,
+    /// 0: not one object.
+    bytes: u64,
+    /// Main-memory accesses by the accessing node.
+    by: Vec<u64>,
+    /// The same by the page's home.
+    at: Vec<u64>,
+    remote: u64,
+    avoidable: Ps,
+}
+
 /// Which object a page belongs to: the one with most bytes in it, the older one of equals.
-fn owners(page: Bytes, trace: &Trace, pages: usize) -> Vec<Option<(usize, u64)>> {
+pub(super) fn owners(page: Bytes, trace: &Trace, pages: usize) -> Vec<Option<(usize, u64)>> {
     let mut owner: Vec<Option<(usize, u64)>> = vec![None; pages];
     for (range, object) in &trace.ranges {
         let (first, end) = (range.first / page.0, (range.first + range.bytes).div_ceil(page.0));
@@ -138,36 +163,37 @@ fn shares(counts: &[u64]) -> String {
     }
 }
 
-fn table(loaded: &Loaded, trace: &Trace, objects: &[Used], top: usize) -> Table {
-    let mut table = Table::new(
-        "show",
-        1,
-        vec![
-            Column::text("object", "object"),
-            Column::unit("bytes", "size", "KiB"),
-            Column::number("accesses", "memory accesses"),
-            Column::unit("remote", "remote", "%"),
-            Column::unit("avoidable", "avoidable", "ms"),
-            Column::text("touched_by", "touched by (node:%)"),
-            Column::text("lives_on", "lives on (node:%)"),
-        ],
-    );
-    for used in objects.iter().take(top) {
-        let total: u64 = used.by.iter().sum();
+fn columns() -> Vec<Column> {
+    vec![
+        Column::text("object", "object"),
+        Column::unit("bytes", "size", "KiB"),
+        Column::number("accesses", "memory accesses"),
+        Column::unit("remote", "remote", "%"),
+        Column::unit("avoidable", "avoidable", "ms"),
+        Column::text("touched_by", "touched by (node:%)"),
+        Column::text("lives_on", "lives on (node:%)"),
+    ]
+}
+
+fn row(shown: &Shown) -> Vec<Cell> {
+    let total: u64 = shown.by.iter().sum();
+    vec![
+        Cell::text(shown.name.as_deref().unwrap_or("(stacks, small heap)")),
+        if shown.bytes > 0 { Cell::int(shown.bytes.div_ceil(1024)) } else { Cell::missing("not one object") },
+        Cell::int(total),
+        Cell::percent(shown.remote as f64 / total.max(1) as f64, 1),
+        Cell::float(shown.avoidable.secs() * 1e3, 2),
+        Cell::text(shares(&shown.by)),
+        Cell::text(shares(&shown.at)),
+    ]
+}
+
+fn table(loaded: &Loaded, trace: &Trace, objects: Vec<Used>, top: usize) -> Table {
+    let mut table = Table::new("show", 1, columns());
+    for used in objects.into_iter().take(top) {
         let name = used.object.and_then(|o| trace.objects.get(o)).map(|o| loaded.object_name(o));
-        table.row(vec![
-            Cell::text(name.unwrap_or_else(|| "(stacks, small heap)".into())),
-            if used.bytes > 0 {
-                Cell::int(used.bytes.div_ceil(1024))
-            } else {
-                Cell::missing("not one object")
-            },
-            Cell::int(total),
-            Cell::percent(used.remote as f64 / total.max(1) as f64, 1),
-            Cell::float(used.avoidable.secs() * 1e3, 2),
-            Cell::text(shares(&used.by)),
-            Cell::text(shares(&used.at)),
-        ]);
+        let Used { bytes, by, at, remote, avoidable, .. } = used;
+        table.row(row(&Shown { name, bytes, by, at, remote, avoidable }));
     }
     table
 }

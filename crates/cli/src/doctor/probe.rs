@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use homenode_runtime::moving::{self, Mechanism, Options};
+use homenode_runtime::moving::{self, Options};
 use homenode_runtime::nodes::Nodes;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +116,7 @@ pub fn here() -> Probes {
         address_sampling: address_sampling(Path::new("/sys/bus/event_source/devices")),
         cycles: refused(homenode_sys::probe::Counted::Cycles),
         page_faults: refused(homenode_sys::probe::Counted::PageFaults),
-        mechanism: word(started.mechanism).to_owned(),
+        mechanism: started.mechanism.name().to_owned(),
         reasons: started.reasons,
         kernel_moves: started.kernel_moves,
         collapse: started.collapse,
@@ -128,15 +128,6 @@ pub fn here() -> Probes {
             .map(|q| format!("{}.{}", q.version.0, q.version.1))
             .map_err(|e| e.message),
         guest_kernel: homenode_lab::kernel::present().map(|p| p.display().to_string()),
-    }
-}
-
-const fn word(mechanism: Mechanism) -> &'static str {
-    match mechanism {
-        Mechanism::UserFault => "userfaultfd",
-        Mechanism::Protect => "protected blocks",
-        Mechanism::CopyRemap => "copied blocks",
-        Mechanism::None => "none",
     }
 }
 

@@ -22,8 +22,12 @@ use crate::places;
 pub enum Variant {
     /// By the compiler as it is: to run and to verify.
     Native,
+    /// By the compiler as it is, with homenode's C library: to record under emulation.
+    Linked,
     /// By `homenode-cc` and `homenode-fc`: to record.
     Instrumented,
+    /// By the compiler as it is, linked with `libhomenode`: to place threads and memory by its own calls.
+    Placed,
 }
 
 impl Variant {
@@ -31,7 +35,9 @@ impl Variant {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
+            Self::Linked => "linked",
             Self::Instrumented => "instrumented",
+            Self::Placed => "placed",
         }
     }
 }
@@ -115,18 +121,27 @@ impl<'a> Job<'a> {
         let mut set = BTreeMap::new();
         let mut options = Vec::new();
         let mut tools = Vec::new();
-        if variant == Variant::Instrumented {
+        if variant != Variant::Native {
             let libraries = places::libraries()?;
-            set.insert("CC", places::beside("homenode-cc")?);
-            set.insert("FC", places::beside("homenode-fc")?);
-            set.insert("HOMENODE_LIB_DIR", libraries.clone());
-            tools.extend(set.values().filter(|p| p.is_file()).cloned());
-            tools.push(libraries.join("libhomenode_trace.so"));
             let agent = libraries.join("libhomenode.so");
             if agent.is_file() {
                 options.push(format!("-DHOMENODE_LIB_DIR={}", libraries.display()));
                 tools.push(agent);
             }
+            set.insert("HOMENODE_LIB_DIR", libraries);
+        }
+        if variant == Variant::Instrumented {
+            let libraries = places::libraries()?;
+            set.insert("CC", places::beside("homenode-cc")?);
+            set.insert("FC", places::beside("homenode-fc")?);
+            tools.extend(set.values().filter(|p| p.is_file()).cloned());
+            tools.push(libraries.join("libhomenode_trace.so"));
+        }
+        if variant == Variant::Placed {
+            let agent = places::live_library()?;
+            let folder = agent.parent().unwrap_or(&agent);
+            options.push(format!("-DHOMENODE_LIB_DIR={}", folder.display()));
+            tools.push(agent);
         }
         let mut key = Hash::default();
         key.add(kernel.folder.as_os_str().as_encoded_bytes());

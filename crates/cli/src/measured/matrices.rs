@@ -73,6 +73,9 @@ fn place(subject: &Subject) -> Option<(String, (Node, Node))> {
         Subject::Migration { from, to, page } => {
             (format!("Moving {} pages from row to column", page.name()), (*from, *to))
         }
+        Subject::NextTouch { from, to, page } => {
+            (format!("Next touch of the row's {} pages from the column, a page", page.name()), (*from, *to))
+        }
         _ => return None,
     })
 }

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::kernels::{self, Kernel};
 use crate::output::say;
 use crate::recorder::directory::Target;
-use crate::recorder::{FILTER_LINES, RecordSpec, Streams, record};
+use crate::recorder::{FILTER_LINES, RecordSpec, Streams, Way, record};
 use crate::simulate::scheme::{Layout, Variant};
 use crate::simulate::{self, Loaded};
 
@@ -100,6 +100,7 @@ impl Workshop<'_> {
             filter_lines: FILTER_LINES,
             threads: Some(run.threads),
             streams: Streams::File,
+            way: Way::Instrumented,
         };
         if !self.quiet {
             say(format_args!("recording {}", spec.command()));

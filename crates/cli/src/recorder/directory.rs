@@ -25,6 +25,8 @@ pub enum Target {
 
 /// Counts of the lab's monitor by interval, page and node.
 pub const ACCESSES: &str = "accesses.csv";
+/// What lay where in the program's processes there.
+pub const OBJECTS: &str = "objects.csv";
 /// The lab's machine and what each of its CPUs did.
 pub const LAB: &str = "lab.json";
 
@@ -32,7 +34,7 @@ pub const LAB: &str = "lab.json";
 const MOST: u32 = 10_000;
 
 /// Files that a recording consists of, beside the logs in `threads`.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "meta.json",
     "meta.new",
     "symbols.json",
@@ -41,6 +43,7 @@ const FILES: [&str; 9] = [
     "status",
     run::OUTPUT,
     ACCESSES,
+    OBJECTS,
     LAB,
 ];
 

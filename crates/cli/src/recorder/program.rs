@@ -151,6 +151,12 @@ pub fn is_static(path: &Path) -> bool {
     matches!(linked(path), Ok(Linked::Statically))
 }
 
+/// Whether a program was built with homenode's compilers, or uses a library that was.
+pub fn brings_recorder(path: &Path) -> bool {
+    matches!(linked(path), Ok(Linked::To { libraries, loader })
+        if libraries.iter().any(|l| l.contains(RECORDER)) || loader.as_ref().is_some_and(|l| loads_recorder(l, path)))
+}
+
 /// Names of the libraries that a program loads at its start: all that its loader finds where the loader can be asked, else
 /// those that its own headers name. None of a script.
 pub fn libraries(path: &Path) -> Vec<String> {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, io};
 
+use super::emulator::Emulator;
 use super::{RecordSpec, Streams};
 use crate::child::{self, Ran};
 use crate::error::{Context, Result};
@@ -44,16 +45,23 @@ pub fn environment(spec: &RecordSpec) -> BTreeMap<String, String> {
 pub fn run(
     spec: &RecordSpec,
     path: &Path,
+    emulator: Option<&Emulator>,
     environment: &BTreeMap<String, String>,
     recording: &Path,
 ) -> Result<Ran> {
     let failed = || format!("cannot run {}", spec.program.display());
     let directory = recording.canonicalize().context(failed)?;
-    let mut command = Command::new(path);
-    command.arg0(&spec.program).args(&spec.args);
-    command.envs(environment);
-    command.env("HOMENODE_TRACE_DIR", &directory);
-    command.env("HOMENODE_TRACE_FILTER", spec.filter_lines.to_string());
+    let mut command = match emulator {
+        Some(emulator) => emulator.command(spec, path, &directory),
+        None => {
+            let mut command = Command::new(path);
+            command.arg0(&spec.program);
+            command.env("HOMENODE_TRACE_DIR", &directory);
+            command.env("HOMENODE_TRACE_FILTER", spec.filter_lines.to_string());
+            command
+        }
+    };
+    command.args(&spec.args).envs(environment);
     command.env_remove("HOMENODE_TRACE_COUNT_ONLY");
     match spec.streams {
         Streams::Inherit => {}

@@ -60,7 +60,7 @@ fn with_input(mut command: Command, input: &[u8]) -> Output {
 }
 
 /// Nothing of a run is left: no scratch folder, no QEMU with such a folder in its command line.
-fn nothing_left(dir: &Path) {
+pub fn nothing_left(dir: &Path) {
     let scratch = dir.parent().unwrap();
     let left: Vec<_> = fs::read_dir(scratch)
         .unwrap()
@@ -253,6 +253,48 @@ fn a_killed_homenode_leaves_no_guest() {
     }
 }
 
+/// A program whose library is not there any more.
+fn library_gone(dir: &Path) -> bool {
+    fs::write(dir.join("gone.c"), "int gone(void) { return 0; }").unwrap();
+    let gcc = |words: &str| Command::new("gcc").args(words.split(' ')).current_dir(dir).status();
+    if !gcc("-shared -fPIC -o libgone.so gone.c").is_ok_and(|s| s.success()) {
+        eprintln!("skipped: there is no gcc");
+        return false;
+    }
+    fs::write(dir.join("needs.c"), "int gone(void);\nint main(void) { return gone(); }").unwrap();
+    assert!(gcc("-o needs needs.c -L. -lgone").unwrap().success());
+    fs::remove_file(dir.join("libgone.so")).unwrap();
+    true
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_remedy() {
+    let dir = fresh("lab-full").join("work");
+    fs::create_dir(&dir).unwrap();
+    if !there() {
+        return;
+    }
+    let small = dir.join("small");
+    fs::create_dir(&small).unwrap();
+    let mut command = Command::new("unshare");
+    command
+        .args(["-r", "-m", "sh", "-c", "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\""])
+        .arg(&small);
+    let run = lab(&dir, "--nodes 1 --mem 256M --no-cwd -- true");
+    command.arg(run.get_program()).args(run.get_args()).current_dir(&dir);
+    for (name, value) in run.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.env("TMPDIR", &small);
+    let (status, _, err) = outcome(&command.output().unwrap());
+    if err.contains("unshare") || err.contains("mount") {
+        eprintln!("skipped: no file system can be mounted here: {err}");
+        return;
+    }
+    assert_eq!(status, Some(125), "{err}");
+    assert!(err.contains("No space left on device") && err.contains("set TMPDIR to a folder"), "{err}");
+}
+
 #[test]
 fn what_cannot_work_is_told_before_anything_boots() {
     let dir = fresh("lab-refused").join("work");
@@ -265,7 +307,7 @@ fn what_cannot_work_is_told_before_anything_boots() {
         use std::os::unix::fs::PermissionsExt as _;
         fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    if !there() {
+    if !there() || !library_gone(&dir) {
         return;
     }
     for (words, code, parts) in [
@@ -278,6 +320,7 @@ fn what_cannot_work_is_told_before_anything_boots() {
         ("--kernel /no/kernel -- true", 125, ["/no/kernel", "No such file"]),
         ("--with /no/such -- true", 125, ["cannot take along /no/such", "No such file"]),
         ("--machine no-such -- true", 125, ["no-such", "epyc-nps4"]),
+        ("-- ./needs", 126, ["needs libgone.so, which is not there", "LD_LIBRARY_PATH"]),
         ("-- ./arm", 126, ["it is for arm64", "build the program for x86-64"]),
         ("-- ./text", 126, ["neither a program (ELF) nor a script", "name a program"]),
         ("-- ./none", 127, ["cannot run ./none", "has it been built"]),
@@ -289,152 +332,5 @@ fn what_cannot_work_is_told_before_anything_boots() {
             assert!(err.contains(part), "{words}: '{part}' in\n{err}");
         }
     }
-    nothing_left(&dir);
-}
-
-/// A cache of eight pages with a way each page: what a page's lines meet does not depend on where the page lies.
-const SMALL: &str = r#"
-format = 1
-name = "small"
-about = "four nodes with a cache of one page a way"
-link = { value = "50 GB/s", source = "test" }
-page_sizes = { value = ["4 KiB"], source = "test" }
-remote_cacheable = { value = true, source = "test" }
-[[nodes]]
-count = { value = 4, source = "test" }
-cpus = { value = 1, source = "test" }
-memory = { value = "128 MiB", source = "test" }
-bandwidth = { value = "40 GB/s", source = "test" }
-port = { value = "50 GB/s", source = "test" }
-[latency]
-shape = "groups"
-groups = [4]
-levels = ["100 ns", "200 ns"]
-source = "test"
-[[caches]]
-level = 2
-size = { value = "32 KiB", source = "test" }
-line = { value = "64 B", source = "test" }
-ways = { value = 8, source = "test" }
-shared_by = { value = "cpu", source = "test" }
-hit = { value = "3 ns", source = "test" }
-[core]
-access = { value = "0.5 ns", source = "test" }
-outstanding = { value = 1, source = "test" }
-[migration]
-fixed = { value = "800 ns", source = "test" }
-per_kib = { value = "93 ns", source = "test" }
-shootdown = { value = "100 ns", source = "test" }
-serialised = { value = false, source = "test" }
-"#;
-
-/// Thread i, on node i, reads block j, on node j, 1 + i + 2j times, each time every line of it.
-const BLOCKS: &str = r#"
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-enum { NODES = 4, PAGES = 16, PAGE = 4096, LINE = 64 };
-#define MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000+" #code ::: "memory")
-static char *block[NODES];
-static pthread_barrier_t all;
-static void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set)) { perror("sched_setaffinity"); exit(99); }
-}
-static void *reader(void *arg) {
-    long i = (long)arg;
-    pin((int)i);
-    pthread_barrier_wait(&all);
-    pthread_barrier_wait(&all);
-    for (int j = 0; j < NODES; j++)
-        for (int k = 0; k < 1 + i + 2 * j; k++)
-            for (volatile char *p = block[j], *end = p + PAGES * PAGE; p < end; p += LINE) (void)*p;
-    pthread_barrier_wait(&all);
-    return NULL;
-}
-int main(void) {
-    for (int j = 0; j < NODES; j++) {
-        unsigned long mask = 1ul << j;
-        block[j] = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (block[j] == MAP_FAILED || syscall(SYS_mbind, block[j], (long)PAGES * PAGE, 2, &mask, 64ul, 0)) {
-            perror("mbind");
-            return 99;
-        }
-        memset(block[j], 1, PAGES * PAGE);
-        printf("%p\n", (void *)block[j]);
-    }
-    fflush(stdout);
-    pthread_t threads[NODES];
-    pthread_barrier_init(&all, NULL, NODES + 1);
-    for (long i = 0; i < NODES; i++) pthread_create(&threads[i], NULL, reader, (void *)i);
-    pthread_barrier_wait(&all);
-    MARK(1);
-    pthread_barrier_wait(&all);
-    pthread_barrier_wait(&all);
-    MARK(2);
-    for (int i = 0; i < NODES; i++) pthread_join(threads[i], NULL);
-    return 0;
-}
-"#;
-
-#[test]
-fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
-    let dir = fresh("lab-monitor").join("work");
-    fs::create_dir(&dir).unwrap();
-    if !there() || plain(&dir, "blocks", BLOCKS).is_none() {
-        return;
-    }
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "-p", "homenode-plugin"]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-    let _alone = alone();
-    fs::write(dir.join("small.toml"), SMALL).unwrap();
-    let mut command = homenode(&dir);
-    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
-        command.env("XDG_CACHE_HOME", cache);
-    }
-    command.env("TMPDIR", dir.parent().unwrap());
-    let words =
-        "record --on lab -o r --machine ./small.toml --mem 128M --numa-balancing off --thp never -- ./blocks";
-    let (status, out, err) = outcome(&command.args(words.split(' ')).output().unwrap());
-    assert_eq!(status, Some(0), "{err}");
-    let blocks: Vec<u64> =
-        out.lines().map(|l| u64::from_str_radix(l.trim_start_matches("0x"), 16).unwrap()).collect();
-    assert_eq!(blocks.len(), 4, "{out}");
-
-    let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
-    let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("interval,process,address,physical_page,home,node,loads,stores"));
-    let mut counted = std::collections::BTreeMap::new();
-    for line in lines {
-        let f: Vec<&str> = line.split(',').collect();
-        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
-        let n = |i: usize| f[i].parse::<u64>().unwrap();
-        if let Some(j) = blocks.iter().position(|b| (*b..b + 16 * 4096).contains(&address)) {
-            let page = (address - blocks[j]) / 4096;
-            let before = counted.insert((j as u64, page, n(5)), (n(0), n(4), n(6), n(7)));
-            assert_eq!(before, None, "a page is counted twice: {line}");
-        }
-    }
-    // A block is twice the cache, so each line of it misses in each round: 64 lines a page.
-    let mut want = std::collections::BTreeMap::new();
-    for (j, page, i) in (0..4).flat_map(|j| (0..16).flat_map(move |p| (0..4).map(move |i| (j, p, i)))) {
-        want.insert((j, page, i), (0, j, 64 * (1 + i + 2 * j), 0));
-    }
-    assert_eq!(counted, want, "{err}");
-    let about = fs::read_to_string(dir.join("r/lab.json")).unwrap();
-    assert!(about.contains("\"lost\": 0,"), "{about}");
-    assert!(err.contains("(emulated)"), "{err}");
     nothing_left(&dir);
 }

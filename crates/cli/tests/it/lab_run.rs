@@ -20,7 +20,8 @@ fn root() -> PathBuf {
 /// A kernel as anybody builds it, without homenode.
 fn kernel(dir: &Path, name: &str) {
     let kernels = root().join("kernels");
-    let common = ["dense", "fourier", "memory", "options", "report", "nas_random", "places", "no_homenode"];
+    let common =
+        ["dense", "fourier", "memory", "options", "report", "nas_random", "pairs", "places", "no_homenode"];
     let mut gcc = Command::new("gcc");
     gcc.args(["-O2", "-fopenmp", "-std=c11", "-o", name])
         .arg(format!("-I{}", kernels.join("common").display()))

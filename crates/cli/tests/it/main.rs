@@ -2,11 +2,14 @@
 
 mod c_api;
 mod doctor;
+mod emulator;
 mod kernel;
 mod kernel_work;
 mod lab;
+mod lab_record;
 mod lab_run;
 mod machine;
+mod measure;
 mod paper;
 mod plan;
 mod rec;

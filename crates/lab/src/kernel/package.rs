@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Kernel, NEEDED, image, modules};
+use super::{Kernel, MEMORY_DISK, NEEDED, image, modules};
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 
@@ -16,6 +16,8 @@ use crate::scratch::Scratch;
 const NAMES: [&str; 3] = ["linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64"];
 /// The file with the checksums.
 const SUMS: &str = "SHA256SUMS";
+/// A file that says which modules are kept: an older homenode kept fewer.
+const CONTENTS: &str = "contents-2";
 
 /// The newest kernel in the cache, its checksums verified.
 ///
@@ -25,9 +27,14 @@ pub fn cached(cache: &Path) -> Result<Option<Kernel>> {
     let folder = cache.join("linux");
     let Ok(entries) = fs::read_dir(&folder) else { return Ok(None) };
     let mut all: Vec<PathBuf> =
-        entries.flatten().map(|e| e.path()).filter(|p| p.join(SUMS).is_file()).collect();
+        entries.flatten().map(|e| e.path()).filter(|p| whole(&p.join(SUMS))).collect();
     all.sort_by_key(|p| super::natural(&p.to_string_lossy()));
     all.pop().map(|folder| open(&folder, cache)).transpose()
+}
+
+/// Whether these are the checksums of all that is wanted.
+fn whole(sums: &Path) -> bool {
+    fs::read_to_string(sums).is_ok_and(|text| text.lines().any(|l| l.ends_with(CONTENTS)))
 }
 
 fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
@@ -44,9 +51,11 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
     }
     let path = folder.join("vmlinuz");
     let facts = image::look(&path)?;
-    let modules = modules::load(&folder.join("modules"), &NEEDED)?;
+    let shelf = folder.join("modules");
+    let modules = modules::load(&shelf, &NEEDED)?;
     let ready = image::unpacked(&path, &facts, cache)?;
-    Ok(Kernel { image: ready, version: facts.version.unwrap_or_default(), modules, origin: path })
+    let version = facts.version.unwrap_or_default();
+    Ok(Kernel { image: ready, version, modules, folder: shelf, origin: path })
 }
 
 /// Fetches the package and unpacks it. One process at a time; the others wait and find it done.
@@ -138,8 +147,16 @@ fn keep(work: &Path) -> Result<String> {
     let keep = work.join("keep");
     let kept = keep.join("modules");
     fs::create_dir_all(&kept).map_err(|e| Error::io("create", &kept, &e))?;
-    let mut names = vec!["vmlinuz".to_owned(), "modules/modules.builtin".to_owned()];
-    for module in modules::load(folder, &NEEDED)? {
+    let mut names = ["vmlinuz", "modules/modules.builtin", CONTENTS].map(str::to_owned).to_vec();
+    write(&keep.join(CONTENTS), b"")?;
+    let mut wanted = modules::load(folder, &NEEDED)?;
+    // Not every kernel has these, and not every run needs them.
+    for module in modules::load(folder, &MEMORY_DISK).unwrap_or_default() {
+        if !wanted.contains(&module) {
+            wanted.push(module);
+        }
+    }
+    for module in wanted {
         write(&kept.join(format!("{}.ko", module.name)), &module.bytes)?;
         names.push(format!("modules/{}.ko", module.name));
     }
@@ -189,7 +206,7 @@ mod tests {
         let folder = cache.path().join("linux/1.2.3");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("vmlinuz"), "changed").unwrap();
-        fs::write(folder.join(SUMS), format!("{}  vmlinuz\n", "0".repeat(64))).unwrap();
+        fs::write(folder.join(SUMS), format!("{0}  vmlinuz\n{0}  {CONTENTS}\n", "0".repeat(64))).unwrap();
         let e = cached(cache.path()).unwrap_err().to_string();
         assert!(e.contains("vmlinuz: FAILED") && e.contains("remove that folder"), "{e}");
     }

@@ -21,7 +21,7 @@ use crate::console;
 use crate::error::{Error, Kind, Result};
 use crate::kernel::layout::Layout;
 use crate::monitor::{self, Found};
-use crate::qemu::{Accel, Console, escaped};
+use crate::qemu::{Accel, Console, Disk, escaped};
 use crate::relay::{self, Count};
 use crate::wire::{PORTS, Said, Status};
 
@@ -99,8 +99,12 @@ pub fn run(
     let [control, stdin, stdout, stderr, files] = ports;
     let written = [relay::out_of(stdout, streams.stdout), relay::out_of(stderr, streams.stderr)];
     let stdin_kept = stdin.try_clone().map_err(|e| Error::io("keep", Path::new("the input port"), &e))?;
-    relay::into(stdin, streams.stdin);
-    let files = receive(files, lab.sync.then(|| lab.cwd.clone()));
+    // Of a program that runs apart, not even the end of its input may come at the host's time.
+    if !lab.deterministic {
+        relay::into(stdin, streams.stdin);
+    }
+    let files =
+        receive(files, lab.sync.then(|| lab.cwd.clone()), lab.marks.as_ref().map(|m| m.folder.clone()));
     let events = listen(&control).map_err(|e| Error::io("read", Path::new("the control port"), &e))?;
     let mut run =
         Run { guest: &mut guest, control, events, watch, start, deadline: None, started: false, signals: 0 };
@@ -108,28 +112,28 @@ pub fn run(
     run.until("the guest did not come up", |s| matches!(s, Said::Ready), Some(BOOT))?;
     let begun = run.until("the guest ended before the program started", begins, Some(BOOT))?;
     if let Said::CannotRun(errno) = begun {
-        let why = io::Error::from_raw_os_error(errno);
-        return Err(Error::failed(format!("cannot run {} in the guest", program.path.display()))
-            .tried(format!("start {}: {why}", program.path.display()))
-            .kind(if errno == 2 { Kind::NotFound } else { Kind::CannotRun }));
+        return Err(cannot_run(program, errno));
     }
     let boot = start.elapsed();
     run.started = true;
     (run.watch.say)("running");
     let begin = Instant::now();
     run.deadline = run.watch.timeout.map(|t| begin + t);
-    let ended =
-        run.until("the guest ended before the program did", |s| matches!(s, Said::Ended { .. }), None)?;
-    let elapsed = begin.elapsed();
+    let ended = run.until("the guest ended before the program did", ends, None)?;
     let late = run.deadline.is_some_and(|d| Instant::now() >= d);
-    let Said::Ended { status, written: total, out_of_memory } = ended else {
-        return Err(run.guest.failed("the guest made no sense"));
+    let (status, total, out_of_memory, elapsed) = match ended {
+        Said::Ended { status, written, out_of_memory, took } => {
+            (status, written, out_of_memory, Duration::from_nanos(took))
+        }
+        // Of a program that runs apart it is known only now.
+        Said::CannotRun(errno) => return Err(cannot_run(program, errno)),
+        _ => return Err(run.guest.failed("the guest made no sense")),
     };
     run.deadline = None;
     let found = counter.map(Counter::end).transpose()?;
     run.drain(&written, total)?;
     run.until("the guest ended before all files were back", |s| *s == Said::Bye, None)?;
-    let brought = if lab.sync { collect(files)? } else { Brought::default() };
+    let brought = if lab.sync || lab.marks.is_some() { collect(files)? } else { Brought::default() };
     guest.end();
     drop(stdin_kept);
     if late {
@@ -141,6 +145,17 @@ pub fn run(
 
 const fn begins(said: &Said) -> bool {
     matches!(said, Said::Started | Said::CannotRun(_))
+}
+
+const fn ends(said: &Said) -> bool {
+    matches!(said, Said::Ended { .. } | Said::CannotRun(_))
+}
+
+fn cannot_run(program: &Program, errno: i32) -> Error {
+    let why = io::Error::from_raw_os_error(errno);
+    Error::failed(format!("cannot run {} in the guest", program.path.display()))
+        .tried(format!("start {}: {why}", program.path.display()))
+        .kind(if errno == 2 { Kind::NotFound } else { Kind::CannotRun })
 }
 
 fn timed_out(limit: Option<Duration>, status: Status) -> Error {
@@ -236,7 +251,8 @@ impl Counter {
         let (output, file) = (scratch.join("counts"), scratch.join("monitor"));
         let layout = Layout::of(&ready.kernel.image);
         let version = ready.qemu.qemu.version;
-        let text = monitor::configuration(&monitoring.machine, version, layout, its, &output);
+        let disk = if let Disk::Memory(_, size) = ready.disk() { size } else { Bytes::ZERO };
+        let text = monitor::configuration(&monitoring.machine, version, layout, disk, its, &output);
         fs::write(&file, text).map_err(|e| Error::io("write", &file, &e))?;
         let mut words = escaped(&monitoring.library);
         words.push(",config=");
@@ -279,11 +295,23 @@ fn listen(control: &UnixStream) -> io::Result<Receiver<Event>> {
     Ok(events)
 }
 
-/// Writes files as they come, so that the guest never waits.
-fn receive(files: UnixStream, folder: Option<PathBuf>) -> JoinHandle<io::Result<Brought>> {
-    thread::spawn(move || match folder {
-        Some(folder) => bring::back(&mut BufReader::with_capacity(64 << 10, files), &folder),
-        None => Ok(Brought::default()),
+/// Writes files as they come, so that the guest never waits: first the program's own, then the marks. Of the latter only what
+/// could not be written is told.
+fn receive(
+    files: UnixStream,
+    folder: Option<PathBuf>,
+    marks: Option<PathBuf>,
+) -> JoinHandle<io::Result<Brought>> {
+    thread::spawn(move || {
+        let mut files = BufReader::with_capacity(64 << 10, files);
+        let mut brought = match folder {
+            Some(folder) => bring::back(&mut files, &folder)?,
+            None => Brought::default(),
+        };
+        if let Some(folder) = marks {
+            brought.failed.extend(bring::back(&mut files, &folder)?.failed);
+        }
+        Ok(brought)
     })
 }
 

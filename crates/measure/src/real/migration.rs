@@ -43,7 +43,6 @@ impl Real {
             Err(t) => return absent(t),
         };
         let mut proof = proof::begin(cpu, ask.from, block.span(), &before);
-        self.tamper(&block, ask.from);
         let (team, asked) = (Step::new(1), Asked::new());
         let moved = std::thread::scope(|s| {
             let mover = s.spawn(|| {
@@ -63,6 +62,8 @@ impl Real {
             Err(t) => return absent(t),
         };
         proof.cpu_read = cpus;
+        // While pages are moved, one that was moved by somebody else comes back with them: afterwards it does not.
+        self.tamper(&block, ask.from);
         let after = match proof::look(block.span()) {
             Ok(seen) => seen,
             Err(t) => return absent(t),
@@ -109,7 +110,7 @@ fn rounds(span: Span, ask: &Move, asked: &Asked) -> Result<Vec<f64>, Trouble> {
     Ok(samples)
 }
 
-fn all_to(pages: &[usize], node: Node) -> Result<(), Trouble> {
+pub(super) fn all_to(pages: &[usize], node: Node) -> Result<(), Trouble> {
     let to = vec![i32::from(node.0); BATCH.min(pages.len())];
     let mut status = vec![Status::UNKNOWN; to.len()];
     for pages in pages.chunks(BATCH) {

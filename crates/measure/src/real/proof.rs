@@ -114,7 +114,8 @@ pub(super) fn wrong(proof: &Proof, missing: u64, page: PageSize) -> Option<Strin
     {
         return Some(format!("the thread was bound to {cpu} and ran on {other}"));
     }
-    for (when, nodes) in [("before", &proof.before), ("after", &proof.after)] {
+    let first = proof.came_from.unwrap_or(node);
+    for (when, node, nodes) in [("before", first, &proof.before), ("after", node, &proof.after)] {
         let astray: u64 = nodes.iter().filter(|(n, _)| **n != node).map(|(_, pages)| pages).sum();
         let all: u64 = nodes.values().sum();
         if astray > 0 {
@@ -158,6 +159,7 @@ mod tests {
             cpu: Some(Cpu(3)),
             cpu_read: vec![Cpu(3), Cpu(3)],
             node: Some(Node(1)),
+            came_from: None,
             before: on(1),
             after: on(1),
             by: "move_pages".into(),
@@ -177,6 +179,10 @@ mod tests {
         assert_eq!(say(&p, small), "before measuring, 512 of 512 pages were on node 0 instead of node 1");
         let p = Proof { after: BTreeMap::from([(Node(0), 1), (Node(1), 511)]), ..good() };
         assert_eq!(say(&p, small), "after measuring, 1 of 512 pages were on node 0 instead of node 1");
+        let p = Proof { came_from: Some(Node(0)), before: BTreeMap::from([(Node(0), 512)]), ..good() };
+        assert_eq!(wrong(&p, 0, small), None, "they came over");
+        let p = Proof { came_from: Some(Node(0)), ..good() };
+        assert_eq!(say(&p, small), "before measuring, 512 of 512 pages were on node 1 instead of node 0");
         let p = Proof { after: BTreeMap::new(), ..good() };
         assert_eq!(say(&p, small), "after measuring, no page was on node 1");
         assert_eq!(wrong(&good(), 2, small).unwrap(), "2 pages were not in memory");

@@ -81,6 +81,18 @@ pub enum Mechanism {
     None,
 }
 
+impl Mechanism {
+    /// In words, as after "by".
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserFault => "userfaultfd",
+            Self::Protect => "protected blocks",
+            Self::CopyRemap => "copied blocks",
+            Self::None => "none",
+        }
+    }
+}
+
 /// What a touch of an armed page does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manner {

@@ -40,6 +40,8 @@ fn moves<'a>(runs: impl Iterator<Item = Run<'a>>) -> Table {
             Column::number("ping_pongs", "ping-pongs"),
             Column::number("multiple", "multiple"),
             Column::number("incorrect", "incorrect"),
+            Column::number("copies", "copies"),
+            Column::number("collapsed", "collapsed"),
             Column::unit("engine", "moving", "%"),
         ],
     );
@@ -47,11 +49,14 @@ fn moves<'a>(runs: impl Iterator<Item = Run<'a>>) -> Table {
     for (machine, scheme, outcome) in runs {
         let m = statistics::moves(outcome);
         unlisted += m.unlisted;
-        let counts = [m.migrations, m.ping_pongs, m.multiple, m.incorrect].map(Cell::int);
+        let counts =
+            [m.migrations, m.ping_pongs, m.multiple, m.incorrect, outcome.replicated, outcome.collapsed];
+        let counts = counts.map(Cell::int);
         let share = Cell::percent(statistics::overhead(outcome), 2);
         table.row(row(machine, scheme, counts.into_iter().chain([share])));
     }
     table.note("ping-pong: back to where the page came from; multiple: on to a third node; incorrect: away from its main user");
+    table.note("copies: of pages that several nodes read, made on one of them; collapsed: gone because somebody wrote");
     table.note("moving: share of all threads' time, waiting for other moves included");
     if unlisted > 0 {
         table.note(format!("{unlisted} moves beyond the first million of a scheme are in migrations alone"));

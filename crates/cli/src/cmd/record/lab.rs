@@ -2,35 +2,55 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
 
 use homenode_lab::monitor::{self, Found, Whose};
-use homenode_lab::run::{self as lab, Monitoring, Outcome, Streams, Watch};
+use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, Outcome, Watch};
+use homenode_lab::scratch::Scratch;
 use homenode_lab::wire::Status;
 use homenode_log::recording::{Ended, Meta, Recording};
 use homenode_model::Topology;
 use serde_json::json;
 
 use crate::args::record::RecordArgs;
-use crate::cmd::lab::{Signals, exit_of, program, report};
+use crate::cmd::lab::{Signals, exit_of, program, report, streams};
+use crate::counted;
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
+use crate::kernels::Variant;
 use crate::output::say;
 use crate::places;
-use crate::recorder::directory::{self, ACCESSES, LAB, Target};
+use crate::recorder::directory::{self, LAB, Target};
 use crate::recorder::{self, shown};
 
 /// Whose caches and latencies are modelled when no machine is named.
 const LIKE: &str = "epyc-nps4";
+/// How the library in the program's processes learns where its marks go; `homenode_trace::start` reads it.
+const MARKS: &str = "HOMENODE_MARKS_DIR";
+
+/// The machine that is modelled behind a lab: of `name`, or with the caches of [`LIKE`].
+pub(in crate::cmd) fn modelled(lab: &Lab, name: Option<&str>) -> Result<Topology> {
+    let like = homenode_machine::resolve(name.unwrap_or(LIKE))
+        .context(|| format!("cannot use the machine '{}'", name.unwrap_or(LIKE)))?;
+    Ok(monitor::modelled(&lab.machine, &like.topology, name.is_some()))
+}
 
 impl RecordArgs {
     pub(super) fn on_lab(self) -> Result<Exit> {
-        let program = program(self.subject()?, &self.run)?;
+        // With homenode's C library kernels tell of their iterations, and what is counted is told apart by them.
+        let program = program(self.subject()?, &self.run, Variant::Linked)?;
         let mut lab = self.lab.lab(self.run.threads)?;
-        let name = self.lab.machine.as_deref().unwrap_or(LIKE);
-        let like = homenode_machine::resolve(name).context(|| format!("cannot use the machine '{name}'"))?;
-        let machine = monitor::modelled(&lab.machine, &like.topology, self.lab.machine.is_some());
+        let machine = modelled(&lab, self.lab.machine.as_deref())?;
         lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
+        let marks = Scratch::make(&lab.scratch).map_err(CliError::from)?;
+        if recorder::program::is_static(&program.path) {
+            let name = shown(&program.path);
+            say(format_args!(
+                "{name} is linked statically: nothing can tell of its allocations, so that its pages have no names"
+            ));
+        } else {
+            let (library, folder) = (places::guest_library()?, marks.path().to_owned());
+            lab.marks = Some(Marks { library, variable: MARKS, folder });
+        }
         let target = match &self.output {
             Some(path) => Target::Path { path: path.clone(), force: self.force },
             None => Target::Free(recorder::stem(program.path.file_name().unwrap_or(&program.name))),
@@ -47,18 +67,19 @@ impl RecordArgs {
         };
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
         let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
-        let streams = Streams {
-            stdin: Some(Box::new(io::stdin())),
-            stdout: Box::new(io::stdout()),
-            stderr: Box::new(io::stderr()),
-        };
         let mut recording = directory::make(&target, meta)?;
-        let ran = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from);
+        let ran = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(CliError::from);
         let ran = ran.inspect_err(|_| drop(directory::remove(&recording.path)));
         let outcome = ran?;
         let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
-        keep(&mut recording, &outcome, found, &machine)?;
+        let told = counted::objects::read(marks.path());
+        let rows = counted::rows(found, &told.objects);
+        counted::write(&recording, &rows, &told.objects)?;
+        keep(&mut recording, &outcome, found, &machine, told.iterations)?;
         report(&outcome, &lab, self.quiet);
+        for trouble in told.trouble.iter().filter(|_| !self.quiet) {
+            say(trouble);
+        }
         if !self.quiet {
             let text = table(found, &machine);
             match &self.summary {
@@ -70,7 +91,13 @@ impl RecordArgs {
     }
 }
 
-fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &Topology) -> Result<()> {
+fn keep(
+    recording: &mut Recording,
+    outcome: &Outcome,
+    found: &Found,
+    machine: &Topology,
+    iterations: u32,
+) -> Result<()> {
     let (status, signal) = match outcome.status {
         Status::Exit(n) => (Some(i32::from(n)), None),
         Status::Signal(n) => (None, Some(i32::from(n))),
@@ -78,21 +105,6 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
     let elapsed_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
     recording.meta.ended = Some(Ended { status, signal, elapsed_ns });
     recording.save_meta().context(|| "cannot finish the recording".into())?;
-    let mut csv = String::from("interval,process,address,physical_page,home,node,loads,stores\n");
-    for page in found.pages.iter().filter(|p| found.whose(p.process) == Whose::Program) {
-        let process = found.processes.get(&page.process).map_or(0, |p| p.id);
-        for (node, [loads, stores]) in page.counts.iter().enumerate().filter(|(_, c)| **c != [0, 0]) {
-            let (interval, physical, home) = (page.interval, page.physical, page.home.0);
-            let address = page.page << 12;
-            let _ =
-                writeln!(csv, "{interval},{process},{address:#x},{physical},{home},{node},{loads},{stores}");
-        }
-    }
-    let write = |name: &str, text: &str| {
-        let path = recording.path.join(name);
-        fs::write(&path, text).context(|| format!("cannot write {}", path.display()))
-    };
-    write(ACCESSES, &csv)?;
     let cpus: Vec<_> = found
         .cpus
         .iter()
@@ -129,11 +141,12 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
         .collect();
     let about = json!({
         "schema": "homenode/lab/2", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
-        "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
+        "iterations_told": iterations, "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
+        "latency_ns": machine.node_ids().map(|n| machine.latency.row(n).iter().map(|l| l.0).collect()).collect::<Vec<Vec<u64>>>(),
         "modelled": "time: one miss at a time, no contention of controllers and links",
         "measured": "accesses by page and node",
     });
-    write(LAB, &format!("{about:#}\n"))
+    counted::put(recording, LAB, &format!("{about:#}\n"))
 }
 
 /// A line a CPU.

@@ -2,10 +2,11 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::thread::Thread;
-use crate::{io, modules, process, thread, tls};
+use crate::recorder::Recorder;
+use crate::{io, process};
 
 const UNKNOWN: u8 = 0;
 const RECORDING: u8 = 1;
@@ -26,7 +27,7 @@ pub const DEFAULT_FILTER_LINES: u32 = 4096;
 /// Most threads that are recorded in one process.
 pub const MAX_THREADS: usize = 4096;
 
-static REGISTRY: [AtomicPtr<Thread>; MAX_THREADS] =
+static REGISTRY: [AtomicPtr<Recorder>; MAX_THREADS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_THREADS];
 
 /// Whether events are to be recorded.
@@ -36,16 +37,19 @@ pub fn recording() -> bool {
 }
 
 /// Whether nothing will be recorded any more.
+#[inline]
 pub fn off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
 /// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone costs).
+#[inline]
 pub fn count_only() -> bool {
     COUNT_ONLY.load(Ordering::Relaxed) != 0
 }
 
 /// Lines of a thread's filter; 0: none.
+#[inline]
 pub fn filter_lines() -> u32 {
     FILTER_LINES.load(Ordering::Relaxed)
 }
@@ -57,78 +61,88 @@ pub fn order() -> u64 {
 }
 
 /// Whether more than one recorded thread lives.
+#[inline]
 pub fn several() -> bool {
     LIVE.load(Ordering::Relaxed) > 1
 }
 
 /// File descriptor of the recording's directory.
+#[inline]
 pub fn dir() -> i32 {
     DIR.load(Ordering::Relaxed)
 }
 
-/// Runs when the library is loaded, before the program's own constructors.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static START: extern "C" fn() = start;
+/// Where and how to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The recording's directory.
+    pub directory: PathBuf,
+    /// Lines of the filter: 0 or a power of two up to 1048576.
+    pub filter_lines: u32,
+    /// Only count; see [`count_only`].
+    pub count_only: bool,
+    /// Of several processes with one recording the first one gets it; without, the launcher has seen to that.
+    pub claim: bool,
+}
 
-/// Runs when the process exits, after the program's own destructors.
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static STOP: extern "C" fn() = stop;
-
-/// Reads the environment and starts the initial thread; idempotent.
-pub extern "C" fn start() {
-    if STATE.load(Ordering::Acquire) != UNKNOWN {
-        return;
-    }
-    tls::publish_offset();
+/// Opens the recording and switches the recorder on.
+///
+/// # Errors
+/// Why not; the recorder is off then, for good.
+pub fn open(options: &Options) -> Result<(), String> {
+    let opened = prepare(options);
     PROCESS.store(process::id(), Ordering::Relaxed);
-    let on = std::panic::catch_unwind(open).unwrap_or(false);
-    STATE.store(if on { RECORDING } else { OFF }, Ordering::Release);
-    if on {
-        // SAFETY: the handler only stores to atomics and this thread's block.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        thread::start();
-        thread::mark(|| homenode_log::Mark::Heap { address: modules::heap_start() });
-        modules::write_new();
-    }
+    STATE.store(if opened.is_ok() { RECORDING } else { OFF }, Ordering::Release);
+    opened
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
-fn open() -> bool {
-    if number("HOMENODE_TRACE_COUNT_ONLY") == Some(1) {
-        COUNT_ONLY.store(1, Ordering::Relaxed);
+fn prepare(options: &Options) -> Result<(), String> {
+    let lines = options.filter_lines;
+    if lines != 0 && !(lines.is_power_of_two() && lines <= 1 << 20) {
+        return Err("the filter's lines must be 0 or a power of two up to 1048576".into());
     }
-    let Some(path) = std::env::var_os("HOMENODE_TRACE_DIR") else { return false };
-    if let Some(n) = number("HOMENODE_TRACE_FILTER") {
-        let fits = n == 0 || n.is_power_of_two() && n <= 1 << 20;
-        if !fits {
-            thread::complain("HOMENODE_TRACE_FILTER must be 0 or a power of two up to 1048576");
-            return false;
-        }
-        FILTER_LINES.store(n as u32, Ordering::Relaxed);
-    }
-    let Ok(path) = CString::new(path.as_bytes()) else { return false };
+    FILTER_LINES.store(lines, Ordering::Relaxed);
+    COUNT_ONLY.store(options.count_only.into(), Ordering::Relaxed);
+    let path = CString::new(options.directory.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
     let dir = high(io::open_at(libc::AT_FDCWD, &path, libc::O_DIRECTORY | libc::O_RDONLY));
     if dir < 0 {
-        thread::complain("cannot open the recording's directory (HOMENODE_TRACE_DIR)");
-        return false;
+        return Err(format!("cannot open the recording's directory {}", options.directory.display()));
     }
-    // Whoever comes first makes this file. Logs of two processes in one directory would be unreadable.
-    let first = io::open_at(dir, c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL);
-    if first < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
-        thread::complain("another process is in this recording already; this one is not recorded");
+    if options.claim && !claim(dir) {
         io::close(dir);
-        return false;
+        return Err("another process is in this recording already; this one is not recorded".into());
     }
-    io::close(first);
     DIR.store(dir, Ordering::Relaxed);
     // The launcher made this file with room in it, so that writing to it works on a full disk.
     STATUS.store(high(io::open_at(dir, c"status", libc::O_RDWR)), Ordering::Relaxed);
-    true
+    Ok(())
+}
+
+/// Whoever comes first makes this file. Logs of two processes in one directory would be unreadable.
+fn claim(dir: i32) -> bool {
+    let first = io::open_at(dir, c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL);
+    let taken = first < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST);
+    if first >= 0 {
+        io::close(first);
+    }
+    !taken
+}
+
+/// Whether [`open`] has been called, or the recorder switched off.
+pub fn decided() -> bool {
+    STATE.load(Ordering::Acquire) != UNKNOWN
+}
+
+/// Off, and nothing to say: nobody asked for a recording, or this is a forked child.
+pub fn stay_off() {
+    STATE.store(OFF, Ordering::Release);
+}
+
+/// Prints one line to the program's standard error.
+#[cold]
+pub fn complain(text: &str) {
+    let line = format!("homenode: recorder: {text}\n");
+    io::write(2, line.as_bytes());
 }
 
 /// Moves a descriptor to 800 and above, where programs neither expect nor close it.
@@ -157,20 +171,11 @@ pub fn switch_off(why: &str) {
     if fd >= 0 {
         io::write_first(fd, why.as_bytes());
     }
-    thread::complain(why);
-}
-
-extern "C" fn in_child() {
-    STATE.store(OFF, Ordering::Release);
-    // SAFETY: the child's only thread, its own block.
-    unsafe {
-        let tls = tls::tls();
-        (*tls).forget();
-    }
+    complain(why);
 }
 
 /// Takes a place in the registry; `None` when there are too many threads.
-pub fn register(thread: *mut Thread) -> Option<u32> {
+pub fn register(thread: *mut Recorder) -> Option<u32> {
     let index = THREADS.fetch_add(1, Ordering::AcqRel);
     let Some(place) = REGISTRY.get(index as usize) else {
         switch_off("stopped: more than 4096 threads");
@@ -190,23 +195,24 @@ pub fn unregister(index: u32) {
 }
 
 /// The recorders of all live threads.
-pub fn threads() -> impl Iterator<Item = *mut Thread> {
+pub fn threads() -> impl Iterator<Item = *mut Recorder> {
     let n = (THREADS.load(Ordering::Acquire) as usize).min(MAX_THREADS);
     REGISTRY[..n].iter().map(|p| p.load(Ordering::Acquire)).filter(|p| !p.is_null())
 }
 
-/// Writes out what all threads have, also those that still run.
-pub extern "C" fn stop() {
-    // A child of vfork has our memory and must leave it alone.
-    if STATE.load(Ordering::Acquire) != RECORDING || PROCESS.load(Ordering::Relaxed) != process::id() {
+/// Whether this process is the recorded one: a child of vfork has our memory and must leave it alone.
+pub fn own_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == process::id()
+}
+
+/// Writes out what all threads have, also those that still run; nothing is recorded afterwards.
+pub fn stop() {
+    if STATE.load(Ordering::Acquire) != RECORDING || !own_process() {
         return;
     }
-    let _ = std::panic::catch_unwind(|| {
-        modules::write_new();
-        for thread in threads() {
-            // SAFETY: registered recorders are never freed.
-            unsafe { Thread::close(thread, 1) };
-        }
-    });
-    STATE.store(OFF, Ordering::Release);
+    for thread in threads() {
+        // SAFETY: registered recorders are never freed.
+        unsafe { Recorder::close(thread, 1) };
+    }
+    stay_off();
 }

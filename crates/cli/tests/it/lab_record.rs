@@ -1,0 +1,373 @@
+//! `record --on lab` and `compare --on lab`: what the monitor says, against what must be so.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::lab::{alone, nothing_left, there};
+use crate::support::{fresh, homenode, outcome, plain, run};
+
+/// A cache of eight pages with a way each page: what a page's lines meet does not depend on where the page lies.
+const SMALL: &str = r#"
+format = 1
+name = "small"
+about = "four nodes with a cache of one page a way"
+link = { value = "50 GB/s", source = "test" }
+page_sizes = { value = ["4 KiB"], source = "test" }
+remote_cacheable = { value = true, source = "test" }
+[[nodes]]
+count = { value = 4, source = "test" }
+cpus = { value = 1, source = "test" }
+memory = { value = "128 MiB", source = "test" }
+bandwidth = { value = "40 GB/s", source = "test" }
+port = { value = "50 GB/s", source = "test" }
+[latency]
+shape = "groups"
+groups = [4]
+levels = ["100 ns", "200 ns"]
+source = "test"
+[[caches]]
+level = 2
+size = { value = "32 KiB", source = "test" }
+line = { value = "64 B", source = "test" }
+ways = { value = 8, source = "test" }
+shared_by = { value = "cpu", source = "test" }
+hit = { value = "3 ns", source = "test" }
+[core]
+access = { value = "0.5 ns", source = "test" }
+outstanding = { value = 1, source = "test" }
+[migration]
+fixed = { value = "800 ns", source = "test" }
+per_kib = { value = "93 ns", source = "test" }
+shootdown = { value = "100 ns", source = "test" }
+serialised = { value = false, source = "test" }
+"#;
+
+/// Thread i, on node i, reads block j, on node j, 1 + i + 2j times, each time every line of it.
+const BLOCKS: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { NODES = 4, PAGES = 16, PAGE = 4096, LINE = 64 };
+#define MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000+" #code ::: "memory")
+static char *block[NODES];
+static pthread_barrier_t all;
+static void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set)) { perror("sched_setaffinity"); exit(99); }
+}
+static void *reader(void *arg) {
+    long i = (long)arg;
+    pin((int)i);
+    pthread_barrier_wait(&all);
+    pthread_barrier_wait(&all);
+    for (int j = 0; j < NODES; j++)
+        for (int k = 0; k < 1 + i + 2 * j; k++)
+            for (volatile char *p = block[j], *end = p + PAGES * PAGE; p < end; p += LINE) (void)*p;
+    pthread_barrier_wait(&all);
+    return NULL;
+}
+int main(void) {
+    for (int j = 0; j < NODES; j++) {
+        unsigned long mask = 1ul << j;
+        block[j] = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block[j] == MAP_FAILED || syscall(SYS_mbind, block[j], (long)PAGES * PAGE, 2, &mask, 64ul, 0)) {
+            perror("mbind");
+            return 99;
+        }
+        memset(block[j], 1, PAGES * PAGE);
+    }
+    pthread_t threads[NODES];
+    pthread_barrier_init(&all, NULL, NODES + 1);
+    for (long i = 0; i < NODES; i++) pthread_create(&threads[i], NULL, reader, (void *)i);
+    pthread_barrier_wait(&all);
+    MARK(1);
+    pthread_barrier_wait(&all);
+    pthread_barrier_wait(&all);
+    MARK(2);
+    for (int j = 0; j < NODES; j++) {
+        void *pages[PAGES];
+        int homes[PAGES];
+        for (int p = 0; p < PAGES; p++) pages[p] = block[j] + p * PAGE;
+        if (syscall(SYS_move_pages, 0, (long)PAGES, pages, NULL, homes, 0)) { perror("move_pages"); return 99; }
+        printf("%p", (void *)block[j]);
+        for (int p = 0; p < PAGES; p++) printf(" %d", homes[p]);
+        printf("\n");
+    }
+    for (int i = 0; i < NODES; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+
+/// Builds what QEMU and the program load, and the program; `None`: skipped.
+fn ready(dir: &Path, name: &str, source: &str) -> Option<()> {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    fs::create_dir(dir).unwrap();
+    if !there() {
+        return None;
+    }
+    plain(dir, name, source)?;
+    BUILT.get_or_init(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--quiet",
+            "-p",
+            "homenode-plugin",
+            "-p",
+            "homenode-guest",
+            "-p",
+            "homenode-agent",
+        ]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    });
+    fs::write(dir.join("small.toml"), SMALL).unwrap();
+    Some(())
+}
+
+/// `homenode` with the kernel that all tests share, and scratch files where they are looked for.
+fn command(dir: &Path, words: &str) -> Command {
+    let mut command = homenode(dir);
+    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
+        command.env("XDG_CACHE_HOME", cache);
+    }
+    command.env("TMPDIR", dir.parent().unwrap()).stdin(Stdio::null()).args(words.split(' '));
+    command
+}
+
+/// What the program says of its blocks: address, and the homes of its pages by `move_pages`.
+fn blocks(out: &str) -> Vec<(u64, Vec<u64>)> {
+    let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let address = hex(words.next().unwrap());
+        (address, words.map(|w| w.parse().unwrap()).collect())
+    };
+    out.lines().map(line).collect()
+}
+
+/// Interval, home, loads, stores, by block, page, node.
+type Counted = BTreeMap<(u64, u64, u64), (u64, u64, u64, u64)>;
+
+fn counted(csv: &str, blocks: &[(u64, Vec<u64>)]) -> Counted {
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("interval,process,address,physical_page,home,node,loads,stores,object"));
+    let mut counted = Counted::new();
+    for line in lines {
+        let f: Vec<&str> = line.split(',').collect();
+        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
+        let n = |i: usize| f[i].parse::<u64>().unwrap();
+        if let Some(j) = blocks.iter().position(|(b, _)| (*b..b + 16 * 4096).contains(&address)) {
+            let page = (address - blocks[j].0) / 4096;
+            let before = counted.insert((j as u64, page, n(5)), (n(0), n(4), n(6), n(7)));
+            assert_eq!(before, None, "a page is counted twice: {line}");
+        }
+    }
+    counted
+}
+
+/// A block is twice the cache, so each line of it misses in each round: 64 lines a page. Each page is where the kernel says.
+fn expected(blocks: &[(u64, Vec<u64>)]) -> Counted {
+    let mut want = Counted::new();
+    for (j, page, i) in (0..4).flat_map(|j| (0..16).flat_map(move |p| (0..4).map(move |i| (j, p, i)))) {
+        want.insert((j, page, i), (0, blocks[j as usize].1[page as usize], 64 * (1 + i + 2 * j), 0));
+    }
+    want
+}
+
+const MACHINE: &str = "--machine ./small.toml --mem 128M --numa-balancing off --thp never -- ./blocks";
+
+#[test]
+fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
+    let dir = fresh("lab-monitor").join("work");
+    if ready(&dir, "blocks", BLOCKS).is_none() {
+        return;
+    }
+    let _alone = alone();
+    let words = format!("record --on lab -o r {MACHINE}");
+    let (status, out, err) = outcome(&command(&dir, &words).output().unwrap());
+    assert_eq!(status, Some(0), "{err}");
+    let blocks = blocks(&out);
+    assert_eq!(blocks.len(), 4, "{out}");
+    for (j, (_, homes)) in blocks.iter().enumerate() {
+        assert_eq!(*homes, [j as u64; 16], "the kernel puts block {j} where it was asked to");
+    }
+    let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
+    assert_eq!(counted(&csv, &blocks), expected(&blocks), "{err}");
+    let about = fs::read_to_string(dir.join("r/lab.json")).unwrap();
+    assert!(about.contains("\"lost\": 0,"), "{about}");
+    assert!(err.contains("(emulated)"), "{err}");
+    nothing_left(&dir);
+
+    // The recording is like any other, where it can be.
+    let (code, out, err) = run(&dir, &["show", "r", "--csv"]);
+    assert_eq!(code, Some(0), "{err}");
+    let blocks: Vec<&str> = out.lines().filter(|l| l.starts_with("mmap,")).collect();
+    assert_eq!(blocks.len(), 1, "{out}");
+    let counts: Vec<&str> = blocks[0].split(',').collect();
+    let all: u64 = counts[2].parse().unwrap();
+    assert!(all >= 16 * 64 * 88, "Σ 1 + i + 2j over all i, j is 88: {out}");
+    let (code, out, err) = run(&dir, &["rec", "check", "r"]);
+    assert!(code == Some(0) && out.contains("whole"), "{out}{err}");
+    for words in
+        [&["compare", "r"][..], &["plan", "r", "-m", "epyc-nps4", "-o", "p"], &["show", "r", "-m", "sf15k"]]
+    {
+        let (code, _, err) = run(&dir, words);
+        assert_eq!(code, Some(2), "{words:?}: {err}");
+        assert!(err.contains("counts by page and node, not a trace"), "{words:?}: {err}");
+    }
+    let damaged = csv.replacen(",1,", ",9,", 5);
+    fs::write(dir.join("r/accesses.csv"), damaged).unwrap();
+    let (code, out, err) = run(&dir, &["rec", "check", "r"]);
+    assert!(code == Some(3) && out.contains("accesses.csv: line"), "{out}{err}");
+}
+
+/// Runs so often, and compares every byte with the first.
+fn the_same_each_time(name: &str, times: u32) {
+    let dir = fresh(name).join("work");
+    if ready(&dir, "blocks", BLOCKS).is_none() {
+        return;
+    }
+    let _alone = alone();
+    let mut first = None;
+    for i in 0..times {
+        let words = format!("record --on lab --deterministic --summary ../table -o ../r{i} {MACHINE}");
+        let (status, out, err) = outcome(&command(&dir, &words).output().unwrap());
+        assert_eq!(status, Some(0), "{err}");
+        let recording = dir.join(format!("../r{i}"));
+        let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+        let mut files: BTreeMap<_, _> = fs::read_dir(&recording)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.is_file())
+            .map(|p| (p.file_name().unwrap().to_owned(), read(p).1))
+            .collect();
+        files.insert("table".into(), read(dir.join("../table")).1);
+        files.insert("stdout".into(), out.clone());
+        if i == 0 {
+            let blocks = blocks(&out);
+            assert_eq!(counted(&files[OsStr::new("accesses.csv")], &blocks), expected(&blocks), "{err}");
+            first = Some(files);
+        } else {
+            let first = first.as_ref().unwrap();
+            assert_eq!(first.keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>());
+            for (name, text) in &files {
+                assert!(
+                    first[name] == *text,
+                    "{} of run {i} is another one:\n{text}\n{}",
+                    name.display(),
+                    first[name]
+                );
+            }
+        }
+    }
+    nothing_left(&dir);
+}
+
+#[test]
+fn two_deterministic_runs_are_the_same_to_the_byte() {
+    the_same_each_time("lab-twice", 2);
+}
+
+#[test]
+#[ignore = "five boots take minutes"]
+fn five_deterministic_runs_are_the_same_to_the_byte() {
+    the_same_each_time("lab-five", 5);
+}
+
+/// The first CPU writes an array, the second one reads it.
+const HANDED_OVER: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000+" #code ::: "memory")
+enum { BYTES = 8 << 20 };
+static void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set)) { perror("sched_setaffinity"); exit(99); }
+}
+int main(void) {
+    pin(0);
+    char *volatile array = malloc(BYTES);
+    memset(array, 1, BYTES);
+    pin(1);
+    MARK(1);
+    long sum = 0;
+    for (volatile char *p = array; p < array + BYTES; p += 64) sum += *p;
+    MARK(2);
+    return sum != BYTES / 64;
+}
+"#;
+
+#[test]
+fn schemes_are_compared_on_a_real_kernel() {
+    let dir = fresh("lab-compare").join("work");
+    if ready(&dir, "handed", HANDED_OVER).is_none() {
+        return;
+    }
+    let _alone = alone();
+    let words =
+        "compare --on lab --nodes 2 --mem 192M --thp never --csv -p first-touch -p interleave -- ./handed";
+    let (status, out, err) = outcome(&command(&dir, words).output().unwrap());
+    let mut lines = out.lines();
+    let titles: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let place = |title: &str| {
+        titles.iter().position(|t| *t == title).unwrap_or_else(|| panic!("{title}: {out}{err}"))
+    };
+    let (remote, accesses) = (place("remote"), place("accesses"));
+    let rows: BTreeMap<&str, Vec<&str>> =
+        lines.map(|l| l.split(',').collect::<Vec<_>>()).map(|f| (f[0], f)).collect();
+    let number =
+        |scheme: &str, at: usize| rows[scheme][at].parse::<f64>().unwrap_or_else(|_| panic!("{out}"));
+    assert!((number("first-touch", accesses) - 131_072.0).abs() < 3000.0, "a line each: {out}{err}");
+    assert!(number("first-touch", remote) > 97.0, "{out}{err}");
+    if Command::new("numactl").arg("--hardware").output().is_err() {
+        eprintln!("skipped: there is no numactl");
+        assert_eq!(status, Some(3), "{err}");
+        return;
+    }
+    assert_eq!(status, Some(0), "{err}");
+    let half = number("interleave", remote);
+    assert!((47.0..53.0).contains(&half), "every other page is at home: {out}{err}");
+    nothing_left(&dir);
+}
+
+#[test]
+fn a_static_program_is_recorded_and_what_is_lost_is_told() {
+    let dir = fresh("lab-static").join("work");
+    if ready(&dir, "handed", HANDED_OVER).is_none() {
+        return;
+    }
+    let built =
+        Command::new("gcc").args(["-static", "-O1", "-o", "handed", "handed.c"]).current_dir(&dir).status();
+    if !built.is_ok_and(|s| s.success()) {
+        eprintln!("skipped: there is no static C library");
+        return;
+    }
+    let _alone = alone();
+    let words = "record --on lab --nodes 2 --mem 192M --thp never -o r -- ./handed";
+    let (status, _, err) = outcome(&command(&dir, words).output().unwrap());
+    assert_eq!(status, Some(0), "{err}");
+    assert!(err.contains("linked statically") && err.contains("have no names"), "{err}");
+    assert_eq!(fs::read_to_string(dir.join("r/objects.csv")).unwrap().lines().count(), 1);
+    assert!(fs::read_to_string(dir.join("r/accesses.csv")).unwrap().lines().count() > 2048);
+    nothing_left(&dir);
+}

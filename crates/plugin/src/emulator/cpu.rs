@@ -1,0 +1,180 @@
+//! An emulated thread: the check of the filter, and what needs more.
+
+use homenode_log::Mark;
+use homenode_recorder::block::LINE_SHIFT;
+use homenode_recorder::{Block, Recorder, state};
+
+use super::code::{Code, Piece};
+use crate::word::{self, WRITE};
+
+/// A thread. Used by its own call-backs only.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Cpu {
+    block: Block,
+    stack: (u64, u64),
+    last: Piece,
+    /// Lines that a library loaded from and stored to last.
+    library: [u64; 2],
+    /// A system call that fills memory: where, until it returns.
+    pub filling: Option<u64>,
+    /// The system call under way asks for the program break.
+    pub breaking: bool,
+}
+
+impl Cpu {
+    /// A thread that is not recorded (yet).
+    pub fn new() -> Self {
+        Self {
+            block: Block::idle(),
+            stack: (0, 0),
+            last: Piece::default(),
+            library: [u64::MAX; 2],
+            filling: None,
+            breaking: false,
+        }
+    }
+
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        // SAFETY: null, or this thread's own, which lives for ever.
+        unsafe { self.block.recorder.as_mut() }
+    }
+
+    /// The thread is recorded from here on.
+    pub fn start(&mut self, id: u64, stack_low: u64, stack_high: u64) {
+        if !state::recording() || !self.block.recorder.is_null() {
+            return;
+        }
+        self.stack = (stack_low, stack_high);
+        self.block = Block { id, ..Block::idle() };
+        let Some(recorder) = Recorder::start(&raw mut self.block) else { return };
+        // SAFETY: the thread itself; the recorder is new.
+        unsafe {
+            Recorder::attach(recorder);
+            (*recorder).mark(&Mark::ThreadStart { id, stack_low, stack_high });
+        }
+    }
+
+    /// The thread ends.
+    pub fn end(&mut self) {
+        if !self.block.recorder.is_null() {
+            // SAFETY: the thread itself.
+            unsafe { Recorder::end(self.block.recorder) };
+        }
+    }
+
+    /// A mark.
+    pub fn mark(&mut self, mark: &Mark) {
+        if state::recording()
+            && let Some(recorder) = self.recorder()
+        {
+            recorder.mark(mark);
+        }
+    }
+
+    /// Empties the filter, in this barrier interval or the one before.
+    pub fn synchronise(&mut self, interval: Option<u64>) {
+        if state::recording()
+            && let Some(recorder) = self.recorder()
+        {
+            let interval = interval.unwrap_or(recorder.interval());
+            recorder.synchronise(interval);
+        }
+        self.library = [u64::MAX; 2];
+    }
+
+    /// An access: ten instructions when the filter has seen the line.
+    #[inline(always)]
+    pub fn access(&mut self, what: u32, address: u64, pc: u64) {
+        let (write, bytes) = word::read(what);
+        let line = address >> LINE_SHIFT;
+        let last = (address + bytes - 1) >> LINE_SHIFT;
+        self.block.clock += 1;
+        if last != line || !self.block.seen(line, write) {
+            self.passed(line, last, write, pc);
+        }
+    }
+
+    /// An access of a library that works on the program's objects. In what pieces `memset` does it is the library's own affair,
+    /// and may be bytes: a line counts once, as it does where the call is recorded ([`Block::range`]).
+    #[inline]
+    pub fn library_access(&mut self, what: u32, address: u64, pc: u64) {
+        let line = address >> LINE_SHIFT;
+        let last = &mut self.library[usize::from(what & WRITE != 0)];
+        if *last != line {
+            *last = line;
+            self.access(what, address, pc);
+        }
+    }
+
+    #[inline(never)]
+    fn passed(&mut self, line: u64, last: u64, write: bool, pc: u64) {
+        let block = &raw mut self.block;
+        // SAFETY: this thread's block; the recorder changes it, too.
+        unsafe {
+            for line in line..=last {
+                if !(*block).recorder.is_null() && !(*block).seen(line, write) {
+                    (*(*block).recorder).access(line, write, pc);
+                }
+            }
+        }
+    }
+
+    /// Whether an address is of the thread's stack.
+    #[inline]
+    pub fn in_stack(&self, address: u64) -> bool {
+        (self.stack.0..self.stack.1).contains(&address)
+    }
+
+    /// Whether an address is of one of the program's objects.
+    #[inline]
+    pub fn in_object(&mut self, code: &Code, address: u64) -> bool {
+        code.in_object(address, &mut self.last)
+    }
+
+    /// An atomic operation of the program. Never filtered; told once, at its store.
+    pub fn atomic(&mut self, what: u32, address: u64) {
+        if what & WRITE == 0 || !state::recording() {
+            return;
+        }
+        if let Some(recorder) = self.recorder() {
+            recorder.count_one();
+            recorder.mark(&Mark::Atomic { address, write: 1, order: state::order() });
+            let interval = recorder.interval();
+            recorder.synchronise(interval);
+        }
+    }
+
+    /// The kernel has written there for the thread.
+    pub fn filled(&mut self, address: u64, bytes: u64) {
+        if state::recording() && !self.block.recorder.is_null() {
+            // SAFETY: this thread's block, with a recorder.
+            unsafe { Block::range(&raw mut self.block, address, bytes, true, 0) };
+        }
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::word::READ;
+
+    #[test]
+    fn a_library_counts_lines_whatever_its_pieces() {
+        let mut cpu = Cpu::new();
+        for byte in 0..256 {
+            cpu.library_access(READ, 4096 + byte, 0);
+            cpu.library_access(WRITE, 8192 + byte, 0);
+        }
+        assert_eq!(cpu.block.clock, 8);
+        cpu.synchronise(None);
+        cpu.library_access(READ, 4096 + 255, 0);
+        assert_eq!(cpu.block.clock, 9);
+    }
+}

@@ -1,0 +1,255 @@
+//! What QEMU calls: when it translates, at every access, at every system call, at the end.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use homenode_log::Mark;
+use homenode_recorder::channel::{self, Message, Whose};
+use homenode_recorder::state::{self, MAX_THREADS, Options};
+
+use super::code::Code;
+use super::cpu::Cpu;
+use super::x86::{self, Access};
+use crate::api::{Api, Id, LOADS_AND_STORES, NO_REGISTERS};
+use crate::word;
+
+struct Slot(UnsafeCell<Cpu>);
+
+// SAFETY: each slot is used by the call-backs of one emulated thread, which run in that thread.
+unsafe impl Sync for Slot {}
+// SAFETY: what it points to lives as long as the process and belongs to no host thread.
+unsafe impl Send for Slot {}
+
+struct Plugin {
+    api: Api,
+    cpus: Vec<Slot>,
+    code: Code,
+    /// Nothing is loaded into the program: all that there is is the program's, and there are no marks.
+    alone: bool,
+    /// The guest library has told whose code is where.
+    told: AtomicBool,
+    /// Where the program break began, or 0.
+    heap: AtomicU64,
+}
+
+static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+
+// System calls of x86-64.
+const READ: i64 = 0;
+const BREAK: i64 = 12;
+const PREAD: i64 = 17;
+const EXIT: i64 = 60;
+
+/// Begins: `recording=DIRECTORY`, `filter=LINES`, `alone=1` for a program that nothing can be loaded into.
+///
+/// # Errors
+/// What is missing or cannot be opened.
+pub fn install<'a>(id: Id, version: c_int, value: &dyn Fn(&str) -> Option<&'a str>) -> Result<(), String> {
+    let api = Api::find(version).map_err(|name| format!("this QEMU has no {name}"))?;
+    // SAFETY: both functions only look at the number.
+    if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
+        return Err("this QEMU tells of accesses in words that are not known".into());
+    }
+    let lines = value("filter").and_then(|f| f.parse().ok()).ok_or("it needs filter=LINES")?;
+    let directory = PathBuf::from(value("recording").ok_or("it needs recording=DIRECTORY")?);
+    let options = Options { directory, filter_lines: lines, count_only: false, claim: false };
+    state::open(&options)?;
+    // SAFETY: the handler only stores to an atomic.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    let plugin = Plugin {
+        api,
+        cpus: (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(Cpu::new()))).collect(),
+        code: Code::new(),
+        alone: value("alone") == Some("1"),
+        told: AtomicBool::new(false),
+        heap: AtomicU64::new(0),
+    };
+    PLUGIN.set(plugin).map_err(|_| "it is loaded twice")?;
+    // SAFETY: the functions are QEMU's, `id` is what it calls this plug-in.
+    unsafe {
+        (api.register_translation)(id, on_translation);
+        (api.register_call)(id, on_call);
+        (api.register_return)(id, on_return);
+        (api.register_cpu)(id, on_cpu);
+        (api.register_exit)(id, on_exit, std::ptr::null_mut());
+    }
+    Ok(())
+}
+
+extern "C" fn in_child() {
+    state::stay_off();
+}
+
+extern "C" fn on_exit(_: Id, _: *mut c_void) {
+    let _ = std::panic::catch_unwind(state::stop);
+}
+
+/// What the call-backs of an emulated thread use; `None` beyond the most threads that are recorded.
+#[inline(always)]
+fn with(cpu: u32, f: impl FnOnce(&Plugin, &mut Cpu)) {
+    // SAFETY: call-backs are registered after it was set.
+    let plugin = unsafe { PLUGIN.get().unwrap_unchecked() };
+    if let Some(slot) = plugin.cpus.get(cpu as usize) {
+        // SAFETY: a call-back of this thread.
+        f(plugin, unsafe { &mut *slot.0.get() });
+    }
+}
+
+extern "C" fn on_cpu(_: Id, cpu: u32) {
+    with(cpu, |plugin, own| {
+        if plugin.alone {
+            own.start(0, 0, 0);
+        }
+    });
+}
+
+extern "C" fn on_translation(_: Id, block: *mut c_void) {
+    let Some(plugin) = PLUGIN.get() else { return };
+    let api = &plugin.api;
+    // SAFETY: QEMU passes the block that it translates, and its instructions are valid meanwhile.
+    unsafe {
+        for i in 0..(api.instructions)(block) {
+            let instruction = (api.instruction)(block, i);
+            let pc = (api.address)(instruction);
+            let (bytes, size) = api.bytes(instruction);
+            let access = x86::access(&bytes[..size], pc);
+            let see = match plugin.whose(pc) {
+                Whose::Recorder => continue,
+                Whose::System if access == Access::No => continue,
+                Whose::System => on_system_access,
+                Whose::Program => match access {
+                    Access::No => continue,
+                    Access::Fixed(to) if plugin.code.constant(to) => continue,
+                    Access::Fence => {
+                        (api.on_execution)(instruction, on_fence, NO_REGISTERS, std::ptr::null_mut());
+                        continue;
+                    }
+                    Access::Frame => on_frame_access,
+                    Access::Atomic => on_atomic,
+                    Access::Fixed(_) | Access::Usual => on_access,
+                },
+            };
+            (api.on_access)(instruction, see, NO_REGISTERS, LOADS_AND_STORES, pc as *mut c_void);
+        }
+    }
+}
+
+impl Plugin {
+    fn whose(&self, pc: u64) -> Whose {
+        if self.alone {
+            return Whose::Program;
+        }
+        match self.code.whose(pc) {
+            Some(whose) => whose,
+            // Before anything is known the loader and the libraries' constructors run.
+            None if !self.told.load(Ordering::Acquire) => Whose::System,
+            None => Whose::Program,
+        }
+    }
+
+    fn tell(&self, cpu: &mut Cpu, message: Message) {
+        match message {
+            Message::Start { id, stack_low, stack_high } => cpu.start(id, stack_low, stack_high),
+            Message::End => cpu.end(),
+            Message::Stop => state::stop(),
+            Message::Synchronise { interval } => cpu.synchronise(Some(interval)),
+            Message::Constant { low, high } => self.code.add_constant(low, high),
+            Message::Code { low, high, whose } => {
+                self.code.add(low, high, whose);
+                self.told.store(true, Ordering::Release);
+            }
+            Message::Mark(Mark::Heap { .. }) => {
+                cpu.mark(&Mark::Heap { address: self.heap.load(Ordering::Relaxed) });
+            }
+            Message::Mark(mark) => {
+                match mark {
+                    Mark::Alloc { address, bytes, .. } => self.code.born(address, bytes),
+                    Mark::Free { address, .. } => self.code.dies(address),
+                    _ => {}
+                }
+                cpu.mark(&channel::numbered(mark, state::order));
+            }
+        }
+    }
+}
+
+extern "C" fn on_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with(cpu, |_, own| own.access(what, address, pc as u64));
+}
+
+extern "C" fn on_frame_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with(cpu, |_, own| {
+        if !own.in_stack(address) {
+            own.access(what, address, pc as u64);
+        }
+    });
+}
+
+extern "C" fn on_system_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with(cpu, |plugin, own| {
+        if own.in_object(&plugin.code, address) {
+            own.library_access(what, address, pc as u64);
+        }
+    });
+}
+
+extern "C" fn on_atomic(cpu: u32, what: u32, address: u64, _: *mut c_void) {
+    with(cpu, |_, own| own.atomic(what, address));
+}
+
+extern "C" fn on_fence(cpu: u32, _: *mut c_void) {
+    with(cpu, |_, own| {
+        own.mark(&Mark::Flush {});
+        own.synchronise(None);
+    });
+}
+
+#[allow(clippy::too_many_arguments)] // QEMU's
+extern "C" fn on_call(
+    _: Id,
+    cpu: u32,
+    number: i64,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    f: u64,
+    _: u64,
+    _: u64,
+) {
+    with(cpu, |plugin, own| {
+        (own.filling, own.breaking) = (None, false);
+        match number {
+            channel::CALL => {
+                if let Some(message) = Message::of([a, b, c, d, e, f]) {
+                    // An error of ours must not end the program.
+                    let tell = std::panic::AssertUnwindSafe(|| plugin.tell(own, message));
+                    if std::panic::catch_unwind(tell).is_err() {
+                        state::switch_off("stopped: internal error; the program goes on unrecorded");
+                    }
+                }
+            }
+            READ | PREAD => own.filling = Some(b),
+            BREAK => own.breaking = true,
+            EXIT => own.end(),
+            _ => {}
+        }
+    });
+}
+
+extern "C" fn on_return(_: Id, cpu: u32, _: i64, result: i64) {
+    with(cpu, |plugin, own| {
+        if own.breaking && plugin.heap.load(Ordering::Relaxed) == 0 {
+            plugin.heap.store(result as u64, Ordering::Relaxed);
+        }
+        if let (Some(to), Ok(bytes)) = (own.filling.take(), u64::try_from(result))
+            && (plugin.alone || own.in_object(&plugin.code, to))
+        {
+            own.filled(to, bytes);
+        }
+    });
+}

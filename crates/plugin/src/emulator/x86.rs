@@ -1,0 +1,239 @@
+//! How an instruction of x86-64 addresses memory, as far as a recorder wants to know.
+//!
+//! An instrumented program records no access of the compiler's own: return addresses, saved registers, spilled values.
+//! These lie at fixed offsets from the stack pointer (or the frame pointer), where also local variables lie; what is
+//! indexed there is an array of the program.
+//!
+//! Encoding: Intel SDM vol. 2, chapter 2 and appendix A.
+
+/// What is known of an instruction's access before it is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// None, or one of the compiler's own.
+    No,
+    /// One of the compiler's own if it lies in the thread's stack.
+    Frame,
+    /// To this address.
+    Fixed(u64),
+    /// Read, change and write in one.
+    Atomic,
+    /// Between threads: what was seen before must be seen again.
+    Fence,
+    /// Any.
+    Usual,
+}
+
+const SP: u8 = 4;
+const FP: u8 = 5;
+
+/// Where the canary of the C library's stack protector lies, relative to the thread pointer.
+const CANARY: i32 = 0x28;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Prefixes {
+    lock: bool,
+    thread_segment: bool,
+    index_high: bool,
+    base_high: bool,
+}
+
+/// Opcode maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Map {
+    One,
+    TwoBytes,
+    ThreeBytes,
+}
+
+/// An instruction's access; `address` is the instruction's own.
+pub fn access(bytes: &[u8], address: u64) -> Access {
+    look(bytes, address).unwrap_or(Access::Usual)
+}
+
+/// `None` when the bytes end too early.
+fn look(bytes: &[u8], address: u64) -> Option<Access> {
+    let mut p = Prefixes::default();
+    let mut at = 0;
+    let mut first = *bytes.first()?;
+    while matches!(
+        first,
+        0x66 | 0x67 | 0xf0 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 | 0x40..=0x4f
+    ) {
+        match first {
+            0xf0 => p.lock = true,
+            0x64 | 0x65 => p.thread_segment = true,
+            0x40..=0x4f => (p.index_high, p.base_high) = (first & 2 != 0, first & 1 != 0),
+            _ => {}
+        }
+        at += 1;
+        first = *bytes.get(at)?;
+    }
+    let (map, opcode, modrm) = match first {
+        0xc5 => (Map::TwoBytes, *bytes.get(at + 2)?, at + 3),
+        0xc4 | 0x62 => {
+            let high = *bytes.get(at + 1)?;
+            (p.index_high, p.base_high) = (high & 0x40 == 0, high & 0x20 == 0);
+            let skip = if first == 0xc4 { 3 } else { 4 };
+            let map = if high & 7 == 1 { Map::TwoBytes } else { Map::ThreeBytes };
+            (map, *bytes.get(at + skip)?, at + skip + 1)
+        }
+        0x0f => match *bytes.get(at + 1)? {
+            0x38 | 0x3a => (Map::ThreeBytes, *bytes.get(at + 2)?, at + 3),
+            opcode => (Map::TwoBytes, opcode, at + 2),
+        },
+        opcode => (Map::One, opcode, at + 1),
+    };
+    if !has_modrm(map, opcode) {
+        return Some(without_modrm(map, opcode));
+    }
+    let byte = *bytes.get(modrm)?;
+    let (mode, reg, rm) = (byte >> 6, byte >> 3 & 7, byte & 7);
+    if mode == 3 {
+        let fence = map == Map::TwoBytes && opcode == 0xae && reg == 6 && p == Prefixes::default();
+        return Some(if fence { Access::Fence } else { Access::No });
+    }
+    let operand = operand(bytes, modrm, mode, rm, p, address)?;
+    let pushes = map == Map::One && (opcode == 0x8f || opcode == 0xff && matches!(reg, 2 | 3 | 6));
+    let exchanges = map == Map::One && matches!(opcode, 0x86 | 0x87);
+    Some(match operand {
+        // lea
+        _ if map == Map::One && opcode == 0x8d => Access::No,
+        _ if pushes => Access::Frame,
+        // A fence in other words: something locked on one's own stack.
+        Access::No if p.lock => Access::Fence,
+        _ if p.lock || exchanges => Access::Atomic,
+        operand => operand,
+    })
+}
+
+impl PartialEq for Prefixes {
+    fn eq(&self, other: &Self) -> bool {
+        (self.lock, self.thread_segment) == (other.lock, other.thread_segment)
+    }
+}
+
+/// What the memory operand alone says.
+fn operand(bytes: &[u8], modrm: usize, mode: u8, rm: u8, p: Prefixes, address: u64) -> Option<Access> {
+    let displacement = |at: usize| Some(i32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    if rm != 4 {
+        if mode == 0 && rm == 5 {
+            let end = address.wrapping_add(bytes.len() as u64);
+            let to = end.wrapping_add_signed(displacement(modrm + 1)?.into());
+            return Some(if p.thread_segment { Access::Usual } else { Access::Fixed(to) });
+        }
+        return Some(if rm == FP && !p.base_high && !p.thread_segment {
+            Access::Frame
+        } else {
+            Access::Usual
+        });
+    }
+    let sib = *bytes.get(modrm + 1)?;
+    let (index, base) = (sib >> 3 & 7, sib & 7);
+    if index != 4 || p.index_high {
+        return Some(Access::Usual);
+    }
+    if base == 5 && mode == 0 {
+        // Absolute.
+        let to = displacement(modrm + 2)?;
+        return Some(match p.thread_segment {
+            true if to == CANARY => Access::No,
+            true => Access::Usual,
+            false => Access::Fixed(to as i64 as u64),
+        });
+    }
+    Some(match base {
+        _ if p.base_high || p.thread_segment => Access::Usual,
+        SP => Access::No,
+        FP => Access::Frame,
+        _ => Access::Usual,
+    })
+}
+
+/// Instructions whose memory is not named by a ModRM byte.
+const fn without_modrm(map: Map, opcode: u8) -> Access {
+    match (map, opcode) {
+        // Absolute moves and string instructions.
+        (Map::One, 0xa0..=0xa7 | 0xaa..=0xaf | 0xd7) => Access::Usual,
+        // Everything else has registers, constants and the stack.
+        _ => Access::No,
+    }
+}
+
+const fn has_modrm(map: Map, opcode: u8) -> bool {
+    match map {
+        Map::One => {
+            matches!(opcode,
+            0x00..=0x3f if opcode & 7 < 4)
+                || matches!(opcode, 0x63 | 0x69 | 0x6b | 0x80..=0x8f | 0xc0 | 0xc1 | 0xc6 | 0xc7 | 0xd0..=0xd3)
+                || matches!(opcode, 0xd8..=0xdf | 0xf6 | 0xf7 | 0xfe | 0xff)
+        }
+        Map::TwoBytes => !matches!(opcode,
+            0x04..=0x0c | 0x0e | 0x30..=0x37 | 0x77 | 0x80..=0x8f | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf),
+        Map::ThreeBytes => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: u64 = 0x40_1000;
+
+    #[track_caller]
+    fn is(bytes: &[u8], what: Access) {
+        assert_eq!(access(bytes, HERE), what, "{bytes:02x?}");
+    }
+
+    #[test]
+    fn the_compilers_own_is_left_out() {
+        is(&[0x55], Access::No); // push rbp
+        is(&[0x41, 0x5c], Access::No); // pop r12
+        is(&[0xe8, 0, 0, 0, 0], Access::No); // call
+        is(&[0xc3], Access::No); // ret
+        is(&[0x48, 0x89, 0x44, 0x24, 0x08], Access::No); // mov [rsp+8], rax
+        is(&[0xf2, 0x0f, 0x11, 0x04, 0x24], Access::No); // movsd [rsp], xmm0
+        is(&[0xc5, 0xfb, 0x11, 0x44, 0x24, 0x10], Access::No); // vmovsd [rsp+16], xmm0
+        is(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], Access::No); // mov rax, fs:[0x28]
+        is(&[0x48, 0x8d, 0x04, 0x11], Access::No); // lea rax, [rcx+rdx]
+        is(&[0x48, 0x8b, 0x45, 0xf8], Access::Frame); // mov rax, [rbp-8]
+        is(&[0xff, 0x13], Access::Frame); // call [rbx]
+        is(&[0xff, 0x75, 0x10], Access::Frame); // push [rbp+16]
+    }
+
+    #[test]
+    fn the_programs_is_not() {
+        is(&[0xf2, 0x0f, 0x10, 0x04, 0xc4], Access::Usual); // movsd xmm0, [rsp+rax*8]
+        is(&[0x48, 0x8b, 0x44, 0x05, 0xf8], Access::Usual); // mov rax, [rbp+rax-8]
+        is(&[0xf2, 0x41, 0x0f, 0x59, 0x04, 0xc0], Access::Usual); // mulsd xmm0, [r8+rax*8]
+        is(&[0x49, 0x8b, 0x04, 0x24], Access::Usual); // mov rax, [r12]
+        is(&[0x49, 0x8b, 0x45, 0x00], Access::Usual); // mov rax, [r13]
+        is(&[0xc4, 0xc1, 0x7d, 0x10, 0x04, 0x24], Access::Usual); // vmovupd ymm0, [r12]
+        is(&[0xf3, 0x48, 0xab], Access::Usual); // rep stosq
+        is(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0xf0, 0xff, 0xff, 0xff], Access::Usual); // mov rax, fs:[-16]
+        is(&[0x42, 0x8b, 0x04, 0x24], Access::Usual); // mov eax, [rsp+r12]
+    }
+
+    #[test]
+    fn addresses_in_the_instruction_are_known() {
+        is(&[0x48, 0x8b, 0x05, 0x10, 0, 0, 0], Access::Fixed(HERE + 7 + 16)); // mov rax, [rip+16]
+        is(&[0xf2, 0x0f, 0x10, 0x05, 0xf0, 0xff, 0xff, 0xff], Access::Fixed(HERE + 8 - 16)); // movsd xmm0, [rip-16]
+        is(&[0x8b, 0x04, 0x25, 0x00, 0x20, 0x40, 0], Access::Fixed(0x40_2000)); // mov eax, [0x402000]
+    }
+
+    #[test]
+    fn atomics_and_fences_are_known() {
+        is(&[0xf0, 0x48, 0x0f, 0xb1, 0x0a], Access::Atomic); // lock cmpxchg [rdx], rcx
+        is(&[0x87, 0x07], Access::Atomic); // xchg [rdi], eax
+        is(&[0xf0, 0x83, 0x05, 0, 0, 0, 0, 1], Access::Atomic); // lock add [rip], 1
+        is(&[0x0f, 0xae, 0xf0], Access::Fence); // mfence
+        is(&[0xf0, 0x48, 0x83, 0x0c, 0x24, 0], Access::Fence); // lock or [rsp], 0
+        is(&[0x87, 0xc8], Access::No); // xchg eax, ecx
+    }
+
+    #[test]
+    fn what_ends_too_early_is_usual() {
+        for bytes in [&[][..], &[0x48], &[0x0f], &[0xc4, 0xe1], &[0x8b], &[0x8b, 0x04], &[0x8b, 0x05, 0]] {
+            is(bytes, Access::Usual);
+        }
+    }
+}

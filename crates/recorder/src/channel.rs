@@ -1,0 +1,167 @@
+//! How marks get from an emulated program to the emulator's plug-in: system calls that no kernel has.
+//!
+//! A library that is loaded into the program makes them; the emulator shows every system call and its arguments to the
+//! plug-in before it refuses this one. The call is made by the thread that it tells of, at the place that it tells of, so
+//! marks and accesses of a thread are in order by themselves.
+
+use homenode_log::Mark;
+
+/// Number of the system call: beyond those that Linux has, and below those of other interfaces.
+pub const CALL: i64 = 0x686e;
+
+/// Most words beside the first.
+pub const WORDS: usize = 5;
+
+/// Whose code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The recorder's: nothing it does is the program's doing.
+    Recorder,
+    /// The system's libraries': what they do with the program's objects is the program's doing.
+    System,
+    /// The program's.
+    Program,
+}
+
+/// What the program tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The calling thread is to be recorded from here on.
+    Start {
+        /// As in [`Mark::ThreadStart`].
+        id: u64,
+        /// As in [`Mark::ThreadStart`].
+        stack_low: u64,
+        /// As in [`Mark::ThreadStart`].
+        stack_high: u64,
+    },
+    /// It ends.
+    End,
+    /// The process ends.
+    Stop,
+    /// The filter is to be emptied.
+    Synchronise {
+        /// Which barrier interval begins.
+        interval: u64,
+    },
+    /// Code lies there.
+    Code {
+        /// First address.
+        low: u64,
+        /// One past the last.
+        high: u64,
+        /// It is theirs, and so are the data between it.
+        whose: Whose,
+    },
+    /// Nobody writes there once the program runs: constants, and tables of the loader.
+    Constant {
+        /// First address.
+        low: u64,
+        /// One past the last.
+        high: u64,
+    },
+    /// A mark; the plug-in numbers it.
+    Mark(Mark),
+}
+
+const START: u64 = 1;
+const END: u64 = 2;
+const STOP: u64 = 3;
+const SYNCHRONISE: u64 = 4;
+const CODE: u64 = 5;
+const CONSTANT: u64 = 6;
+/// With a mark's code in the low byte and the number of its words above.
+const MARK: u64 = 1 << 32;
+
+impl Message {
+    /// The call's arguments.
+    pub fn words(&self) -> [u64; 1 + WORDS] {
+        match *self {
+            Self::Start { id, stack_low, stack_high } => [START, id, stack_low, stack_high, 0, 0],
+            Self::End => [END, 0, 0, 0, 0, 0],
+            Self::Stop => [STOP, 0, 0, 0, 0, 0],
+            Self::Synchronise { interval } => [SYNCHRONISE, interval, 0, 0, 0, 0],
+            Self::Code { low, high, whose } => [CODE, low, high, whose as u64, 0, 0],
+            Self::Constant { low, high } => [CONSTANT, low, high, 0, 0, 0],
+            Self::Mark(mark) => {
+                let (words, n) = mark.words();
+                let mut out = [MARK | (n as u64) << 8 | u64::from(mark.code()), 0, 0, 0, 0, 0];
+                for (to, from) in out[1..].iter_mut().zip(&words[..n]) {
+                    *to = *from;
+                }
+                out
+            }
+        }
+    }
+
+    /// What the arguments say; `None` for nonsense.
+    pub fn of(words: [u64; 1 + WORDS]) -> Option<Self> {
+        let [first, a, b, c, ..] = words;
+        Some(match first {
+            START => Self::Start { id: a, stack_low: b, stack_high: c },
+            END => Self::End,
+            STOP => Self::Stop,
+            SYNCHRONISE => Self::Synchronise { interval: a },
+            CODE => {
+                let whose = [Whose::Recorder, Whose::System, Whose::Program];
+                Self::Code { low: a, high: b, whose: *whose.get(usize::try_from(c).ok()?)? }
+            }
+            CONSTANT => Self::Constant { low: a, high: b },
+            _ if first & !0xffff == MARK => {
+                let n = (first >> 8 & 0xff) as usize;
+                Self::Mark(Mark::from_words(first as u8, words[1..].get(..n)?)?)
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A mark with a number of the global order, where it has one.
+pub fn numbered(mark: Mark, next: impl FnOnce() -> u64) -> Mark {
+    match mark {
+        Mark::Acquire { lock, .. } => Mark::Acquire { lock, order: next() },
+        Mark::Release { lock, .. } => Mark::Release { lock, order: next() },
+        Mark::Atomic { address, write, .. } => Mark::Atomic { address, write, order: next() },
+        Mark::Alloc { address, bytes, site, caller, .. } => {
+            Mark::Alloc { address, bytes, site, caller, order: next() }
+        }
+        Mark::Free { address, .. } => Mark::Free { address, order: next() },
+        Mark::Iteration { number, .. } => Mark::Iteration { number, order: next() },
+        Mark::NextTouch { address, bytes, .. } => Mark::NextTouch { address, bytes, order: next() },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_way() {
+        for message in [
+            Message::Start { id: 3, stack_low: 4, stack_high: 5 },
+            Message::End,
+            Message::Stop,
+            Message::Synchronise { interval: 9 },
+            Message::Code { low: 1, high: 2, whose: Whose::Program },
+            Message::Constant { low: 3, high: 4 },
+            Message::Mark(Mark::Flush {}),
+            Message::Mark(Mark::Alloc { address: 1, bytes: 2, site: 3, caller: 4, order: 5 }),
+        ] {
+            assert_eq!(Message::of(message.words()), Some(message));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_nothing() {
+        for first in [0, 7, MARK | 250, MARK | 9 << 8 | 9, u64::MAX] {
+            assert_eq!(Message::of([first, 0, 0, 0, 0, 0]), None, "{first:#x}");
+        }
+    }
+
+    #[test]
+    fn every_mark_that_a_program_makes_fits() {
+        let largest = Mark::Alloc { address: 0, bytes: 0, site: 0, caller: 0, order: 0 };
+        assert!(largest.words().1 <= WORDS);
+    }
+}

@@ -1,0 +1,472 @@
+//! A thread's filter, buffer and log.
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
+use homenode_log::file::{Framer, Header};
+use homenode_log::mark::BYPASS_CAP;
+use homenode_log::{Mark, VERSION};
+
+use crate::block::{Block, EPOCHS, LINE, LINE_SHIFT, key};
+use crate::bypass::{self, Bypass};
+use crate::{io, memory, process, state};
+
+/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
+/// filter stay for ever, because another thread may just look at them.
+pub struct Recorder {
+    block: *mut Block,
+    /// The filter: two tables of `lines` entries, the lines used and the lines written.
+    used_lines: *mut u64,
+    written_lines: *mut u64,
+    lines: usize,
+    /// Lines minus one.
+    mask: usize,
+    index: u32,
+    buffer: *mut u64,
+    /// Words in the buffer; published after they are written, so that the exiting thread can write them out. With
+    /// [`APPENDING`] while the fast path appends an access.
+    used: AtomicUsize,
+    /// The recorder is at work; what a signal handler does meanwhile is not recorded.
+    busy: AtomicBool,
+    /// Held while the buffer is encoded; taken for good when the log is closed.
+    flushing: AtomicBool,
+    /// The log is closed or about to be.
+    closed: AtomicBool,
+    /// Gone when the thread has ended.
+    framer: Option<Framer>,
+    fd: i32,
+    last_tick: u64,
+    last_flush: i64,
+    epoch: u64,
+    /// Which barrier interval this is; equal in all threads of a team between two barriers.
+    interval: u64,
+    shared: bool,
+    /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
+    /// (there are other threads, or there is no filter), and while the recorder is at work.
+    gate: AtomicUsize,
+    special: bool,
+    /// Words that were encoded, and of all words ever pushed those that are no accesses: what passed is half the rest.
+    encoded: u64,
+    other: u64,
+    bypassed: u64,
+    dropped: u64,
+    told_lines: u64,
+}
+
+impl Recorder {
+    /// Makes the recorder of the thread whose block this is, and its log. It lives for ever. `None`: the recording has been
+    /// switched off.
+    pub fn start(block: *mut Block) -> Option<*mut Self> {
+        let lines = state::filter_lines().max(1) as usize;
+        let (filter, buffer): (*mut u64, *mut u64) =
+            (memory::map(2 * lines * 8).cast(), memory::map(BUFFER_WORDS * 8).cast());
+        if filter.is_null() || buffer.is_null() {
+            state::switch_off("stopped: no memory for another thread's buffer");
+            return None;
+        }
+        let thread = Box::into_raw(Box::new(Self {
+            block,
+            used_lines: filter,
+            written_lines: filter.wrapping_add(lines),
+            lines,
+            mask: lines - 1,
+            index: 0,
+            buffer,
+            used: AtomicUsize::new(0),
+            busy: AtomicBool::new(false),
+            gate: AtomicUsize::new(0),
+            flushing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            framer: Some(Framer::new()),
+            fd: -1,
+            last_tick: 0,
+            last_flush: process::seconds(),
+            epoch: 1,
+            interval: 0,
+            shared: false,
+            special: true,
+            encoded: 0,
+            other: 0,
+            bypassed: 0,
+            dropped: 0,
+            told_lines: 0,
+        }));
+        // SAFETY: just made; nobody else knows it before it is registered, and then only its atomics and its filter.
+        unsafe {
+            (*thread).index = state::register(thread)?;
+            (*thread).fd = open_log((*thread).index);
+            if (*thread).fd < 0 {
+                state::switch_off("stopped: cannot create a thread's log");
+                return None;
+            }
+            (*thread).look_around();
+        }
+        Some(thread)
+    }
+
+    /// Has the thread's block look into this recorder's filter from here on; what came before was not recorded.
+    ///
+    /// # Safety
+    /// Called by the thread itself, or before it runs.
+    pub unsafe fn attach(recorder: *mut Self) {
+        // SAFETY: the caller's promise; the recorder lives for ever.
+        unsafe {
+            let block = (*recorder).block;
+            (*block).clock = 0;
+            (*block).key = key((*recorder).epoch);
+            (*block).mask = (*recorder).mask as u64;
+            (*block).recorder = recorder;
+            (*block).used = (*recorder).used_lines;
+            (*block).written = (*recorder).written_lines;
+        }
+    }
+
+    /// Ends a thread: its block forgets, its log is closed, what is large goes back.
+    ///
+    /// # Safety
+    /// Called by the thread itself.
+    pub unsafe fn end(recorder: *mut Self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*(*recorder).block).forget(); // a signal handler must not find what is being given back
+            let closed = Self::close(recorder, 0);
+            state::unregister((*recorder).index);
+            if closed {
+                (*recorder).release();
+            }
+        }
+    }
+
+    /// Gives back what is large. The log is closed, so nobody else uses it.
+    fn release(&mut self) {
+        self.framer = None;
+        memory::unmap(self.buffer.cast(), BUFFER_WORDS * 8);
+        io::close(self.fd);
+    }
+
+    #[inline]
+    fn clock(&self) -> u64 {
+        // SAFETY: the block lives as long as its thread; a closing thread may read a clock that still advances.
+        unsafe { (*self.block).clock }
+    }
+
+    /// The recorder is at work; signal handlers are kept out.
+    #[inline]
+    fn enter(&mut self) {
+        self.busy.store(true, Ordering::Relaxed);
+        self.gate.store(0, Ordering::Relaxed);
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
+    /// It no longer is.
+    #[inline]
+    fn leave(&mut self) {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
+    }
+
+    /// Whether this is a signal handler that has interrupted the recorder.
+    #[inline]
+    fn at_work(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) & APPENDING != 0
+    }
+
+    /// A passed access; the clock has been advanced.
+    #[inline]
+    pub fn access(&mut self, line: u64, write: bool, pc: u64) {
+        if self.at_work() {
+            self.dropped += 1;
+            return;
+        }
+        self.enter();
+        if state::filter_lines() > 0 {
+            self.install(line, write);
+        }
+        let tick = self.clock();
+        let mut delta = tick - self.last_tick;
+        self.last_tick = tick;
+        if delta > MAX_DELTA {
+            self.push(&[SKIP, delta]);
+            self.other += 2;
+            delta = 0;
+        }
+        self.push(&access_words(line, write, pc, delta));
+        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
+            self.flush(false);
+        }
+        self.leave();
+    }
+
+    /// Lets the filter remember the line, unless it bypasses the filter.
+    #[inline]
+    fn install(&mut self, line: u64, write: bool) {
+        let at = line as usize & (self.lines - 1);
+        let mut entry = line | key(self.epoch);
+        if self.shared {
+            match bypass::look(line, write, self.index, self.interval) {
+                Bypass::No => {}
+                Bypass::Yes if self.bypassed < BYPASS_CAP => {
+                    self.bypassed += 1;
+                    entry = 0;
+                }
+                Bypass::Yes => {}
+                Bypass::New => {
+                    self.bypassed += 1;
+                    entry = 0;
+                    forget_everywhere(line);
+                }
+            }
+        }
+        // SAFETY: `at` is below the tables' length.
+        unsafe {
+            self.used_lines.add(at).write(entry);
+            self.written_lines.add(at).write(if write { entry } else { 0 });
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, words: &[u64]) {
+        let used = self.used.load(Ordering::Relaxed);
+        if used + words.len() > BUFFER_WORDS {
+            self.dropped += 1; // the log was closed by another thread that exits
+            return;
+        }
+        // SAFETY: within the buffer, which only this thread writes.
+        unsafe { self.buffer.add(used).copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        self.used.store(used + words.len(), Ordering::Release);
+    }
+
+    /// Writes a mark.
+    pub fn mark(&mut self, mark: &Mark) {
+        if self.at_work() {
+            self.dropped += 1;
+            return;
+        }
+        self.enter();
+        let tick = self.clock();
+        let mut words = [0; MARK_WORDS];
+        let n = mark_words(mark, tick - self.last_tick, &mut words);
+        self.last_tick = tick;
+        self.push(&words[..n]);
+        self.other += n as u64;
+        let now = process::seconds();
+        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.last_flush {
+            self.flush(now != self.last_flush);
+        }
+        self.leave();
+    }
+
+    fn look_around(&mut self) {
+        self.shared = state::several();
+        self.special = self.shared || state::filter_lines() == 0;
+        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
+    }
+
+    /// Empties the filter by starting another epoch, in this barrier interval.
+    pub fn synchronise(&mut self, interval: u64) {
+        self.epoch += 1;
+        if self.epoch == EPOCHS {
+            self.epoch = 1;
+            // SAFETY: the whole filter.
+            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
+        }
+        self.look_around();
+        self.interval = interval;
+        // SAFETY: this thread's own block.
+        unsafe { (*self.block).key = key(self.epoch) };
+        let lines = bypass::lines();
+        if lines != self.told_lines {
+            self.told_lines = lines;
+            self.mark(&Mark::Bypass { lines });
+        }
+    }
+
+    /// The barrier interval that [`Recorder::synchronise`] was told last.
+    pub const fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    /// Advances the clock by one access that does not come through the fast path.
+    pub fn count_one(&mut self) {
+        // SAFETY: this thread's own block.
+        unsafe { (*self.block).clock += 1 };
+    }
+
+    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is set.
+    #[cold]
+    #[inline(never)]
+    fn flush(&mut self, all: bool) {
+        if self.flushing.swap(true, Ordering::Acquire) {
+            return; // closed: `push` drops what no longer fits
+        }
+        let errno = process::errno();
+        let n = self.used.load(Ordering::Acquire);
+        let encoded = self.framer.as_ref().map_or(0, Framer::words);
+        if all || encoded + n + BUFFER_WORDS > MAX_CHUNK_WORDS {
+            self.write_out(n, &[]);
+            self.last_flush = process::seconds();
+        } else if let (Some(framer), false) = (&mut self.framer, state::count_only()) {
+            // SAFETY: `n` words were written before `used` was published.
+            let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+            let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| framer.add(words)));
+            if added.is_err() {
+                self.stop_encoding();
+            }
+        }
+        self.encoded += n as u64;
+        self.used.store(0, Ordering::Release);
+        self.flushing.store(false, Ordering::Release);
+        process::set_errno(errno);
+    }
+
+    /// Writes a frame: what was encoded, the first `n` words of the buffer, and `last`.
+    fn write_out(&mut self, n: usize, last: &[u64]) {
+        let Some(framer) = &mut self.framer else { return };
+        if framer.words() + n + last.len() == 0 || state::count_only() {
+            return;
+        }
+        // SAFETY: `n` words were written before `used` was published.
+        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+        let fd = self.fd;
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            framer.add(words);
+            io::write_all(fd, framer.frame(last))
+        }));
+        match wrote {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => {
+                state::switch_off(&format!(
+                    "stopped: cannot append to the log of thread {}: {e}; the program goes on unrecorded",
+                    self.index
+                ));
+            }
+            Err(_) => self.stop_encoding(),
+        }
+        self.leave_if_off();
+    }
+
+    #[cold]
+    fn stop_encoding(&mut self) {
+        state::switch_off("stopped: internal error while encoding; the program goes on unrecorded");
+        self.leave_if_off();
+    }
+
+    fn leave_if_off(&self) {
+        if !state::recording() {
+            // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.
+            unsafe { (*self.block).forget() };
+        }
+    }
+
+    /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
+    /// this one may still run; whoever comes first does it,
+    /// and gets true.
+    ///
+    /// # Safety
+    /// `thread` is registered.
+    pub unsafe fn close(thread: *mut Self, reason: u64) -> bool {
+        // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
+        // append to the buffer behind `n`, which is not read.
+        unsafe {
+            // Whoever is not the first has nothing to wait for: the lock is never given back then.
+            if (*thread).closed.swap(true, Ordering::AcqRel) {
+                return false;
+            }
+            let flushing = &(*thread).flushing;
+            let mut spins = 0u32;
+            while flushing.swap(true, Ordering::Acquire) {
+                spins += 1;
+                if spins > 100_000 {
+                    (*thread).closed.store(false, Ordering::Release);
+                    return false;
+                }
+                libc::sched_yield();
+            }
+            let errno = process::errno();
+            let n = (*thread).used.load(Ordering::Acquire) & !APPENDING;
+            (*thread).write_out(n, &[]);
+            let tick = (*thread).framer.as_ref().map_or(0, Framer::tick);
+            let clock = (*thread).clock().max(tick);
+            let mut words = [0; 3 * MARK_WORDS];
+            let mut end = [0; MARK_WORDS];
+            let totals = Mark::Totals {
+                accesses: clock,
+                passed: ((*thread).encoded + n as u64 - (*thread).other) / 2,
+                bypassed: (*thread).bypassed,
+                dropped: (*thread).dropped,
+            };
+            let n = mark_words(&totals, clock - tick, &mut end);
+            words[..n].copy_from_slice(&end[..n]);
+            let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
+            words[n..n + m].copy_from_slice(&end[..m]);
+            (*thread).write_out(0, &words[..n + m]);
+            process::set_errno(errno);
+            true
+        }
+    }
+}
+
+/// Words of the buffer: they are encoded while they are in the first-level cache.
+const BUFFER_WORDS: usize = 1024;
+
+/// Words kept free so that a record always fits.
+const ROOM: usize = 2 * MARK_WORDS + 4;
+/// The gate when it is open: from here on a usual access finds the buffer full.
+const OPEN: usize = BUFFER_WORDS - ROOM + 1;
+
+/// Set in [`Recorder::used`] while an access is appended: its highest byte.
+const APPENDING: usize = 1 << 63;
+
+/// Where assembly finds the fields.
+pub mod offsets {
+    use super::Recorder;
+    use std::mem::offset_of;
+
+    /// [`Recorder::used`].
+    pub const USED: usize = offset_of!(Recorder, used);
+    /// [`Recorder::gate`].
+    pub const GATE: usize = offset_of!(Recorder, gate);
+    /// [`Recorder::last_tick`].
+    pub const LAST_TICK: usize = offset_of!(Recorder, last_tick);
+    /// [`Recorder::buffer`].
+    pub const BUFFER: usize = offset_of!(Recorder, buffer);
+    /// [`Recorder::mask`].
+    pub const MASK: usize = offset_of!(Recorder, mask);
+    /// [`Recorder::used_lines`].
+    pub const USED_LINES: usize = offset_of!(Recorder, used_lines);
+    /// [`Recorder::written_lines`].
+    pub const WRITTEN_LINES: usize = offset_of!(Recorder, written_lines);
+}
+
+/// Makes every thread's filter forget a line that has just started to bypass it.
+#[cold]
+fn forget_everywhere(line: u64) {
+    for thread in state::threads() {
+        // SAFETY: recorders and filters are never freed. The owner may write the same word at the same time; then one
+        // more access is missed, which the next synchronisation ends.
+        unsafe {
+            let at = line as usize & ((*thread).lines - 1);
+            for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {
+                if entry.read_volatile() & LINE == line {
+                    entry.write_volatile(0);
+                }
+            }
+        }
+    }
+}
+
+fn open_log(index: u32) -> i32 {
+    if state::count_only() {
+        return i32::MAX;
+    }
+    let Ok(name) = CString::new(format!("threads/{index:05}.hnlog")) else { return -1 };
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
+    let fd = state::high(io::open_at(state::dir(), &name, flags));
+    let header = Header { version: VERSION, filter_lines: state::filter_lines(), line_shift: LINE_SHIFT };
+    if fd < 0 || io::write_all(fd, &header.bytes()).is_err() {
+        return -1;
+    }
+    fd
+}

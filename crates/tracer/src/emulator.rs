@@ -1,0 +1,60 @@
+//! In an emulated program nothing is recorded here: the emulator's plug-in sees the accesses, and marks are told to it.
+
+use std::arch::asm;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use homenode_log::Mark;
+use homenode_recorder::channel::{CALL, Message};
+
+/// The variable that names the recording's directory to an emulated program.
+pub const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static OUTSIDE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program was built without the recorder: allocations are seen under their own names, and calls of them come from
+/// libraries, too.
+#[inline]
+pub fn outside() -> bool {
+    OUTSIDE.load(Ordering::Relaxed)
+}
+
+/// Whether the plug-in records.
+#[inline]
+pub fn active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+/// The recording is open; whether it is the plug-in's.
+pub fn begin() {
+    let emulated = std::env::var_os(DIRECTORY).is_some();
+    OUTSIDE.store(emulated || std::env::var_os(crate::start::MARKS).is_some(), Ordering::Relaxed);
+    ACTIVE.store(emulated, Ordering::Relaxed);
+}
+
+/// The process ends.
+pub fn end() {
+    if active() {
+        tell(&Message::Stop);
+    }
+}
+
+/// Tells a mark.
+pub fn mark(mark: &Mark) {
+    tell(&Message::Mark(*mark));
+}
+
+/// Makes the system call that the plug-in sees. Directly, for it fails and `errno` is the program's.
+pub fn tell(message: &Message) {
+    let [first, a, b, c, d, e] = message.words();
+    // SAFETY: a system call that does nothing; the kernel's convention clobbers rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") CALL => _,
+            in("rdi") first, in("rsi") a, in("rdx") b, in("r10") c, in("r8") d, in("r9") e,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+}

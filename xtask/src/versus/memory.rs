@@ -1,0 +1,286 @@
+//! `homenode measure` beside programs that measure the same: idle latency beside multichase, triad beside STREAM.
+//!
+//! Both are asked for the same: one random cycle through a buffer of that size and stride in pages of that size; arrays of the
+//! length that the STREAM binary was built with, as many threads, bound to CPUs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::pairs::{Ratio, first_is_ours, summarise};
+use crate::process::{self, cargo};
+use crate::{Outcome, root};
+
+pub const MULTICHASE: &str = "--binary PATH [--homenode PATH] [--buffer MIB] [--stride BYTES] [--pages 4k|2m] [--seconds N] [--pairs N]";
+pub const STREAM: &str = "--binary PATH [--homenode PATH] [--threads N] [--pairs N]";
+
+/// What is asked for: within so much of the peer.
+const GOAL: f64 = 0.03;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Job {
+    binary: PathBuf,
+    /// Ours; built when it is not named.
+    homenode: PathBuf,
+    /// MiB of the buffer.
+    buffer: u64,
+    stride: u64,
+    pages: String,
+    seconds: u64,
+    threads: u64,
+    pairs: u64,
+}
+
+/// Idle latency.
+pub fn multichase(args: &[String]) -> Outcome {
+    let job = parse(args, MULTICHASE)?;
+    compare(
+        &job,
+        "ns",
+        &format!("idle latency, {} MiB, stride {}, {} pages", job.buffer, job.stride, job.pages),
+        &|| {
+            let time = (job.seconds * 1000).to_string();
+            let mut words = vec!["--only", "latency", "--pages", &job.pages, "--time", &time];
+            let (buffer, stride) = (format!("{}M", job.buffer), job.stride.to_string());
+            words.extend(["--buffer", &buffer, "--stride", &stride]);
+            ours(&job, &words, "latency", None)
+        },
+        &|| {
+            let mut peer = Command::new(&job.binary);
+            // Of half a second each; the whole buffer is one neighbourhood, or pages would be visited one after the other.
+            let (size, samples) = (format!("{}m", job.buffer), (2 * job.seconds).to_string());
+            peer.args(["-a", "-m", &size, "-T", &size, "-s", &job.stride.to_string(), "-n", &samples]);
+            if job.pages == "2m" {
+                peer.arg("-H");
+            }
+            last_number(&output(peer)?)
+        },
+    )
+}
+
+/// Triad.
+pub fn stream(args: &[String]) -> Outcome {
+    let job = parse(args, STREAM)?;
+    let length = array_size(&theirs(&job)?)?;
+    compare(
+        &job,
+        "MB/s",
+        &format!("triad, arrays of {length} numbers, {} threads, best of ten rounds", job.threads),
+        &|| {
+            let (buffer, threads) = ((length * 8).to_string(), job.threads.to_string());
+            let loops = ["--only", "bandwidth", "--ops", "copy,scale,add,triad", "--stores", "regular"];
+            let mut words = loops.to_vec();
+            words.extend(["--pages", "4k", "--time", "600000", "--buffer", &buffer, "--threads", &threads]);
+            ours(&job, &words, "bandwidth", Some("triad"))
+        },
+        &|| triad(&theirs(&job)?),
+    )
+}
+
+fn compare(
+    job: &Job,
+    unit: &str,
+    what: &str,
+    mine: &dyn Fn() -> Result<f64, String>,
+    other: &dyn Fn() -> Result<f64, String>,
+) -> Outcome {
+    if job.homenode == built() {
+        process::run(cargo().args(["build", "--release", "--quiet", "-p", "homenode-cli"]))?;
+    }
+    let mut ratios = Vec::new();
+    for number in 0..job.pairs as usize {
+        let (a, b) = if first_is_ours(number) {
+            let a = mine()?;
+            (a, other()?)
+        } else {
+            let b = other()?;
+            (mine()?, b)
+        };
+        if !(a > 0.0 && b > 0.0) {
+            return Err(format!("{a} and {b} {unit} cannot be compared"));
+        }
+        println!("pair {number}: ours {a:.2} {unit}, reference {b:.2} {unit}, ratio {:.4}", a / b);
+        ratios.push(a / b);
+    }
+    println!("{what}, {} pairs: {}", job.pairs, show(summarise(&ratios)));
+    Ok(())
+}
+
+fn show(ratio: Option<Ratio>) -> String {
+    match ratio {
+        Some(Ratio { median, interval: Some((low, high)) }) => {
+            let within = |r: f64| (r - 1.0).abs() <= GOAL;
+            let said = match (within(low) && within(high), within(median)) {
+                (true, _) => "within 3 %, the whole interval",
+                (false, true) => "within 3 %, but the interval is wider",
+                (false, false) => "not within 3 %",
+            };
+            format!("ratio {median:.4}, 95 % interval {low:.4} to {high:.4}: {said}")
+        }
+        Some(Ratio { median, interval: None }) => format!("ratio {median:.4}; an interval takes six pairs"),
+        None => "nothing was run".into(),
+    }
+}
+
+/// Our binary, unless another is named.
+fn built() -> PathBuf {
+    root().join("target/release/homenode")
+}
+
+fn parse(args: &[String], usage: &str) -> Result<Job, String> {
+    let mut job = Job {
+        binary: PathBuf::new(),
+        homenode: built(),
+        buffer: 256,
+        stride: 256,
+        pages: "2m".into(),
+        seconds: 3,
+        threads: 1,
+        pairs: 9,
+    };
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        if !usage.contains(word.as_str()) || !word.starts_with("--") {
+            return Err(format!("there is no option '{word}'; usage: {usage}"));
+        }
+        let value = words.next().ok_or_else(|| format!("{word} needs a value; usage: {usage}"))?;
+        let number = || {
+            let parsed = value.parse().ok().filter(|n| (1..=1 << 20).contains(n));
+            parsed.ok_or_else(|| format!("{word} {value}: not a whole number from 1 to {}", 1 << 20))
+        };
+        match word.as_str() {
+            "--binary" => job.binary = value.into(),
+            "--homenode" => job.homenode = value.into(),
+            "--pages" if value == "4k" || value == "2m" => job.pages.clone_from(value),
+            "--pages" => return Err(format!("--pages {value}: it is 4k or 2m")),
+            "--buffer" => job.buffer = number()?,
+            "--stride" => job.stride = number()?,
+            "--seconds" => job.seconds = number()?,
+            "--threads" => job.threads = number()?,
+            _ => job.pairs = number()?,
+        }
+    }
+    if job.binary.as_os_str().is_empty() {
+        return Err(format!("--binary is missing; usage: {usage}"));
+    }
+    for (option, path) in [("--binary", &mut job.binary), ("--homenode", &mut job.homenode)] {
+        if *path == built() {
+            continue;
+        }
+        *path = absolute(option, path)?;
+    }
+    Ok(job)
+}
+
+fn absolute(option: &str, path: &Path) -> Result<PathBuf, String> {
+    if !path.is_file() {
+        return Err(format!("{option} {}: there is no such file", path.display()));
+    }
+    fs::canonicalize(path).map_err(|e| format!("{option} {}: {e}", path.display()))
+}
+
+fn output(mut command: Command) -> Result<String, String> {
+    let title = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("cannot start {title}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("{title} failed ({})", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The one cell of a kind that we measured on the first node, proved.
+fn ours(job: &Job, words: &[&str], kind: &str, op: Option<&str>) -> Result<f64, String> {
+    let mut command = Command::new(&job.homenode);
+    command.args(["measure", "--nodes", "0", "--json"]).args(words);
+    value(&output(command)?, kind, op)
+}
+
+fn value(json: &str, kind: &str, op: Option<&str>) -> Result<f64, String> {
+    let json: serde_json::Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
+    let cells = json["cells"].as_array().ok_or("our measurement has no cells")?;
+    let wanted = |c: &&serde_json::Value| c["kind"] == kind && op.is_none_or(|op| c["op"] == op);
+    let cell = cells.iter().find(wanted).ok_or("our measurement has no such cell")?;
+    cell["value"].as_f64().ok_or_else(|| format!("our cell has no number: {}", cell["why"]))
+}
+
+fn theirs(job: &Job) -> Result<String, String> {
+    let mut peer = Command::new(&job.binary);
+    peer.env("OMP_NUM_THREADS", job.threads.to_string()).env("OMP_PROC_BIND", "true");
+    output(peer)
+}
+
+/// What multichase prints in the end.
+fn last_number(text: &str) -> Result<f64, String> {
+    let last = text.split_whitespace().rev().find_map(|w| w.parse().ok());
+    last.ok_or_else(|| format!("it prints no number: is it multichase? '{}'", text.trim()))
+}
+
+/// `Array size = 20000000 (elements), Offset = 0 (elements)`
+fn array_size(text: &str) -> Result<u64, String> {
+    let line = text.lines().find_map(|l| l.trim().strip_prefix("Array size ="));
+    let number = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+    number.ok_or_else(|| "it prints no 'Array size': is it STREAM 5.10?".into())
+}
+
+/// The best rate of triad, validated.
+fn triad(text: &str) -> Result<f64, String> {
+    if !text.contains("Solution Validates") {
+        return Err("it does not say 'Solution Validates'".into());
+    }
+    let line = text.lines().find_map(|l| l.trim().strip_prefix("Triad:"));
+    let number = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+    number.ok_or_else(|| "it prints no 'Triad:'".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_programs_numbers_are_read() {
+        assert_eq!(last_number("  103.2\n"), Ok(103.2));
+        assert!(last_number("usage:").is_err());
+        let text = "Array size = 20000000 (elements), Offset = 0 (elements)\n\
+                    Triad:          11420.5     0.042109     0.042029     0.042210\nSolution Validates: avg error\n";
+        assert_eq!((array_size(text), triad(text)), (Ok(20_000_000), Ok(11_420.5)));
+        assert!(triad(&text.replace("Validates", "Fails")).is_err());
+        let ours = r#"{"cells":[{"kind":"latency","value":99.5},{"kind":"bandwidth","op":"triad","value":null,"why":"astray"}]}"#;
+        assert_eq!(value(ours, "latency", None), Ok(99.5));
+        assert!(value(ours, "bandwidth", Some("triad")).unwrap_err().contains("astray"));
+        assert!(value(ours, "core", None).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_said() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (text, word) in [
+            ("--pairs 3", "--binary is missing"),
+            ("--binary /none/x", "no such file"),
+            ("--binary", "needs a value"),
+            ("--binary /proc/self/exe --pages 1g", "4k or 2m"),
+            ("--binary /proc/self/exe --pairs 0", "--pairs 0"),
+            ("--fast 1", "'--fast'"),
+        ] {
+            let error = parse(&words(text), MULTICHASE).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        let job = parse(&words("--binary /proc/self/exe --threads 2"), STREAM).unwrap();
+        assert_eq!((job.threads, job.pairs), (2, 9));
+        assert!(
+            parse(&words("--binary /proc/self/exe --buffer 2"), STREAM).is_err(),
+            "the binary has its size"
+        );
+    }
+
+    #[test]
+    fn an_interval_is_judged_as_a_whole() {
+        let of = |low, high| show(Some(Ratio { median: 1.01, interval: Some((low, high)) }));
+        assert!(of(0.98, 1.02).ends_with("the whole interval"));
+        assert!(of(0.98, 1.05).ends_with("wider"));
+        assert!(show(Some(Ratio { median: 1.2, interval: Some((1.1, 1.3)) })).ends_with("not within 3 %"));
+    }
+}
