@@ -135,11 +135,13 @@ impl Reader {
         }
     }
 
-    /// Registered pages are zero now.
+    /// Registered pages are about to be zero. They are never armed again while this memory lives: who gives them up empties them when
+    /// it gets the CPU again, which may be after they were disarmed, and armed once more with the contents that must go.
     fn emptied(&mut self, span: Span) {
         for block in Block::all(span) {
             let word = self.claim(block);
             let pages = block.pages_touched(span) & word.marked();
+            block.exclude(pages);
             for run in block.runs(pages) {
                 drop_shadow(run);
             }
