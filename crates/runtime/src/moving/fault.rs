@@ -99,18 +99,17 @@ pub fn bring(buffer: Span) {
     }
 }
 
-/// Brings one armed page, whose home is `node` from then on. Whether it was armed, and is no longer.
-pub fn bring_page(page: usize, node: NodeId) -> bool {
-    let Some(block) = Block::of(page) else { return false };
-    let pages = block.pages_touched(Span::new(page, 1));
-    let before = block.word().armed() & pages;
-    bring_block(block, pages, pages, node, false);
-    let brought = before != 0 && block.word().armed() & pages == 0;
-    if brought {
-        // Somebody may have touched it before us: then it was there for a moment.
-        table::set_homes(Span::new(page, PAGE), node.0.min(254) as u8);
+/// Whether the next toucher of a page is waited for.
+pub fn is_armed(page: usize) -> bool {
+    Block::of(page).is_some_and(|b| b.word().armed() & b.pages_touched(Span::new(page, 1)) != 0)
+}
+
+/// Brings one armed page to `node`; where blocks are protected, all that comes with it.
+pub fn bring_page(page: usize, node: NodeId) {
+    if let Some(block) = Block::of(page) {
+        let pages = block.pages_touched(Span::new(page, 1));
+        bring_block(block, pages, pages, node, false);
     }
-    brought
 }
 
 /// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
