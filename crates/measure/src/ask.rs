@@ -480,7 +480,7 @@ impl Planner<'_> {
             }
         }
         if none {
-            self.plan.notes.push("core to core: there is one usable CPU, and it takes two".into());
+            self.plan.notes.push("core to core: it takes two CPUs, and there are fewer".into());
         }
     }
 
@@ -507,7 +507,7 @@ impl Planner<'_> {
         if nodes.len() < 2 {
             self.plan
                 .notes
-                .push("migration: there is one node with memory, and pages move between two".into());
+                .push("migration: pages move between two nodes with memory, and there are fewer".into());
             return;
         }
         for page in self.ask.pages.clone() {

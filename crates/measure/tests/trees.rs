@@ -72,7 +72,7 @@ fn a_container_that_allows_a_part_is_measured_in_that_part() {
         "off-line CPUs of node 1: 7",
         "CPUs of node 1 outside of this process's cpuset or affinity: 2, 3, 6",
         "the memory of node 1 is outside of this process's cpuset",
-        "migration: there is one node with memory",
+        "migration: pages move between two nodes with memory, and there are fewer",
     ] {
         assert!(said(&m).contains(word), "{word}: {}", said(&m));
     }
