@@ -205,6 +205,8 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
         "{base} --csv --hwloc-xml x.xml > all.csv; echo all $?; \
          {base} --csv --only latency,bandwidth,core,migration --sabotage misplace > misplaced.csv; echo misplaced $?; \
          {base} --csv --only latency,bandwidth,core,migration --sabotage migrate > migrated.csv; echo migrated $?; \
+         {base} --csv --nodes 0,1 --only loaded --sabotage misplace > misplaced-loaded.csv; echo misplaced $?; \
+         {base} --csv --nodes 0,1 --only loaded --sabotage migrate > migrated-loaded.csv; echo migrated $?; \
          ./homenode measure --csv --only latency --nodes 0 --buffer 4G > large.csv; echo large $?; \
          {base} --json --only latency > a.json; echo a $?; {base} --json --only latency > b.json; echo b $?; \
          ./place > place.out; echo place $?; \
@@ -215,7 +217,7 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
         "--mem 256M --numa-balancing off --root --with ./homenode --with ./place --with ./filter --timeout 300 -- sh -c",
     );
     let (status, out, err) = outcome(&command.arg(script).output().unwrap());
-    let said = "all 0\nmisplaced 3\nmigrated 3\nlarge 3\na 0\nb 0\nplace 0\nforbidden 3\n";
+    let said = "all 0\nmisplaced 3\nmigrated 3\nmisplaced 3\nmigrated 3\nlarge 3\na 0\nb 0\nplace 0\nforbidden 3\n";
     assert_eq!((status, out.as_str()), (Some(0), said), "{err}");
     let csv = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
     let kinds = [("latency", 32), ("bandwidth", 64), ("loaded", 64), ("core", 12), ("migration", 24)];
@@ -224,9 +226,10 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
         assert_eq!(all.len(), cells, "{kind}");
         assert!(all.iter().all(|(v, _)| v == "ok" || v == "noisy"), "{all:?}");
     }
-    for kind in ["latency", "bandwidth", "core", "migration", "next-touch"] {
-        for (file, when) in [("misplaced.csv", "before measuring"), ("migrated.csv", "after measuring")] {
-            let all = verdicts(&csv(file), kind);
+    for kind in ["latency", "bandwidth", "loaded", "core", "migration", "next-touch"] {
+        let file = |fault: &str| fault.to_owned() + if kind == "loaded" { "-loaded.csv" } else { ".csv" };
+        for (fault, when) in [("misplaced", "before measuring"), ("migrated", "after measuring")] {
+            let all = verdicts(&csv(&file(fault)), kind);
             assert!(
                 !all.is_empty() && all.iter().all(|(v, l)| v == "failed" && l.contains("instead of")),
                 "{all:?}"
