@@ -90,6 +90,9 @@ pub struct Ask {
     pub time_ms: u64,
     /// Rounds of a bandwidth that count.
     pub rounds: u32,
+    /// How often all of it is measured, with memory placed anew, if the limit allows.
+    #[serde(default = "once")]
+    pub passes: u32,
     /// Seconds that all of it may take: where it would take longer, buffers are cut, which is noted, and what does not begin
     /// before is not measured, which its cells say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,8 +119,9 @@ impl Ask {
             ],
             pauses: vec![IDLE, 20_000, 5000, 2000, 1000, 500, 200, 100, 50, 0],
             move_buffer: 64 << 20,
-            time_ms: 2000,
-            rounds: 9,
+            time_ms: 1000,
+            rounds: 5,
+            passes: 2,
             limit_s: None,
         }
     }
@@ -132,6 +136,7 @@ impl Ask {
             move_buffer: 16 << 20,
             time_ms: 300,
             rounds: 4,
+            passes: 3,
             limit_s: Some(60),
             ..Self::all()
         }
@@ -145,6 +150,10 @@ impl Ask {
         };
         self.buffer.unwrap_or(rule)
     }
+}
+
+const fn once() -> u32 {
+    1
 }
 
 /// The pause that means: no load.

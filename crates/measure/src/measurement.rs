@@ -9,6 +9,7 @@ use crate::ask::{Ask, Plan};
 use crate::cell::{Cell, Subject, Verdict};
 use crate::host::Host;
 use crate::item::{Item, Mix, Node, Op, PageSize, Pair, Stores};
+use crate::passes;
 use crate::prober::Prober;
 
 /// What the first bytes of a kept measurement say.
@@ -60,7 +61,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Measures what is planned. `stop` is asked all the time; `done` is told each item with its cells, once it is over.
+/// Measures what is planned, as often as asked for. `stop` is asked all the time; `done` is told each item with its cells,
+/// once it is over, in each pass.
 pub fn measure(
     host: &Host,
     ask: &Ask,
@@ -71,26 +73,46 @@ pub fn measure(
 ) -> Measurement {
     let start = Instant::now();
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let mut cells = plan.refused.clone();
-    let mut stopped = false;
     let limit = ask.limit_s.map(Duration::from_secs);
-    for item in &plan.items {
-        if stop() {
-            stopped = true;
+    // Of each cell, what each pass found.
+    let mut found: Vec<Vec<Cell>> = Vec::new();
+    for pass in 0..passes_on(host, ask) {
+        // A further pass begins only if it can end in time, too.
+        let takes = start.elapsed() / pass.max(1);
+        if pass > 0 && (stop() || limit.is_some_and(|l| start.elapsed() + takes > l)) {
             break;
         }
-        if limit.is_some_and(|l| start.elapsed() >= l) {
-            cells.push(item.too_late());
-            continue;
+        if pass > 0 {
+            prober.anew();
         }
-        let new = prober.probe(item, stop);
-        done(item, &new);
-        cells.extend(new);
+        let mut at = 0;
+        for item in &plan.items {
+            if stop() {
+                break;
+            }
+            let new = if limit.is_some_and(|l| start.elapsed() >= l) {
+                vec![item.too_late()]
+            } else {
+                let new = prober.probe(item, stop);
+                done(item, &new);
+                new
+            };
+            for cell in new {
+                match found.get_mut(at).filter(|f| f[0].subject == cell.subject) {
+                    Some(passes) => passes.push(cell),
+                    None if pass == 0 => found.push(vec![cell]),
+                    None => {}
+                }
+                at += 1;
+            }
+        }
     }
+    let mut cells = plan.refused.clone();
+    cells.extend(found.into_iter().filter_map(passes::merge));
     let mut notes = host.remarks();
     notes.extend(plan.notes.iter().cloned());
-    if stopped || stop() {
-        stopped = true;
+    let stopped = stop();
+    if stopped {
         notes.push("it was stopped before everything was measured".into());
     }
     Measurement {
@@ -103,6 +125,11 @@ pub fn measure(
         cells,
         notes,
     }
+}
+
+/// How many passes there are at most: what is computed comes out the same each time.
+pub const fn passes_on(host: &Host, ask: &Ask) -> u32 {
+    if host.synthetic || ask.passes == 0 { 1 } else { ask.passes }
 }
 
 impl Measurement {
@@ -226,6 +253,7 @@ pub const KNEE: f64 = 1.5;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Summary;
 
     #[test]
     fn the_knee_is_the_last_point_below_the_bound() {
@@ -248,6 +276,41 @@ mod tests {
         let late =
             |c: &Cell| matches!(&c.verdict, Verdict::Absent { remedy, .. } if remedy.contains("--only"));
         assert!(m.cells.iter().all(late));
+    }
+
+    #[test]
+    fn each_cell_is_of_all_passes() {
+        /// Each pass finds more than the one before.
+        struct Rising(f64, u32);
+        impl Prober for Rising {
+            fn probe(&mut self, item: &Item, _: &dyn Fn() -> bool) -> Vec<Cell> {
+                let mut cells = vec![item.too_late()];
+                let summary = Summary::of(&[self.0; 9]).unwrap();
+                cells[0] = Cell::of(cells[0].subject.clone(), cells[0].unit, self.0, summary, Vec::new());
+                cells
+            }
+            fn anew(&mut self) {
+                self.0 += 10.0;
+                self.1 += 1;
+            }
+        }
+        let host = Host { synthetic: false, ..Host::like(&homenode_machine::preset("cxl").unwrap()) };
+        let plan = crate::plan(&host, &Ask::quick());
+        let of = |passes, limit_s| {
+            let (ask, mut done) = (Ask { passes, limit_s, ..Ask::quick() }, 0);
+            let mut prober = Rising(100.0, 0);
+            let m = measure(&host, &ask, &plan, &mut prober, &|| false, &mut |_, _| done += 1);
+            (m, prober.1, done)
+        };
+        let (m, again, done) = of(3, None);
+        assert_eq!((again, done, m.cells.len()), (2, 3 * plan.items.len(), plan.items.len()));
+        for cell in &m.cells {
+            let best = matches!(cell.subject, Subject::Bandwidth { .. });
+            assert_eq!(cell.value, Some(if best { 120.0 } else { 110.0 }), "{cell:?}");
+            assert_eq!((&cell.verdict, cell.summary.unwrap().samples), (&Verdict::Noisy, 27));
+        }
+        let (m, again, _) = of(1, None);
+        assert!(again == 0 && m.cells.iter().all(|c| c.verdict == Verdict::Ok));
     }
 
     #[test]

@@ -65,6 +65,10 @@ impl Prober for Real {
             Item::NextTouch(of) => vec![self.next_touch(of, stop)],
         }
     }
+
+    fn anew(&mut self) {
+        self.pool = Pool::default();
+    }
 }
 
 /// Numbers without a pattern (xorshift64*, Vigna 2016), the same in every run.

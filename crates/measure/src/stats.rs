@@ -55,6 +55,22 @@ impl Summary {
         })
     }
 
+    /// Of samples that were taken in several passes: the median is that of the passes' medians, and varies as these do, if that
+    /// is more than in one of them. `None` of none.
+    pub fn of_passes(passes: &[Self]) -> Option<Self> {
+        let most = |of: fn(&Self) -> f64| passes.iter().map(of).fold(0.0, f64::max);
+        let medians: Vec<f64> = passes.iter().map(|s| s.median).collect();
+        Some(Self {
+            samples: passes.iter().map(|s| s.samples).sum(),
+            min: passes.iter().map(|s| s.min).reduce(f64::min)?,
+            median: median(&sorted(&medians)),
+            p99: most(|s| s.p99),
+            max: most(|s| s.max),
+            cv: most(|s| s.cv),
+            cv_of_median: most(|s| s.cv_of_median).max(cv(&medians)),
+        })
+    }
+
     /// Whether the median varies too much to be relied on. One sample does not say.
     pub const fn is_noisy(&self) -> bool {
         self.samples < 2 || self.cv_of_median > Self::NOISY

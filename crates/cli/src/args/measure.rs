@@ -63,9 +63,13 @@ pub struct MeasureArgs {
     /// Lines read for each that is written back, under load: 1:0, 2:1, 1:1
     #[arg(long, value_name = "R:W", value_delimiter = ',')]
     pub mix: Vec<Mix>,
-    /// Milliseconds of an idle latency; other kinds take their share of it [default: 2000; with --quick 300]
+    /// Milliseconds of an idle latency; other kinds take their share of it [default: 1000; with --quick 300]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..600_000))]
     pub time: Option<u64>,
+    /// How often all is measured, with memory placed anew: numbers that differ are marked noisy [default: 2; with --quick 3, as
+    /// far as there is time]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..100))]
+    pub passes: Option<u32>,
     /// Measure nothing: report what a machine (a name, a file, hwloc's notation) is described as
     #[arg(long, value_name = "M", conflicts_with = "tree")]
     pub synthetic: Option<String>,
@@ -192,6 +196,7 @@ impl MeasureArgs {
         ask.stride = self.stride.map_or(ask.stride, |b| b.0);
         ask.move_buffer = self.move_buffer.map_or(ask.move_buffer, |b| b.0);
         ask.time_ms = self.time.unwrap_or(ask.time_ms);
+        ask.passes = self.passes.unwrap_or(ask.passes);
         if self.time.is_some() || self.buffer.is_some() {
             // Who says how long or how much means it.
             ask.limit_s = None;

@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use homenode_measure::{
-    Ask, Host, Measurement, Plan, Prober, Real, Synthetic, machine_file, measure, memory_attributes, plan,
+    Ask, Host, Measurement, Plan, Prober, Real, Synthetic, machine_file, measure, memory_attributes,
+    passes_on, plan,
 };
 
 use crate::args::measure::MeasureArgs;
@@ -87,8 +88,8 @@ fn described(name: &str) -> Result<homenode_machine::Machine> {
 fn carry_out(host: &Host, ask: &Ask, plan: &Plan, prober: &mut dyn Prober) -> Result<Measurement> {
     let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
     let ms = |d: std::time::Duration| d.as_millis() as u64;
-    let mut progress =
-        Progress::new("measuring", Some(plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1)));
+    let all = plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>();
+    let mut progress = Progress::new("measuring", Some((all * u64::from(passes_on(host, ask))).max(1)));
     let m = measure(host, ask, plan, prober, &|| interrupt.asked(), &mut |item, _| {
         progress.advance(ms(item.estimate()));
     });

@@ -200,24 +200,25 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
     let _alone = alone();
     fs::copy(env!("CARGO_BIN_EXE_homenode"), dir.join("homenode")).unwrap();
     // Small buffers: what is proved here is placement, not speed.
-    let base = "./homenode measure --quick --buffer 2M --move-buffer 2M --time 20";
+    let base = "./homenode measure --quick --buffer 2M --move-buffer 2M --time 20 --passes";
     let script = format!(
-        "{base} --csv --hwloc-xml x.xml > all.csv; echo all $?; \
-         {base} --csv --only latency,bandwidth,core,migration --sabotage misplace > misplaced.csv; echo misplaced $?; \
-         {base} --csv --only latency,bandwidth,core,migration --sabotage migrate > migrated.csv; echo migrated $?; \
-         {base} --csv --nodes 0,1 --only loaded --sabotage misplace > misplaced-loaded.csv; echo misplaced $?; \
-         {base} --csv --nodes 0,1 --only loaded --sabotage migrate > migrated-loaded.csv; echo migrated $?; \
+        "{base} 1 --csv --hwloc-xml x.xml > all.csv; echo all $?; \
+         {base} 1 --csv --only latency,bandwidth,core,migration --sabotage misplace > misplaced.csv; echo misplaced $?; \
+         {base} 1 --csv --only latency,bandwidth,core,migration --sabotage migrate > migrated.csv; echo migrated $?; \
+         {base} 1 --csv --nodes 0,1 --only loaded --sabotage misplace > misplaced-loaded.csv; echo misplaced $?; \
+         {base} 1 --csv --nodes 0,1 --only loaded --sabotage migrate > migrated-loaded.csv; echo migrated $?; \
          ./homenode measure --csv --only latency --nodes 0 --buffer 4G > large.csv; echo large $?; \
-         {base} --json --only latency > a.json; echo a $?; {base} --json --only latency > b.json; echo b $?; \
+         {base} 2 --json --only latency > a.json; echo a $?; {base} 1 --json --only latency > b.json; echo b $?; \
          ./place > place.out; echo place $?; \
-         ./filter {base} --csv --nodes 0,1 --only latency,migration > forbidden.csv; echo forbidden $?"
+         ./filter {base} 1 --csv --nodes 0,1 --only latency,migration > forbidden.csv; echo forbidden $?"
     );
     let mut command = lab(
         &dir,
         "--mem 256M --numa-balancing off --root --with ./homenode --with ./place --with ./filter --timeout 300 -- sh -c",
     );
     let (status, out, err) = outcome(&command.arg(script).output().unwrap());
-    let said = "all 0\nmisplaced 3\nmigrated 3\nmisplaced 3\nmigrated 3\nlarge 3\na 0\nb 0\nplace 0\nforbidden 3\n";
+    let said =
+        "all 0\nmisplaced 3\nmigrated 3\nmisplaced 3\nmigrated 3\nlarge 3\na 0\nb 0\nplace 0\nforbidden 3\n";
     assert_eq!((status, out.as_str()), (Some(0), said), "{err}");
     let csv = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
     let kinds = [("latency", 32), ("bandwidth", 64), ("loaded", 64), ("core", 12), ("migration", 24)];
