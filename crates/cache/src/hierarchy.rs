@@ -171,14 +171,10 @@ impl<W: Sharers> Hierarchy<W> {
             return Err(self.directory.full(line));
         }
         let first = self.path[agent.index() * self.levels] as usize;
-        if let Some(way) = self.tags[first].front(line) {
-            if !write {
-                return Ok(Outcome::FRONT);
-            }
-            if way.exclusive() {
-                way.set(Way::DIRTY);
-                return Ok(Outcome::FRONT);
-            }
+        if let Some(way) = self.tags[first].front(line)
+            && way.serves(write)
+        {
+            return Ok(Outcome::FRONT);
         }
         self.behind_the_front(agent, line, write)
     }
@@ -200,8 +196,22 @@ impl<W: Sharers> Hierarchy<W> {
         let (tags, levels) = (&mut self.tags, self.levels);
         let path = &self.path[agent.index() * levels..][..levels];
 
+        // The first level is nobody else's: what it serves changes nothing but the order in its set.
+        let first = &mut tags[path[0] as usize];
         let mut found = levels;
-        for (level, cache) in path.iter().enumerate() {
+        match first.touch(line) {
+            Some(way) => {
+                if way.serves(write) {
+                    return Ok(Outcome::FRONT);
+                }
+                found = 0;
+            }
+            None => victims[0] = first.insert(line).filter(|v| v.way.dirty()),
+        }
+        for (level, cache) in path.iter().enumerate().skip(1) {
+            if found == 0 {
+                break;
+            }
             match tags[*cache as usize].touch_or_insert(line) {
                 Found::Hit => {
                     found = level;

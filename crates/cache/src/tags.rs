@@ -43,6 +43,14 @@ impl Way {
     pub const fn exclusive(self) -> bool {
         self.0 & Self::EXCLUSIVE != 0
     }
+    /// Whether a load, or a store, needs nothing else; a store leaves its mark.
+    #[inline]
+    pub(crate) const fn serves(&mut self, write: bool) -> bool {
+        if write && self.exclusive() {
+            self.set(Self::DIRTY);
+        }
+        !write || self.exclusive()
+    }
     /// Sets state bits ([`Way::DIRTY`], [`Way::EXCLUSIVE`]).
     #[inline]
     pub const fn set(&mut self, bits: u32) {
@@ -129,15 +137,36 @@ impl Tags {
         way.is(key).then_some(way)
     }
 
+    /// The line's way, if present; it is the most recently used of its set afterwards.
+    #[inline]
+    pub fn touch(&mut self, line: Line) -> Option<&mut Way> {
+        let key = self.key(line);
+        let set = self.ways_of_mut(line);
+        let at = find(set, key);
+        let way = *set.get(at)?;
+        for i in (1..=at).rev() {
+            set[i] = set[i - 1];
+        }
+        set[0] = way;
+        set.first_mut()
+    }
+
     /// Looks `line` up; it is the most recently used of its set afterwards, clean and shared if it was not there.
     #[inline]
     pub fn touch_or_insert(&mut self, line: Line) -> Found {
+        match self.touch(line) {
+            Some(_) => Found::Hit,
+            None => Found::Miss(self.insert(line)),
+        }
+    }
+
+    /// Puts a line that is not there in front of its set, clean and shared; what fell out, if the set was full.
+    #[inline]
+    pub fn insert(&mut self, line: Line) -> Option<Held> {
         let key = self.key(line);
-        let out = to_front(self.ways_of_mut(line), key);
-        match out {
-            None => Found::Hit,
-            Some(Way(0)) => Found::Miss(None),
-            Some(way) => Found::Miss(Some(self.held(way, self.set_of(line)))),
+        match push_front(self.ways_of_mut(line), key) {
+            Way(0) => None,
+            way => Some(self.held(way, self.set_of(line))),
         }
     }
 
@@ -194,9 +223,14 @@ macro_rules! by_ways {
 }
 
 /// Index of `key`, or something not below the length.
-#[inline]
 fn position(set: &[Way], key: Way) -> usize {
-    #[inline]
+    find(set, key)
+}
+
+/// As [`position`], in place.
+#[inline(always)]
+fn find(set: &[Way], key: Way) -> usize {
+    #[inline(always)]
     fn fixed<const W: usize>(set: &[Way; W], key: Way) -> usize {
         // At most one way matches, so that "or" picks its number: vector code without a minimum or a move of masks.
         let mut number = 0;
@@ -208,18 +242,10 @@ fn position(set: &[Way], key: Way) -> usize {
     by_ways!(set, fixed(key), set.iter().position(|w| w.is(key)).unwrap_or(set.len()))
 }
 
-/// Puts `key` in front. If it was absent, what fell out is returned (zero if the last way was empty).
-#[inline]
-fn to_front(set: &mut [Way], key: Way) -> Option<Way> {
-    let at = position(set, key);
-    if let Some(way) = set.get(at).copied() {
-        for i in (1..=at).rev() {
-            set[i] = set[i - 1];
-        }
-        set[0] = way;
-        return None;
-    }
-    #[inline]
+/// Puts `key` in front, where it is not yet. What fell out is returned: zero if the last way was empty.
+#[inline(always)]
+fn push_front(set: &mut [Way], key: Way) -> Way {
+    #[inline(always)]
     fn fixed<const W: usize>(set: &mut [Way; W], key: Way) -> Way {
         let last = set[W - 1];
         set.copy_within(..W - 1, 1);
@@ -229,7 +255,7 @@ fn to_front(set: &mut [Way], key: Way) -> Option<Way> {
     fn any(set: &mut [Way], key: Way) -> Way {
         set.iter_mut().fold(key, |carry, way| core::mem::replace(way, carry))
     }
-    Some(by_ways!(set, fixed(key), any(set, key)))
+    by_ways!(set, fixed(key), any(set, key))
 }
 
 #[cfg(test)]

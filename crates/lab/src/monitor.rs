@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use homenode_model::{Bytes, CacheScope, Matrix, NodeId, Ns, Topology};
+use homenode_model::{Bytes, CacheScope, Matrix, MbPerS, NodeId, Ns, Ps, Topology, Way};
 
 use crate::error::{Error, Result};
 use crate::kernel::layout::Layout;
@@ -20,8 +20,8 @@ pub const MEMORY: &str = "homenode-node";
 /// The first QEMU whose plug-ins are told the guest's physical addresses.
 const TRUE_ADDRESSES: (u32, u32) = (8, 2);
 
-/// The machine that is modelled behind `machine`: caches, core and local latency of `like`. Where `like` has those nodes,
-/// its latencies hold; otherwise the local one, multiplied by the distances.
+/// The machine that is modelled behind `machine`: caches, core, controllers, ports and local latency of `like`. Where `like` has
+/// those nodes, its latencies and links hold; otherwise the local latency, multiplied by the distances, and its narrowest link.
 pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topology {
     let cpus = machine.nodes.iter().enumerate();
     let cpus = cpus.flat_map(|(i, n)| (0..n.cpus).map(move |_| NodeId(i as u16))).collect();
@@ -37,7 +37,14 @@ pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topolog
     for (node, own) in nodes.iter_mut().zip(&machine.nodes) {
         node.memory = own.memory;
     }
-    let link = Matrix::from_fn(nodes.len(), |_, _| homenode_model::MbPerS(0));
+    let pairs = || like.node_ids().flat_map(|a| like.node_ids().map(move |b| (a, b))).filter(|(a, b)| a != b);
+    let links = pairs().map(|(a, b)| like.link.at(a, b)).filter(|l| l.0 > 0);
+    let narrowest = links.min_by_key(|l| l.0).unwrap_or(MbPerS(0));
+    let link = if same_nodes {
+        like.link.clone()
+    } else {
+        Matrix::from_fn(nodes.len(), |i, j| if i == j { MbPerS(0) } else { narrowest })
+    };
     Topology { name: format!("lab, caches of {}", like.name), nodes, cpus, latency, link, ..like.clone() }
 }
 
@@ -50,7 +57,7 @@ pub fn configuration(
     control: i32,
     output: &Path,
 ) -> String {
-    let mut s = String::from("homenode monitor 3\n");
+    let mut s = String::from("homenode monitor 4\n");
     let memory: u64 = machine.nodes.iter().map(|n| n.memory.0).sum();
     let low = if memory >= LARGE { LARGE_LOW } else { LARGE };
     let word = if qemu < TRUE_ADDRESSES { "blocks" } else { "addresses" };
@@ -60,14 +67,15 @@ pub fn configuration(
     }
     let _ = writeln!(s, "control {control}\naccess {}", machine.core.access.0);
     for node in &machine.nodes {
-        let _ = writeln!(s, "node {}", node.memory.0);
+        let _ = writeln!(s, "node {} {} {}", node.memory.0, node.bandwidth.0, node.port.0);
     }
     for cpu in &machine.cpus {
         let _ = writeln!(s, "cpu {}", cpu.0);
     }
     for node in machine.node_ids() {
         let row: Vec<String> = machine.latency.row(node).iter().map(|n| n.0.to_string()).collect();
-        let _ = writeln!(s, "latency {}", row.join(" "));
+        let links: Vec<String> = machine.link.row(node).iter().map(|l| l.0.to_string()).collect();
+        let _ = writeln!(s, "latency {}\nlink {}", row.join(" "), links.join(" "));
     }
     for c in &machine.caches {
         let scope = match c.scope {
@@ -99,8 +107,21 @@ pub struct Cpu {
     pub misses: [u64; 4],
     /// By number of the process.
     pub shares: BTreeMap<u16, Share>,
-    /// Modelled time.
-    pub time: homenode_model::Ps,
+    /// Modelled time if nobody else were there: caches and latencies, one miss at a time.
+    pub alone: Ps,
+    /// Modelled time: in each interval at least as long as the busiest part of the machine that the CPU uses is busy.
+    pub time: Ps,
+}
+
+/// What is modelled of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The slowest CPU's time if nobody else were there.
+    pub alone: Ps,
+    /// The part of the machine that what was moved keeps busy longest.
+    pub busiest: Way,
+    /// How long.
+    pub busy: Ps,
 }
 
 /// The kernel's number among the processes.
@@ -153,6 +174,8 @@ pub struct Found {
     pub processes: BTreeMap<u16, Process>,
     /// By virtual CPU.
     pub cpus: Vec<Cpu>,
+    /// By number.
+    pub intervals: Vec<Interval>,
     /// By interval, process, virtual page, physical page.
     pub pages: Vec<Page>,
     /// Accesses that did not fit the model.
@@ -192,7 +215,7 @@ impl Found {
 
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
-        if lines.next()? != "homenode counts 2" {
+        if lines.next()? != "homenode counts 3" {
             return None;
         }
         let mut found = Self::default();
@@ -207,10 +230,16 @@ impl Found {
             let n: Vec<u64> = rest.split(' ').map(|n| n.parse().ok()).collect::<Option<_>>()?;
             match (word, &n[..]) {
                 ("lost", [n]) => found.lost = *n,
-                ("cpu", [_, m0, m1, m2, m3, time]) => found.cpus.push(Cpu {
+                ("cpu", [_, m0, m1, m2, m3, alone, time]) => found.cpus.push(Cpu {
                     misses: [*m0, *m1, *m2, *m3],
                     shares: BTreeMap::new(),
-                    time: homenode_model::Ps(*time),
+                    alone: Ps(*alone),
+                    time: Ps(*time),
+                }),
+                ("interval", [_, alone, busy, kind, a, b]) => found.intervals.push(Interval {
+                    alone: Ps(*alone),
+                    busiest: way(*kind, node(*a)?, node(*b)?)?,
+                    busy: Ps(*busy),
                 }),
                 ("of", [cpu, process, accesses, local, remote]) => {
                     let share = Share { accesses: *accesses, local: *local, remote: *remote };
@@ -222,7 +251,7 @@ impl Found {
                     process: u16::try_from(*process).ok()?,
                     page: *page,
                     physical: *physical,
-                    home: NodeId(u16::try_from(*home).ok()?),
+                    home: node(*home)?,
                     counts: counts.chunks_exact(2).map(|c| [c[0], c[1]]).collect(),
                 }),
                 _ => return None,
@@ -230,6 +259,21 @@ impl Found {
         }
         Some(found)
     }
+}
+
+fn node(number: u64) -> Option<NodeId> {
+    u16::try_from(number).ok().map(NodeId)
+}
+
+/// The plug-in's numbers.
+fn way(kind: u64, a: NodeId, b: NodeId) -> Option<Way> {
+    Some(match kind {
+        0 => Way::Controller(a),
+        1 => Way::Outgoing(a),
+        2 => Way::Incoming(a),
+        3 => Way::Link(a, b),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -255,14 +299,32 @@ mod tests {
         assert_eq!(homenode_monitor::memory::NAME, MEMORY);
         assert_eq!(config.machine.caches, topology.caches);
         assert_eq!((config.machine.cpus, config.machine.latency), (topology.cpus, topology.latency));
+        assert_eq!((config.machine.nodes, config.machine.link), (topology.nodes, topology.link));
+    }
+
+    #[test]
+    fn a_machine_of_other_nodes_has_the_narrowest_link_between_them() {
+        let mut like = homenode_machine::preset("epyc-nps4").unwrap().topology;
+        like.link = Matrix::from_fn(8, |i, j| MbPerS(if i == j { 0 } else { 100 + (i * j) as u64 }));
+        let four = modelled(&Machine::even(4, 1, Bytes::gib(1), 21).unwrap(), &like, false);
+        assert_eq!(four.link.row(NodeId(1)), [100, 0, 100, 100].map(MbPerS));
+        assert_eq!(
+            (four.nodes[3].bandwidth, four.nodes[3].port),
+            (like.nodes[0].bandwidth, like.nodes[0].port)
+        );
+        let eight = modelled(&Machine::even(8, 1, Bytes::gib(1), 21).unwrap(), &like, true);
+        assert_eq!(eight.link, like.link);
     }
 
     #[test]
     fn results_are_read_and_damage_is_not() {
-        let text = "homenode counts 2\nlost 0\nprocess 1 70 a b\ncpu 0 1 2 3 4 900\nof 0 0 5 1 1\nof 0 1 10 6 4\n\
-                    page 0 1 7 9 1 1 2 3 4\n";
+        let text = "homenode counts 3\nlost 0\nprocess 1 70 a b\ncpu 0 1 2 3 4 800 900\nof 0 0 5 1 1\nof 0 1 10 6 4\n\
+                    interval 0 800 900 3 1 0\npage 0 1 7 9 1 1 2 3 4\n";
         let found = Found::parse(text).unwrap();
         assert_eq!(found.pages[0].counts, [[1, 2], [3, 4]]);
+        assert_eq!((found.cpus[0].alone, found.cpus[0].time), (Ps(800), Ps(900)));
+        let busiest = Way::Link(NodeId(1), NodeId(0));
+        assert_eq!(found.intervals, [Interval { alone: Ps(800), busiest, busy: Ps(900) }]);
         assert_eq!(found.cpus[0].shares[&1], Share { accesses: 10, local: 6, remote: 4 });
         assert_eq!((found.pages[0].home, found.processes[&1].name.as_str()), (NodeId(1), "a b"));
         assert_eq!([0, 1, 2].map(|p| found.whose(p)), [Whose::Kernel, Whose::Program, Whose::Program]);
@@ -270,7 +332,7 @@ mod tests {
         let found = Found::parse(&text.replace("cpu 0", &(side + "cpu 0"))).unwrap();
         assert_eq!([1, 2, 3].map(|p| found.whose(p)), [Whose::Program, Whose::Others, Whose::Others]);
         assert_eq!(found.of(&found.cpus[0], Whose::Program).remote, 4);
-        assert_eq!(Found::parse("homenode counts 1\n"), None);
+        assert_eq!(Found::parse("homenode counts 2\n"), None);
         assert_eq!(Found::parse(&text.replace("900", "x")), None);
         assert_eq!(Found::parse(&text.replace("of 0", "of 1")), None);
     }

@@ -123,6 +123,32 @@ impl ChunkDecoder {
         }
     }
 
+    /// The next mark of the chunk, and nothing of what comes before it: a tenth of the work. `None` after the last. In a chunk of
+    /// which marks have been asked for, records cannot be.
+    ///
+    /// # Errors
+    /// As [`ChunkDecoder::next`], of what is looked at.
+    pub fn next_mark(&mut self) -> Result<Option<Mark>, Wrong> {
+        loop {
+            self.head += usual(&self.raw[self.head..self.heads_end]);
+            if self.head == self.heads_end {
+                return Ok(None);
+            }
+            let head = self.raw[self.head];
+            self.head += 1;
+            if head & 31 == HEAD_MARK {
+                let What::Mark(mark) = self.mark()?.what else { continue };
+                return Ok(Some(mark));
+            }
+            if head >> 5 & 3 == SUCC_NONE {
+                self.new_successor()?;
+            }
+            if head & 31 == CLOCK_LONG {
+                self.extra()?;
+            }
+        }
+    }
+
     /// The access whose head has just been read; afterwards `cur` is its place.
     #[inline(always)]
     fn access(&mut self, head: u8) -> Result<Access, Wrong> {
@@ -186,6 +212,16 @@ impl ChunkDecoder {
             None => expected("a mark", format!("code {code} with {n} words")),
         }
     }
+}
+
+/// How many heads at the beginning are of accesses that take nothing from `extra`.
+fn usual(heads: &[u8]) -> usize {
+    const AT_ONCE: usize = 32;
+    let special = |head: u8| (head & 31 >= CLOCK_LONG) | (head & 0x60 == SUCC_NONE << 5);
+    let none = |heads: &[u8; AT_ONCE]| !heads.iter().fold(false, |any, head| any | special(*head));
+    let (many, _) = heads.as_chunks::<AT_ONCE>();
+    let skipped = AT_ONCE * many.iter().take_while(|heads| none(heads)).count();
+    skipped + heads[skipped..].iter().take_while(|head| !special(**head)).count()
 }
 
 /// Lines of 64-bit addresses.
@@ -259,6 +295,16 @@ mod tests {
         }
     }
 
+    fn marks(raw: &[u8]) -> Result<Vec<Mark>, Wrong> {
+        let mut d = ChunkDecoder::default();
+        d.start(0, |b| {
+            b.clear();
+            b.extend_from_slice(raw);
+            Ok(())
+        })?;
+        std::iter::from_fn(|| d.next_mark().transpose()).collect()
+    }
+
     fn without_pc(r: &Record) -> Record {
         match r.what {
             What::Access { line, write, .. } => {
@@ -293,6 +339,9 @@ mod tests {
             prop_assert_eq!(&decoded(encoded.raw).unwrap(), &records);
             let plain: Vec<Record> = records.iter().map(without_pc).collect();
             prop_assert_eq!(decoded_in_batches(encoded.raw, 1 + records.len() % 7).unwrap(), plain);
+            let is_mark = |r: &Record| if let What::Mark(mark) = r.what { Some(mark) } else { None };
+            let all: Vec<Mark> = records.iter().filter_map(is_mark).collect();
+            prop_assert_eq!(marks(encoded.raw).unwrap(), all);
         }
 
         #[test]
@@ -307,6 +356,7 @@ mod tests {
             raw[at % n] = byte;
             raw.truncate(n - cut % n);
             let (one, batch) = (decoded(&raw), decoded_in_batches(&raw, 3));
+            let _ = marks(&raw);
             prop_assert_eq!(one.is_ok(), batch.is_ok());
             if let (Ok(one), Ok(batch)) = (one, batch) {
                 prop_assert_eq!(one.len(), batch.len());

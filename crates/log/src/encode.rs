@@ -119,10 +119,10 @@ const fn next_of(at: usize, number: u8) -> u64 {
 const SLOTS: usize = 1 << 16;
 
 /// Where to look for a program counter first. Counters of one loop lie close together, and so do their slots: in few
-/// pages and never on top of each other, for two accesses are eight bytes of code apart.
+/// pages and never on top of each other, for an instruction that accesses memory has at least two bytes.
 #[inline]
 const fn slot_number(pc: u64) -> usize {
-    ((pc >> 3) ^ (pc >> 19)) as usize % SLOTS
+    ((pc >> 1) ^ (pc >> 17)) as usize % SLOTS
 }
 
 /// The slot of a program counter, or the one that it is to have. There is one, because a chunk has fewer records.

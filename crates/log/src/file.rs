@@ -20,10 +20,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use homenode_model::Ticks;
+
 use crate::decode::{Access, ChunkDecoder};
 use crate::encode::{Encoder, MAX_CHUNK_WORDS};
 use crate::error::{LogError, Wrong};
-use crate::{Record, VERSION};
+use crate::{Mark, Record, VERSION, What};
 
 /// First bytes of a log.
 pub const MAGIC: [u8; 8] = *b"HNLOG\r\n\0";
@@ -289,6 +291,33 @@ impl<R: Read> LogReader<R> {
         }
     }
 
+    /// The next mark, without a look at the accesses before it; `None` at the end of the file. Whoever asks for marks cannot ask
+    /// for records afterwards.
+    ///
+    /// # Errors
+    /// As [`LogReader::next_record`].
+    pub fn next_mark(&mut self) -> Result<Option<Mark>, LogError> {
+        loop {
+            match self.decoder.next_mark() {
+                Ok(Some(mark)) => match self.upgrade {
+                    None => return Ok(Some(mark)),
+                    Some(upgrade) => {
+                        let record = Record { tick: Ticks(0), what: What::Mark(mark) };
+                        if let What::Mark(mark) = upgrade(record).what {
+                            return Ok(Some(mark));
+                        }
+                    }
+                },
+                Ok(None) => {
+                    if !self.next_chunk()? {
+                        return Ok(None);
+                    }
+                }
+                Err(wrong) => return Err(self.fail(wrong)),
+            }
+        }
+    }
+
     #[cold]
     fn fail(&self, wrong: Wrong) -> LogError {
         LogError { path: self.path.clone(), offset: self.chunk_at, wrong }
@@ -381,7 +410,6 @@ fn read_full(from: &mut impl Read, to: &mut [u8]) -> std::io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::What;
     use crate::encode::access_words;
 
     fn log(chunks: u64) -> Vec<u8> {

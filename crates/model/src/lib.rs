@@ -17,6 +17,7 @@ mod placement;
 mod rows;
 mod topology;
 mod units;
+mod ways;
 
 pub use decision::{Decision, DecisionBuf, MoveOutcome, MoveResult};
 pub use event::{AccessKind, Event, Interest, PageRange};
@@ -26,3 +27,4 @@ pub use placement::Placement;
 pub use rows::Rows;
 pub use topology::{Cache, CacheScope, Core, Matrix, MigrationCost, Node, Topology, TopologyError, Writes};
 pub use units::{Bytes, MbPerS, Ns, Ps, Ticks};
+pub use ways::{Way, Ways};

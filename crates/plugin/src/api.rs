@@ -29,7 +29,8 @@ pub struct Info {
 
 type Translated = extern "C" fn(Id, *mut c_void);
 type Executed = extern "C" fn(u32, *mut c_void);
-type Accessed = extern "C" fn(u32, u32, u64, *mut c_void);
+/// What is called at an access: CPU, QEMU's word for it, address, what was given when it was asked for.
+pub type Accessed = extern "C" fn(u32, u32, u64, *mut c_void);
 type AtExit = extern "C" fn(Id, *mut c_void);
 type Call = extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 type Return = extern "C" fn(Id, u32, i64, i64);

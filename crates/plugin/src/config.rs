@@ -7,7 +7,7 @@ use homenode_model::{
 use crate::process::Layout;
 
 /// What the first line says.
-const MAGIC: &str = "homenode monitor 3";
+const MAGIC: &str = "homenode monitor 4";
 
 /// What `qemu_plugin_hwaddr_phys_addr` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ impl Config {
         if lines.next() != Some(MAGIC) {
             return Err(format!("it does not begin with '{MAGIC}'"));
         }
-        let (mut nodes, mut cpus, mut latencies, mut caches) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut nodes, mut cpus, mut latencies, mut links, mut caches) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut addresses, mut output, mut control, mut access, mut kernel) = (None, None, None, None, None);
         let mut disk = Bytes::ZERO;
         for line in lines {
@@ -80,9 +80,14 @@ impl Config {
                 ("disk", [n]) => disk = Bytes(*n),
                 ("control", [n]) => control = Some(i32::try_from(*n).map_err(|_| wrong())?),
                 ("access", [n]) => access = Some(Ps(*n)),
-                ("node", [n]) => nodes.push(Bytes(*n)),
+                ("node", [memory, bandwidth, port]) => nodes.push(Node {
+                    memory: Bytes(*memory),
+                    bandwidth: MbPerS(*bandwidth),
+                    port: MbPerS(*port),
+                }),
                 ("cpu", [n]) => cpus.push(NodeId(u16::try_from(*n).map_err(|_| wrong())?)),
                 ("latency", row) => latencies.push(row.to_vec()),
+                ("link", row) => links.push(row.to_vec()),
                 ("cache", [level, size, line, ways, scope, hit]) => caches.push(Cache {
                     level: *level as u8,
                     size: Bytes(*size),
@@ -100,16 +105,15 @@ impl Config {
             }
         }
         let n = nodes.len();
-        if latencies.len() != n || latencies.iter().any(|r| r.len() != n) {
-            return Err("the latencies are no matrix over the nodes".into());
+        if [&latencies, &links].iter().any(|m| m.len() != n || m.iter().any(|r| r.len() != n)) {
+            return Err("latencies or links are no matrix over the nodes".into());
         }
-        let node = |memory| Node { memory, bandwidth: MbPerS(0), port: MbPerS(0) };
         let machine = Topology {
             name: "lab".into(),
-            nodes: nodes.into_iter().map(node).collect(),
+            nodes,
             cpus,
             latency: Matrix::from_fn(n, |i, j| Ns(latencies[i][j])),
-            link: Matrix::from_fn(n, |_, _| MbPerS(0)),
+            link: Matrix::from_fn(n, |i, j| MbPerS(links[i][j])),
             caches,
             page_sizes: vec![Bytes::kib(4)],
             core: Core { access: access.ok_or("no line 'access'")?, outstanding: 1 },
@@ -134,15 +138,18 @@ mod tests {
 
     #[test]
     fn damage_is_refused() {
-        let good = "homenode monitor 3\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576\ncpu 0\nlatency 95\n\
-                    cache 2 524288 64 8 1 3\nkernel 1 2 3 4 5\noutput /tmp/x y\n";
+        let good = "homenode monitor 4\naddresses 1048576\ncontrol 3\naccess 500\nnode 1048576 40000 50000\ncpu 0\n\
+                    latency 95\nlink 0\ncache 2 524288 64 8 1 3\nkernel 1 2 3 4 5\noutput /tmp/x y\n";
         let config = Config::parse(good).unwrap();
         assert_eq!((config.output.as_str(), config.machine.caches.len()), ("/tmp/x y", 1));
         assert_eq!(config.kernel.map(|k| (k.areas, k.name)), Some((1, 5)));
+        let node = &config.machine.nodes[0];
+        assert_eq!((node.bandwidth, node.port), (MbPerS(40_000), MbPerS(50_000)));
         for (from, to) in [
-            ("monitor 3", "monitor 1"),
+            ("monitor 4", "monitor 3"),
             ("cpu 0", "cpu 1"),
             ("latency 95", "latency 95 95"),
+            ("link 0\n", ""),
             ("addresses 1", "addresses x"),
             ("kernel 1 2", "kernel 1"),
         ] {

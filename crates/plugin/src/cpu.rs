@@ -1,18 +1,71 @@
 //! What the call-backs of one virtual CPU use. A CPU executes on one thread at a time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use homenode_cache::Line;
+use homenode_model::LineNo;
 
-use crate::front::Front;
+use crate::front::{self, Front, Known};
 use crate::monitor::KERNEL;
 use crate::pending::{Access, Pending};
 use crate::process::MOST;
 use crate::translate::{PAGE_SHIFT, Translations};
-use crate::word;
+use crate::word::{self, WRITE};
 
 /// Process that has to be found out.
 const UNKNOWN: u16 = u16::MAX;
+
+/// Accesses by number of the process.
+type Counters = [AtomicU64; MOST];
+
+/// All that an access needs that changes nothing, in half a line of the host's cache.
+#[repr(C, align(32))]
+#[derive(Debug)]
+pub struct Desk {
+    known: *const Known,
+    kernel: *const AtomicU64,
+    /// The counter of the process that the CPU executes.
+    running: AtomicPtr<AtomicU64>,
+}
+
+// SAFETY: what it points to is atomic, and lives as long as the plug-in.
+unsafe impl Sync for Desk {}
+// SAFETY: as above.
+unsafe impl Send for Desk {}
+
+impl Desk {
+    /// Of a CPU that has this.
+    pub fn of(shared: &'static Shared) -> Self {
+        Self {
+            known: shared.front.known(),
+            kernel: &raw const shared.accesses[usize::from(KERNEL)],
+            running: AtomicPtr::new((&raw const shared.accesses[usize::from(KERNEL)]).cast_mut()),
+        }
+    }
+
+    /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in one line and changes nothing.
+    #[inline(always)]
+    pub fn answers(&self, bytes: u64, what: u32, address: u64, kernel: bool) -> bool {
+        let line = address >> LineNo::SHIFT;
+        // SAFETY: it lives as long as the plug-in.
+        let known = unsafe { &*self.known };
+        if address.wrapping_add(bytes - 1) >> LineNo::SHIFT != line
+            || !front::hit(known, line, what & WRITE != 0)
+        {
+            return false;
+        }
+        let counter = if kernel { self.kernel } else { self.running.load(Ordering::Relaxed) };
+        // SAFETY: one of the CPU's counters.
+        count(unsafe { &*counter });
+        true
+    }
+}
+
+/// One more. One writer: no need for a locked addition.
+#[inline(always)]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
 
 /// Read by other CPUs' threads, too.
 #[derive(Debug)]
@@ -21,8 +74,8 @@ pub struct Shared {
     pub front: Front,
     /// Accesses that the model has not heard of.
     pub pending: Pending,
-    /// Accesses counted, by number of the process. Written by this CPU.
-    pub accesses: Box<[AtomicU64; MOST]>,
+    /// All accesses. Written by this CPU.
+    pub accesses: Box<Counters>,
 }
 
 impl Shared {
@@ -33,14 +86,6 @@ impl Shared {
             pending: Pending::default(),
             accesses: Box::new([const { AtomicU64::new(0) }; MOST]),
         }
-    }
-
-    /// One more. One writer: no need for a locked addition.
-    #[inline(always)]
-    fn count(&self, process: u16) {
-        // All processes are below; the compiler cannot know.
-        let counter = &self.accesses[usize::from(process) % MOST];
-        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -70,46 +115,33 @@ pub trait Behind {
 }
 
 impl Cpu {
-    /// An access of this CPU.
-    #[inline(always)]
+    /// An access of this CPU that its desk does not answer.
+    #[inline]
     pub fn access(
         &mut self,
-        shared: &Shared,
+        (shared, desk): (&Shared, &Desk),
         behind: &impl Behind,
         cpu: usize,
-        what: u32,
-        address: u64,
+        (what, address): (u32, u64),
         kernel: bool,
     ) {
         let (write, bytes) = word::read(what);
-        let shift = behind.line_shift();
-        let (first, last) = (address >> shift, (address + bytes - 1) >> shift);
-        if first == last && shared.front.hit(first, write) {
-            // Lines are known only after the process is.
-            return shared.count(if kernel { KERNEL } else { self.process });
+        // The desk was asked for the largest access that there may be.
+        if desk.answers(bytes, what, address, kernel) {
+            return;
         }
-        self.behind_the_front(shared, behind, cpu, (what, address, bytes), write, kernel);
-    }
-
-    #[inline(never)]
-    fn behind_the_front(
-        &mut self,
-        shared: &Shared,
-        behind: &impl Behind,
-        cpu: usize,
-        (what, address, bytes): (u32, u64, u64),
-        write: bool,
-        kernel: bool,
-    ) {
         let process = match (kernel, self.process) {
             (true, _) => KERNEL,
             (false, UNKNOWN) => {
                 self.process = behind.process(cpu);
+                let counter = &shared.accesses[usize::from(self.process) % MOST];
+                desk.running.store(std::ptr::from_ref(counter).cast_mut(), Ordering::Relaxed);
                 self.process
             }
             (false, known) => known,
         };
-        shared.count(process);
+        // All processes are below; the compiler cannot know.
+        count(&shared.accesses[usize::from(process) % MOST]);
         let place = match self.translations.get(address) {
             Some(place) => place,
             None => match behind.translate(what, address) {
@@ -122,20 +154,26 @@ impl Cpu {
         };
         let shift = behind.line_shift();
         let page = address >> PAGE_SHIFT;
+        // A program's access that its desk answers needs its process: it is not known when only the kernel has been there.
+        let keep = self.process != UNKNOWN || address >> 63 != 0;
         let one = |line: u64, virtual_line: u64| {
-            if shared.front.hit(virtual_line, write) {
+            if front::hit(shared.front.known(), virtual_line, write) {
                 return;
             }
-            shared.front.enter(virtual_line, Line(line), write);
+            if keep {
+                shared.front.enter(virtual_line, Line(line), write);
+            } else {
+                shared.front.lose_set(Line(line));
+            }
             if shared.pending.add(Access { line, write, page, process }) {
                 behind.flush(cpu);
             }
         };
-        one(place >> shift, address >> shift);
+        one(place >> shift, address >> LineNo::SHIFT);
         // The part of an unaligned access that lies in the next line; in the next page it is left out.
         let end = place + bytes - 1;
         if end >> shift != place >> shift && end >> PAGE_SHIFT == place >> PAGE_SHIFT {
-            one(end >> shift, (address + bytes - 1) >> shift);
+            one(end >> shift, (address + bytes - 1) >> LineNo::SHIFT);
         }
     }
 

@@ -9,11 +9,11 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use crate::api::{Api, Id, Info, LOADS_AND_STORES, NO_REGISTERS};
+use crate::api::{Accessed, Api, Id, Info, LOADS_AND_STORES, NO_REGISTERS};
 use crate::config::Config;
-use crate::cpu::{Behind, Cpu, Shared};
+use crate::cpu::{Behind, Cpu, Desk, Shared};
 use crate::memory::Memory;
-use crate::monitor::{Monitor, Reach};
+use crate::monitor::{Accesses, Monitor, Reach};
 use crate::place::Places;
 use crate::process::Processes;
 use crate::translate::PAGE_SHIFT;
@@ -22,7 +22,7 @@ use crate::{control, decode, emulator, word};
 #[derive(Debug)]
 struct Slot {
     own: UnsafeCell<Cpu>,
-    shared: Shared,
+    shared: &'static Shared,
     /// CPUs with the same first-level cache.
     siblings: Vec<usize>,
 }
@@ -50,8 +50,8 @@ struct Plugin {
 }
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
-/// The same, without a question.
-static READY: AtomicPtr<Plugin> = AtomicPtr::new(std::ptr::null_mut());
+/// One for each CPU that QEMU may have, for ever: call-backs are registered after they were made.
+static DESKS: AtomicPtr<Desk> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Marks that a program may make.
 const BEGIN: u16 = 1;
@@ -77,10 +77,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let words: Vec<&str> = words.collect();
     let value = |name: &str| words.iter().find_map(|w| w.strip_prefix(name)?.strip_prefix('='));
     // SAFETY: QEMU passes a description of itself.
-    let version = unsafe { (*info).version };
+    let (version, cpus) = unsafe { ((*info).version, (*info).max_cpus) };
     let installed = match (value("recording"), value("config")) {
         (Some(_), _) => emulator::install(id, version, &value),
-        (None, Some(path)) => install(id, version, path),
+        (None, Some(path)) => install(id, version, cpus.max(1) as usize, path),
         (None, None) => Err("it needs config=FILE or recording=DIRECTORY".into()),
     };
     match installed {
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-fn install(id: Id, version: c_int, path: &str) -> Result<(), String> {
+fn install(id: Id, version: c_int, cpus: usize, path: &str) -> Result<(), String> {
     let api = Api::find(version).map_err(|name| format!("this QEMU has no {name}"))?;
     // SAFETY: both functions only look at the number.
     if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
@@ -101,14 +101,20 @@ fn install(id: Id, version: c_int, path: &str) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let config = Config::parse(&text).map_err(|e| format!("{path}: {e}"))?;
     let monitor = Monitor::new(&config)?;
+    if cpus > monitor.cpus() {
+        return Err(format!("QEMU has {cpus} CPUs and {path} {}", monitor.cpus()));
+    }
     let slot = |cpu| Slot {
         own: UnsafeCell::default(),
-        shared: Shared::new(monitor.sets()),
+        shared: Box::leak(Box::new(Shared::new(monitor.sets()))),
         siblings: monitor.siblings(cpu),
     };
+    let cpus: Vec<Slot> = (0..monitor.cpus()).map(slot).collect();
+    let desks: Box<[Desk]> = cpus.iter().map(|slot| Desk::of(slot.shared)).collect();
+    DESKS.store(Box::leak(desks).as_mut_ptr(), Ordering::Release);
     let plugin = Plugin {
         api,
-        cpus: (0..monitor.cpus()).map(slot).collect(),
+        cpus,
         places: monitor.places().clone(),
         nodes: config.machine.nodes.iter().map(|n| n.memory.0).collect(),
         processes: RwLock::new(Processes::new(config.kernel)),
@@ -121,8 +127,6 @@ fn install(id: Id, version: c_int, path: &str) -> Result<(), String> {
         output: config.output,
     };
     PLUGIN.set(plugin).map_err(|_| "it is loaded twice")?;
-    let plugin = PLUGIN.get().ok_or("it is not there")?;
-    READY.store(std::ptr::from_ref(plugin).cast_mut(), Ordering::Release);
     // SAFETY: the launcher hands its end of a socket to QEMU for this plug-in alone.
     unsafe { control::listen(config.control, act) };
     on_reset(id);
@@ -177,9 +181,8 @@ impl Plugin {
         for slot in &self.cpus {
             slot.shared.pending.take(|_| {});
             slot.shared.front.forget();
-            slot.shared.accesses.iter().for_each(|a| a.store(0, Ordering::Relaxed));
         }
-        monitor.restart()?;
+        monitor.restart(self.accesses())?;
         self.lost.store(0, Ordering::Relaxed);
         self.counting.store(true, Ordering::SeqCst);
         Ok(())
@@ -201,12 +204,18 @@ impl Plugin {
         });
     }
 
+    /// All accesses so far. They are never set back: their CPUs count on meanwhile.
+    fn accesses(&self) -> Accesses {
+        let of = |slot: &Slot| slot.shared.accesses.iter().map(|a| a.load(Ordering::Relaxed)).collect();
+        self.cpus.iter().map(of).collect()
+    }
+
     fn next_interval(&self) {
         let mut monitor = self.model();
         for cpu in 0..self.cpus.len() {
             self.hand_over(&mut monitor, cpu);
         }
-        monitor.next_interval();
+        monitor.next_interval(&self.accesses());
     }
 
     fn end(&self) -> Result<(), String> {
@@ -218,14 +227,9 @@ impl Plugin {
             self.hand_over(&mut monitor, cpu);
         }
         let met = self.processes.read().unwrap_or_else(PoisonError::into_inner).met();
-        let accesses: Vec<Vec<u64>> = self
-            .cpus
-            .iter()
-            .map(|c| {
-                c.shared.accesses.iter().take(met.len() + 1).map(|a| a.load(Ordering::Relaxed)).collect()
-            })
-            .collect();
-        let text = monitor.result(&met, &accesses, self.lost.load(Ordering::Relaxed));
+        let text = monitor.result(&met, &self.accesses(), self.lost.load(Ordering::Relaxed));
+        // What is known would be counted without a question.
+        self.cpus.iter().for_each(|slot| slot.shared.front.forget());
         fs::write(&self.output, text).map_err(|e| format!("{}: {e}", self.output))
     }
 }
@@ -301,7 +305,7 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
             if !kernel && decode::synchronises(bytes) {
                 (api.on_execution)(instruction, on_synchronisation, NO_REGISTERS, nothing);
             }
-            let accessed = if kernel { on_kernel_access } else { on_user_access };
+            let accessed = on_access(api.version, kernel);
             (api.on_access)(instruction, accessed, NO_REGISTERS, LOADS_AND_STORES, nothing);
         }
     }
@@ -310,7 +314,7 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
 extern "C" fn on_invalidation(cpu: u32, _: *mut c_void) {
     if let Some(slot) = PLUGIN.get().and_then(|p| p.cpus.get(cpu as usize)) {
         // SAFETY: a call-back of this CPU.
-        unsafe { (*slot.own.get()).forget(&slot.shared) };
+        unsafe { (*slot.own.get()).forget(slot.shared) };
     }
 }
 
@@ -341,23 +345,42 @@ extern "C" fn on_mark(_: u32, code: *mut c_void) {
     }
 }
 
-extern "C" fn on_user_access(cpu: u32, what: u32, address: u64, _: *mut c_void) {
-    on_access(cpu, what, address, false);
+/// What is called at an access. Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
+const fn on_access(version: c_int, kernel: bool) -> Accessed {
+    match (version, kernel) {
+        (1, true) => on_kernel_access::<8>,
+        (1, false) => on_user_access::<8>,
+        (_, true) => on_kernel_access::<16>,
+        (_, false) => on_user_access::<16>,
+    }
 }
 
-extern "C" fn on_kernel_access(cpu: u32, what: u32, address: u64, _: *mut c_void) {
-    on_access(cpu, what, address, true);
+extern "C" fn on_user_access<const MOST: u64>(cpu: u32, what: u32, address: u64, _: *mut c_void) {
+    // SAFETY: there is one for each CPU, as was made sure before call-backs were registered.
+    let desk = unsafe { &*DESKS.load(Ordering::Relaxed).add(cpu as usize) };
+    if !desk.answers(MOST, what, address, false) {
+        behind_the_desk(cpu, what, address, false);
+    }
 }
 
-#[inline(always)]
-fn on_access(cpu: u32, what: u32, address: u64, kernel: bool) {
-    // SAFETY: call-backs are registered after it was set, and it stays.
-    let plugin = unsafe { &*READY.load(Ordering::Relaxed) };
+extern "C" fn on_kernel_access<const MOST: u64>(cpu: u32, what: u32, address: u64, _: *mut c_void) {
+    // SAFETY: as above.
+    let desk = unsafe { &*DESKS.load(Ordering::Relaxed).add(cpu as usize) };
+    if !desk.answers(MOST, what, address, true) {
+        behind_the_desk(cpu, what, address, true);
+    }
+}
+
+/// An access that the desk does not answer, as all do while nothing is counted. A C function, because nothing unwinds out of these:
+/// so a call-back need not keep a frame for it, but ends by jumping here.
+#[inline(never)]
+extern "C" fn behind_the_desk(cpu: u32, what: u32, address: u64, kernel: bool) {
+    let Some(plugin) = PLUGIN.get() else { return };
     if !plugin.counting.load(Ordering::Relaxed) {
         return;
     }
     let Some(slot) = plugin.cpus.get(cpu as usize) else { return };
-    // SAFETY: a call-back of this CPU.
-    let own = unsafe { &mut *slot.own.get() };
-    own.access(&slot.shared, plugin, cpu as usize, what, address, kernel);
+    // SAFETY: there is one for each CPU; a call-back of this CPU.
+    let (desk, own) = unsafe { (&*DESKS.load(Ordering::Relaxed).add(cpu as usize), &mut *slot.own.get()) };
+    own.access((slot.shared, desk), plugin, cpu as usize, (what, address), kernel);
 }

@@ -12,6 +12,7 @@
 //! | [`front`] | the accesses that change nothing in the caches, found without a lock |
 //! | [`pending`] | the others, until the model hears of them |
 //! | [`monitor`] | caches, counts, modelled time, behind one lock |
+//! | [`contention`] | how long controllers and links are busy, and whom that holds up |
 //! | [`count`] | counts by page |
 //! | [`place`] | physical addresses in the guest's memory, and whose they are |
 //! | [`memory`], [`process`] | which process a CPU executes, from the guest's memory |
@@ -31,10 +32,12 @@
 //!
 //! # What is modelled
 //! Time: for each CPU the sum of its accesses' base cost, of outer caches' hits and of latencies by (node of the CPU, node
-//! of the page). One miss at a time; no contention of controllers or links.
+//! of the page), one miss at a time; in each interval at least as long as the busiest controller, port or link that it uses
+//! needs for what all CPUs move.
 
 pub mod api;
 pub mod config;
+pub mod contention;
 pub mod control;
 pub mod count;
 pub mod cpu;

@@ -26,6 +26,8 @@ pub const MAX_LINES: u64 = KNOWN as u64 * 3 / 4;
 static RECENT_USE: [AtomicU64; RECENT] = [const { AtomicU64::new(0) }; RECENT];
 static LINES: [AtomicU64; KNOWN] = [const { AtomicU64::new(0) }; KNOWN];
 static COUNT: AtomicU64 = AtomicU64::new(0);
+/// A bit for the lines of each of 1024 classes: most lines are of a class without one, and these bits stay in the first cache.
+static CLASSES: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
 // An entry: line / RECENT (25 bits), interval (21), writer + 1 (9), reader + 1 (9). SEVERAL stands for more than one.
 const SEVERAL: u64 = 511;
@@ -39,7 +41,7 @@ pub fn lines() -> u64 {
 /// Notes an access of thread `index` in barrier interval `interval` and says what to do with the line.
 #[inline]
 pub fn look(line: u64, write: bool, index: u32, interval: u64) -> Bypass {
-    if COUNT.load(Ordering::Relaxed) > 0 && known(line) {
+    if known(line) {
         return Bypass::Yes;
     }
     let me = u64::from(index) % (SEVERAL - 1) + 1;
@@ -67,12 +69,24 @@ pub fn look(line: u64, write: bool, index: u32, interval: u64) -> Bypass {
     Bypass::No
 }
 
+/// Where the bit of a line's class is.
+fn class(line: u64) -> (&'static AtomicU64, u64) {
+    let hash = line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (&CLASSES[(hash >> 60) as usize], 1 << (hash >> 54 & 63))
+}
+
 fn slots(line: u64) -> impl Iterator<Item = &'static AtomicU64> {
     let first = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
     (0..16).map(move |i| &LINES[(first + i) % KNOWN])
 }
 
+#[inline]
 fn known(line: u64) -> bool {
+    let (word, bit) = class(line);
+    word.load(Ordering::Relaxed) & bit != 0 && is_there(line)
+}
+
+fn is_there(line: u64) -> bool {
     for slot in slots(line) {
         match slot.load(Ordering::Relaxed) {
             0 => return false,
@@ -89,6 +103,8 @@ fn add(line: u64) -> bool {
     if COUNT.load(Ordering::Relaxed) >= MAX_LINES {
         return false;
     }
+    let (word, bit) = class(line);
+    word.fetch_or(bit, Ordering::Relaxed);
     for slot in slots(line) {
         match slot.compare_exchange(0, line, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use homenode_log::check::check;
 use homenode_log::file::{LogReader, MARKS};
 use homenode_log::recording::{Ended, Recording};
-use homenode_log::{LogError, Mark, What};
+use homenode_log::{LogError, Mark};
 
 use super::{Recorded, shown};
 use crate::symbols::{self, Addresses};
@@ -131,10 +131,8 @@ impl Summary {
 
 fn for_marks(path: &Path, mut f: impl FnMut(Mark)) -> Result<(), LogError> {
     let mut log = LogReader::open(path)?.only(MARKS);
-    while let Some(record) = log.next_record()? {
-        if let What::Mark(mark) = record.what {
-            f(mark);
-        }
+    while let Some(mark) = log.next_mark()? {
+        f(mark);
     }
     Ok(())
 }

@@ -189,6 +189,26 @@ fn expected(blocks: &[(u64, Vec<u64>)]) -> Counted {
     want
 }
 
+/// How long the controller of node 3 is busy with its block, in picoseconds: 16 pages of 64 lines, read by thread i 7 + i times; a
+/// line at 40 GB/s takes 1.6 ns.
+const CONTROLLER_3: u64 = 16 * 64 * (7 + 8 + 9 + 10) * 1600;
+
+/// The only interval.
+fn busiest(about: &str) -> serde_json::Value {
+    let about: serde_json::Value = serde_json::from_str(about).unwrap();
+    let intervals = about["intervals"].as_array().unwrap();
+    assert_eq!(intervals.len(), 1, "{about}");
+    for cpu in about["cpus"].as_array().unwrap() {
+        let [alone, time] = ["modelled_alone_ps", "modelled_ps"].map(|name| cpu[name].as_u64().unwrap());
+        assert_eq!(
+            time,
+            alone.max(intervals[0]["busy_ps"].as_u64().unwrap()),
+            "all CPUs read all blocks: {about}"
+        );
+    }
+    intervals[0].clone()
+}
+
 const MACHINE: &str = "--machine ./small.toml --mem 128M --numa-balancing off --thp never -- ./blocks";
 
 #[test]
@@ -210,6 +230,8 @@ fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
     assert_eq!(counted(&csv, &blocks), expected(&blocks), "{err}");
     let about = fs::read_to_string(dir.join("r/lab.json")).unwrap();
     assert!(about.contains("\"lost\": 0,"), "{about}");
+    let busy = busiest(&about)["busy_ps"].as_u64().unwrap();
+    assert!(busy >= CONTROLLER_3, "{about}");
     assert!(err.contains("(emulated)"), "{err}");
     nothing_left(&dir);
 
@@ -261,6 +283,14 @@ fn the_same_each_time(name: &str, times: u32) {
         if i == 0 {
             let blocks = blocks(&out);
             assert_eq!(counted(&files[OsStr::new("accesses.csv")], &blocks), expected(&blocks), "{err}");
+            // Here the kernel adds little to it.
+            let busiest = busiest(&files[OsStr::new("lab.json")]);
+            assert_eq!(
+                (busiest["busiest"].as_str(), busiest["from"].as_u64()),
+                (Some("controller"), Some(3))
+            );
+            let busy = busiest["busy_ps"].as_u64().unwrap();
+            assert!((CONTROLLER_3..CONTROLLER_3 * 11 / 10).contains(&busy), "{busiest}");
             first = Some(files);
         } else {
             let first = first.as_ref().unwrap();
@@ -347,6 +377,98 @@ fn schemes_are_compared_on_a_real_kernel() {
     assert_eq!(status, Some(0), "{err}");
     let half = number("interleave", remote);
     assert!((47.0..53.0).contains(&half), "every other page is at home: {out}{err}");
+    nothing_left(&dir);
+}
+
+/// CPU 0 writes pages, and CPU 1 reads them until all lie in its node's memory; then once more, in an interval of its own.
+const FOLLOWED: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#define MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000+" #code ::: "memory")
+enum { PAGES = 256, PAGE = 4096, LINE = 64 };
+static char *block;
+static void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set)) { perror("sched_setaffinity"); exit(99); }
+}
+static void read_all(void) {
+    for (volatile char *p = block, *end = p + PAGES * PAGE; p < end; p += LINE) (void)*p;
+}
+static int on_node(int node) {
+    void *pages[PAGES];
+    int homes[PAGES], n = 0;
+    for (int p = 0; p < PAGES; p++) pages[p] = block + p * PAGE;
+    if (syscall(SYS_move_pages, 0, (long)PAGES, pages, NULL, homes, 0)) { perror("move_pages"); exit(99); }
+    for (int p = 0; p < PAGES; p++) n += homes[p] == node;
+    return n;
+}
+int main(void) {
+    pin(0);
+    block = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) { perror("mmap"); return 99; }
+    memset(block, 1, PAGES * PAGE);
+    int before = on_node(0);
+    pin(1);
+    MARK(1);
+    time_t begin = time(NULL);
+    do {
+        for (int i = 0; i < 20; i++) read_all();
+    } while (on_node(1) < PAGES && time(NULL) - begin < 200);
+    int after = on_node(1);
+    read_all();
+    MARK(3);
+    read_all();
+    MARK(2);
+    printf("%p %d %d\n", (void *)block, before, after);
+    return 0;
+}
+"#;
+
+#[test]
+fn pages_that_numa_balancing_moves_are_seen_to_move() {
+    let dir = fresh("lab-balancing").join("work");
+    if ready(&dir, "followed", FOLLOWED).is_none() {
+        return;
+    }
+    let _alone = alone();
+    let words = "record --on lab -o r --machine ./small.toml --mem 128M --numa-balancing on --thp never -- ./followed";
+    let (status, out, err) = outcome(&command(&dir, words).output().unwrap());
+    assert_eq!(status, Some(0), "{err}");
+    let words: Vec<&str> = out.split_whitespace().collect();
+    assert_eq!(words[1..], ["256", "256"], "on node 0 before, on node 1 after: {out}");
+    let block = u64::from_str_radix(words[0].trim_start_matches("0x"), 16).unwrap();
+    let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
+    // Loads of CPU 1 by page, interval, home.
+    let mut loads: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
+    for line in csv.lines().skip(1) {
+        let f: Vec<&str> = line.split(',').collect();
+        let n = |i: usize| f[i].parse::<u64>().unwrap();
+        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
+        if (block..block + 256 * 4096).contains(&address) && n(5) == 1 {
+            *loads.entry(((address - block) / 4096, n(0), n(4))).or_default() += n(6);
+        }
+    }
+    for page in 0..256 {
+        assert!(
+            loads.get(&(page, 0, 0)).is_some_and(|n| *n >= 64),
+            "page {page} was read where it was: {csv}"
+        );
+        assert_eq!(loads.get(&(page, 1, 0)), None, "page {page} has left node 0");
+        assert_eq!(
+            loads.get(&(page, 1, 1)),
+            Some(&64),
+            "page {page} is read where it is now, every line once"
+        );
+    }
     nothing_left(&dir);
 }
 

@@ -7,8 +7,8 @@ use homenode_recorder::{Block, Recorder, state};
 use super::code::{Code, Piece};
 use crate::word::{self, WRITE};
 
-/// A thread. Used by its own call-backs only.
-#[repr(C, align(64))]
+/// A thread. Used by its own call-backs only. Its size is a power of two, so that it is found by a shift.
+#[repr(C, align(256))]
 #[derive(Debug)]
 pub struct Cpu {
     block: Block,
@@ -83,32 +83,35 @@ impl Cpu {
         self.library = [u64::MAX; 2];
     }
 
-    /// An access: ten instructions when the filter has seen the line.
+    /// An access of at most `MOST` bytes. Few instructions when the filter has seen the line, which is nearly always: an access
+    /// near the end of its line, whatever its size, is looked at more closely.
     #[inline(always)]
-    pub fn access(&mut self, what: u32, address: u64, pc: u64) {
-        let (write, bytes) = word::read(what);
+    pub fn access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
         let line = address >> LINE_SHIFT;
-        let last = (address + bytes - 1) >> LINE_SHIFT;
         self.block.clock += 1;
-        if last != line || !self.block.seen(line, write) {
-            self.passed(line, last, write, pc);
+        if (address + (MOST - 1)) >> LINE_SHIFT != line || !self.block.seen(line, what & WRITE != 0) {
+            Self::passed(self, what, address, pc);
         }
     }
 
     /// An access of a library that works on the program's objects. In what pieces `memset` does it is the library's own affair,
     /// and may be bytes: a line counts once, as it does where the call is recorded ([`Block::range`]).
     #[inline]
-    pub fn library_access(&mut self, what: u32, address: u64, pc: u64) {
+    pub fn library_access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
         let line = address >> LINE_SHIFT;
         let last = &mut self.library[usize::from(what & WRITE != 0)];
         if *last != line {
             *last = line;
-            self.access(what, address, pc);
+            self.access::<MOST>(what, address, pc);
         }
     }
 
+    /// What the filter may not have seen. A C function, because nothing unwinds out of these: so a call-back need not keep a frame
+    /// for it, but ends by jumping here.
     #[inline(never)]
-    fn passed(&mut self, line: u64, last: u64, write: bool, pc: u64) {
+    extern "C" fn passed(&mut self, what: u32, address: u64, pc: u64) {
+        let (write, bytes) = word::read(what);
+        let (line, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
         let block = &raw mut self.block;
         // SAFETY: this thread's block; the recorder changes it, too.
         unsafe {
@@ -169,12 +172,12 @@ mod tests {
     fn a_library_counts_lines_whatever_its_pieces() {
         let mut cpu = Cpu::new();
         for byte in 0..256 {
-            cpu.library_access(READ, 4096 + byte, 0);
-            cpu.library_access(WRITE, 8192 + byte, 0);
+            cpu.library_access::<8>(READ, 4096 + byte, 0);
+            cpu.library_access::<8>(WRITE, 8192 + byte, 0);
         }
         assert_eq!(cpu.block.clock, 8);
         cpu.synchronise(None);
-        cpu.library_access(READ, 4096 + 255, 0);
+        cpu.library_access::<8>(READ, 4096 + 255, 0);
         assert_eq!(cpu.block.clock, 9);
     }
 }

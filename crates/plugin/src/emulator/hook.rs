@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use homenode_log::Mark;
 use homenode_recorder::channel::{self, Message, Whose};
@@ -13,7 +13,7 @@ use homenode_recorder::state::{self, MAX_THREADS, Options};
 use super::code::Code;
 use super::cpu::Cpu;
 use super::x86::{self, Access};
-use crate::api::{Api, Id, LOADS_AND_STORES, NO_REGISTERS};
+use crate::api::{Accessed, Api, Id, LOADS_AND_STORES, NO_REGISTERS};
 use crate::word;
 
 struct Slot(UnsafeCell<Cpu>);
@@ -25,7 +25,7 @@ unsafe impl Send for Slot {}
 
 struct Plugin {
     api: Api,
-    cpus: Vec<Slot>,
+    see: See,
     code: Code,
     /// Nothing is loaded into the program: all that there is is the program's, and there are no marks.
     alone: bool,
@@ -36,6 +36,8 @@ struct Plugin {
 }
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+/// [`MAX_THREADS`] of them, for ever: call-backs are registered after they were made.
+static CPUS: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
 
 // System calls of x86-64.
 const READ: i64 = 0;
@@ -59,9 +61,11 @@ pub fn install<'a>(id: Id, version: c_int, value: &dyn Fn(&str) -> Option<&'a st
     state::open(&options)?;
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    let cpus: Box<[Slot]> = (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(Cpu::new()))).collect();
+    CPUS.store(Box::leak(cpus).as_mut_ptr(), Ordering::Release);
     let plugin = Plugin {
         api,
-        cpus: (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(Cpu::new()))).collect(),
+        see: See::of(version),
         code: Code::new(),
         alone: value("alone") == Some("1"),
         told: AtomicBool::new(false),
@@ -87,19 +91,43 @@ extern "C" fn on_exit(_: Id, _: *mut c_void) {
     let _ = std::panic::catch_unwind(state::stop);
 }
 
-/// What the call-backs of an emulated thread use; `None` beyond the most threads that are recorded.
-#[inline(always)]
-fn with(cpu: u32, f: impl FnOnce(&Plugin, &mut Cpu)) {
-    // SAFETY: call-backs are registered after it was set.
-    let plugin = unsafe { PLUGIN.get().unwrap_unchecked() };
-    if let Some(slot) = plugin.cpus.get(cpu as usize) {
-        // SAFETY: a call-back of this thread.
-        f(plugin, unsafe { &mut *slot.0.get() });
+/// What is called at accesses, for a version of the interface.
+struct See {
+    usual: Accessed,
+    frame: Accessed,
+    system: Accessed,
+}
+
+impl See {
+    const fn with<const MOST: u64>() -> Self {
+        Self { usual: on_access::<MOST>, frame: on_frame_access::<MOST>, system: on_system_access::<MOST> }
+    }
+
+    /// Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
+    const fn of(version: c_int) -> Self {
+        if version == 1 { Self::with::<8>() } else { Self::with::<16>() }
     }
 }
 
+/// Does something with an emulated thread; nothing beyond the most threads that are recorded.
+#[inline(always)]
+fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
+    if (cpu as usize) < MAX_THREADS {
+        // SAFETY: call-backs are registered after the threads' places were made, and this is one of this thread.
+        f(unsafe { &mut *(*CPUS.load(Ordering::Relaxed).add(cpu as usize)).0.get() });
+    }
+}
+
+/// As [`with`], with the plug-in.
+#[inline(always)]
+fn with_all(cpu: u32, f: impl FnOnce(&Plugin, &mut Cpu)) {
+    // SAFETY: call-backs are registered after it was set.
+    let plugin = unsafe { PLUGIN.get().unwrap_unchecked() };
+    with(cpu, |own| f(plugin, own));
+}
+
 extern "C" fn on_cpu(_: Id, cpu: u32) {
-    with(cpu, |plugin, own| {
+    with_all(cpu, |plugin, own| {
         if plugin.alone {
             own.start(0, 0, 0);
         }
@@ -119,7 +147,7 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
             let see = match plugin.whose(pc) {
                 Whose::Recorder => continue,
                 Whose::System if access == Access::No => continue,
-                Whose::System => on_system_access,
+                Whose::System => plugin.see.system,
                 Whose::Program => match access {
                     Access::No => continue,
                     Access::Fixed(to) if plugin.code.constant(to) => continue,
@@ -127,9 +155,9 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
                         (api.on_execution)(instruction, on_fence, NO_REGISTERS, std::ptr::null_mut());
                         continue;
                     }
-                    Access::Frame => on_frame_access,
+                    Access::Frame => plugin.see.frame,
                     Access::Atomic => on_atomic,
-                    Access::Fixed(_) | Access::Usual => on_access,
+                    Access::Fixed(_) | Access::Usual => plugin.see.usual,
                 },
             };
             (api.on_access)(instruction, see, NO_REGISTERS, LOADS_AND_STORES, pc as *mut c_void);
@@ -176,32 +204,32 @@ impl Plugin {
     }
 }
 
-extern "C" fn on_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
-    with(cpu, |_, own| own.access(what, address, pc as u64));
+extern "C" fn on_access<const MOST: u64>(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with(cpu, |own| own.access::<MOST>(what, address, pc as u64));
 }
 
-extern "C" fn on_frame_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
-    with(cpu, |_, own| {
+extern "C" fn on_frame_access<const MOST: u64>(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with(cpu, |own| {
         if !own.in_stack(address) {
-            own.access(what, address, pc as u64);
+            own.access::<MOST>(what, address, pc as u64);
         }
     });
 }
 
-extern "C" fn on_system_access(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
-    with(cpu, |plugin, own| {
+extern "C" fn on_system_access<const MOST: u64>(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with_all(cpu, |plugin, own| {
         if own.in_object(&plugin.code, address) {
-            own.library_access(what, address, pc as u64);
+            own.library_access::<MOST>(what, address, pc as u64);
         }
     });
 }
 
 extern "C" fn on_atomic(cpu: u32, what: u32, address: u64, _: *mut c_void) {
-    with(cpu, |_, own| own.atomic(what, address));
+    with(cpu, |own| own.atomic(what, address));
 }
 
 extern "C" fn on_fence(cpu: u32, _: *mut c_void) {
-    with(cpu, |_, own| {
+    with(cpu, |own| {
         own.mark(&Mark::Flush {});
         own.synchronise(None);
     });
@@ -221,7 +249,7 @@ extern "C" fn on_call(
     _: u64,
     _: u64,
 ) {
-    with(cpu, |plugin, own| {
+    with_all(cpu, |plugin, own| {
         (own.filling, own.breaking) = (None, false);
         match number {
             channel::CALL => {
@@ -242,7 +270,7 @@ extern "C" fn on_call(
 }
 
 extern "C" fn on_return(_: Id, cpu: u32, _: i64, result: i64) {
-    with(cpu, |plugin, own| {
+    with_all(cpu, |plugin, own| {
         if own.breaking && plugin.heap.load(Ordering::Relaxed) == 0 {
             plugin.heap.store(result as u64, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! Latencies, and the queues at controllers, ports and links.
 
-use homenode_model::{Bytes, MbPerS, NodeId, Ps, Topology};
+use homenode_model::{Bytes, MbPerS, NodeId, Ps, Topology, Ways};
 
 /// How much data an access moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,7 @@ impl Server {
 
 /// All paths of a machine.
 ///
-/// Data from node a to node b passes a's outgoing port, the link a→b and b's incoming port, and the controller of the
-/// node whose memory it is. An access joins the queues of all of them when it is issued and is delayed by the longest.
+/// An access joins the queues of all that its data passes ([`Ways`]) when it is issued and is delayed by the longest.
 /// For a stream of accesses, that *is* the delay of the servers one after the other with the data cut through: the
 /// slowest server's queue hides the others. Passing them one by one would need the accesses in order of arrival at each
 /// server; taking the arrival at the first for that at all, as here, keeps a slow link from reserving a controller that
@@ -48,10 +47,7 @@ impl Server {
 pub(super) struct Paths {
     nodes: usize,
     latency: Vec<u64>,
-    controllers: Vec<Server>,
-    outgoing: Vec<Server>,
-    incoming: Vec<Server>,
-    links: Vec<Server>,
+    ways: Ways<Server>,
 }
 
 impl Paths {
@@ -61,15 +57,11 @@ impl Paths {
             takes: sizes.map(|bytes| bandwidth.occupancy(bytes).0),
             ..Server::default()
         };
-        let pairs = || topology.node_ids().flat_map(|a| topology.node_ids().map(move |b| (a, b)));
-        let ports = || topology.nodes.iter().map(|n| server(n.port)).collect();
+        let pairs = topology.node_ids().flat_map(|a| topology.node_ids().map(move |b| (a, b)));
         Self {
             nodes: topology.nodes.len(),
-            latency: pairs().map(|(a, b)| topology.latency.at(a, b).ps().0).collect(),
-            controllers: topology.nodes.iter().map(|n| server(n.bandwidth)).collect(),
-            outgoing: ports(),
-            incoming: ports(),
-            links: pairs().map(|(a, b)| server(topology.link.at(a, b))).collect(),
+            latency: pairs.map(|(a, b)| topology.latency.at(a, b).ps().0).collect(),
+            ways: Ways::new(topology, server),
         }
     }
     /// Unloaded latency of memory at `home` for a CPU of `node`, in picoseconds.
@@ -77,38 +69,33 @@ impl Paths {
     pub(super) fn latency(&self, node: NodeId, home: NodeId) -> u64 {
         self.latency[node.index() * self.nodes + home.index()]
     }
-    #[inline]
-    fn hop(&mut self, now: u64, from: NodeId, to: NodeId, size: Size) -> u64 {
-        let out = self.outgoing[from.index()].serve(now, size);
-        let link = self.links[from.index() * self.nodes + to.index()].serve(now, size);
-        let into = self.incoming[to.index()].serve(now, size);
-        out.max(link).max(into)
-    }
     /// Data comes from the memory of `home` to `node`; how long does it queue?
     #[inline]
     pub(super) fn fetch(&mut self, now: u64, node: NodeId, home: NodeId, size: Size) -> u64 {
-        let delay = self.controllers[home.index()].serve(now, size);
-        if node == home { delay } else { delay.max(self.hop(now, home, node, size)) }
+        let mut delay = 0;
+        self.ways.fetch(node, home, |server| delay = server.serve(now, size).max(delay));
+        delay
     }
     /// Data goes from `node` to the memory of `home`; nobody waits.
     #[inline]
     pub(super) fn store(&mut self, now: u64, node: NodeId, home: NodeId, size: Size) {
-        self.controllers[home.index()].serve(now, size);
-        if node != home {
-            self.hop(now, node, home, size);
-        }
+        self.ways.store(node, home, |server| {
+            server.serve(now, size);
+        });
     }
     /// A page is copied; nobody but the mover, who pays otherwise, waits.
     pub(super) fn copy(&mut self, now: u64, from: NodeId, to: NodeId) {
-        self.controllers[from.index()].serve(now, Size::Page);
+        self.ways.fetch(from, from, |server| {
+            server.serve(now, Size::Page);
+        });
         self.store(now, from, to, Size::Page);
     }
     /// Time at work of each node's controller.
     pub(super) fn controllers_busy(&self) -> Vec<Ps> {
-        self.controllers.iter().map(|s| Ps(s.busy)).collect()
+        self.ways.controllers().iter().map(|s| Ps(s.busy)).collect()
     }
     /// Time at work of each directed link, row-major.
     pub(super) fn links_busy(&self) -> Vec<Ps> {
-        self.links.iter().map(|s| Ps(s.busy)).collect()
+        self.ways.links().iter().map(|s| Ps(s.busy)).collect()
     }
 }

@@ -317,7 +317,8 @@ impl<'a> Bench<'a> {
             "memory accesses, remote, pages moved: measured, by a monitor outside of the guest (emulated)",
         );
         table.note(
-            "modelled: time of the slowest CPU from caches and latencies, one miss at a time, no contention",
+            "modelled: time of the slowest CPU from caches and latencies, one miss at a time, or of the busiest controller, port or \
+             link that it uses, if that is longer",
         );
         table.note("emulated: by the guest's clock; an emulator's memory is equally far from all CPUs");
         table.note("spread: largest minus smallest of the repetitions, in percent of the median");

@@ -8,8 +8,8 @@ use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, Outcome, Watch};
 use homenode_lab::scratch::Scratch;
 use homenode_lab::wire::Status;
 use homenode_log::recording::{Ended, Meta, Recording};
-use homenode_model::Topology;
-use serde_json::json;
+use homenode_model::{Topology, Way};
+use serde_json::{Value, json};
 
 use crate::args::record::RecordArgs;
 use crate::cmd::lab::{Signals, exit_of, program, report, streams};
@@ -119,6 +119,7 @@ fn keep(
                 "program_local": program.local, "program_remote": program.remote,
                 "others_local": others.local, "others_remote": others.remote,
                 "kernel_local": kernel.local, "kernel_remote": kernel.remote, "modelled_ps": c.time.0,
+                "modelled_alone_ps": c.alone.0,
             })
         })
         .collect();
@@ -139,14 +140,37 @@ fn keep(
             })
         })
         .collect();
+    let intervals: Vec<_> = found
+        .intervals
+        .iter()
+        .map(|i| {
+            let [part, from, to] = part(i.busiest);
+            json!({
+                "slowest_alone_ps": i.alone.0, "busy_ps": i.busy.0, "modelled_ps": i.alone.max(i.busy).0,
+                "busiest": part, "from": from, "to": to,
+            })
+        })
+        .collect();
     let about = json!({
-        "schema": "homenode/lab/2", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
+        "schema": "homenode/lab/3", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
         "iterations_told": iterations, "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
+        "intervals": intervals,
         "latency_ns": machine.node_ids().map(|n| machine.latency.row(n).iter().map(|l| l.0).collect()).collect::<Vec<Vec<u64>>>(),
-        "modelled": "time: one miss at a time, no contention of controllers and links",
+        "modelled": "time: one miss at a time, and in each interval at least as long as the busiest controller, port or link in use \
+                     needs for what all CPUs move",
         "measured": "accesses by page and node",
     });
     counted::put(recording, LAB, &format!("{about:#}\n"))
+}
+
+/// A part of the machine in words: what it is, and of which nodes.
+fn part(way: Way) -> [Value; 3] {
+    match way {
+        Way::Controller(n) => [json!("controller"), json!(n.0), json!(n.0)],
+        Way::Outgoing(n) => [json!("port"), json!(n.0), Value::Null],
+        Way::Incoming(n) => [json!("port"), Value::Null, json!(n.0)],
+        Way::Link(a, b) => [json!("link"), json!(a.0), json!(b.0)],
+    }
 }
 
 /// A line a CPU.
