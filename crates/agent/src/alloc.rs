@@ -10,7 +10,7 @@ use homenode_runtime::watch::Origin;
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
 use crate::next::next;
-use crate::state;
+use crate::{python, state};
 
 /// Live objects by address, so that `free` of anything else costs one look. Open addressing; an object that finds no place
 /// is not told of.
@@ -40,6 +40,7 @@ fn enter(address: usize, bytes: usize) {
     if slots(address).any(known) {
         let frames = state::guarded(backtrace).unwrap_or_default();
         state::with(|d| d.born(address, bytes, Origin::Allocated(frames)));
+        python::born(address);
     }
 }
 

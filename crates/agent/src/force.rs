@@ -10,6 +10,23 @@ use crate::state;
 /// The variable.
 const FORCE_ARM: &str = "HOMENODE_RUN_FORCE_ARM";
 
+/// `HOMENODE_RUN_FORCE_ERROR=1`: an error of homenode's own, a moment after the start. For tests of what becomes of the program.
+const FORCE_ERROR: &str = "HOMENODE_RUN_FORCE_ERROR";
+
+#[allow(clippy::panic)]
+fn fail(after: Duration) {
+    std::thread::sleep(after);
+    state::with(|_| panic!("{FORCE_ERROR} is set"));
+}
+
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) {
+    state::guarded(|| {
+        if let Err(e) = std::thread::Builder::new().name(name.to_owned()).spawn(run) {
+            state::complain(&format!("{name}: cannot start a thread: {e}"));
+        }
+    });
+}
+
 fn for_ever(every: Duration) {
     let mut rounds = 0_u64;
     loop {
@@ -36,16 +53,15 @@ fn for_ever(every: Duration) {
 
 extern "C" fn constructor() {
     state::start();
+    if !state::running() {
+        return;
+    }
     let every = std::env::var(FORCE_ARM).ok().and_then(|v| v.parse().ok());
-    if let (Some(ms), true) = (every, state::running()) {
-        state::guarded(|| {
-            let made = std::thread::Builder::new()
-                .name("homenode-force".to_owned())
-                .spawn(move || for_ever(Duration::from_millis(ms)));
-            if let Err(e) = made {
-                state::complain(&format!("{FORCE_ARM}: cannot start a thread: {e}"));
-            }
-        });
+    if let Some(ms) = every {
+        start_thread("homenode-force", move || for_ever(Duration::from_millis(ms)));
+    }
+    if std::env::var(FORCE_ERROR).is_ok_and(|v| v == "1") {
+        start_thread("homenode-error", || fail(Duration::from_millis(20)));
     }
 }
 

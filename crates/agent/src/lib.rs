@@ -28,4 +28,5 @@ mod modules;
 mod mover;
 mod next;
 mod ompt;
+mod python;
 mod state;

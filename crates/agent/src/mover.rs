@@ -1,7 +1,8 @@
 //! The mover of this process, and what tells who touches what.
 
 use homenode_runtime::driver::{Arming, Live, Mover, Settings};
-use homenode_runtime::watch::{Chosen, choice};
+use homenode_runtime::watch::Chosen;
+use homenode_runtime::watch::choice::{self, Eyes};
 
 /// Makes both, for real or pretended nodes; before the program's threads, for those that it starts from now on are seen.
 ///
@@ -12,10 +13,11 @@ pub fn make(settings: &Settings) -> Result<(Box<dyn Mover>, Option<Chosen>), Str
         return Err("this machine has one node: nothing to do".into());
     }
     if settings.arming != Arming::Watch {
-        return Ok((Box::new(Live::start(settings, None)), None));
+        return Ok((Box::new(Live::start(settings, None, false)), None));
     }
     let chosen = choice::choose(settings.source, &settings.machine.cpu_nodes());
-    let live = Live::start(settings, chosen.eyes.mechanism());
+    let stay = matches!(chosen.eyes, Eyes::Armed);
+    let live = Live::start(settings, chosen.eyes.mechanism(settings.pretend), stay);
     let chosen = chosen.if_possible(live.can_stay());
     Ok((Box::new(live), Some(chosen)))
 }

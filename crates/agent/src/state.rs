@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use homenode_runtime::driver::{Clocks, Driver, Settings};
+use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{report, watch};
 
@@ -22,6 +22,10 @@ static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
 static WATCHED: AtomicBool = AtomicBool::new(false);
 /// Regions that another thread started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
+/// The first error of homenode's own, with its place in the source.
+static BROKEN: OnceLock<String> = OnceLock::new();
+/// The process that homenode was started in: a forked child leaves no report.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// libomp tells of its regions.
 static LIBOMP: AtomicBool = AtomicBool::new(false);
 
@@ -51,6 +55,20 @@ pub fn inside() -> bool {
     INSIDE.get()
 }
 
+/// What went wrong, as a person can pass it on.
+fn broken() -> Option<String> {
+    BROKEN.get().map(|what| format!("an error of homenode's own ({what})"))
+}
+
+/// Notes the place of a panic. Its own words would go to the program's standard error.
+fn note_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let place = panic.location().map_or_else(String::new, ToString::to_string);
+    let _ = BROKEN.set(format!("{place}: {text}"));
+}
+
 /// Runs `f` as homenode: `errno` is kept, allocations are not the program's, and a panic turns homenode off.
 pub fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
     if INSIDE.replace(true) {
@@ -64,7 +82,7 @@ pub fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
     INSIDE.set(false);
     if result.is_err() {
         RUNNING.store(false, Ordering::Relaxed);
-        complain("an error of homenode's own: it is off from here on; the program goes on");
+        complain(&format!("{}: it is off from here on; the program goes on", broken().unwrap_or_default()));
     }
     result.ok()
 }
@@ -90,6 +108,7 @@ pub fn start() {
         match settings.and_then(make) {
             Ok(driver) => {
                 *DRIVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(driver);
+                PROCESS.store(std::process::id(), Ordering::Relaxed);
                 // SAFETY: registers a function that lives as long as the library, which is never unloaded.
                 unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
                 RUNNING.store(true, Ordering::Release);
@@ -101,8 +120,7 @@ pub fn start() {
 }
 
 fn make(settings: Settings) -> Result<Driver, String> {
-    // The panic's own words would go to the program's standard error.
-    std::panic::set_hook(Box::new(|_| ()));
+    std::panic::set_hook(Box::new(note_panic));
     let (statics, plan) = (settings.statics.clone(), settings.plan.clone());
     let (mover, eyes) = mover::make(&settings)?;
     WATCHED.store(eyes.is_some(), Ordering::Relaxed);
@@ -192,6 +210,9 @@ pub fn barrier(caller: usize) {
 /// The program ends: everything in place, then the report.
 fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
+        if PROCESS.load(Ordering::Relaxed) == std::process::id() {
+            guarded(report_of_an_error);
+        }
         return;
     }
     guarded(|| {
@@ -205,13 +226,22 @@ fn finish() {
         let mut text = report::text(&driver);
         report::modules(&mut text, &modules::loaded());
         text.push_str("end\n");
-        // SAFETY: asks.
-        let file = driver.settings().folder.join(format!("report.{}", unsafe { libc::getpid() }));
-        // A launcher that is gone takes no report.
-        let _ = std::fs::write(file, text);
+        write_report(&driver.settings().folder, &text);
         // Its memory may hold what handlers still look at.
         std::mem::forget(driver);
     });
+}
+
+/// A launcher that is gone takes no report.
+fn write_report(folder: &std::path::Path, text: &str) {
+    let _ = std::fs::write(folder.join(format!("report.{}", std::process::id())), text);
+}
+
+/// Homenode ended before the program did. The driver is as the error left it: it is not asked any more.
+fn report_of_an_error() {
+    if let (Some(why), Ok(folder)) = (broken(), std::env::var(settings::RUN_DIR)) {
+        write_report(folder.as_ref(), &report::of_an_error(&why));
+    }
 }
 
 extern "C" fn constructor() {

@@ -202,17 +202,12 @@ watched! {
     watched_writers_lose_nothing "writers" true;
     watched_forks "forks" false;
     watched_memory_that_is_remapped "remaps" false;
+    watched_memory_that_is_given_up "dontneed_raw" false;
+    watched_memory_that_is_remapped_by_system_calls "remaps_raw" false;
     watched_files_and_pipes "files" false;
     watched_own_handlers "signals" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;
-}
-
-/// By userfaultfd alone, which tells of system calls that nobody else sees. Where blocks are copied without it, as "blocks" does
-/// on pretended nodes, memory that is given up behind homenode's back in the middle of a copy comes back.
-#[test]
-fn watched_memory_that_is_given_up() {
-    hostile_watched("dontneed_raw", "writes", false);
 }
 
 #[test]
@@ -225,10 +220,8 @@ fn mimalloc() {
     hostile_with_allocator("libmimalloc2.0", "libmimalloc.so.2");
 }
 
-// A mapping of which a part is armed is two to the kernel, and a raw mremap of both answers EFAULT: about one run of five. Calls
-// through the C library are seen, and are a test of their own.
+// It may be refused (docs/live.md); calls through the C library are seen, and are a test of their own.
 #[test]
-#[ignore = "a raw mremap over a partly armed mapping may fail: see docs/live.md"]
 fn memory_that_is_remapped_by_system_calls_of_the_programs_own() {
     hostile_with("remaps_raw", "remaps_raw", &[], |_| Vec::new(), false);
 }

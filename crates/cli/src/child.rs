@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -66,6 +67,9 @@ fn cannot_start(program: &OsStr, path: &Path, e: &io::Error) -> CliError {
         io::ErrorKind::NotFound => {
             error.code(Exit::CannotRun).hint("does its first line (#!) name an interpreter that is there?")
         }
+        _ if e.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => error.code(Exit::CannotRun).hint(
+            "is it for another architecture than this machine's, or a script without a first line (#!) that names its interpreter?",
+        ),
         _ => error.code(Exit::of_start_failure(e)),
     }
 }

@@ -147,9 +147,9 @@ fn main() {
     let alone = std::env::var_os("BENCH_SINGLE_PAGE").is_some();
     let options = Options {
         pretend_nodes: Some(2),
-        pretend_cpus: None,
         mechanism: Some(Mechanism::UserFault),
         fault_around: alone.then_some(Bytes(PAGE as u64)),
+        ..Options::default()
     };
     let started = moving::start(&options);
     if started.mechanism != Mechanism::UserFault {

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use homenode_model::Bytes;
+use homenode_model::{Bytes, NodeId};
 
 use crate::call::raw;
 use crate::file::File;
@@ -183,6 +183,33 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     })
 }
 
+/// Calls `see` with the beginning of each mapping and the node that has most of its pages, ascending, as `numa_maps` has it. It needs
+/// none of the calls that name nodes. The kernel looks at every page of the process for it.
+///
+/// # Errors
+/// `/proc` is not there or not readable, or the kernel has no nodes.
+pub fn each_node(mut see: impl FnMut(usize, Option<NodeId>)) -> Result<()> {
+    lines(c"/proc/self/numa_maps", |line| {
+        let mut rest = line;
+        if let Some(start) = hexadecimal(&mut rest, b' ') {
+            see(start, most_on(rest));
+        }
+        true
+    })
+}
+
+/// The node with most pages of `… N0=12 N1=3 …`, of several the first.
+fn most_on(words: &[u8]) -> Option<NodeId> {
+    let count = |word: &[u8]| {
+        let rest = word.strip_prefix(b"N")?;
+        let at = rest.iter().position(|c| *c == b'=')?;
+        let node = rest[..at].first()?.is_ascii_digit().then(|| number(&rest[..at]))?;
+        Some((number(&rest[at + 1..]), std::cmp::Reverse(u16::try_from(node).ok()?)))
+    };
+    let most = words.split(|c| *c == b' ').filter_map(count).max()?;
+    Some(NodeId(most.1.0))
+}
+
 /// What a page walk finds of one page size.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -291,6 +318,14 @@ mod tests {
         for bad in [&b""[..], b"x", b"1-2", b"1-2 rw", b"ffffffffffffffffff-1 rw-p 0 0 0 ", b"Size:   4 kB"] {
             assert_eq!(mapping(bad), None);
         }
+    }
+
+    #[test]
+    fn the_node_with_most_pages_is_found() {
+        let of = |line: &str| most_on(line.as_bytes());
+        assert_eq!(of("default anon=9 dirty=9 N0=2 N1=7 kernelpagesize_kB=4"), Some(NodeId(1)));
+        assert_eq!(of("default N2=4 N1=4 "), Some(NodeId(1)));
+        assert_eq!((of("default"), of("Nx N=3 N99999999=1")), (None, None));
     }
 
     #[test]

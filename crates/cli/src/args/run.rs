@@ -52,6 +52,10 @@ pub struct LiveArgs {
     /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then it stops
     #[arg(long, value_name = "BUDGET", default_value_t = Budget::default())]
     pub budget: Budget,
+    /// Copy pages where a container allows neither userfaultfd nor moving them. Only for programs that call munmap, mremap and madvise
+    /// through the C library: what one gives up past it may come back
+    #[arg(long)]
+    pub copy_unseen: bool,
     /// Bind the threads to CPUs, node by node (OMP_PLACES, OMP_PROC_BIND), where the environment does not
     #[arg(long)]
     pub bind: bool,

@@ -253,6 +253,9 @@ impl Live {
         if args.force {
             command.env(settings::FORCE, "1");
         }
+        if args.copy_unseen {
+            command.env(settings::COPY_UNSEEN, "1");
+        }
         if env::var_os("OMP_TOOL").is_some_and(|v| v == "disabled") {
             self.before.push("OMP_TOOL=disabled: libomp tells no tool of its regions".into());
         }

@@ -132,10 +132,21 @@ fn moves(p: &Probes) -> Finding {
     )
 }
 
+/// Blocks would be copied where a person says that the program is one for it.
+fn copies_if_asked(p: &Probes) -> bool {
+    !reason(p, "blocks were not copied").is_empty()
+}
+
 fn next_touch(p: &Probes) -> Finding {
     let lacking = reason(p, "no user-space page faults");
     match p.mechanism.as_str() {
         "userfaultfd" => Finding::works("next touch", "by userfaultfd"),
+        "none" if copies_if_asked(p) => Finding::new(
+            "next touch",
+            State::Less,
+            format!("by copied blocks, and only where 'homenode run --copy-unseen' allows it; {lacking}"),
+            "a container: docker run --security-opt seccomp=unconfined …",
+        ),
         "none" => Finding::new(
             "next touch",
             State::No,
@@ -363,6 +374,12 @@ pub fn run(p: &Probes, of_app: &[Finding]) -> (String, Exit) {
             Exit::Partial,
         );
     }
+    if p.mechanism == "none" && !p.kernel_moves {
+        return (
+            "'homenode run' would run the program as it is, unless --copy-unseen lets it copy blocks".into(),
+            Exit::Partial,
+        );
+    }
     let moves = if p.kernel_moves { "known places by move_pages" } else { "no moves by the kernel" };
     (format!("'homenode run' would move pages by next touch ({}) and {moves}", p.mechanism), Exit::Done)
 }
@@ -472,15 +489,16 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_forbids_node_calls_still_copies() {
+    fn a_container_that_forbids_node_calls_copies_when_asked() {
         let forbidden = "not permitted (EPERM)";
         let p = Probes {
-            mechanism: "copied blocks".into(),
+            mechanism: "none".into(),
             kernel_moves: false,
             reasons: vec![
                 format!("pages cannot be moved by the kernel: move_pages (query): {forbidden}"),
                 format!("policies of memory cannot be set: mbind of 0x0-0x1000: {forbidden}"),
                 format!("no user-space page faults: userfaultfd: {forbidden}"),
+                "blocks were not copied: nothing tells of a munmap (--copy-unseen, …)".into(),
             ],
             cycles: Some(format!("perf_event_open: {forbidden}")),
             page_faults: Some(format!("perf_event_open: {forbidden}")),
@@ -493,7 +511,7 @@ mod tests {
         assert!(of(&all, "move_pages, mbind").remedy.contains("--cap-add SYS_NICE"));
         assert!(of(&all, "next touch").text.contains("userfaultfd: not permitted"));
         let (text, exit) = run(&p, &[]);
-        assert_eq!((exit, text.contains("copied blocks")), (Exit::Done, true), "{text}");
+        assert_eq!((exit, text.contains("--copy-unseen")), (Exit::Partial, true), "{text}");
     }
 
     #[test]

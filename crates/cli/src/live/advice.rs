@@ -22,6 +22,9 @@ const USES: u64 = 5;
 
 /// What an object is called: `array a, allocated at init.c:31`.
 pub fn name(object: &Object, places: &Places, statics: &Statics) -> String {
+    if let Some(frames) = &object.python {
+        return format!("the array allocated near {}", frames.replace(" < ", ", called from "));
+    }
     match &object.origin {
         Origin::Static(n) => match statics.get(*n) {
             Some(name) => format!("array {name}, static"),
@@ -144,7 +147,8 @@ mod tests {
 
     fn object(homes: &[u64], touched: &[u64], moved: u64, ping_pongs: u64) -> Object {
         let origin = Origin::Static(0);
-        Object { origin, bytes: 1 << 20, moved, ping_pongs, homes: homes.into(), touched: touched.into() }
+        let (homes, touched) = (homes.into(), touched.into());
+        Object { origin, bytes: 1 << 20, moved, ping_pongs, homes, touched, python: None }
     }
 
     #[test]

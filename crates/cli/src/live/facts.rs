@@ -33,6 +33,8 @@ pub struct Object {
     pub homes: Vec<u64>,
     /// Pages by the node that touched them after an arming: presence.
     pub touched: Vec<u64>,
+    /// The Python code that allocated it, `file:line (function)`, innermost first, with ` < ` between.
+    pub python: Option<String>,
 }
 
 /// A region.
@@ -237,6 +239,7 @@ impl Facts {
             }
             "objects" => self.objects = numbers(rest)?,
             "object" => self.most.push(object(rest)?),
+            "python" => self.most.last_mut()?.python = Some(rest.to_owned()),
             "plan" => self.plan = Some(numbers(rest)?),
             "stopped" => self.stopped = Some(rest.to_owned()),
             "note" => self.notes.push(rest.to_owned()),
@@ -293,6 +296,7 @@ fn object(rest: &str) -> Option<Object> {
         ping_pongs,
         homes: list(fields.next()?)?,
         touched: list(fields.next()?)?,
+        python: None,
     })
 }
 
@@ -302,7 +306,7 @@ mod tests {
 
     const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
         regions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
-        object alloc:0x30,0x40 81920 10 0 20 10,10\nobject static:4 65536 0 0 16 -\nnote a b c\n\
+        object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:4 65536 0 0 16 -\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
 
     #[test]
@@ -312,6 +316,8 @@ mod tests {
         assert_eq!((f.copies, f.region_runs, f.before.median, f.held_samples), (16, 40, 2, (9, 24)));
         assert_eq!(f.most[0].origin, Origin::Allocated(vec![0x30, 0x40]));
         assert_eq!((f.most[0].touched.as_slice(), f.most[1].touched.len()), ([10, 10].as_slice(), 0));
+        let python = f.most.iter().map(|o| o.python.as_deref()).collect::<Vec<_>>();
+        assert_eq!(python, [Some("a.py:3 (f) < a b.py:7 (<module>)"), None]);
         assert_eq!((f.notes[0].as_str(), f.modules[0].path.as_str()), ("a b c", "/a b/app"));
         assert_eq!(f.touched(), (20, 10));
         assert_eq!(

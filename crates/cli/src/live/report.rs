@@ -86,6 +86,9 @@ impl Report<'_> {
         if several {
             writeln!(out, " process {}", f.pid)?;
         }
+        if let (0, Some(why)) = (f.nodes, &f.stopped) {
+            return writeln!(out, "  stopped    {why}; what it did before is not known");
+        }
         let kind = if f.pretended { "pretended nodes" } else { "nodes" };
         let (permille, fixed) = f.budget;
         writeln!(
@@ -173,6 +176,7 @@ impl Report<'_> {
                 "ping_pongs": o.ping_pongs,
                 "first_homes": o.homes,
                 "touched_pages_by_node": o.touched,
+                "python": o.python,
             })
         };
         let region = |r: &Region| {
@@ -409,6 +413,7 @@ mod tests {
                 ping_pongs: 0,
                 homes: vec![100],
                 touched: vec![50, 50],
+                python: None,
             }],
             complete: true,
             ..Facts::default()
@@ -428,5 +433,8 @@ mod tests {
         assert!(text.contains("no process left a report"), "{text}");
         let (text, _) = report(&[Facts::default()]);
         assert!(text.contains("no parallel region was seen") && text.contains("cut off"), "{text}");
+        let stopped = Some("an error of homenode's own (x.rs:1:2: y)".to_owned());
+        let (text, _) = report(&[Facts { stopped, complete: true, ..Facts::default() }]);
+        assert!(text.contains("x.rs:1:2") && !text.contains("no parallel region"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Commands end to end: with compilers, programs and kernels.
 
 mod c_api;
+mod container;
 mod doctor;
 mod emulator;
 mod kernel;
@@ -15,5 +16,6 @@ mod plan;
 mod rec;
 mod record;
 mod run;
+mod run_limits;
 mod run_matrix;
 mod support;

@@ -7,7 +7,7 @@ use crate::support::{fresh, homenode, outcome, plain};
 
 /// Initialised by one thread, used by all; prints a sum that shows lost updates. The bounds allow for a slow machine, and
 /// the rounds for the recognition of the iteration.
-const SERIAL: &str = r#"
+pub const SERIAL: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 int main(int argc, char **argv) {
@@ -58,11 +58,11 @@ int main(void) {
 }
 "#;
 
-fn live(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+pub fn live(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     outcome(&homenode(dir).arg("run").args(words).output().unwrap())
 }
 
-fn number(json: &serde_json::Value, key: &str) -> u64 {
+pub fn number(json: &serde_json::Value, key: &str) -> u64 {
     json["processes"][0][key].as_u64().unwrap_or_else(|| panic!("no {key} in {json}"))
 }
 

@@ -20,12 +20,15 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts the mover, with this mechanism if it has to be one.
-    pub fn start(settings: &Settings, mechanism: Option<Mechanism>) -> Self {
+    /// Starts the mover, with this mechanism if it has to be one; `stay`: pages must be able to stay on their node.
+    pub fn start(settings: &Settings, mechanism: Option<Mechanism>, stay: bool) -> Self {
         let pretend_nodes = settings.pretend.then(|| settings.machine.nodes() as u16);
         // Once a process, for as long as it lives.
         let pretend_cpus = settings.pretend.then(|| &*settings.machine.table().leak());
-        let started = moving::start(&Options { pretend_nodes, pretend_cpus, mechanism, fault_around: None });
+        let copy_unseen = settings.copy_unseen;
+        let options =
+            Options { pretend_nodes, pretend_cpus, mechanism, copy_unseen, stay, fault_around: None };
+        let started = moving::start(&options);
         Self {
             started,
             kernel_moves_wanted: false,

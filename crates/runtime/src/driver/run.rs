@@ -192,6 +192,13 @@ impl Driver {
         });
     }
 
+    /// Python code has allocated the object at `address`: file, line and function of its frames, innermost first.
+    pub fn by_python(&mut self, address: usize, frames: &str) {
+        if let Some(object) = self.objects.at(address).filter(|o| o.address == address) {
+            object.python.get_or_insert_with(|| frames.into());
+        }
+    }
+
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, _| {

@@ -29,12 +29,14 @@ pub const PLAN: &str = "HOMENODE_PLAN";
 
 /// What tells who touches what, see [`crate::watch::Wanted`].
 pub const SOURCE: &str = "HOMENODE_SOURCE";
+/// `1`: blocks are copied without userfaultfd, see [`crate::moving::Options::copy_unseen`].
+pub const COPY_UNSEEN: &str = "HOMENODE_COPY_UNSEEN";
 /// A folder for the policy's journal, a file for each process.
 pub const JOURNAL: &str = "HOMENODE_JOURNAL";
 
 /// All of them.
-pub const ALL: [&str; 11] =
-    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, PLAN, SOURCE, JOURNAL];
+pub const ALL: [&str; 12] =
+    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, PLAN, SOURCE, COPY_UNSEEN, JOURNAL];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +113,8 @@ pub struct Settings {
     pub plan: Option<PathBuf>,
     /// What tells who touches what.
     pub source: Wanted,
+    /// Copy without userfaultfd, too.
+    pub copy_unseen: bool,
     /// Folder for the policy's journal.
     pub journal: Option<PathBuf>,
 }
@@ -139,6 +143,7 @@ impl Settings {
             statics: get(STATICS).map(PathBuf::from),
             plan: get(PLAN).map(PathBuf::from),
             source: get(SOURCE).map_or(Ok(Wanted::Auto), |t| t.parse())?,
+            copy_unseen: get(COPY_UNSEEN).is_some_and(|v| v == "1"),
             journal: get(JOURNAL).map(PathBuf::from),
         })
     }

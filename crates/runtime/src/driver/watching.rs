@@ -457,6 +457,10 @@ impl Driver {
             return None;
         }
         self.take_touches();
+        if matches!(self.watching, Some(Watching { eyes: Eyes::Armed, .. })) {
+            // Pages that were touched are no longer registered: each would be a mapping of its own for ever.
+            self.mover.settle();
+        }
         self.drain();
         let now = (self.clocks.wall)() - self.started;
         let Some(Watching { wake, interest, .. }) = &mut self.watching else { return None };

@@ -123,7 +123,8 @@ fn armed_in(span: Span) -> usize {
 
 /// Whether copying is safe, or the mechanism does not copy.
 fn may_copy(lock: &Locked) -> bool {
-    if state::chosen() == Mechanism::Protect && state::pretended() == 0 || pinning::look().is_none() {
+    let copies = state::chosen() == Mechanism::UserFault || state::copies_blocks();
+    if !copies || pinning::look().is_none() {
         return true;
     }
     disarm::everything(lock, false);
@@ -179,7 +180,7 @@ impl<'a> Plan<'a> {
     fn make(lock: &'a Locked, spans: &[Span]) -> Result<Self> {
         // SAFETY: zeroed memory under the lock; nothing else uses this part of it while the plan lives.
         let candidates = unsafe { &mut (*scratch(lock)?).candidates };
-        let mut n = 0;
+        let (mut n, mut seen) = (0, Seen(0));
         let within = spans.iter().fold(Span { start: usize::MAX, end: 0 }, |all, s| Span {
             start: all.start.min(s.start),
             end: all.end.max(s.end),
@@ -191,7 +192,8 @@ impl<'a> Plan<'a> {
             if !m.span.overlaps(within) || !(m.is_private_anonymous() || m.is_stack()) {
                 return true;
             }
-            for span in spans.iter().map(|s| s.inner(PAGE).cut(m.span)).filter(|s| !s.is_empty()) {
+            let new = seen.rest_of(m.span);
+            for span in spans.iter().map(|s| s.inner(PAGE).cut(new)).filter(|s| !s.is_empty()) {
                 if n < MOST {
                     let not = match () {
                         () if m.is_stack() => Some(Why::Stack),
@@ -225,6 +227,19 @@ impl<'a> Plan<'a> {
 
     fn bytes(&self) -> usize {
         self.candidates.iter().map(|c| c.span.len()).sum()
+    }
+}
+
+/// Up to where mappings were told. The kernel writes its list a part at a time: where mappings are joined in between, the next line begins
+/// before the end of the last one.
+struct Seen(usize);
+
+impl Seen {
+    /// What of the next line is news.
+    fn rest_of(&mut self, line: Span) -> Span {
+        let news = Span { start: line.start.max(self.0), end: line.end };
+        self.0 = self.0.max(line.end);
+        news
     }
 }
 
@@ -409,7 +424,7 @@ impl Arming<'_> {
         let shadow = Span::new(table::shadow(span.start), span.len());
         // SAFETY: whoever touches the pages now faults and waits, for the blocks are claimed; then they come back from the
         // shadow, which is empty: every page that ever was there was discarded.
-        let moved = events::own(span, || unsafe { memory::move_leaving_mapping(span, shadow.start) });
+        let moved = unsafe { leave_mapping(span, shadow.start) };
         // SAFETY: the shadow's pages are where they are; faults there are the kernel's own.
         let plain = moved.and_then(|()| unsafe { uffd.unregister(shadow) });
         if plain.is_err() {
@@ -457,6 +472,28 @@ impl Arming<'_> {
     }
 }
 
+/// Moves the pages of a registered span to `to`, the last one by a call of its own: the mapping that a call empties altogether loses what
+/// it shares with its neighbours (its `anon_vma`; mm/mremap.c, dontunmap_complete), and the kernel would never join them again.
+///
+/// # Safety
+/// As [`memory::move_leaving_mapping`].
+unsafe fn leave_mapping(span: Span, to: usize) -> Result<()> {
+    let most = Span { start: span.start, end: span.end - PAGE };
+    let last = Span { start: span.end - PAGE, end: span.end };
+    // SAFETY: the caller's promise, for both.
+    let leave = |part: Span| {
+        events::own(part, || unsafe { memory::move_leaving_mapping(part, to + (part.start - span.start)) })
+    };
+    if most.is_empty() {
+        return leave(last);
+    }
+    leave(most)?;
+    // Between the two the program may have remapped or unmapped all of it. An event tells, and finds the pages in the shadow, for they are
+    // armed; and the last one wherever it is now. An armed page that has never left is found there when it is disarmed.
+    let _ = leave(last);
+    Ok(())
+}
+
 /// Sets the policy that gives pages to their toucher; what it was, where it was another.
 fn local_policy(span: Span) -> Option<MemoryPolicy> {
     let old = numa::policy_of(span.start).ok()?;
@@ -464,3 +501,16 @@ fn local_policy(span: Span) -> Option<MemoryPolicy> {
 }
 
 const _: () = assert!(LEAF.is_multiple_of(HUGE));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_memory_is_told_twice() {
+        let mut seen = Seen(0);
+        let lines = [(1, 4), (4, 6), (2, 9), (3, 5), (9, 10)].map(|(start, end)| Span { start, end });
+        let news: Vec<usize> = lines.into_iter().map(|line| seen.rest_of(line).len()).collect();
+        assert_eq!(news, [3, 2, 3, 0, 1]);
+    }
+}

@@ -330,12 +330,12 @@ impl Run {
             return;
         }
         let access = if self.read_only { Access::Read } else { Access::ReadWrite };
-        let copies = state::chosen() == Mechanism::CopyRemap || state::pretended() != 0;
+        let copies = state::copies_blocks();
         if copies && copy_and_remap(self.span, access).is_ok() {
             count(&state::COPIED, self.span.len() as u64);
         } else {
             unprotect(self.span, access);
-            if !copies {
+            if !copies && state::pretended() == 0 {
                 count(&state::MOVED, move_here(self.span, self.node));
             }
         }
@@ -380,7 +380,8 @@ fn move_here(span: Span, node: NodeId) -> u64 {
     moved
 }
 
-/// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place.
+/// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place. What others do to the mapping meanwhile is
+/// lost: see [`super::Options::copy_unseen`].
 fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
     let from = Span::new(table::shadow(span.start), span.len());
     let fresh = memory::map(span.len(), Access::ReadWrite)?;

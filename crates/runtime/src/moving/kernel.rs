@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
+use homenode_sys::maps::PageEntry;
 use homenode_sys::numa::{self, MemoryPolicy, Status};
 use homenode_sys::{Errno, HUGE, PAGE, Span, call, maps};
 
@@ -98,7 +99,10 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
         let mut at = [0; CHUNK];
         at.iter_mut().zip(pages).for_each(|(at, page)| *at = where_it_is(*page));
         let mut status = [Status::UNKNOWN; CHUNK];
-        let error = numa::query(&at[..pages.len()], &mut status).err();
+        let mut error = numa::query(&at[..pages.len()], &mut status).err();
+        if error.is_some() && !state::KERNEL_MOVES.load(Ordering::Relaxed) {
+            error = ask_mappings(&at[..pages.len()], &mut status).err();
+        }
         let known = error.is_none();
         failed = error.or(failed);
         for ((out, page), status) in out.iter_mut().zip(pages).zip(status) {
@@ -113,6 +117,32 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
         }
     }
     failed
+}
+
+/// The same where the kernel answers no question about pages. Which are there it says all the same; where one is was noted when it was
+/// copied, and of others it is known on which node most of their mapping is.
+fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<()> {
+    let mut open = Vec::with_capacity(pages.len());
+    for (i, page) in pages.iter().enumerate() {
+        let mut entry = [PageEntry(0)];
+        maps::page_entries(*page, &mut entry)?;
+        let there = entry[0].present() || entry[0].swapped();
+        status[i] = match (there, table::home(*page)) {
+            (true, Some(home)) => Status(i32::from(home)),
+            _ => Status(-libc::ENOENT),
+        };
+        if status[i].node().is_none() && there {
+            open.push(i);
+        }
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    // The last mapping that begins before a page is the page's.
+    maps::each_node(|start, node| {
+        let node = node.map_or(Status(-libc::ENOENT), |n| Status(i32::from(n.0)));
+        open.iter().filter(|i| pages[**i] >= start).for_each(|i| status[*i] = node);
+    })
 }
 
 /// Where nodes are pretended: pages of `span` count as `node`'s when they come into memory.

@@ -32,6 +32,14 @@
 //! Whole pages of private anonymous memory, as `/proc/self/maps` has it at that moment, that are readable, not locked, not
 //! in flight to or from the kernel, not excluded. Copying (all mechanisms but [`Mechanism::Protect`] on real nodes) is off as
 //! soon as anything in the process can pin memory; see [`Why`].
+//!
+//! # What the program does past the C library
+//!
+//! By userfaultfd the kernel tells of every `munmap`, `mremap` and `madvise`, whoever makes it, and a page is only ever put where
+//! one is missing. Without it a block is copied and the copy put in its place by two calls, and between these nothing shows that the
+//! program has given the block up: no one call of the kernel's swaps two mappings. Such copies are made only where somebody has
+//! said that the program makes no such calls ([`Options::copy_unseen`]). Elsewhere [`Mechanism::Protect`] moves by the kernel, which
+//! loses nothing; on pretended nodes it then notes the homes and copies nothing.
 
 mod arm;
 mod disarm;
@@ -75,7 +83,7 @@ pub enum Mechanism {
     /// memory, which the kernel leaves where it is.
     Protect,
     /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their place. For containers that
-    /// forbid all calls that name nodes.
+    /// forbid all calls that name nodes, and only with [`Options::copy_unseen`].
     CopyRemap,
     /// No next touch: [`Started::reasons`] says why.
     None,
@@ -114,6 +122,11 @@ pub struct Options {
     pub pretend_cpus: Option<&'static [u16]>,
     /// This mechanism or none.
     pub mechanism: Option<Mechanism>,
+    /// Copy blocks where there is no userfaultfd. A `munmap`, `mremap` or `madvise` that the program makes past the C library in the
+    /// middle of a copy (0.2 ms) is not seen then, and what it gave up comes back: only for programs that make none.
+    pub copy_unseen: bool,
+    /// Pages must be able to stay on their node ([`Manner::Stays`]).
+    pub stay: bool,
     /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64 KiB, which it is unless told.
     pub fault_around: Option<Bytes>,
 }

@@ -20,7 +20,8 @@ pub fn before_change(span: Span) -> InFlight {
 pub fn before_free(span: Span) -> InFlight {
     let held = inflight::hold(span);
     fresh(span);
-    if state::mechanism() != Mechanism::None && state::pretended() != 0 {
+    let noted = state::pretended() != 0 || !state::KERNEL_MOVES.load(Ordering::Relaxed);
+    if state::mechanism() != Mechanism::None && noted {
         table::forget_homes(span.inner(PAGE));
     }
     held

@@ -11,6 +11,10 @@ use crate::nodes::Nodes;
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
 use super::{Mechanism, Options, Started, disarm, events, fault, program, signals};
 
+/// Why blocks are not copied unasked.
+const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or madvise that the program makes past the C library, \
+    and what it gave up in the middle of a copy would come back (--copy-unseen, for a program that makes none)";
+
 /// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer as the first.
 pub fn start(options: &Options) -> Started {
     STARTED.get_or_init(|| first_start(options)).clone()
@@ -33,6 +37,7 @@ fn first_start(options: &Options) -> Started {
             None => state::pretend(nodes, &Nodes::here().pretend(nodes).node_by_cpu()),
         }
     }
+    state::COPY_UNSEEN.store(options.copy_unseen, Ordering::Relaxed);
     let kernel_moves = note("pages cannot be moved by the kernel", moves_work(), &mut reasons);
     KERNEL_MOVES.store(kernel_moves, Ordering::Relaxed);
     let policies = note("policies of memory cannot be set", policies_work(), &mut reasons);
@@ -42,7 +47,11 @@ fn first_start(options: &Options) -> Started {
     let pretended = options.pretend_nodes.is_some();
     let mut mechanism = Mechanism::None;
     if wanted(Mechanism::UserFault) && note("no user-space page faults", user_faults(), &mut reasons) {
-        if policies || pretended {
+        if options.stay && !TAKE_BACK.load(Ordering::Relaxed) {
+            reasons.push(
+                "user-space page faults not used: this kernel puts no page back (UFFDIO_MOVE)".to_owned(),
+            );
+        } else if policies || pretended {
             mechanism = Mechanism::UserFault;
         } else {
             reasons.push("user-space page faults not used: pages would go where the policy says".to_owned());
@@ -52,7 +61,14 @@ fn first_start(options: &Options) -> Started {
         mechanism = Mechanism::Protect;
     }
     if mechanism == Mechanism::None && wanted(Mechanism::CopyRemap) {
-        mechanism = Mechanism::CopyRemap;
+        if options.copy_unseen {
+            mechanism = Mechanism::CopyRemap;
+        } else {
+            reasons.push(format!("blocks were not copied: {UNSEEN}"));
+        }
+    }
+    if mechanism == Mechanism::Protect && pretended && !options.copy_unseen {
+        reasons.push(format!("pretended moves were noted and nothing was copied: {UNSEEN}"));
     }
     if mechanism != Mechanism::None {
         let ready = note("signals cannot be handled", signals::install(), &mut reasons);

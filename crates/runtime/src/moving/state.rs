@@ -55,6 +55,14 @@ pub fn choose(mechanism: Mechanism) {
     MECHANISM.store(number, Ordering::SeqCst);
 }
 
+/// See [`super::Options::copy_unseen`].
+pub static COPY_UNSEEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether protected blocks are copied, instead of moved by the kernel or left where they are.
+pub fn copies_blocks() -> bool {
+    COPY_UNSEEN.load(Ordering::Relaxed) && (chosen() == Mechanism::CopyRemap || pretended() != 0)
+}
+
 /// The kernel moves pages.
 pub static KERNEL_MOVES: AtomicBool = AtomicBool::new(false);
 

@@ -41,6 +41,11 @@ pub fn text(driver: &Driver) -> String {
     out
 }
 
+/// What is left to say after an error of homenode's own.
+pub fn of_an_error(why: &str) -> String {
+    format!("{FIRST}\nstopped {}\nend\n", one_line(why))
+}
+
 fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     let settings = d.settings();
     writeln!(out, "{FIRST}")?;
@@ -160,6 +165,9 @@ fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
         };
         let (homes, touched) = (list(&o.homes), list(&o.touched));
         writeln!(out, "object {origin} {} {} {} {homes} {touched}", o.bytes, o.moved, o.ping_pongs)?;
+        if let Some(frames) = &o.python {
+            writeln!(out, "python {}", one_line(frames))?;
+        }
     }
     Ok(())
 }

@@ -14,9 +14,10 @@ use super::MECHANISM;
 static ONE: Mutex<()> = Mutex::new(());
 
 /// Starts the mover, one test at a time. `None`: this machine lacks the mechanism, which is said.
-fn ready() -> Option<MutexGuard<'static, ()>> {
+pub fn ready() -> Option<MutexGuard<'static, ()>> {
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let options = Options { pretend_nodes: Some(2), mechanism: Some(MECHANISM), ..Options::default() };
+    let mechanism = Some(MECHANISM);
+    let options = Options { pretend_nodes: Some(2), mechanism, copy_unseen: true, ..Options::default() };
     let started = moving::start(&options);
     if started.mechanism != MECHANISM {
         println!("skipped: {:?}", started.reasons);
@@ -28,10 +29,10 @@ fn ready() -> Option<MutexGuard<'static, ()>> {
 }
 
 /// Memory of one test, each word its own address.
-struct Memory(Span);
+pub struct Memory(pub Span);
 
 impl Memory {
-    fn new(bytes: usize) -> Self {
+    pub fn new(bytes: usize) -> Self {
         let m = Self(map_aligned(bytes, HUGE, Access::ReadWrite).unwrap());
         m.fill();
         m
@@ -42,12 +43,12 @@ impl Memory {
             unsafe { (at as *mut usize).write(at) };
         }
     }
-    fn read(&self, page: usize) -> usize {
+    pub fn read(&self, page: usize) -> usize {
         // SAFETY: this test's memory.
         unsafe { ptr::read_volatile((self.0.start + page * PAGE) as *const usize) }
     }
     /// Words that are not what `fill` wrote.
-    fn wrong(&self) -> usize {
+    pub fn wrong(&self) -> usize {
         let is_wrong = |at: &usize| {
             // SAFETY: this test's memory.
             unsafe { ptr::read_volatile(*at as *const usize) != *at }

@@ -1,0 +1,196 @@
+//! Where Python code allocates: file, line and function of the innermost frames.
+//!
+//! An allocation is no place to ask the interpreter: since 3.11 a frame becomes an object when it is asked for, which allocates, and the
+//! interpreter's allocator may be the one that has just called. So the interpreter is asked for a *pending call*, as signal
+//! handlers do: its main thread makes the call between two instructions, mostly on the very line that allocated, or soon after.
+//! Nothing is asked for by a thread that does not hold the interpreter's lock, nor by any but the process's first, for whose
+//! calls nobody else's frames would tell.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use crate::state;
+
+/// Frames that are told of an allocation.
+const FRAMES: usize = 3;
+/// Allocations that wait for one pending call; of more nothing is known.
+const WAITING: usize = 64;
+type Object = *mut c_void;
+type Call = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// The interpreter's own functions, as its headers have them since 3.9.
+struct Interpreter {
+    is_initialised: unsafe extern "C" fn() -> c_int,
+    has_lock: unsafe extern "C" fn() -> c_int,
+    add_pending_call: unsafe extern "C" fn(Call, *mut c_void) -> c_int,
+    /// Borrowed; null where no Python code runs.
+    frame: unsafe extern "C" fn() -> Object,
+    back: unsafe extern "C" fn(Object) -> Object,
+    code: unsafe extern "C" fn(Object) -> Object,
+    line: unsafe extern "C" fn(Object) -> c_int,
+    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
+    text: unsafe extern "C" fn(Object) -> *const c_char,
+    give_up: unsafe extern "C" fn(Object),
+    clear_error: unsafe extern "C" fn(),
+}
+
+static FOUND: AtomicPtr<Interpreter> = AtomicPtr::new(std::ptr::null_mut());
+static LOOKED: AtomicUsize = AtomicUsize::new(0);
+static ADDRESSES: [AtomicUsize; WAITING] = [const { AtomicUsize::new(0) }; WAITING];
+/// A pending call was asked for and has not been made.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// The loader's function of that name.
+///
+/// # Safety
+/// `F` is a function's type, and the one of this name has it in every version that has it.
+unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<Object>()) };
+    // SAFETY: asks the loader; the caller's promise.
+    unsafe {
+        let p = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        (!p.is_null()).then(|| std::mem::transmute_copy(&p))
+    }
+}
+
+/// Whether one of the loaded files is an interpreter, by its name. A look for functions that are not there would be what the program's next
+/// `dlerror` tells of.
+fn has_python() -> bool {
+    let is_python = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.starts_with("python") || name.starts_with("libpython")
+    };
+    crate::modules::loaded().iter().any(|m| is_python(&m.path))
+}
+
+impl Interpreter {
+    /// The process's, if it has one of 3.9 or later that shows its functions.
+    fn get() -> Option<&'static Self> {
+        // SAFETY: null or leaked below.
+        if let Some(found) = unsafe { FOUND.load(Ordering::Acquire).as_ref() } {
+            return Some(found);
+        }
+        // Ever more rarely, for most programs have none.
+        if !(LOOKED.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
+            return None;
+        }
+        let found = state::guarded(|| has_python().then(Self::look)).flatten().flatten()?;
+        FOUND.store(Box::into_raw(Box::new(found)), Ordering::Release);
+        // SAFETY: just stored, by this thread or, as good, by another.
+        unsafe { FOUND.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn look() -> Option<Self> {
+        // SAFETY: the types of the interpreter's headers.
+        unsafe {
+            Some(Self {
+                is_initialised: symbol(c"Py_IsInitialized")?,
+                has_lock: symbol(c"PyGILState_Check")?,
+                add_pending_call: symbol(c"Py_AddPendingCall")?,
+                frame: symbol(c"PyEval_GetFrame")?,
+                back: symbol(c"PyFrame_GetBack")?,
+                code: symbol(c"PyFrame_GetCode")?,
+                line: symbol(c"PyFrame_GetLineNumber")?,
+                attribute: symbol(c"PyObject_GetAttrString")?,
+                text: symbol(c"PyUnicode_AsUTF8")?,
+                give_up: symbol(c"Py_DecRef")?,
+                clear_error: symbol(c"PyErr_Clear")?,
+            })
+        }
+    }
+
+    /// `file:line (function)` of a frame.
+    ///
+    /// # Safety
+    /// The calling thread holds the interpreter's lock and the frame.
+    unsafe fn describe(&self, frame: Object, out: &mut String) {
+        // SAFETY: the caller's promise; what is new is given up again.
+        unsafe {
+            let code = (self.code)(frame);
+            for (name, before, after) in [(c"co_filename", "", ""), (c"co_name", " (", ")")] {
+                let value = (self.attribute)(code, name.as_ptr());
+                let text = if value.is_null() { std::ptr::null() } else { (self.text)(value) };
+                let known = if text.is_null() { c"?" } else { CStr::from_ptr(text) };
+                let _ = write!(out, "{before}{}{after}", known.to_string_lossy());
+                if name == c"co_filename" {
+                    let _ = write!(out, ":{}", (self.line)(frame));
+                }
+                if !value.is_null() {
+                    (self.give_up)(value);
+                }
+                (self.clear_error)();
+            }
+            (self.give_up)(code);
+        }
+    }
+
+    /// The innermost frames, from the inside out.
+    ///
+    /// # Safety
+    /// The calling thread holds the interpreter's lock.
+    unsafe fn frames(&self) -> String {
+        let mut text = String::new();
+        // SAFETY: the caller's promise. The first frame is borrowed, those behind it are new.
+        unsafe {
+            let mut frame = (self.frame)();
+            for i in 0..FRAMES {
+                if frame.is_null() {
+                    break;
+                }
+                text.push_str(if i > 0 { " < " } else { "" });
+                self.describe(frame, &mut text);
+                let outer = (self.back)(frame);
+                if i > 0 {
+                    (self.give_up)(frame);
+                }
+                frame = outer;
+            }
+            if !frame.is_null() {
+                (self.give_up)(frame);
+            }
+        }
+        text
+    }
+}
+
+/// The thread is the process's first, in which Python runs its pending calls.
+fn is_first_thread() -> bool {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
+/// An object has come to life at `address`: if Python code runs in this thread, it is asked where it stands.
+pub fn born(address: usize) {
+    if !is_first_thread() {
+        return;
+    }
+    let Some(python) = Interpreter::get() else { return };
+    // SAFETY: both may be asked by any thread at any time.
+    if unsafe { (python.is_initialised)() == 0 || (python.has_lock)() == 0 } {
+        return;
+    }
+    let free = |a: &&AtomicUsize| a.compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    if ADDRESSES.iter().find(free).is_some() && !ASKED.swap(true, Ordering::AcqRel) {
+        // SAFETY: what signal handlers may call, too; `look` lives as long as the library, which is never unloaded.
+        if unsafe { (python.add_pending_call)(look, std::ptr::null_mut()) } != 0 {
+            ASKED.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Called by the interpreter, which holds its lock, between two instructions.
+unsafe extern "C" fn look(_: *mut c_void) -> c_int {
+    ASKED.store(false, Ordering::Release);
+    // SAFETY: null or leaked.
+    let Some(python) = (unsafe { FOUND.load(Ordering::Acquire).as_ref() }) else { return 0 };
+    // SAFETY: the interpreter's promise.
+    let text = unsafe { python.frames() };
+    for place in &ADDRESSES {
+        let address = place.swap(0, Ordering::AcqRel);
+        if address != 0 && !text.is_empty() {
+            state::with(|d| d.by_python(address, &text));
+        }
+    }
+    0
+}
