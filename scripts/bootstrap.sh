@@ -28,6 +28,8 @@ has_libc_headers() { have gcc && gcc -fsyntax-only -x c - <<<'#include <stdio.h>
 # A dynamic loader in it means that it needs libraries.
 has_static_busybox() { have busybox && ! grep -q /ld-linux "$(command -v busybox)"; }
 
+has_library() { compgen -G "/usr/lib/*/$1" >/dev/null || [ -e "/usr/lib/$1" ] || [ -e "/usr/lib64/$1" ]; }
+
 missing_packages() {
     local tool
     for tool in gcc g++ gfortran clang cmake make pkg-config git curl; do
@@ -41,6 +43,9 @@ missing_packages() {
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'
+    # An allocator and a policy of memory that the live runtime is tested under.
+    have numactl || printf 'numactl\n'
+    has_library libjemalloc.so.2 || printf 'libjemalloc2\n'
     # The tests have hwloc's own program read what 'homenode measure' writes.
     have lstopo-no-graphics || printf 'hwloc-nox\n'
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ] ||

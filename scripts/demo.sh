@@ -25,7 +25,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 gcc -O2 -shared -fPIC -o "$work/homes.so" tests/lab/homes.c
 sources=(kernels/heat/main.c)
-for name in dense fourier memory options report nas_random places no_homenode; do
+for name in dense fourier memory options report nas_random pairs places no_homenode; do
     sources+=("kernels/common/$name.c")
 done
 gcc -O2 -g1 -fopenmp -std=c11 -Ikernels/common -Iinclude -o "$work/heat" "${sources[@]}" -lm

@@ -12,6 +12,8 @@ use crate::{Outcome, root};
 /// A benchmark: its package, its target, what it measures.
 const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-cli", "table", "rendering a result"),
+    ("homenode-cli", "live", "what 'homenode run' costs a program, settled and while watching"),
+    ("homenode-runtime", "next_touch", "next touch against plain first touch"),
     ("homenode-policy", "decide", "deciding about a million pages on four nodes"),
     ("homenode-sim", "replay", "simulating recordings of NAS CG and MG, class W, 4 threads"),
     ("homenode-lab", "boot", "booting the lab with four nodes"),

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 15] = [
     "gcc",
     "g++",
     "gfortran",
@@ -19,6 +19,8 @@ const TOOLS: [&str; 13] = [
     "mke2fs",
     "lstopo-no-graphics",
     "qemu-system-x86_64",
+    "qemu-x86_64",
+    "numactl",
 ];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";
 const OLD_CARGO: &str = "echo 'cargo 1.63.0'";

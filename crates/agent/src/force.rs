@@ -1,4 +1,4 @@
-//! `HOMENODE_RUN_FORCE_ARM=MS`: arms all objects every so many milliseconds, whatever policy and guard say. For tests of
+//! `HOMENODE_RUN_FORCE_ARM=MS`: arms all objects, or moves and watches some of each, every so many milliseconds, whatever policy and guard say. For tests of
 //! programs that are hard on homenode.
 
 use std::time::Duration;
@@ -19,9 +19,12 @@ fn for_ever(every: Duration) {
         }
         // With the driver held: no object goes before it is armed.
         state::with(|d| {
+            rounds += 1;
+            if d.wants_ticks() {
+                return d.shake(rounds);
+            }
             let spans: Vec<Span> = d.objects().live().map(|o| Span::new(o.address, o.bytes)).collect();
             moving::arm(&spans);
-            rounds += 1;
             match rounds % 8 {
                 3 => moving::settle(),
                 7 => moving::disarm_all(),

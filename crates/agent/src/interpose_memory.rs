@@ -86,7 +86,10 @@ pub unsafe extern "C" fn mremap(
         target = Some(moving::before_free(span(to, bytes)));
     }
     // SAFETY: the caller's arguments; the last is looked at with MREMAP_FIXED alone.
-    let p = unsafe { f(old, old_bytes, bytes, flags, to) };
+    let mut p = unsafe { f(old, old_bytes, bytes, flags, to) };
+    if p == libc::MAP_FAILED && last_error() == libc::EFAULT {
+        p = in_parts(span(old, old_bytes), bytes, flags, to);
+    }
     moving::retire(source);
     target.into_iter().for_each(moving::retire);
     if p == libc::MAP_FAILED {
@@ -95,6 +98,20 @@ pub unsafe extern "C" fn mremap(
         alloc::mapped(p, bytes);
     }
     p
+}
+
+fn last_error() -> i32 {
+    // SAFETY: this thread's errno.
+    unsafe { *libc::__errno_location() }
+}
+
+/// The same of what arming has split; as `mremap` answers.
+fn in_parts(old: Span, bytes: usize, flags: i32, to: *mut c_void) -> *mut c_void {
+    let plain =
+        flags & !(libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) == 0 && flags & libc::MREMAP_MAYMOVE != 0;
+    let to = (flags & libc::MREMAP_FIXED != 0).then_some(to as usize);
+    let moved = plain.then(|| state::guarded(|| moving::remap_in_parts(old, bytes, to))).flatten().flatten();
+    moved.map_or(libc::MAP_FAILED, |p| p as *mut c_void)
 }
 
 /// Somebody is about to sleep on this: the kernel looks at it then, and glibc aborts if it cannot.

@@ -19,6 +19,7 @@ mod callers;
 mod capi;
 mod force;
 mod gomp;
+mod heap;
 mod interpose;
 mod interpose_io;
 mod interpose_memory;

@@ -120,6 +120,8 @@ pub struct About {
     pub latency: Matrix<Ns>,
     /// Main-memory accesses of the program: what the rows add up to at most.
     pub program: u64,
+    /// Calls of `hn_iteration`.
+    pub iterations: u32,
 }
 
 /// A recording of counts.
@@ -156,6 +158,13 @@ pub fn refuse(recording: &Recording, what: &str) -> Result<()> {
 }
 
 impl Counted {
+    /// The rows between the first and the last iteration that the program told of; all of them where it told of none. As traces are
+    /// simulated.
+    pub fn timed(&self) -> impl Iterator<Item = &Row> {
+        let bounded = self.about.iterations > 1;
+        self.rows.iter().filter(move |r| !bounded || (1..self.about.iterations).contains(&r.interval))
+    }
+
     /// Reads it.
     ///
     /// # Errors
@@ -249,6 +258,7 @@ fn about(text: &str) -> Option<About> {
         linux: json["linux"].as_str()?.into(),
         latency: Matrix::from_fn(n, |i, j| Ns(rows[i][j])),
         program: program.sum::<Option<u64>>()?,
+        iterations: u32::try_from(number(&json["iterations_told"])?).ok()?,
     })
 }
 
@@ -268,8 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn iterations_bound_what_counts() {
+        let row = |interval| Row { interval, ..row("0,7,0x1000,1,0,0,1,0,").unwrap() };
+        let about = |iterations| About {
+            machine: String::new(),
+            linux: String::new(),
+            latency: Matrix::from_fn(1, |_, _| Ns(1)),
+            program: 4,
+            iterations,
+        };
+        let of = |iterations| {
+            let counted =
+                Counted { rows: (0..4).map(row).collect(), objects: Vec::new(), about: about(iterations) };
+            counted.timed().map(|r| r.interval).collect::<Vec<_>>()
+        };
+        assert_eq!((of(0), of(1)), (vec![0, 1, 2, 3], vec![0, 1, 2, 3]));
+        assert_eq!(of(3), [1, 2], "the first begins interval 1, the last interval 3");
+    }
+
+    #[test]
     fn a_machine_is_read_or_refused() {
-        let text = r#"{"machine":"m","linux":"6","latency_ns":[[1,2],[3,4]],
+        let text = r#"{"machine":"m","linux":"6","iterations_told":0,"latency_ns":[[1,2],[3,4]],
             "cpus":[{"program_local":1,"program_remote":2},{"program_local":3,"program_remote":4}]}"#;
         let read = about(text).unwrap();
         assert_eq!((read.program, read.latency.row(homenode_model::NodeId(1))), (10, &[Ns(3), Ns(4)][..]));

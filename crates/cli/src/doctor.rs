@@ -8,4 +8,6 @@
 
 pub mod app;
 pub mod judge;
+mod launcher;
 pub mod probe;
+mod wheels;

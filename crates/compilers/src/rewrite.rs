@@ -11,17 +11,16 @@
 //! calls. Each run's accesses are counted at once. Then each `call __tsan_read8` becomes
 //!
 //! ```text
-//!     shrq  $6, %rdi                        line
+//!     shrq  $6, %rdi                               line
 //!     movl  %edi, %esi
 //!     andl  %fs:homenode_exe_tls@tpoff+24, %esi    place in the filter
-//!     orq   %fs:homenode_exe_tls@tpoff+8, %rdi     line | epoch
 //!     movq  %fs:homenode_exe_tls@tpoff, %rdx
 //!     cmpq  %rdi, (%rdx,%rsi,8)
 //!     jne   .Lhns0                          to the end of the function: homenode_read_passed, and back
 //! .Lhnr0:
 //! ```
 //!
-//! In a run of several accesses whose own instructions do not mention `r8` to `r11`, these hold the four fields.
+//! In a run of several accesses whose own instructions do not mention `r8` to `r10`, these hold the three fields.
 //! The layout of `homenode_exe_tls` is `homenode_trace`'s `Tls`; [`EXE_TLS`] defines it in the executable.
 //!
 //! # Why it is sound
@@ -44,10 +43,8 @@ pub const EXE_TLS: &str = "\
 	.size homenode_exe_tls,64
 	.p2align 6
 homenode_exe_tls:
-	.quad homenode_exe_empty
-	.zero 24
-	.quad homenode_exe_empty
-	.zero 24
+	.quad homenode_exe_empty, homenode_exe_empty
+	.zero 48
 	.section .bss
 	.p2align 3
 	.type homenode_exe_empty,@object
@@ -58,12 +55,11 @@ homenode_exe_empty:
 ";
 
 const USED: &str = "%fs:homenode_exe_tls@tpoff";
-const KEY: &str = "%fs:homenode_exe_tls@tpoff+8";
+const WRITTEN: &str = "%fs:homenode_exe_tls@tpoff+8";
 const CLOCK: &str = "%fs:homenode_exe_tls@tpoff+16";
 const MASK: &str = "%fs:homenode_exe_tls@tpoff+24";
-const WRITTEN: &str = "%fs:homenode_exe_tls@tpoff+32";
 
-/// Which registers a line mentions, of those that may hold fields: bit 0 `r8` to bit 3 `r11`.
+/// Which registers a line mentions, of those that may hold fields: bit 0 `r8` to bit 2 `r10`.
 type Registers = u8;
 
 /// What a line is to us.
@@ -140,9 +136,6 @@ impl Run {
     }
     fn holds_mask(&self) -> bool {
         self.holds(2, self.reads + self.writes)
-    }
-    fn holds_key(&self) -> bool {
-        self.holds(3, self.reads + self.writes)
     }
 }
 
@@ -266,7 +259,7 @@ fn instruction<'a>(line: &str) -> Line<'a> {
     if leaves || !mnemonic.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
         return Line::Boundary;
     }
-    let mentioned = ["%r8", "%r9", "%r10", "%r11"]
+    let mentioned = ["%r8", "%r9", "%r10"]
         .iter()
         .enumerate()
         .fold(0, |set, (n, name)| set | Registers::from(operands.contains(name)) << n);
@@ -377,7 +370,6 @@ impl Out {
                 (run.holds_used(), USED, "%r8"),
                 (run.holds_written(), WRITTEN, "%r9"),
                 (run.holds_mask(), MASK, "%r10"),
-                (run.holds_key(), KEY, "%r11"),
             ] {
                 if held {
                     self.line(format_args!("movq\t{field}, {register}"));
@@ -389,7 +381,6 @@ impl Out {
         self.line(format_args!("shrq\t$6, %rdi"));
         self.line(format_args!("movl\t%edi, %esi"));
         self.line(format_args!("andl\t{}, %esi", if run.holds_mask() { "%r10d" } else { MASK }));
-        self.line(format_args!("orq\t{}, %rdi", if run.holds_key() { "%r11" } else { KEY }));
         let (held, register, field) =
             if write { (run.holds_written(), "%r9", WRITTEN) } else { (run.holds_used(), "%r8", USED) };
         let table = if held { register } else { "%rdx" };
@@ -492,12 +483,10 @@ mod tests {
             rewritten(&function(&format!("\tcall\t__tsan_read8\n{between}\tcall\t__tsan_read8\n")))
         };
         assert!(two("").contains("cmpq\t%rdi, (%r8,%rsi,8)"));
-        let text = two("\tmovl\t%r8d, %eax\n\tmovq\t(%r11), %rax\n");
-        assert!(
-            text.contains("cmpq\t%rdi, (%rdx,%rsi,8)")
-                && text.contains("%r10d, %esi")
-                && !text.contains("orq\t%r11")
-        );
+        let text = two("\tmovl\t%r8d, %eax\n");
+        assert!(text.contains("cmpq\t%rdi, (%rdx,%rsi,8)") && text.contains("%r10d, %esi"));
+        let text = two("\tmovq\t(%r10), %rax\n");
+        assert!(text.contains("cmpq\t%rdi, (%r8,%rsi,8)") && !text.contains("%r10d, %esi"));
         // After the last access it may use them as it likes.
         assert!(
             rewritten(&function("\tcall\t__tsan_read8\n\tcall\t__tsan_read8\n\tmovq\t%r8, %rax\n"))

@@ -98,9 +98,22 @@ pub(crate) fn follow(succ: u64, id: u16) -> u64 {
     lanes | (((victim + 1) % 3) << 48)
 }
 
-/// What the encoder knows of a program counter: a [`Place`], and its number three times, as [`SUCC`] has numbers.
-type Slot = [u64; 4];
+/// What the encoder knows of a program counter: a [`Place`], its number three times, as [`SUCC`] has numbers, and who
+/// followed it last: that one's slot, above it (from bit 16) which successor it is, as a head has it. A power of two in
+/// size, so that it is found by a shift.
+type Slot = [u64; 8];
 const LANED: usize = 3;
+const NEXT: usize = 4;
+
+/// Which slot a [`NEXT`] names.
+const fn next_slot(next: u64) -> usize {
+    next as usize % SLOTS
+}
+
+/// A [`NEXT`].
+const fn next_of(at: usize, number: u8) -> u64 {
+    at as u64 | (number as u64) << (16 + 5)
+}
 
 /// Slots; more than twice as many as a chunk has records.
 const SLOTS: usize = 1 << 16;
@@ -123,6 +136,10 @@ fn find(slots: &[Slot], pc: u64) -> usize {
 
 /// Records that are looked at before their varints are written.
 const BATCH: usize = 512;
+/// Where fewer records than this came as foreseen, the next ones are looked up without foreseeing: first a few, then more
+/// each time, up to [`MOST_UNFORESEEN`].
+const SHORT: usize = 16;
+const MOST_UNFORESEEN: usize = 256;
 
 /// Turns in-memory records into chunk payloads. All its memory is taken at creation.
 pub struct Encoder {
@@ -131,8 +148,8 @@ pub struct Encoder {
     /// Which slots are in use, by number.
     known: Vec<u16>,
     /// Line steps and long clock deltas of a batch.
-    steps: Vec<u64>,
-    longs: Vec<u16>,
+    steps: Box<[u64; BATCH]>,
+    longs: Box<[u16; BATCH]>,
     heads: Vec<u8>,
     deltas: Vec<u8>,
     extra: Vec<u8>,
@@ -151,12 +168,109 @@ struct At {
     extra: usize,
     /// The slot of the last access.
     cur: u16,
+    /// How many records to look up after the next one that comes otherwise than foreseen.
+    unforeseen: usize,
     /// The counter that was last new.
     last_new: u64,
     skipped: u64,
     ticks: u64,
     ordered: bool,
     marks: bool,
+}
+
+/// Columns of a batch, and what has been written to them.
+struct Batch<'a> {
+    slots: &'a mut [Slot; SLOTS],
+    heads: &'a mut [u8],
+    steps: &'a mut [u64; BATCH],
+    longs: &'a mut [u16; BATCH],
+    /// Records.
+    n: usize,
+    /// Long clock deltas.
+    long: usize,
+    ticks: u64,
+    /// The slot of the last access.
+    cur: usize,
+}
+
+impl Batch<'_> {
+    /// Takes records while each comes from the place that [`NEXT`] names. One place waits for the one before it, but for
+    /// no more than two loads.
+    fn take_foreseen(&mut self, records: &[[u64; 2]]) {
+        let (mut long, mut ticks, mut cur, mut n) = (self.long, self.ticks, self.cur, 0);
+        let mut next = self.slots[cur][NEXT];
+        let places = self.heads[self.n..].iter_mut().zip(&mut self.steps[self.n..]);
+        for (&[w0, w1], (head, step)) in records.iter().zip(places) {
+            let slot = &mut self.slots[next_slot(next)];
+            if (w0 & 0xfe) | (w1 >> 16 ^ slot[PC]) != 0 {
+                break;
+            }
+            cur = next_slot(next);
+            let short = clock(w1, self.longs, &mut long, &mut ticks);
+            *head = (w0 << 7) as u8 | (next >> 16) as u8 | short;
+            *step = walk(slot, w0);
+            next = slot[NEXT];
+            n += 1;
+        }
+        (self.long, self.ticks, self.cur, self.n) = (long, ticks, cur, self.n + n);
+    }
+
+    /// Takes records while each comes from a known place that has followed the one before it. None waits for the one
+    /// before it (a place is found from its program counter alone), and nothing but the end is a branch.
+    fn take_known(&mut self, records: &[[u64; 2]]) {
+        let (mut long, mut ticks, mut n, mut last) = (self.long, self.ticks, 0, 0);
+        let mut succ = self.slots[self.cur][SUCC];
+        let places = self.heads[self.n..].iter_mut().zip(&mut self.steps[self.n..]);
+        for (&[w0, w1], (head, step)) in records.iter().zip(places) {
+            let pc = w1 >> 16;
+            let slot = &mut self.slots[slot_number(pc)];
+            let lanes = zero_lanes(succ ^ slot[LANED]);
+            if (w0 & 0xfe) | (pc ^ slot[PC]) != 0 || lanes == 0 {
+                break;
+            }
+            let short = clock(w1, self.longs, &mut long, &mut ticks);
+            *head = (w0 << 7) as u8 | ((lanes.trailing_zeros() & 0x30) as u8 * 2) | short;
+            *step = walk(slot, w0);
+            succ = slot[SUCC];
+            last = pc;
+            n += 1;
+        }
+        if n > 0 {
+            self.cur = find(self.slots, last);
+        }
+        (self.long, self.ticks, self.n) = (long, ticks, self.n + n);
+    }
+
+    /// Takes one record as [`Batch::take_known`] does, and remembers who followed whom.
+    fn learn(&mut self, record: &[[u64; 2]]) -> bool {
+        let (before, n) = (self.cur, self.n);
+        self.take_known(record);
+        if self.n == n {
+            return false;
+        }
+        self.slots[before][NEXT] = u64::from(self.heads[n] & 0x60) << 16 | self.cur as u64;
+        true
+    }
+}
+
+/// A head's part of a record's clock delta; what it has no room for goes to `longs`.
+#[inline(always)]
+fn clock(w1: u64, longs: &mut [u16; BATCH], long: &mut usize, ticks: &mut u64) -> u8 {
+    let delta = w1 & MAX_DELTA;
+    *ticks += delta;
+    let short = delta.min(u64::from(CLOCK_LONG));
+    longs[*long % BATCH] = (delta - short) as u16;
+    *long += usize::from(short == u64::from(CLOCK_LONG));
+    short as u8
+}
+
+/// How far the place has come since its last line, zigzag.
+#[inline(always)]
+fn walk(slot: &mut Slot, w0: u64) -> u64 {
+    let line = w0 >> 8;
+    let step = zigzag(line.wrapping_sub(slot[LAST]) as i64);
+    slot[LAST] = line;
+    step
 }
 
 /// A chunk before compression.
@@ -180,13 +294,13 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Takes about 5 MB of address space, of which little is ever touched.
+    /// Takes about 7 MB of address space, of which little is ever touched.
     pub fn new() -> Self {
         Self {
-            slots: vec![[0; 4]; SLOTS],
+            slots: vec![[0; 8]; SLOTS],
             known: Vec::with_capacity(MAX_CHUNK_WORDS / 2 + 1),
-            steps: vec![0; BATCH],
-            longs: vec![0; BATCH],
+            steps: Box::new([0; BATCH]),
+            longs: Box::new([0; BATCH]),
             heads: vec![0; MAX_CHUNK_WORDS / 2],
             deltas: vec![0; MAX_CHUNK_WORDS / 2 * varint::MAX],
             extra: vec![0; MAX_CHUNK_WORDS * 12 + 64],
@@ -243,42 +357,39 @@ impl Encoder {
     /// Adds accesses as long as each comes from a known place that has followed the one before it, which is the usual
     /// case. Returns the position of the first record that is not so.
     ///
-    /// Two loops, so that each keeps what it needs in registers: one over the records, in which none waits for the one
-    /// before it (a place is found from its program counter alone) and nothing but the end is a branch; one over the
-    /// varints.
+    /// First those that come as the last time, in a loop over a grid for example, as long as that goes well; the others
+    /// after them. The varints are written behind, so that each loop keeps what it needs in registers.
     fn add_usual(&mut self, words: &[u64], at: usize) -> usize {
         let Ok(slots) = <&mut [Slot; SLOTS]>::try_from(&mut self.slots[..]) else { return at };
         if self.at.skipped != 0 {
             return at;
         }
-        let (pairs, _) = words[at..].as_chunks::<2>();
-        let places = self.heads[self.at.heads..].iter_mut().zip(&mut self.steps);
-        let longs = &mut self.longs[..BATCH];
-        let mut succ = slots[usize::from(self.at.cur)][SUCC];
-        let (mut n, mut ticks, mut long) = (0, 0, 0);
-        for (&[w0, w1], (head, step)) in pairs.iter().zip(places) {
-            let pc = w1 >> 16;
-            let slot = &mut slots[slot_number(pc)];
-            let lanes = zero_lanes(succ ^ slot[LANED]);
-            if (w0 & 0xfe) | (pc ^ slot[PC]) != 0 || lanes == 0 {
+        let (records, _) = words[at..].as_chunks::<2>();
+        let records = &records[..records.len().min(BATCH)];
+        let (steps, longs) = (&mut *self.steps, &mut *self.longs);
+        let heads = &mut self.heads[self.at.heads..];
+        let cur = usize::from(self.at.cur);
+        let mut batch = Batch { slots, heads, steps, longs, n: 0, long: 0, ticks: 0, cur };
+        loop {
+            let from = batch.n;
+            batch.take_foreseen(&records[from..]);
+            let came = batch.n;
+            if came == records.len() || !batch.learn(&records[came..=came]) {
                 break;
             }
-            let delta = w1 & MAX_DELTA;
-            ticks += delta;
-            let short = delta.min(u64::from(CLOCK_LONG));
-            longs[long % BATCH] = (delta - short) as u16;
-            long += usize::from(short == u64::from(CLOCK_LONG));
-            *head = (w0 << 7) as u8 | ((lanes.trailing_zeros() & 0x30) as u8 * 2) | short as u8;
-            let line = w0 >> 8;
-            *step = zigzag(line.wrapping_sub(slot[LAST]) as i64);
-            slot[LAST] = line;
-            succ = slot[SUCC];
-            n += 1;
+            if came - from >= SHORT {
+                self.at.unforeseen = 0;
+            } else {
+                let (from, most) = (batch.n, self.at.unforeseen);
+                batch.take_known(&records[from..records.len().min(from + most)]);
+                self.at.unforeseen = (2 * most + 2).min(MOST_UNFORESEEN);
+            }
         }
+        let Batch { n, long, ticks, cur, .. } = batch;
         if n == 0 {
             return at;
         }
-        self.at.cur = find(slots, words[at + 2 * n - 1] >> 16) as u16;
+        self.at.cur = cur as u16;
         self.at.heads += n;
         self.at.ticks = self.at.ticks.saturating_add(ticks);
         self.at.deltas = varint::put_many(&mut self.deltas, self.at.deltas, &self.steps[..n]);
@@ -324,7 +435,7 @@ impl Encoder {
         if new {
             let id = self.known.len() as u64;
             self.known.push(at as u16);
-            self.slots[at] = [pc, 0, 0, id * LANES];
+            self.slots[at] = [pc, 0, 0, id * LANES, 0, 0, 0, 0];
         }
         let id = self.slots[at][LANED] as u16;
         let succ = &mut self.slots[usize::from(self.at.cur)][SUCC];
@@ -332,7 +443,9 @@ impl Encoder {
         if slot != SUCC_NONE {
             return (slot, at);
         }
+        let newest = (*succ >> 48) as u8;
         *succ = follow(*succ, id);
+        self.slots[usize::from(self.at.cur)][NEXT] = next_of(at, newest);
         self.at.extra = varint::put(&mut self.extra, self.at.extra, u64::from(id));
         if new {
             let step = zigzag(pc.wrapping_sub(self.at.last_new) as i64);
@@ -345,7 +458,7 @@ impl Encoder {
     /// Forgets all places.
     fn reset(&mut self) {
         for at in self.known.drain(..) {
-            self.slots[usize::from(at)] = [0; 4];
+            self.slots[usize::from(at)] = [0; 8];
         }
     }
 
@@ -357,5 +470,45 @@ impl Encoder {
         self.raw.extend_from_slice(&self.heads[..heads]);
         self.raw.extend_from_slice(&self.deltas[..deltas]);
         self.raw.extend_from_slice(&self.extra[..extra]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Each record by itself, by the way that takes anything.
+    fn one_by_one(words: &[u64]) -> Vec<u8> {
+        let mut encoder = Encoder::new();
+        encoder.known.push(0);
+        for &[w0, w1] in words.as_chunks::<2>().0 {
+            encoder.add_access(w0, w1);
+        }
+        encoder.finish().raw.to_vec()
+    }
+
+    proptest! {
+        /// Loops over a few places, with other ones in between, and with places whose slots collide.
+        #[test]
+        fn what_is_foreseen_is_written_as_what_is_not(
+            loops in prop::collection::vec((prop::collection::vec(0..12u64, 1..20), 1..60usize), 1..12),
+            far: bool,
+            deltas in prop::collection::vec(0..40u64, 1..50),
+        ) {
+            let mut words = Vec::new();
+            let mut deltas = deltas.iter().cycle();
+            for (places, times) in &loops {
+                for (time, place) in (0..*times).flat_map(|t| places.iter().map(move |p| (t, p))) {
+                    let pc = if far { place << 19 | 8 } else { place * 8 };
+                    let line = place * 1000 + time as u64 * (place + 1);
+                    words.extend(access_words(line, place % 3 == 0, pc, *deltas.next().unwrap_or(&1)));
+                }
+            }
+            words.truncate(MAX_CHUNK_WORDS);
+            let whole = Encoder::new().encode(&words).raw.to_vec();
+            prop_assert_eq!(whole, one_by_one(&words));
+        }
     }
 }

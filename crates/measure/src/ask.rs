@@ -90,6 +90,10 @@ pub struct Ask {
     pub time_ms: u64,
     /// Rounds of a bandwidth that count.
     pub rounds: u32,
+    /// Seconds that all of it may take: where it would take longer, buffers are cut, which is noted, and what does not begin
+    /// before is not measured, which its cells say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_s: Option<u64>,
 }
 
 impl Ask {
@@ -114,6 +118,7 @@ impl Ask {
             move_buffer: 64 << 20,
             time_ms: 2000,
             rounds: 9,
+            limit_s: None,
         }
     }
 
@@ -127,6 +132,7 @@ impl Ask {
             move_buffer: 16 << 20,
             time_ms: 300,
             rounds: 4,
+            limit_s: Some(60),
             ..Self::all()
         }
     }
@@ -160,34 +166,88 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// About how long it takes.
+    /// About how long it takes. What is placed as for the item before is not placed again.
     pub fn estimate(&self) -> Duration {
-        self.items.iter().map(Item::estimate).sum()
+        let mut before = None;
+        let mut of = |item: &Item| {
+            let (what, bytes) = item.placed();
+            let again = before.replace(what.clone()) == Some(what);
+            item.estimate().saturating_sub(if again { placing(bytes) } else { Duration::ZERO })
+        };
+        self.items.iter().map(&mut of).sum()
     }
 }
 
+/// Placing memory, at 2 GB/s.
+fn placing(bytes: u64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / 2e9)
+}
+
 impl Item {
-    /// About how long it takes: placing memory at 2 GB/s, streams at 8 GB/s, and what was asked for.
-    pub fn estimate(&self) -> Duration {
-        let placing = |bytes: u64| Duration::from_secs_f64(bytes as f64 / 2e9);
+    /// Kind, nodes and pages of the memory that it needs, and how much.
+    fn placed(&self) -> ((Kind, Vec<Node>, PageSize), u64) {
         match self {
-            Self::Latency { chase, .. } => placing(chase.buffer) + chase.time,
+            Self::Latency { pair, chase } => ((Kind::Latency, vec![pair.memory], chase.page), chase.buffer),
+            Self::Bandwidth(s) => {
+                let nodes = s.pairs.iter().map(|p| p.memory).collect();
+                ((Kind::Bandwidth, nodes, s.page), 24 * s.elements * s.pairs.len() as u64)
+            }
+            Self::Loaded(l) => ((Kind::Loaded, vec![l.pair.memory], l.chase.page), 2 * l.chase.buffer),
+            Self::Core(c) => ((Kind::Core, vec![c.home], PageSize::Small), 0),
+            Self::Migration(m) | Self::NextTouch(m) => ((Kind::Migration, vec![m.from], m.page), m.buffer),
+        }
+    }
+
+    /// About how long it takes: placing memory, streams at 8 GB/s, and what was asked for.
+    pub fn estimate(&self) -> Duration {
+        let placing = placing(self.placed().1);
+        match self {
+            // Laps are linked anew: about 30 ns a slot.
+            Self::Latency { chase, .. } => {
+                let slots = chase.buffer / chase.stride.max(1);
+                placing + Duration::from_nanos(30 * slots) + chase.time
+            }
             Self::Bandwidth(s) => {
                 let moved: u64 = s.ops.iter().map(|op| op.bytes() * s.elements).sum();
                 let round = Duration::from_secs_f64((moved * s.pairs.len() as u64) as f64 / 8e9);
-                placing(24 * s.elements * s.pairs.len() as u64)
-                    + (round * (s.rounds + 1)).min(s.time + round * 4)
+                placing + (round * (s.rounds + 1)).min(s.time + round * 4)
             }
-            Self::Loaded(l) => placing(2 * l.chase.buffer) + l.chase.time * l.pauses.len() as u32,
+            Self::Loaded(l) => placing + l.chase.time * l.pauses.len() as u32,
             Self::Core(c) => c.time,
-            Self::Migration(m) | Self::NextTouch(m) => placing(m.buffer) + m.time,
+            Self::Migration(m) | Self::NextTouch(m) => placing + m.time,
         }
     }
 }
 
 /// Turns a wish into items for `host`; what cannot be is refused with the reason, and the rest is done.
 pub fn plan(host: &Host, ask: &Ask) -> Plan {
-    let mut planner = Planner { host, ask, buffer: ask.buffer_on(host), plan: Plan::default() };
+    let whole = ask.buffer_on(host);
+    let mut plan = plan_with(host, ask, whole);
+    let Some(limit) = ask.limit_s.filter(|_| ask.buffer.is_none()).map(Duration::from_secs) else {
+        return plan;
+    };
+    let mut buffer = whole;
+    // A little less than all of it: an estimate is one.
+    while plan.estimate() > limit.mul_f64(0.9) && buffer > LEAST_BUFFER {
+        buffer = (buffer / 2).max(LEAST_BUFFER);
+        plan = plan_with(host, ask, buffer);
+    }
+    if buffer < whole {
+        plan.notes.insert(
+            0,
+            format!(
+                "buffers have {} MiB instead of {} so that it takes about {} s; --buffer, or no --quick, measures with all of it",
+                buffer >> 20,
+                whole >> 20,
+                limit.as_secs()
+            ),
+        );
+    }
+    plan
+}
+
+fn plan_with(host: &Host, ask: &Ask, buffer: u64) -> Plan {
+    let mut planner = Planner { host, ask, buffer, plan: Plan::default() };
     planner.buffer_notes();
     for kind in &ask.kinds {
         match kind {
@@ -325,6 +385,19 @@ impl Planner<'_> {
         self.ask.threads.unwrap_or(fewest as u32)
     }
 
+    /// Bytes of an array: in a hurry four times the last-level caches of the nodes whose threads run, for no other cache takes
+    /// anything of it.
+    fn array(&self, pairs: &[Pair]) -> u64 {
+        let all = self.host.with_cpus().len().max(1) as u64;
+        let running: BTreeSet<Node> = pairs.iter().map(|p| p.cpu).collect();
+        match (self.ask.limit_s, self.ask.buffer) {
+            (Some(_), None) => {
+                (self.buffer / all * running.len() as u64).clamp(LEAST_BUFFER.min(self.buffer), self.buffer)
+            }
+            _ => self.buffer,
+        }
+    }
+
     fn bandwidth(&mut self) {
         for page in self.ask.pages.clone() {
             let one = |pair: Pair| {
@@ -357,7 +430,7 @@ impl Planner<'_> {
                         ops,
                         stores,
                         page,
-                        elements: self.buffer / 8,
+                        elements: self.array(&pairs) / 8,
                         rounds: self.ask.rounds,
                         time: self.time(5.0),
                     }));
@@ -407,7 +480,7 @@ impl Planner<'_> {
             }
         }
         if none {
-            self.plan.notes.push("core to core: there is one usable CPU, and it takes two".into());
+            self.plan.notes.push("core to core: it takes two CPUs, and there are fewer".into());
         }
     }
 
@@ -434,7 +507,7 @@ impl Planner<'_> {
         if nodes.len() < 2 {
             self.plan
                 .notes
-                .push("migration: there is one node with memory, and pages move between two".into());
+                .push("migration: pages move between two nodes with memory, and there are fewer".into());
             return;
         }
         for page in self.ask.pages.clone() {
@@ -475,6 +548,34 @@ mod tests {
         // A described cache is cut down to a power of two of sets.
         assert!(host.last_level_cache > 4 * (24 << 20), "four caches");
         assert_eq!(chase.buffer, 4 * host.last_level_cache);
+    }
+
+    #[test]
+    fn in_a_hurry_buffers_are_cut_and_that_is_said() {
+        // Four nodes with 384 MiB of last-level cache each.
+        let host = host("pack:4 [numa(memory=64GB)] l3:1(size=384MB) core:8 pu:1");
+        let cut = plan(&host, &Ask::quick());
+        assert!(cut.estimate() <= Duration::from_secs(60), "{:?}", cut.estimate());
+        assert!(cut.notes[0].contains("so that it takes about 60 s"), "{:?}", cut.notes);
+        assert!(cut.notes[1].contains("less than 4 times"), "{:?}", cut.notes);
+        let whole = plan(&host, &Ask { limit_s: None, ..Ask::quick() });
+        let Item::Latency { chase, .. } = &whole.items[0] else { panic!("latency comes first") };
+        assert_eq!(chase.buffer, 4 * host.last_level_cache);
+        // A small machine needs no cutting; arrays have four times the caches of the one node whose threads run.
+        let small = self::host("pack:4 [numa(memory=8GB)] l3:1(size=32MB) core:4 pu:1");
+        let plan = plan(&small, &Ask::quick());
+        assert_eq!(
+            (plan.notes.len(), plan.estimate() <= Duration::from_secs(60)),
+            (0, true),
+            "{:?}",
+            plan.notes
+        );
+        let arrays: Vec<u64> = plan
+            .items
+            .iter()
+            .filter_map(|i| if let Item::Bandwidth(s) = i { Some(s.elements * 8) } else { None })
+            .collect();
+        assert!(arrays.iter().all(|a| *a == small.last_level_cache), "{arrays:?}");
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Host {
         Self::at(Path::new("/"))
     }
 
-    /// The machine whose `sys` and `proc` are under `root`.
+    /// The machine whose `sys` and `proc` are under `root`; or a text file that `scripts/record-sysfs.sh` wrote of one.
     ///
     /// # Errors
     /// [`HostError::NotATree`], [`HostError::NoCpu`].

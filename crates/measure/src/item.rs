@@ -7,7 +7,7 @@ use std::time::Duration;
 use homenode_model::NodeId;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Subject, Unit};
+use crate::cell::{Cell, Subject, Unit, Verdict};
 
 /// A node, by the kernel's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -312,6 +312,20 @@ pub enum Item {
 }
 
 impl Item {
+    /// A cell that says that a node has not so much memory.
+    pub(crate) fn no_room(&self, node: Node, bytes: u64, room: u64) -> Cell {
+        let (why, remedy) = no_room(node, bytes, room);
+        Cell { verdict: Verdict::Absent { why, remedy }, ..self.absent("") }
+    }
+
+    /// A cell that says that there was no time for it.
+    pub(crate) fn too_late(&self) -> Cell {
+        let remedy = "leave out --quick, or ask for less: --only, --nodes, --pages";
+        let verdict =
+            Verdict::Absent { why: "the time for all of it was over".into(), remedy: remedy.into() };
+        Cell { verdict, ..self.absent("") }
+    }
+
     /// A cell that says why there is none; of an item with several, the first stands for all.
     pub(crate) fn absent(&self, why: &str) -> Cell {
         let (subject, unit) = match self {
@@ -334,4 +348,17 @@ impl Item {
         };
         Cell::absent(subject, unit, why, "'homenode measure --json' lists nodes and CPUs")
     }
+}
+
+/// What a node lacks, and what to do.
+pub(crate) fn no_room(node: Node, bytes: u64, room: u64) -> (String, String) {
+    let mib = |b: u64| b >> 20;
+    let asked = mib(bytes.next_multiple_of(1 << 20));
+    (
+        format!("{asked} MiB on {node} are asked for and {} MiB can be had", mib(room)),
+        format!(
+            "end what uses its memory, or ask for less: --buffer {0}M, --move-buffer {0}M",
+            (mib(room) / 4).max(2)
+        ),
+    )
 }

@@ -1,7 +1,7 @@
 //! A measurement: the machine, what was asked, every cell; made by [`measure`], kept as JSON.
 
 use std::fmt;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -73,10 +73,15 @@ pub fn measure(
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let mut cells = plan.refused.clone();
     let mut stopped = false;
+    let limit = ask.limit_s.map(Duration::from_secs);
     for item in &plan.items {
         if stop() {
             stopped = true;
             break;
+        }
+        if limit.is_some_and(|l| start.elapsed() >= l) {
+            cells.push(item.too_late());
+            continue;
         }
         let new = prober.probe(item, stop);
         done(item, &new);
@@ -229,6 +234,20 @@ mod tests {
         assert_eq!(knee(&curve[..3]), Some((9000.0, true)), "it never bent");
         assert_eq!(knee(&curve[1..]), None, "without an idle point");
         assert_eq!(knee(&curve[..1]), None);
+    }
+
+    #[test]
+    fn what_does_not_begin_in_time_says_so() {
+        let machine = homenode_machine::preset("cxl").unwrap();
+        let host = Host::like(&machine);
+        let ask = Ask { limit_s: Some(0), ..Ask::quick() };
+        let mut prober = crate::Synthetic::new(&machine);
+        let plan = crate::plan(&host, &Ask::quick());
+        let m = measure(&host, &ask, &plan, &mut prober, &|| false, &mut |_, _| {});
+        assert!(!m.is_complete() && m.cells.len() == plan.items.len());
+        let late =
+            |c: &Cell| matches!(&c.verdict, Verdict::Absent { remedy, .. } if remedy.contains("--only"));
+        assert!(m.cells.iter().all(late));
     }
 
     #[test]

@@ -22,21 +22,34 @@ const CORE: f64 = 12_000.0;
 /// Bandwidth of what the description does not limit. Assumed.
 const UNLIMITED: f64 = 1e6;
 
-/// Computes cells of a described machine.
+/// Latency at SLIT distance 10, in nanoseconds, where firmware says nothing else. Assumed.
+const LOCAL: f64 = 100.0;
+/// Bandwidth at that distance, in 10^6 bytes a second. Assumed.
+const LOCAL_RATE: f64 = 20_000.0;
+/// What moving a page costs whatever its size, and each of its bytes, in nanoseconds. Assumed.
+const MOVING: (f64, f64) = (2000.0, 0.3);
+
+/// Computes cells of a machine that is not here.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
-    machine: Machine,
+    /// None: a recording of a host, whose distances and firmware tables are all there is.
+    machine: Option<Machine>,
     host: Host,
 }
 
 impl Synthetic {
     /// Of that machine.
     pub fn new(machine: &Machine) -> Self {
-        Self { machine: machine.clone(), host: Host::like(machine) }
+        Self { machine: Some(machine.clone()), host: Host::like(machine) }
     }
 
-    fn index(&self, node: Node) -> NodeId {
-        let os = self.machine.os.as_ref();
+    /// Of a recorded host: from HMAT where it is, else from SLIT distances.
+    pub fn recorded(host: &Host) -> Self {
+        Self { machine: None, host: host.clone() }
+    }
+
+    fn index(machine: &Machine, node: Node) -> NodeId {
+        let os = machine.os.as_ref();
         let at = os.and_then(|os| os.nodes.iter().position(|n| *n == u32::from(node.0)));
         NodeId(at.map_or(node.0, |i| i as u16))
     }
@@ -47,14 +60,30 @@ impl Synthetic {
 
     /// Nanoseconds.
     fn latency(&self, pair: Pair, page: PageSize) -> f64 {
-        let ns = self.machine.topology.latency.at(self.index(pair.cpu), self.index(pair.memory)).0 as f64;
+        let ns = match &self.machine {
+            Some(m) => m.topology.latency.at(Self::index(m, pair.cpu), Self::index(m, pair.memory)).0 as f64,
+            None => self
+                .host
+                .firmware(pair.cpu, pair.memory)
+                .and_then(|f| f.read_ns)
+                .map_or_else(|| LOCAL * self.farther(pair), |ns| ns as f64),
+        };
         if page == PageSize::Small { ns + WALK } else { ns }
+    }
+
+    /// How many times as far as local memory.
+    fn farther(&self, pair: Pair) -> f64 {
+        self.host.distance(pair.cpu, pair.memory).map_or(1.0, |d| f64::from(d.max(1)) / 10.0)
     }
 
     /// 10^6 bytes a second of traffic, whoever else is there left out.
     fn path(&self, pair: Pair) -> f64 {
-        let t = &self.machine.topology;
-        let (from, to) = (self.index(pair.cpu), self.index(pair.memory));
+        let Some(machine) = &self.machine else {
+            let said = self.host.firmware(pair.cpu, pair.memory).and_then(|f| f.read_mb_per_s);
+            return said.map_or_else(|| LOCAL_RATE / self.farther(pair), |mb| mb as f64);
+        };
+        let t = &machine.topology;
+        let (from, to) = (Self::index(machine, pair.cpu), Self::index(machine, pair.memory));
         let mut limits = vec![t.nodes[to.index()].bandwidth.0];
         if from != to {
             limits.extend([t.link.at(from, to).0, t.nodes[from.index()].port.0, t.nodes[to.index()].port.0]);
@@ -75,6 +104,21 @@ impl Synthetic {
             bytes,
             huge: if page == PageSize::Huge { bytes } else { 0 },
         }
+    }
+
+    /// As a prober that allocates would say it.
+    fn too_large(&self, item: &Item) -> Option<Cell> {
+        let needs: Vec<(Node, u64)> = match item {
+            Item::Latency { pair, chase } => vec![(pair.memory, chase.buffer)],
+            Item::Bandwidth(s) => s.pairs.iter().map(|p| (p.memory, 24 * s.elements)).collect(),
+            Item::Loaded(l) => vec![(l.pair.memory, 2 * l.chase.buffer)],
+            Item::Core(_) => Vec::new(),
+            Item::Migration(m) | Item::NextTouch(m) => vec![(m.from, m.buffer), (m.to, m.buffer)],
+        };
+        needs.into_iter().find_map(|(node, bytes)| {
+            let free = self.host.node(node)?.free;
+            (bytes > free).then(|| item.no_room(node, bytes, free))
+        })
     }
 
     fn first(&self, node: Node) -> Cpu {
@@ -130,7 +174,9 @@ impl Synthetic {
 
     /// Of a page, in nanoseconds.
     fn moving(&self, ask: &Move) -> f64 {
-        self.machine.topology.migration.of(Bytes(ask.page.bytes()), 0).0.max(1) as f64
+        let bytes = ask.page.bytes();
+        let of = |m: &Machine| m.topology.migration.of(Bytes(bytes), 0).0.max(1) as f64;
+        self.machine.as_ref().map_or_else(|| MOVING.0 + MOVING.1 * bytes as f64, of)
     }
 
     /// The toucher moves the page, and pays what moving costs.
@@ -170,6 +216,9 @@ fn number(subject: Subject, unit: Unit, value: f64, proofs: Vec<Proof>) -> Cell 
 impl Prober for Synthetic {
     fn probe(&mut self, item: &Item, _stop: &dyn Fn() -> bool) -> Vec<Cell> {
         let unknown = |pairs: &[Pair]| pairs.iter().any(|p| !self.exists(*p));
+        if let Some(cell) = self.too_large(item) {
+            return vec![cell];
+        }
         match item {
             Item::Latency { pair, chase } if !unknown(&[*pair]) => {
                 let proof = self.proof(*pair, self.first(pair.cpu), chase.buffer, chase.page);

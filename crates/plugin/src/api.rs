@@ -128,26 +128,46 @@ impl Api {
     /// # Safety
     /// `instruction` is one that QEMU is translating now.
     pub unsafe fn bytes(&self, instruction: *const c_void) -> ([u8; 16], usize) {
-        let mut out = [0; 16];
-        // SAFETY: the caller's promise.
-        let size = unsafe { (self.size)(instruction) }.min(16);
-        if self.version >= 3 {
-            type Copy = unsafe extern "C" fn(*const c_void, *mut c_void, usize) -> usize;
-            // SAFETY: since version 3 the function copies; `out` has room for `size` bytes.
-            unsafe {
-                let copy = std::mem::transmute::<*mut c_void, Copy>(self.bytes);
-                copy(instruction, out.as_mut_ptr().cast(), size);
-            }
-        } else {
-            type Point = unsafe extern "C" fn(*const c_void) -> *const u8;
-            // SAFETY: before, it pointed to at least `size` bytes, valid while the instruction is being translated.
-            unsafe {
-                let point = std::mem::transmute::<*mut c_void, Point>(self.bytes);
-                std::ptr::copy_nonoverlapping(point(instruction), out.as_mut_ptr(), size);
-            }
+        // SAFETY: the caller's promise; `bytes` is the function that this version has.
+        unsafe {
+            let size = (self.size)(instruction).min(16);
+            (first_bytes(self.version, self.bytes, instruction, size), size)
         }
-        (out, size)
     }
+}
+
+/// The first `size` bytes of an instruction, by the function `qemu_plugin_insn_data` of a version of the interface.
+///
+/// # Safety
+/// The function is that version's, the instruction has `size` bytes or more, and they are at most 16.
+unsafe fn first_bytes(
+    version: c_int,
+    function: *mut c_void,
+    instruction: *const c_void,
+    size: usize,
+) -> [u8; 16] {
+    let mut out = [0; 16];
+    if version >= 3 {
+        type Copy = unsafe extern "C" fn(*const c_void, *mut c_void, usize) -> usize;
+        // SAFETY: since version 3 the function copies; `out` has room for `size` bytes.
+        unsafe {
+            let copy = std::mem::transmute::<*mut c_void, Copy>(function);
+            copy(instruction, out.as_mut_ptr().cast(), size);
+        }
+    } else {
+        type Point = unsafe extern "C" fn(*const c_void) -> *const u8;
+        // SAFETY: before, it pointed to at least `size` bytes, valid while the instruction is being translated.
+        unsafe {
+            let point = std::mem::transmute::<*mut c_void, Point>(function);
+            std::ptr::copy_nonoverlapping(point(instruction), out.as_mut_ptr(), size);
+        }
+    }
+    out
+}
+
+/// The version that is asked for: newer QEMUs, which have scoreboards, refuse version 1; older ones know no other.
+const fn asked(scoreboards: bool) -> i32 {
+    if scoreboards { 2 } else { 1 }
 }
 
 /// The version of the interface that QEMU reads from a plug-in before it calls anything.
@@ -155,15 +175,57 @@ impl Api {
 #[allow(non_upper_case_globals)]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 
-/// Runs when the library is loaded: newer QEMUs refuse version 1, older ones know no other.
+/// Runs when the library is loaded.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CHOOSE: extern "C" fn() = {
     extern "C" fn choose() {
         // Came with version 2.
-        if !look_up(c"qemu_plugin_scoreboard_new").is_null() {
-            qemu_plugin_version.store(2, std::sync::atomic::Ordering::Relaxed);
-        }
+        let version = asked(!look_up(c"qemu_plugin_scoreboard_new").is_null());
+        qemu_plugin_version.store(version, std::sync::atomic::Ordering::Relaxed);
     }
     choose
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    const CODE: [u8; 3] = [0x0f, 0x22, 0xd8];
+
+    unsafe extern "C" fn point(instruction: *const c_void) -> *const u8 {
+        instruction.cast()
+    }
+
+    unsafe extern "C" fn copy(instruction: *const c_void, to: *mut c_void, bytes: usize) -> usize {
+        // SAFETY: the test's own arrays.
+        unsafe { std::ptr::copy_nonoverlapping(instruction.cast::<u8>(), to.cast(), bytes) };
+        bytes
+    }
+
+    #[test]
+    fn an_instructions_bytes_are_read_by_every_version() {
+        for (version, function) in [
+            (1, point as *mut c_void),
+            (2, point as *mut c_void),
+            (3, copy as *mut c_void),
+            (4, copy as *mut c_void),
+        ] {
+            // SAFETY: the functions have the types of these versions.
+            let bytes = unsafe { first_bytes(version, function, CODE.as_ptr().cast(), CODE.len()) };
+            assert_eq!((&bytes[..3], &bytes[3..]), (&CODE[..], &[0; 13][..]), "version {version}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_chosen_when_the_library_is_loaded() {
+        assert_eq!((asked(true), asked(false)), (2, 1));
+        assert_eq!(qemu_plugin_version.load(Ordering::Relaxed), 1, "this test is no QEMU");
+    }
+
+    #[test]
+    fn what_a_qemu_lacks_is_named() {
+        assert_eq!(Api::find(2).unwrap_err(), "qemu_plugin_register_vcpu_tb_trans_cb");
+    }
+}

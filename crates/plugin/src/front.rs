@@ -120,7 +120,7 @@ mod tests {
             // Mostly few lines, in few sets, so that sets overflow and lines are shared.
             let line = Line((r >> 8) % 3 + ((r >> 20) % 12) * sets + ((r >> 40) % 64 / 63) * 7 * sets);
             // Another address, with other last bits from those on that tell places in a page apart.
-            let virtual_line = line.0 & 63 | (line.0 >> 6).wrapping_mul(0x9e37_79b9) % (1 << 30) << 6;
+            let virtual_line = (line.0 & 63) | (((line.0 >> 6).wrapping_mul(0x9e37_79b9) % (1 << 30)) << 6);
             let write = (r >> 60).is_multiple_of(4);
             let a = all.access(agent, line, write).unwrap();
             if a.miss.is_some() || a.level > 0 {

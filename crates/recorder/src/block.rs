@@ -8,21 +8,19 @@ use crate::recorder::Recorder;
 /// A thread's fields of the fast path, at fixed offsets, which rewritten code knows too (`homenode_compilers::rewrite`).
 ///
 /// The filter is two tables of the same length: which line was last used at a place, and whether that line was written.
-/// So an access asks one table one question: is this entry `line | key`? What is not to be recorded is given a key of
-/// ones and a table of one entry of ones, which has seen everything.
+/// So an access asks one table one question: is this entry its line? A table that has seen nothing is all zeros: line 0
+/// holds no data of any program.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Block {
     /// The lines used.
     pub used: *mut u64,
-    /// [`key`] of the thread's epoch.
-    pub key: u64,
+    /// The lines written: at each place 0 or what `used` has there.
+    pub written: *mut u64,
     /// Accesses executed.
     pub clock: u64,
     /// Lines of the filter minus one.
     pub mask: u64,
-    /// The lines written: at each place 0 or what `used` has there.
-    pub written: *mut u64,
     /// The thread's recorder, or null.
     pub recorder: *mut Recorder,
     /// Nothing is to be recorded for this thread any more.
@@ -35,37 +33,20 @@ pub struct Block {
 
 /// log2 of the bytes of a line.
 pub const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
-/// Bits of a filter entry that hold the line; above it the epoch, then [`VALID`].
-pub const LINE_BITS: u32 = 42;
-/// The line of an entry.
-pub const LINE: u64 = (1 << LINE_BITS) - 1;
-/// There is an entry.
-const VALID: u64 = 1 << 63;
-/// Epochs before the filter has to be cleared for real.
-pub const EPOCHS: u64 = 1 << 20;
-/// What an entry has beside the line.
-pub const fn key(epoch: u64) -> u64 {
-    VALID | epoch << LINE_BITS
-}
-/// The key with which every access is one that has been seen.
-pub const SEEN_KEY: u64 = !0;
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The filter of threads that have no recorder yet: it has seen nothing, so the first access takes the slow path.
+/// The filter of threads that have no recorder: it has seen nothing, so every access takes the slow path, which makes
+/// the recorder or returns at once.
 pub static EMPTY: AtomicU64 = AtomicU64::new(0);
-/// With [`SEEN_KEY`], the filter of threads that are not recorded.
-pub static ALL_SEEN: AtomicU64 = AtomicU64::new(SEEN_KEY);
 
 impl Block {
     /// The block of a thread that is not recorded.
     pub const fn idle() -> Self {
-        let seen = ALL_SEEN.as_ptr();
         Self {
-            used: seen,
-            key: SEEN_KEY,
+            used: EMPTY.as_ptr(),
+            written: EMPTY.as_ptr(),
             clock: 0,
             mask: 0,
-            written: seen,
             recorder: null_mut(),
             closed: false,
             starting: false,
@@ -78,9 +59,8 @@ impl Block {
         self.closed = true;
         self.recorder = null_mut();
         self.mask = 0;
-        self.used = ALL_SEEN.as_ptr();
-        self.written = ALL_SEEN.as_ptr();
-        self.key = SEEN_KEY;
+        self.used = EMPTY.as_ptr();
+        self.written = EMPTY.as_ptr();
     }
 
     /// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as one access however they
@@ -110,6 +90,6 @@ impl Block {
     pub fn seen(&self, line: u64, write: bool) -> bool {
         let table = if write { self.written } else { self.used };
         // SAFETY: `mask` is below the tables' length.
-        unsafe { *table.add((line & self.mask) as usize) == line | self.key }
+        unsafe { *table.add((line & self.mask) as usize) == line }
     }
 }

@@ -3,12 +3,14 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
+use homenode_log::encode::{
+    MARK_TAG, MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words,
+};
 use homenode_log::file::{Framer, Header};
 use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
-use crate::block::{Block, EPOCHS, LINE, LINE_SHIFT, key};
+use crate::block::{Block, LINE_SHIFT};
 use crate::bypass::{self, Bypass};
 use crate::{io, memory, process, state};
 
@@ -38,7 +40,8 @@ pub struct Recorder {
     fd: i32,
     last_tick: u64,
     last_flush: i64,
-    epoch: u64,
+    /// Where the buffer stood when the filter was emptied; [`UNKNOWN`] if the buffer was encoded since then.
+    emptied_at: usize,
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     interval: u64,
     shared: bool,
@@ -82,7 +85,7 @@ impl Recorder {
             fd: -1,
             last_tick: 0,
             last_flush: process::seconds(),
-            epoch: 1,
+            emptied_at: 0,
             interval: 0,
             shared: false,
             special: true,
@@ -114,7 +117,6 @@ impl Recorder {
         unsafe {
             let block = (*recorder).block;
             (*block).clock = 0;
-            (*block).key = key((*recorder).epoch);
             (*block).mask = (*recorder).mask as u64;
             (*block).recorder = recorder;
             (*block).used = (*recorder).used_lines;
@@ -203,7 +205,7 @@ impl Recorder {
     #[inline]
     fn install(&mut self, line: u64, write: bool) {
         let at = line as usize & (self.lines - 1);
-        let mut entry = line | key(self.epoch);
+        let mut entry = line;
         if self.shared {
             match bypass::look(line, write, self.index, self.interval) {
                 Bypass::No => {}
@@ -264,22 +266,41 @@ impl Recorder {
         self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
 
-    /// Empties the filter by starting another epoch, in this barrier interval.
+    /// Empties the filter, in this barrier interval.
     pub fn synchronise(&mut self, interval: u64) {
-        self.epoch += 1;
-        if self.epoch == EPOCHS {
-            self.epoch = 1;
-            // SAFETY: the whole filter.
-            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
-        }
+        self.empty();
         self.look_around();
         self.interval = interval;
-        // SAFETY: this thread's own block.
-        unsafe { (*self.block).key = key(self.epoch) };
         let lines = bypass::lines();
         if lines != self.told_lines {
             self.told_lines = lines;
             self.mark(&Mark::Bypass { lines });
+        }
+    }
+
+    /// Has the filter forget all lines: those that the buffer has had since the last time, if these are few.
+    fn empty(&mut self) {
+        let used = self.used.load(Ordering::Relaxed) & !APPENDING;
+        let since = std::mem::replace(&mut self.emptied_at, used);
+        if since > used || used - since > self.lines / 2 {
+            // SAFETY: the whole filter.
+            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
+            return;
+        }
+        // SAFETY: `used` words were written; the places are below the tables' length.
+        unsafe {
+            let words = std::slice::from_raw_parts(self.buffer.add(since), used - since);
+            let mut at = 0;
+            while let Some(&word) = words.get(at) {
+                at += 2;
+                if word & MARK_TAG == MARK_TAG {
+                    at += (word >> 16) as usize;
+                } else if word != SKIP {
+                    let place = (word >> 8) as usize & self.mask;
+                    self.used_lines.add(place).write(0);
+                    self.written_lines.add(place).write(0);
+                }
+            }
         }
     }
 
@@ -316,6 +337,7 @@ impl Recorder {
             }
         }
         self.encoded += n as u64;
+        self.emptied_at = UNKNOWN;
         self.used.store(0, Ordering::Release);
         self.flushing.store(false, Ordering::Release);
         process::set_errno(errno);
@@ -416,6 +438,9 @@ const ROOM: usize = 2 * MARK_WORDS + 4;
 /// The gate when it is open: from here on a usual access finds the buffer full.
 const OPEN: usize = BUFFER_WORDS - ROOM + 1;
 
+/// No place in the buffer.
+const UNKNOWN: usize = usize::MAX;
+
 /// Set in [`Recorder::used`] while an access is appended: its highest byte.
 const APPENDING: usize = 1 << 63;
 
@@ -449,7 +474,7 @@ fn forget_everywhere(line: u64) {
         unsafe {
             let at = line as usize & ((*thread).lines - 1);
             for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {
-                if entry.read_volatile() & LINE == line {
+                if entry.read_volatile() == line {
                     entry.write_volatile(0);
                 }
             }

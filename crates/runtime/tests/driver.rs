@@ -173,6 +173,8 @@ fn counts_move_pages_after_an_iteration() {
         round(&mut d, &world, &seen);
     }
     assert_eq!([0, 31, 32, 63].map(|p| home(&world, p)), [0, 0, 1, 1]);
+    let times = d.times();
+    assert!(!times.before.is_empty() && !times.after.is_empty(), "{times:?}");
     let world = world.lock().unwrap();
     assert_eq!(world.calls, [32], "in one call");
     assert_eq!(world.watched, [Span::new(BASE, 64 * PAGE)], "watched again after the move");

@@ -6,6 +6,11 @@ use crate::block::Block;
 
 /// A block whose slots, `stride` bytes apart, hold pointers to each other. The walk's position stays with it, so that pieces
 /// of a walk continue each other and no address is met twice in a lap.
+///
+/// A slot is larger than a pointer. Each cycle uses another place in all slots, another line where a slot has several, and is
+/// written one lap before it is walked: what is read has then been in no cache since far more than a lap, and all lines of
+/// the block, not one of each slot, are what a cache would have to hold. Neighbouring slots use different places: at the same
+/// place in all of them a cycle would leave most sets of the caches to the page tables.
 #[derive(Debug)]
 pub struct Ring {
     block: Block,
@@ -14,13 +19,30 @@ pub struct Ring {
     at: usize,
     /// Steps until the cycle closes.
     left: u64,
+    /// The cycle that is walked next.
+    waiting: Option<Cycle>,
+    /// The place of the last cycle that was written, of [`Ring::places`].
+    place: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cycle {
+    start: usize,
+    slots: u64,
+}
+
+const LINE: usize = 64;
+
+/// A number that has nothing to do with the slot's.
+const fn scattered(slot: u32) -> usize {
+    (slot.wrapping_mul(0x9e37_79b1) >> 16) as usize
 }
 
 impl Ring {
     /// A ring without a cycle. A stride below 8 bytes is taken as 8; it is rounded down to a multiple of 8.
     pub const fn new(block: Block, stride: usize) -> Self {
         let stride = if stride < 8 { 8 } else { stride & !7 };
-        Self { block, stride, at: 0, left: 0 }
+        Self { block, stride, at: 0, left: 0, waiting: None, place: 0 }
     }
 
     /// How many slots there are.
@@ -38,23 +60,47 @@ impl Ring {
         self.left
     }
 
-    /// Makes the cycle that visits the slots in this order. Slots are written in that order, too, so what of them stays in
-    /// caches is the cycle's end, and is gone before the walk comes there if the block is larger than the caches.
+    /// Distance of the places in a slot, in bytes, and how many there are.
+    const fn places(&self) -> (usize, usize) {
+        let distance = if self.stride >= 2 * LINE { LINE } else { 8 };
+        (distance, self.stride / distance)
+    }
+
+    /// Starts the cycle that waits and writes another one, which waits. `shuffle` gives the order in which a cycle visits
+    /// the slots; it is asked twice where none waits yet, and where a slot has no room for two cycles one is written only
+    /// now.
     ///
     /// # Panics
-    /// When `order` names a slot that does not exist.
-    pub fn link(&mut self, order: &[u32]) {
+    /// When an order names a slot that does not exist.
+    pub fn turn(&mut self, order: &mut Vec<u32>, mut shuffle: impl FnMut(&mut Vec<u32>)) {
+        let mut write = |ring: &mut Self| {
+            shuffle(order);
+            ring.waiting = ring.link(order);
+        };
+        if self.waiting.is_none() {
+            write(self);
+        }
+        let Some(Cycle { start, slots }) = self.waiting.take() else { return };
+        (self.at, self.left) = (start, slots);
+        if self.places().1 > 1 {
+            write(self);
+        }
+    }
+
+    /// Writes the cycle that visits the slots in this order.
+    fn link(&mut self, order: &[u32]) -> Option<Cycle> {
         let slots = self.slots();
         assert!(order.iter().all(|s| (*s as usize) < slots), "a slot outside of the ring");
-        let (start, step) = (self.block.span().start, self.stride / 8);
-        let address = |slot: u32| start + slot as usize * step * 8;
+        let (distance, places) = self.places();
+        self.place = (self.place + 1) % places;
+        let (place, step, start) = (self.place, self.stride / 8, self.block.span().start);
+        let word = |slot: u32| slot as usize * step + (place + scattered(slot)) % places * distance / 8;
         let words = self.block.words();
         for (i, slot) in order.iter().enumerate() {
-            let next = order[(i + 1) % order.len()];
-            words[*slot as usize * step].store(address(next) as u64, std::sync::atomic::Ordering::Relaxed);
+            let next = start + word(order[(i + 1) % order.len()]) * 8;
+            words[word(*slot)].store(next as u64, std::sync::atomic::Ordering::Relaxed);
         }
-        self.at = order.first().map_or(0, |s| address(*s));
-        self.left = order.len() as u64;
+        order.first().map(|s| Cycle { start: start + word(*s) * 8, slots: order.len() as u64 })
     }
 
     /// Goes `steps` on, at most to the end of the cycle; how many it were.
@@ -85,24 +131,37 @@ mod tests {
 
     #[test]
     fn a_walk_visits_every_slot_once_and_comes_back() {
-        let mut ring = Ring::new(Block::new(HUGE).unwrap(), 4096);
-        assert_eq!((ring.slots(), ring.walk(5)), (512, 0), "no cycle yet");
-        // 205 and 512 have no common divisor.
-        let order: Vec<u32> = (0..512).map(|i| i * 205 % 512).collect();
-        ring.link(&order);
-        let start = ring.block().span().start;
-        let mut seen = Vec::new();
-        while ring.left() > 0 {
-            seen.push(((ring.at - start) / 4096) as u32);
-            assert_eq!(ring.walk(1), 1);
+        for stride in [8, 64, 256, 4096] {
+            let mut ring = Ring::new(Block::new(HUGE).unwrap(), stride);
+            let slots = (HUGE / stride) as u32;
+            assert_eq!((ring.slots(), ring.walk(5)), (slots as usize, 0), "no cycle yet");
+            // Odd numbers and powers of two have no common divisor.
+            let order = |lap: u32| (0..slots).map(|i| i * (205 + 2 * lap) % slots).collect::<Vec<u32>>();
+            let (mut asked, mut places) = (0, Vec::new());
+            for lap in 0..5 {
+                ring.turn(&mut Vec::new(), |o| {
+                    *o = order(asked);
+                    asked += 1;
+                });
+                let first = ring.at;
+                let start = ring.block().span().start;
+                let mut seen = Vec::new();
+                while ring.left() > 0 {
+                    seen.push(((ring.at - start) / stride) as u32);
+                    assert_eq!(ring.walk(1), 1);
+                }
+                assert_eq!((seen, ring.at), (order(lap), first), "stride {stride}, lap {lap}");
+                assert_eq!(ring.walk(1), 0, "a cycle is walked once");
+                places.push((first - start) % stride);
+            }
+            let (distance, n) = ring.places();
+            assert!(places.windows(2).all(|p| p[1] == (p[0] + distance) % (distance * n)), "{places:?}");
         }
-        assert_eq!((seen, ring.at), (order, start));
-        assert_eq!(ring.walk(1), 0, "a cycle is walked once");
     }
 
     #[test]
     #[should_panic(expected = "a slot outside of the ring")]
     fn a_slot_that_does_not_exist_is_refused() {
-        Ring::new(Block::new(HUGE).unwrap(), 4096).link(&[0, 512]);
+        Ring::new(Block::new(HUGE).unwrap(), 4096).turn(&mut Vec::new(), |o| *o = vec![0, 512]);
     }
 }

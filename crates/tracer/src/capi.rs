@@ -8,11 +8,14 @@ use homenode_model::code::{self, HN_EINVAL, HN_IDLE, HN_OK};
 
 use homenode_recorder::state;
 
-use crate::thread;
+use crate::{emulator, lab, thread};
 
 /// Round `number` of the outer loop begins.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_iteration(number: u32) -> i32 {
+    if emulator::outside() && !emulator::active() {
+        lab::interval();
+    }
     told(Mark::Iteration { number: number.into(), order: 0 })
 }
 

@@ -1,4 +1,4 @@
-//! `__tsan_read*` and `__tsan_write*`: ten instructions when the filter has seen the line.
+//! `__tsan_read*` and `__tsan_write*`: nine instructions when the filter has seen the line.
 //!
 //! Written in assembly because the return address, which names the place in the source, is free only here. Code that
 //! the wrappers have rewritten has these instructions in its own place and calls only `homenode_read_passed` and
@@ -9,17 +9,16 @@ use std::ffi::c_void;
 
 use homenode_log::encode::MAX_DELTA;
 
-use homenode_recorder::block::{LINE, LINE_BITS};
 use homenode_recorder::recorder::offsets;
 
 use crate::thread;
 use crate::tls::OFFSET;
 
-extern "C" fn slow_read(entry: u64, pc: u64) {
-    thread::access(entry & LINE, false, pc);
+extern "C" fn slow_read(line: u64, pc: u64) {
+    thread::access(line, false, pc);
 }
-extern "C" fn slow_write(entry: u64, pc: u64) {
-    thread::access(entry & LINE, true, pc);
+extern "C" fn slow_write(line: u64, pc: u64) {
+    thread::access(line, true, pc);
 }
 
 macro_rules! access {
@@ -38,7 +37,6 @@ macro_rules! access {
                 "mov rdx, qword ptr fs:[rax + {table}]",
                 "mov esi, edi",
                 "and esi, dword ptr fs:[rax + 24]", // mask
-                "or rdi, qword ptr fs:[rax + 8]",   // key
                 "cmp rdi, qword ptr [rdx + rsi * 8]",
                 "jne 2f",
                 "ret",
@@ -57,7 +55,7 @@ macro_rules! reads {
     ($($name:ident)*) => { $( access!($name, 0, homenode_read_passed); )* };
 }
 macro_rules! writes {
-    ($($name:ident)*) => { $( access!($name, 32, homenode_write_passed); )* };
+    ($($name:ident)*) => { $( access!($name, 8, homenode_write_passed); )* };
 }
 
 // An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and writes to us.
@@ -71,24 +69,24 @@ writes!(__tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 _
 
 macro_rules! passed {
     ($name:ident, $slow:ident, $write:literal, $written:literal) => {
-        /// Called when the filter has not seen an access: `rdi` holds `line | key`, `rsi` the address of the place.
+        /// Called when the filter has not seen an access: `rdi` holds the line, `rsi` the address of the place.
         /// Returns with the block's fields in the registers where rewritten code may keep them.
         ///
         /// What is usual is done here: the filter remembers the line, and two words go into the buffer. Everything
         /// else (buffer full, other threads, a long time since the last event, a signal handler that has interrupted
-        /// just this) is for [`thread::access`]. Five registers suffice, so `r8` to `r11` need not be loaded again.
+        /// just this) is for [`thread::access`]. Five registers suffice, so `r8` to `r10` need not be loaded again.
         ///
         /// # Safety
-        /// To be called by rewritten code and the functions above only: the key is the thread's.
+        /// To be called by rewritten code and the functions above only.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 "mov rax, qword ptr [rip + {offset}]",
-                "mov rdx, qword ptr fs:[rax + 40]", // thread
+                "mov rdx, qword ptr fs:[rax + 32]", // recorder
                 "mov rcx, qword ptr fs:[rax + 16]", // clock
                 "test rdx, rdx",
-                "jz 4f",
+                "jz 3f",
                 "mov rax, qword ptr [rdx + {used}]",
                 "sub rcx, qword ptr [rdx + {last_tick}]",
                 "cmp rax, qword ptr [rdx + {gate}]",
@@ -103,8 +101,7 @@ macro_rules! passed {
                 "mov rcx, qword ptr [rdx + {buffer}]",
                 "mov qword ptr [rcx + rax * 8 + 8], rsi",
                 "mov rsi, rdi",
-                "shl rsi, {key_bits}",
-                "shr rsi, {key_bits} - 8",
+                "shl rsi, 8",
                 $write,
                 "mov qword ptr [rcx + rax * 8], rsi",
                 "mov esi, edi",
@@ -116,15 +113,18 @@ macro_rules! passed {
                 "add rax, 2",
                 "mov qword ptr [rdx + {used}], rax",
                 "ret",
+                "3:",
+                "cmp byte ptr fs:[rax + 40], 0", // closed
+                "jne 5f",
                 "4:",
                 "sub rsp, 8",
                 "call {slow}",
                 "add rsp, 8",
                 "mov rax, qword ptr [rip + {offset}]",
                 "mov r8, qword ptr fs:[rax]",
-                "mov r9, qword ptr fs:[rax + 32]",
+                "mov r9, qword ptr fs:[rax + 8]",
                 "mov r10, qword ptr fs:[rax + 24]",
-                "mov r11, qword ptr fs:[rax + 8]",
+                "5:",
                 "ret",
                 slow = sym $slow,
                 offset = sym OFFSET,
@@ -136,7 +136,6 @@ macro_rules! passed {
                 used_lines = const offsets::USED_LINES,
                 written_lines = const offsets::WRITTEN_LINES,
                 max_delta = const MAX_DELTA,
-                key_bits = const u64::BITS - LINE_BITS,
             )
         }
     };

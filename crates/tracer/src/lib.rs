@@ -19,6 +19,7 @@ mod capi;
 pub mod emulator;
 mod fast;
 mod gomp;
+mod lab;
 pub mod locks;
 mod memory;
 pub mod modules;

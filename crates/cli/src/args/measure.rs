@@ -26,7 +26,8 @@ Noisy (~): the median varies by more than 2 %. Status 3: some cells are missing.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(after_help = EXAMPLES)]
 pub struct MeasureArgs {
-    /// Fewer loops, fewer points, shorter: within a minute on four nodes
+    /// Fewer loops, fewer points, shorter: within a minute on four nodes. Without --time and --buffer, what has not begun by then
+    /// is left out
     #[arg(long)]
     pub quick: bool,
     /// Measure these alone: latency, bandwidth, loaded, core, migration
@@ -68,8 +69,8 @@ pub struct MeasureArgs {
     /// Measure nothing: report what a machine (a name, a file, hwloc's notation) is described as
     #[arg(long, value_name = "M", conflicts_with = "tree")]
     pub synthetic: Option<String>,
-    /// Show what would be measured on a machine whose sys and proc were recorded under DIR
-    #[arg(long, value_name = "DIR", hide = true)]
+    /// Measure nothing: report on a machine whose /sys and /proc were recorded (a folder, or a file of scripts/record-sysfs.sh)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["machine_file", "hwloc_xml"])]
     pub tree: Option<PathBuf>,
     /// Write a machine file, for --machine everywhere
     #[arg(long, value_name = "FILE")]
@@ -191,6 +192,10 @@ impl MeasureArgs {
         ask.stride = self.stride.map_or(ask.stride, |b| b.0);
         ask.move_buffer = self.move_buffer.map_or(ask.move_buffer, |b| b.0);
         ask.time_ms = self.time.unwrap_or(ask.time_ms);
+        if self.time.is_some() || self.buffer.is_some() {
+            // Who says how long or how much means it.
+            ask.limit_s = None;
+        }
         ask
     }
 }

@@ -54,7 +54,7 @@ impl LabArgs {
 
 impl LabRunArgs {
     fn run(&self) -> Result<Exit> {
-        let program = program(self.subject()?, &self.run)?;
+        let program = program(self.subject()?, &self.run, Variant::Native)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         lab.sync = !self.no_sync;
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
@@ -147,14 +147,14 @@ pub(super) fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
     ));
 }
 
-/// The program to run, and where it is.
-pub(super) fn program(subject: Subject, run: &RunArgs) -> Result<Program> {
+/// The program to run, and where it is; kernels are built as `variant`.
+pub(super) fn program(subject: Subject, run: &RunArgs, variant: Variant) -> Result<Program> {
     match subject {
         Subject::Kernel { name, args } => {
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
             all.extend(args);
-            let path = kernel.build(Variant::Native)?;
+            let path = kernel.build(variant)?;
             Ok(Program { name: path.clone().into(), path, args: all })
         }
         Subject::Program { program, args } => match &run.class {

@@ -9,7 +9,7 @@ use homenode_measure::{
 };
 
 use crate::args::measure::MeasureArgs;
-use crate::error::{CliError, Context, Result};
+use crate::error::{Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::measured;
@@ -46,8 +46,9 @@ impl MeasureArgs {
         let root = self.tree.as_deref().unwrap_or(Path::new("/"));
         let host = Host::at(root).context(|| "cannot tell what this machine has".into())?;
         if self.tree.is_some() {
-            return Err(CliError::usage("a recorded tree has no memory to measure")
-                .hint(format!("it has nodes {:?}", host.nodes.iter().map(|n| n.node).collect::<Vec<_>>())));
+            let host = Host { synthetic: true, ..host };
+            let prober = Synthetic::recorded(&host);
+            return Ok((host, Box::new(prober)));
         }
         let real = Real::new(&host).with_sabotage(self.sabotage.map(Into::into));
         Ok((host, Box::new(real)))
@@ -86,7 +87,8 @@ fn described(name: &str) -> Result<homenode_machine::Machine> {
 fn carry_out(host: &Host, ask: &Ask, plan: &Plan, prober: &mut dyn Prober) -> Result<Measurement> {
     let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
     let ms = |d: std::time::Duration| d.as_millis() as u64;
-    let mut progress = Progress::new("measuring", Some(ms(plan.estimate()).max(1)));
+    let mut progress =
+        Progress::new("measuring", Some(plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1)));
     let m = measure(host, ask, plan, prober, &|| interrupt.asked(), &mut |item, _| {
         progress.advance(ms(item.estimate()));
     });

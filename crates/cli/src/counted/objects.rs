@@ -67,9 +67,19 @@ pub fn parse(line: &str) -> Option<Object> {
     })
 }
 
-/// The objects of all processes that wrote their marks to `folder`, in the order of the processes and of time; and what was in
-/// the way.
-pub fn read(folder: &Path) -> (Vec<Object>, Vec<String>) {
+/// What the processes told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Objects, in the order of the processes and of time.
+    pub objects: Vec<Object>,
+    /// Calls of `hn_iteration`: each began an interval.
+    pub iterations: u32,
+    /// What was in the way.
+    pub trouble: Vec<String>,
+}
+
+/// What all processes that wrote their marks to `folder` told.
+pub fn read(folder: &Path) -> Told {
     let mut processes: Vec<(u32, u32)> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -77,21 +87,22 @@ pub fn read(folder: &Path) -> (Vec<Object>, Vec<String>) {
         processes.extend(numbers);
     }
     processes.sort_unstable();
-    let (mut objects, mut trouble) = (Vec::new(), Vec::new());
+    let mut told = Told::default();
     for (process, program) in processes {
         let path = folder.join(format!("{process}.{program}"));
-        one(process, &path, &mut objects, &mut trouble);
+        one(process, &path, &mut told);
     }
-    if objects.len() > MOST {
-        trouble.push(format!("of {} objects only the first {MOST} are named", objects.len()));
-        objects.truncate(MOST);
+    if told.objects.len() > MOST {
+        told.trouble.push(format!("of {} objects only the first {MOST} are named", told.objects.len()));
+        told.objects.truncate(MOST);
     }
-    trouble.sort();
-    trouble.dedup();
-    (objects, trouble)
+    told.trouble.sort();
+    told.trouble.dedup();
+    told
 }
 
-fn one(process: u32, path: &Path, objects: &mut Vec<Object>, trouble: &mut Vec<String>) {
+fn one(process: u32, path: &Path, told: &mut Told) {
+    let Told { objects, iterations, trouble } = told;
     let meta = Meta {
         format: homenode_log::VERSION,
         homenode: String::new(),
@@ -122,6 +133,7 @@ fn one(process: u32, path: &Path, objects: &mut Vec<Object>, trouble: &mut Vec<S
         Mark::Alloc { address, bytes, site, caller, order } => {
             births.push((order, object(address, bytes, Kind::Allocated, name(&found.symbols, site, caller))));
         }
+        Mark::Iteration { .. } => *iterations += 1,
         _ => {}
     });
     trouble.extend(read.err().map(|e| e.to_string()));

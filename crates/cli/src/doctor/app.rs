@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::judge::{Finding, State};
+use super::wheels;
 use crate::live::program::{Loadable, loadable, refuse_launcher};
-use crate::recorder::program::libraries;
+use crate::recorder::program::{is_static, libraries};
 
 /// Libraries by the beginning of their names, and what in them can pin memory.
 const PINNING: &[(&str, &str)] = &[
@@ -23,6 +24,12 @@ pub struct App {
     pub name: String,
     /// Why homenode cannot be loaded into it.
     pub refused: Option<String>,
+    /// It is linked statically: no library can be loaded into it.
+    pub is_static: bool,
+    /// The OpenMP runtime that is in it.
+    pub inside: Option<&'static str>,
+    /// OpenMP libraries of the Python packages of this interpreter.
+    pub wheels: Vec<String>,
     /// It is a launcher of jobs: the right order of words.
     pub launcher: Option<String>,
     /// Names of the libraries that it loads, as far as they are known before it runs.
@@ -40,9 +47,32 @@ pub fn look(path: &Path) -> App {
             Loadable::No(why) => Some(why),
         },
         launcher: refuse_launcher(path.as_os_str()).err().and_then(|e| e.hint),
+        is_static: is_static(path),
+        inside: inside(path),
+        wheels: if is_python(path) { wheels::copies(&wheels::folders(Some(path))) } else { Vec::new() },
         libraries: libraries(path),
         stripped: stripped(path),
     }
+}
+
+/// `python`, `python3`, `python3.11`
+fn is_python(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix("python").is_some_and(|v| v.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
+}
+
+/// The runtime whose entry the program itself defines, which the symbols of a program that is not stripped tell.
+fn inside(path: &Path) -> Option<&'static str> {
+    use object::{Object, ObjectSymbol};
+    let file = std::fs::File::open(path).ok()?;
+    let cache = object::ReadCache::new(file);
+    let parsed = object::File::parse(&cache).ok()?;
+    let entry = |name: &str| match name {
+        "GOMP_parallel" => Some("libgomp"),
+        "__kmpc_fork_call" => Some("libomp"),
+        _ => None,
+    };
+    parsed.symbols().filter(ObjectSymbol::is_definition).find_map(|s| entry(s.name().ok()?))
 }
 
 fn stripped(path: &Path) -> bool {
@@ -73,6 +103,16 @@ pub fn judge(app: &App) -> Vec<Finding> {
         )),
         None => found.push(Finding::works("loading", format!("homenode can be loaded into {name}"))),
     }
+    found.push(if app.is_static {
+        Finding::new(
+            "linking",
+            State::No,
+            format!("{name} is linked statically: 'homenode run' would run it as it is"),
+            "link it dynamically: leave out -static",
+        )
+    } else {
+        Finding::works("linking", format!("{name} loads {} libraries at its start", app.libraries.len()))
+    });
     found.push(openmp(app));
     if app.stripped {
         found.push(Finding::new(
@@ -99,6 +139,18 @@ fn openmp(app: &App) -> Finding {
     let has = |names: &[&str]| app.libraries.iter().any(|l| names.iter().any(|n| l.starts_with(n)));
     let gnu = has(&["libgomp"]);
     let llvm = has(&["libomp", "libiomp5"]);
+    if let (Some(runtime), false) = (app.inside, gnu || llvm) {
+        return Finding::new(
+            "OpenMP",
+            State::Less,
+            format!("{runtime} is built into the program: its regions are not seen"),
+            "link the runtime as a library: leave out -static and -static-libgomp",
+        );
+    }
+    if !app.wheels.is_empty() && !gnu && !llvm {
+        let text = format!("of the Python packages that are installed: {}", app.wheels.join(", "));
+        return Finding::works("OpenMP", text);
+    }
     match (gnu, llvm) {
         (true, true) => Finding::new(
             "OpenMP",
@@ -136,6 +188,17 @@ mod tests {
         assert_eq!(state(&of(&["libomp.so.5"]), "OpenMP"), Some(State::Works));
         assert_eq!(state(&of(&["libgomp.so.1", "libiomp5.so"]), "OpenMP"), Some(State::Less));
         assert_eq!(state(&of(&["libc.so.6"]), "OpenMP"), Some(State::Less));
+    }
+
+    #[test]
+    fn static_programs_and_pythons_are_told() {
+        let app = App { is_static: true, inside: Some("libgomp"), ..of(&[]) };
+        assert_eq!(state(&app, "linking"), Some(State::No));
+        assert!(judge(&app).iter().any(|f| f.text.starts_with("libgomp is built into the program")));
+        assert_eq!(state(&of(&["libgomp.so.1"]), "linking"), Some(State::Works));
+        let python = App { wheels: vec!["numpy.libs/libgomp-1.so".into()], ..of(&["libc.so.6"]) };
+        assert_eq!(state(&python, "OpenMP"), Some(State::Works));
+        assert!(is_python("/v/bin/python3.11".as_ref()) && !is_python("/v/bin/python-config".as_ref()));
     }
 
     #[test]

@@ -69,12 +69,15 @@ pub fn findings(p: &Probes) -> Vec<Finding> {
     all.push(library(p));
     all.push(moves(p));
     all.push(next_touch(p));
+    all.push(userfaultfd(p));
     all.push(huge_pages(p));
     all.push(balancing(p));
     all.push(sampling(p));
     all.push(faults(p));
     all.push(mappings(p));
     all.push(openmp(p));
+    all.extend(wheels(p));
+    all.push(under(p));
     all.extend(lab(p));
     all
 }
@@ -148,6 +151,40 @@ fn next_touch(p: &Probes) -> Finding {
     }
 }
 
+fn userfaultfd(p: &Probes) -> Finding {
+    let features = match &p.userfaultfd {
+        Ok(features) => features,
+        Err(why) => {
+            return Finding::new(
+                "userfaultfd",
+                State::Less,
+                why.clone(),
+                "sudo sysctl vm.unprivileged_userfaultfd=1; a container: --security-opt seccomp=unconfined",
+            );
+        }
+    };
+    let has = |f: &str| features.iter().any(|x| x == f);
+    let text = features.join(", ");
+    let lacking: Vec<&str> = [
+        ("SIGBUS", "SIGBUS: next touch cannot use it"),
+        ("MOVE", "MOVE (Linux 6.8): untouched pages go back by mremap"),
+        ("WP_ASYNC", "WP_ASYNC (Linux 6.7): writers are not watched that way"),
+    ]
+    .into_iter()
+    .filter(|(f, _)| !has(f))
+    .map(|(_, why)| why)
+    .collect();
+    match lacking.is_empty() {
+        true => Finding::works("userfaultfd", text),
+        false => Finding::new(
+            "userfaultfd",
+            State::Less,
+            format!("{text}; without {}", lacking.join(", without ")),
+            "a kernel from 6.8 on",
+        ),
+    }
+}
+
 fn huge_pages(p: &Probes) -> Finding {
     match p.huge_pages.as_deref() {
         Some("never") | None => Finding::new(
@@ -186,17 +223,18 @@ fn balancing(p: &Probes) -> Finding {
 
 fn sampling(p: &Probes) -> Finding {
     let paranoid = p.paranoid.map_or_else(|| "not known".into(), |n| n.to_string());
+    let (means, remedy) = sampler(&p.vendor);
     if p.address_sampling.is_empty() {
         let why =
             p.cycles.clone().unwrap_or_else(|| "the PMU counts, but names no event with addresses".into());
         return Finding::new(
             "address sampling",
             State::Less,
-            format!("the PMU ({}) samples no addresses here: {why}", p.vendor),
-            "nothing on a virtual machine; elsewhere, a kernel with the CPU's PMU driver",
+            format!("{means} of this processor ({}) is not there: {why}", p.vendor),
+            remedy,
         );
     }
-    let events = p.address_sampling.join(", ");
+    let events = format!("{means}: {}", p.address_sampling.join(", "));
     match &p.cycles {
         None => Finding::works("address sampling", format!("{events}, perf_event_paranoid {paranoid}")),
         Some(why) => Finding::new(
@@ -205,6 +243,28 @@ fn sampling(p: &Probes) -> Finding {
             format!("{events} is there and not allowed, perf_event_paranoid {paranoid}: {why}"),
             "sudo sysctl kernel.perf_event_paranoid=2",
         ),
+    }
+}
+
+/// How a vendor's processors sample addresses, and what to do where that is not offered.
+fn sampler(vendor: &str) -> (&'static str, &'static str) {
+    if vendor.contains("Intel") {
+        (
+            "Intel's PEBS (mem-loads)",
+            "on a virtual machine nothing but a host that passes the PMU on; else a kernel of this processor's age",
+        )
+    } else if vendor.contains("AMD") || vendor.contains("Hygon") {
+        (
+            "AMD's IBS (ibs_op)",
+            "IBS is not passed on to virtual machines; else enable it in the firmware's settings of the CPU",
+        )
+    } else if vendor.starts_with("Arm") {
+        (
+            "Arm's SPE (arm_spe_0)",
+            "sudo modprobe arm_spe_pmu; it takes firmware that gives SPE to the kernel, and kpti=off on the kernel's line",
+        )
+    } else {
+        ("a PMU with addresses", "nothing is known of this vendor")
     }
 }
 
@@ -243,6 +303,29 @@ fn openmp(p: &Probes) -> Finding {
         return Finding::new("OpenMP", State::Less, text, "sudo apt-get install libgomp1 libomp5");
     }
     Finding::works("OpenMP", p.openmp.join(", "))
+}
+
+/// Copies that Python packages bring along.
+fn wheels(p: &Probes) -> Option<Finding> {
+    let text = match &p.wheels[..] {
+        [] => return None,
+        [one] => format!("{one}: a copy of a Python package's own, seen at its entries like the system's"),
+        many => format!(
+            "{} copies of Python packages' own: {}; each library's calls go on to the copy that it was linked with",
+            many.len(),
+            many.join(", ")
+        ),
+    };
+    Some(Finding::works("OpenMP of Python", text))
+}
+
+/// What launched this.
+fn under(p: &Probes) -> Finding {
+    let text = match &p.under {
+        Some(under) => format!("{under}: each rank has a homenode of its own"),
+        None => "by no launcher of jobs".into(),
+    };
+    Finding::works("launched", text)
 }
 
 fn lab(p: &Probes) -> [Finding; 2] {
@@ -302,6 +385,11 @@ mod tests {
             paranoid: Some(2),
             max_map_count: Some(65_530),
             address_sampling: vec![sampling.into()],
+            userfaultfd: Ok(["SIGBUS", "EVENT_REMAP", "EVENT_REMOVE", "EVENT_UNMAP", "WP_ASYNC", "MOVE"]
+                .map(str::to_owned)
+                .into()),
+            wheels: Vec::new(),
+            under: None,
             mechanism: "userfaultfd".into(),
             kernel_moves: true,
             collapse: true,
@@ -326,11 +414,52 @@ mod tests {
             let p = server(vendor, sampling);
             let all = findings(&p);
             assert!(all.iter().all(|f| f.state == State::Works && f.remedy.is_empty()), "{all:?}");
-            assert!(of(&all, "address sampling").text.starts_with(sampling));
+            assert!(of(&all, "address sampling").text.contains(sampling), "{all:?}");
             let (text, exit) = run(&p, &[]);
             assert_eq!(exit, Exit::Done);
             assert!(text.contains("next touch (userfaultfd) and known places by move_pages"), "{text}");
         }
+    }
+
+    #[test]
+    fn each_vendor_samples_in_its_own_way() {
+        for (vendor, means, remedy) in [
+            ("GenuineIntel", "Intel's PEBS", "virtual machine"),
+            ("AuthenticAMD", "AMD's IBS", "firmware"),
+            ("Arm 0x41", "Arm's SPE", "modprobe arm_spe_pmu"),
+            ("Centaur", "a PMU", "nothing"),
+        ] {
+            let mut p = server(vendor, "x");
+            assert!(of(&findings(&p), "address sampling").text.starts_with(means));
+            p.address_sampling.clear();
+            let all = findings(&p);
+            let f = of(&all, "address sampling");
+            assert!(f.state == State::Less && f.remedy.contains(remedy), "{f:?}");
+        }
+    }
+
+    #[test]
+    fn what_userfaultfd_lacks_is_named() {
+        let mut p = server("GenuineIntel", "x");
+        p.userfaultfd = Ok(vec!["SIGBUS".into(), "EVENT_REMAP".into()]);
+        let all = findings(&p);
+        let f = of(&all, "userfaultfd");
+        assert!(f.state == State::Less && f.text.contains("without MOVE (Linux 6.8)"), "{f:?}");
+        p.userfaultfd = Err("userfaultfd: not permitted (EPERM)".into());
+        let all = findings(&p);
+        let f = of(&all, "userfaultfd");
+        assert!(f.text.contains("EPERM") && f.remedy.contains("unprivileged_userfaultfd=1"), "{f:?}");
+    }
+
+    #[test]
+    fn copies_of_wheels_and_the_launcher_are_told() {
+        let mut p = server("GenuineIntel", "x");
+        assert!(!findings(&p).iter().any(|f| f.topic == "OpenMP of Python"));
+        p.wheels = vec!["a.libs/libgomp-1.so".into(), "b.libs/libgomp-2.so".into()];
+        p.under = Some("rank 2 of 4 of Open MPI".into());
+        let all = findings(&p);
+        assert!(of(&all, "OpenMP of Python").text.starts_with("2 copies"));
+        assert!(of(&all, "launched").text.starts_with("rank 2 of 4 of Open MPI"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use homenode_runtime::moving::{self, Options};
 use homenode_runtime::nodes::Nodes;
+use homenode_sys::uffd::{Features, Uffd};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CliError, Context, Result};
@@ -38,6 +39,8 @@ pub struct Probes {
     pub cycles: Option<String>,
     /// What opening an event of the kernel said; absent: it opened.
     pub page_faults: Option<String>,
+    /// What userfaultfd offers, in words; or what the system said.
+    pub userfaultfd: std::result::Result<Vec<String>, String>,
     /// How `homenode run` would do next touch.
     pub mechanism: String,
     /// What better mechanisms lack, as `homenode run` found it.
@@ -50,6 +53,10 @@ pub struct Probes {
     pub library: std::result::Result<String, String>,
     /// OpenMP libraries of the system.
     pub openmp: Vec<String>,
+    /// OpenMP libraries in Python packages.
+    pub wheels: Vec<String>,
+    /// The launcher of jobs that this runs under.
+    pub under: Option<String>,
     /// QEMU's version.
     pub qemu: std::result::Result<String, String>,
     /// The lab's kernel, if one is here already.
@@ -116,6 +123,7 @@ pub fn here() -> Probes {
         address_sampling: address_sampling(Path::new("/sys/bus/event_source/devices")),
         cycles: refused(homenode_sys::probe::Counted::Cycles),
         page_faults: refused(homenode_sys::probe::Counted::PageFaults),
+        userfaultfd: userfaultfd(),
         mechanism: started.mechanism.name().to_owned(),
         reasons: started.reasons,
         kernel_moves: started.kernel_moves,
@@ -124,11 +132,28 @@ pub fn here() -> Probes {
             .map(|p| p.display().to_string())
             .map_err(|e| e.to_string().replace('\n', ";")),
         openmp: openmp(),
+        wheels: super::wheels::copies(&super::wheels::folders(None)),
+        under: super::launcher::under(&|name| std::env::var(name).ok()),
         qemu: homenode_lab::qemu::Qemu::find(None)
             .map(|q| format!("{}.{}", q.version.0, q.version.1))
             .map_err(|e| e.message),
         guest_kernel: homenode_lab::kernel::present().map(|p| p.display().to_string()),
     }
+}
+
+/// Features that homenode has a use for, by the kernel's names.
+const FEATURES: [(Features, &str); 6] = [
+    (Features::SIGBUS, "SIGBUS"),
+    (Features::EVENT_REMAP, "EVENT_REMAP"),
+    (Features::EVENT_REMOVE, "EVENT_REMOVE"),
+    (Features::EVENT_UNMAP, "EVENT_UNMAP"),
+    (Features::WP_ASYNC, "WP_ASYNC"),
+    (Features::MOVE, "MOVE"),
+];
+
+fn userfaultfd() -> std::result::Result<Vec<String>, String> {
+    let offered = Uffd::offered().map_err(|e| e.to_string())?;
+    Ok(FEATURES.iter().filter(|(f, _)| offered.has(*f)).map(|(_, name)| (*name).to_owned()).collect())
 }
 
 fn read(path: &str) -> Option<String> {
@@ -156,9 +181,15 @@ fn address_sampling(devices: &Path) -> Vec<String> {
     for entry in fs::read_dir(devices).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let intel = (name == "cpu" || name == "cpu_core") && entry.path().join("events/mem-loads").exists();
+        let has = |file: &str| entry.path().join(file).exists();
         if intel {
-            found.push(format!("{name}/mem-loads"));
-        } else if name == "ibs_op" || name.starts_with("arm_spe_") {
+            // Since Sapphire Rapids loads are sampled in a group behind a leader.
+            let leader = if has("events/mem-loads-aux") { " (behind mem-loads-aux)" } else { "" };
+            found.push(format!("{name}/mem-loads{leader}"));
+        } else if name == "ibs_op" {
+            // Plain users may sample their own programs where the kernel filters.
+            found.push(if has("format/swfilt") { "ibs_op (swfilt)".into() } else { name });
+        } else if name.starts_with("arm_spe_") {
             found.push(name);
         }
     }
@@ -200,6 +231,11 @@ mod tests {
             fs::create_dir_all(dir.join(name)).unwrap();
         }
         assert_eq!(address_sampling(&dir), ["arm_spe_0", "cpu/mem-loads", "ibs_op"]);
+        for name in ["cpu/events/mem-loads-aux", "ibs_op/format/swfilt"] {
+            fs::create_dir_all(dir.join(name)).unwrap();
+        }
+        let now = address_sampling(&dir);
+        assert_eq!(now, ["arm_spe_0", "cpu/mem-loads (behind mem-loads-aux)", "ibs_op (swfilt)"]);
         fs::remove_dir_all(dir).unwrap();
     }
 }

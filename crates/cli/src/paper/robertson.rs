@@ -264,7 +264,10 @@ impl<'a> Robertson<'a> {
         let ms = |d: Duration| d.as_millis() as u64;
         let mut progress = match self.quiet {
             true => Progress::hidden(),
-            false => Progress::new("measuring", Some(ms(plan.estimate()).max(1))),
+            false => Progress::new(
+                "measuring",
+                Some(plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1)),
+            ),
         };
         let m = measure(
             &self.host,
@@ -324,7 +327,7 @@ mod tests {
     use super::*;
 
     fn on<'a>(machine: &Machine, never: &'a Interrupt) -> Robertson<'a> {
-        Robertson::new(Some(machine), None, true, never).unwrap()
+        Robertson::new(Some(machine), Some(256 << 20), true, never).unwrap()
     }
 
     fn value(t: &Table, row: usize, key: &str) -> Option<f64> {

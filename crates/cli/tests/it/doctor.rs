@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::support::{compilers, fresh, homenode, outcome, plain, run};
 
 /// Forbids calls by number (EPERM) and becomes another program.
-const FILTER: &str = r#"
+pub const FILTER: &str = r#"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -57,6 +57,36 @@ fn this_machine_is_told_and_a_program_is() {
     assert!(matches!(status, Some(0 | 3)) && out.contains("'homenode run' would"), "{out}");
     let (status, _, err) = run(&dir, &["doctor", "--", "./no-such"]);
     assert!(status == Some(127) && err.contains("./no-such"), "{status:?} {err}");
+}
+
+#[test]
+fn a_static_program_and_the_launcher_are_told() {
+    if !compilers() {
+        return;
+    }
+    let dir = fresh("doctor-static");
+    std::fs::write(
+        dir.join("hello.c"),
+        "#include <omp.h>\nint main(void) {\n#pragma omp parallel\n  omp_get_thread_num();\n  return 0;\n}\n",
+    )
+    .unwrap();
+    let built = Command::new("gcc")
+        .args(["-static", "-fopenmp", "-o", "hello", "hello.c"])
+        .current_dir(&dir)
+        .output();
+    if !built.is_ok_and(|o| o.status.success()) {
+        return println!("skipped: programs cannot be linked statically here");
+    }
+    let mut command = homenode(&dir);
+    command.args(["doctor", "--json", "--", "./hello"]);
+    let in_a_job = [("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4")];
+    let (status, out, err) = outcome(&command.envs(in_a_job).output().unwrap());
+    assert_eq!(status, Some(3), "{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(state(&json, "linking").0, "no");
+    assert!(out.contains("libgomp is built into the program"), "{out}");
+    assert!(state(&json, "launched").1.starts_with("rank 2 of 4 of Open MPI"), "{out}");
+    assert!(json["facts"]["run"].as_str().unwrap().contains("as it is"), "{out}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn pages_move_to_the_nodes_that_use_them() {
         script += &format!("export HOMES_OF={name}\n");
         script += &format!("HOMES={name}.alone {program} >{name}.alone.out\n");
         script += &format!(
-            "HOMES={name}.run {} run --budget 90%+100s --json --summary {name}.json -- {program} >{name}.out\n",
+            "HOMES={name}.run {} run --budget 1%+60s --json --summary {name}.json -- {program} >{name}.out\n",
             homenode.display()
         );
     }
@@ -113,10 +113,9 @@ fn pages_move_to_the_nodes_that_use_them() {
         let report = read(".json");
         let (all, right, _) = count(&read(".run"));
         println!("{name}: {right} of {all} pages that have an owner are on its node");
-        // 97.6 % (sor) and 98.8 % (heat) is what seams of 64 KiB leave; where the host is busy, 94.7 % was seen, and why is not
-        // known. By chance it would be a quarter.
+        // 98.6 % (sor) and 98.8 % (heat) were seen on a busy host; what is missing are seams. By chance it would be a quarter.
         assert!(
-            right * 100 >= all * 90,
+            right * 100 >= all * 97,
             "{name}: {right} of {all} pages are on their owners' nodes\n{report}\n{err}"
         );
         let verified = |text: &str| text.contains("verification: successful");

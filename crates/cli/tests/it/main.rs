@@ -15,4 +15,5 @@ mod plan;
 mod rec;
 mod record;
 mod run;
+mod run_matrix;
 mod support;

@@ -37,6 +37,39 @@ fn place(name: &str) -> Option<PathBuf> {
     (compilers() && fortran).then(|| fresh(name))
 }
 
+#[test]
+fn robertsons_tables_have_what_this_machine_has_and_say_the_rest() {
+    let dir = fresh("paper-robertson");
+    let quick = |words: &[&str]| {
+        let mut all = vec!["paper", "--json", "--quiet"];
+        all.extend(words);
+        let (status, out, err) = run(&dir, &all);
+        assert_eq!(status, Some(0), "{words:?}: {err}");
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()
+    };
+    let figure = quick(&["robertson-fig2", "--buffer", "4M"]);
+    assert_eq!(figure["schema"], "homenode/robertson-fig2/1");
+    assert!(figure["rows"][0]["ours"].as_f64().is_some(), "{figure}");
+    assert!(figure["facts"]["our_machine"].as_str().unwrap().starts_with("measured on"), "{figure}");
+    let table = quick(&["robertson-table1", "--buffer", "4M"]);
+    assert!(
+        table["rows"].as_array().unwrap().len() == 16 && table["rows"][0]["ours"].as_f64().unwrap() > 0.0,
+        "{table}"
+    );
+    if !compilers() || std::process::Command::new("cmake").arg("--version").output().is_err() {
+        return;
+    }
+    let mut heat = crate::support::homenode(&dir);
+    let words = ["paper", "--json", "--quiet", "robertson-table2", "--runs", "2"];
+    let output = heat.env("XDG_CACHE_HOME", dir.join("cache")).args(words).output().unwrap();
+    let (status, out, err) = crate::support::outcome(&output);
+    assert_eq!(status, Some(0), "{err}");
+    let table: serde_json::Value = serde_json::from_str(&out).unwrap();
+    // Two threads on the first node take two CPUs there; the system's own placement takes none in particular.
+    let system = table["rows"].as_array().unwrap().iter().find(|r| r["experiment"] == "2.6").unwrap();
+    assert!(system["best"].as_f64().unwrap() > 0.0 && system["paper_best"] == 4.3, "{table}");
+}
+
 /// Löf, section 5: migration beats serial initialisation and stays near one node; hardly anything remote is left; larger
 /// pages migrate faster, and more threads do not.
 fn shape(dir: &Path, program: &str, class: &[&str], remote: f64) {

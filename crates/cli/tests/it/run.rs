@@ -201,3 +201,64 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     assert_eq!(live(&dir, &["--", "./no-such-program"]).0, Some(127));
     assert_eq!(live(&dir, &["--pretend-nodes", "2", "--", "sh", "-c", "kill -9 $$"]).0, Some(137));
 }
+
+/// Every page of the array is written by one of two threads, again and again, for a second or two.
+const STEADY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    int n = 1 << 18;
+    double *a = malloc(n * sizeof *a);
+    for (int i = 0; i < n; i++) a[i] = i;
+    for (int it = 0; it < 3000; it++) {
+#pragma omp parallel for schedule(static)
+        for (int i = 0; i < n; i++) a[i] += 1;
+    }
+    double s = 0;
+    for (int i = 0; i < n; i++) s += a[i];
+    printf("%.17g\n", s);
+    free(a);
+    return 0;
+}
+"#;
+
+#[test]
+fn policies_that_are_told_decide_what_their_journals_replay() {
+    let dir = fresh("run-told");
+    let Some(_) = plain(&dir, "steady", STEADY) else { return };
+    for (policy, source) in [
+        ("competitive", "auto"),
+        ("competitive", "blocks"),
+        ("presence", "auto"),
+        ("daemon", "auto"),
+        ("out-w", "auto"),
+    ] {
+        let journals = dir.join(format!("{policy}-{source}"));
+        let mut words =
+            vec!["--pretend-nodes", "2", "--threads", "2", "--bind", "--json", "--summary", "told.json"];
+        words.extend(["--budget", "100%+60s", "--journal", journals.to_str().unwrap()]);
+        words.extend(["--policy", policy, "--source", source, "--", "./steady"]);
+        let (status, out, err) = live(&dir, &words);
+        // The sum of 0 … n - 1, and 3000 for each.
+        let n = f64::from(1 << 18);
+        let want = n * (n - 1.0) / 2.0 + 3000.0 * n;
+        assert_eq!((status, out.trim().parse::<f64>()), (Some(0), Ok(want)), "{policy}: {err}");
+        let report = std::fs::read_to_string(dir.join("told.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let process = &json["processes"][0];
+        let said = process["watched"]["source"].as_str().unwrap();
+        assert!(said.contains("presence") || said.contains("sampled"), "{said}");
+        if policy == "out-w" && said.contains("presence") {
+            let notes = process["could_not"].to_string();
+            assert!(notes.contains("needs counts of accesses"), "{notes}");
+            assert_eq!(number(&json, "pages_moved"), 0);
+        }
+        let files: Vec<_> = std::fs::read_dir(&journals).unwrap().flatten().map(|e| e.path()).collect();
+        assert_eq!(files.len(), 1, "{policy}: a journal for the one process");
+        let checked = homenode(&dir).args(["rec", "replay-policy"]).arg(&files[0]).output().unwrap();
+        let (status, out, err) = outcome(&checked);
+        assert!(status == Some(0) && out.contains("yes"), "{policy}: {out}{err}");
+    }
+    let (status, _, err) = live(&dir, &["--source", "pebs", "--", "./steady"]);
+    assert!(status == Some(125) && err.contains("pmu"), "{status:?} {err}");
+}

@@ -66,7 +66,7 @@ pub(super) fn remarks(host: &Host) -> Vec<String> {
     if host.synthetic {
         said.insert(
             0,
-            "this machine is described, not real: values are computed from its description".into(),
+            "this machine is described or recorded, and not here: values are computed, not measured".into(),
         );
         return said;
     }

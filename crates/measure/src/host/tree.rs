@@ -1,6 +1,6 @@
-//! A host from `sys` and `proc` under a folder.
+//! A host from `sys` and `proc` under a folder, or from one text file that `scripts/record-sysfs.sh` wrote.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,23 +14,56 @@ const CPUS: &str = "sys/devices/system/cpu";
 /// What it says of this process.
 const STATUS: &str = "proc/self/status";
 
-/// A folder that stands for `/`.
+/// Largest recording that is read; 64 nodes of 64 CPUs have about 6 MiB.
+const MOST: u64 = 64 << 20;
+
+/// What stands for `/`.
 pub(super) struct Tree {
     root: PathBuf,
+    /// Contents by path, where the root is a recording and not a folder.
+    recorded: Option<BTreeMap<String, String>>,
+}
+
+/// `== PATH` begins a file, what follows is its contents.
+fn recorded(text: &str) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let mut open: Option<(String, String)> = None;
+    for line in text.lines() {
+        match (line.strip_prefix("== "), &mut open) {
+            (Some(path), _) => files.extend(open.replace((path.trim().to_owned(), String::new()))),
+            (None, Some((_, contents))) => *contents += &format!("{line}\n"),
+            // What comes before the first file is a comment.
+            (None, None) => {}
+        }
+    }
+    files.extend(open);
+    files
 }
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.into() }
+        let is_recording = fs::metadata(root).is_ok_and(|m| m.is_file() && m.len() <= MOST);
+        let text = is_recording.then(|| fs::read_to_string(root).unwrap_or_default());
+        Self { root: root.into(), recorded: text.map(|t| recorded(&t)) }
     }
 
     /// A file's text without the white space around it; `None` if it cannot be read.
     pub(super) fn text(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.root.join(path)).ok().map(|t| t.trim().to_owned())
+        let text = match &self.recorded {
+            Some(files) => files.get(path).cloned(),
+            None => fs::read_to_string(self.root.join(path)).ok(),
+        };
+        text.map(|t| t.trim().to_owned())
     }
 
     /// The names in a folder, sorted.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
+        if let Some(files) = &self.recorded {
+            let inside =
+                files.keys().filter_map(|f| f.strip_prefix(path)?.strip_prefix('/')?.split('/').next());
+            let names: BTreeSet<&str> = inside.collect();
+            return names.into_iter().map(str::to_owned).collect();
+        }
         let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
         names.sort();

@@ -144,8 +144,7 @@ fn walk(ring: &mut Ring, chase: &Chase, random: &mut Random, stop: &Asked) -> Ve
             if chase.laps > 0 && lap > chase.laps + 1 {
                 return samples;
             }
-            random.shuffle(&mut order, slots as u32);
-            ring.link(&order);
+            ring.turn(&mut order, |order| random.shuffle(order, slots as u32));
         }
         // The first lap warms up; where there is no time for a lap, an eighth of the time.
         let warming = !warm && lap <= 1 && start.elapsed() < chase.time / 8;

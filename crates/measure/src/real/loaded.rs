@@ -239,8 +239,7 @@ fn point(
     let mut order = Vec::new();
     let mut relink = |ring: &mut Ring| {
         if ring.left() < STEPS {
-            random.shuffle(&mut order, slots);
-            ring.link(&order);
+            ring.turn(&mut order, |order| random.shuffle(order, slots));
         }
     };
     relink(ring);

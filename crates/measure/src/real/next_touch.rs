@@ -193,7 +193,9 @@ fn back(block: &Block, ask: &Move) -> Result<(), Trouble> {
     let whole = ask.page == PageSize::Huge && huge_bytes(block.span()) == block.span().len() as u64;
     let step = if whole { ask.page.bytes() as usize } else { PAGE };
     let pages: Vec<usize> = (block.span().start..block.span().end).step_by(step).collect();
-    all_to(&pages, ask.from)?;
+    if ask.from != ask.to {
+        all_to(&pages, ask.from)?;
+    }
     if ask.page == PageSize::Huge && !whole {
         memory::collapse(block.span()).map_err(|e| {
             Trouble::new(

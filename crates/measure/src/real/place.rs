@@ -109,15 +109,8 @@ impl Real {
         if room >= bytes {
             return Ok(());
         }
-        let mib = |b: u64| b >> 20;
-        Err(Trouble::new(
-            format!(
-                "{} MiB on {node} are asked for and {} MiB can be had",
-                mib(bytes.next_multiple_of(1 << 20)),
-                mib(room)
-            ),
-            format!("end what uses its memory, or ask for less: --buffer {}M", (mib(room) / 4).max(2)),
-        ))
+        let (why, remedy) = crate::item::no_room(node, bytes, room);
+        Err(Trouble { why, remedy })
     }
 
     /// By policy where that is allowed, else by touching it from there.

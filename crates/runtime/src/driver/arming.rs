@@ -253,7 +253,8 @@ impl Driver {
             }
             self.watch_again();
         }
-        self.moved_now += moved;
+        self.moved_in_round += moved;
+        self.has_moved |= moved > 0;
         moves.clear();
         self.moves = moves;
         moved
@@ -336,6 +337,7 @@ impl Driver {
             if home != node {
                 let back = object.note_move(page, node);
                 if !sample {
+                    self.has_moved = true;
                     self.moved_now += 1;
                     self.ping_pongs_now += u64::from(back);
                 }

@@ -79,7 +79,9 @@ pub struct Driver {
     times: RoundTimes,
     unasked: u32,
     last_round_told: Ns,
-    moved_in_round: u64,
+    pub(super) moved_in_round: u64,
+    /// Pages have moved.
+    pub(super) has_moved: bool,
     pub(super) stopped: Option<String>,
     pub(super) plan: Option<Table>,
     pub(super) watching: Option<Watching>,
@@ -146,6 +148,7 @@ impl Driver {
             unasked: 0,
             last_round_told: Ns::ZERO,
             moved_in_round: 0,
+            has_moved: false,
             stopped: None,
             plan: None,
             watching,
@@ -179,6 +182,7 @@ impl Driver {
     /// Memory of at least [`crate::watch::objects::SMALLEST`] bytes was allocated.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) {
         self.timed(|d, _| {
+            d.mover.comes(address, bytes);
             let object = d.objects.born(address, bytes, origin);
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
@@ -305,7 +309,7 @@ impl Driver {
         if let Some(took) = round.took {
             let quiet = self.moved_in_round == 0 && !self.hold.is_sampling();
             let list = match self.unasked {
-                0 => Some(&mut self.times.before),
+                0 if !self.has_moved => Some(&mut self.times.before),
                 _ if quiet => Some(&mut self.times.after),
                 _ => None,
             };

@@ -492,6 +492,25 @@ impl Driver {
         self.ask_for(&list);
     }
 
+    /// For tests of programs that are hard on homenode: everything is watched and asked for, and blocks move to and fro whatever
+    /// anybody says.
+    pub fn shake(&mut self, number: u64) {
+        self.watch_new();
+        self.tick();
+        let nodes = self.settings.machine.nodes() as u64;
+        let block = |o: &crate::watch::Object| {
+            let i = number.wrapping_mul(7) % o.pages.count.div_ceil(16);
+            let first = PageNo(o.pages.first.0 + i * 16);
+            let count = 16.min(o.pages.count - i * 16);
+            (PageRange { first, count }, NodeId((number / 3 % nodes) as u16))
+        };
+        let moves: Vec<_> = self.objects.live().filter(|o| o.watched).map(block).collect();
+        self.move_ranges(moves);
+        let pages: Vec<usize> =
+            self.objects.live().filter(|o| o.watched).map(|o| o.whole_pages().start).collect();
+        self.ask_for(&pages);
+    }
+
     /// Whether [`Driver::tick`] has something to do.
     pub fn wants_ticks(&self) -> bool {
         self.watching.is_some()

@@ -2,7 +2,9 @@
 //! end saw.
 //!
 //! The caller of such a system call waits until its event is read. So a thread of our own does nothing but read them. It
-//! says so *before* it reads: who faults at memory that has just changed waits until the event is dealt with.
+//! says so *before* it reads, and lets copies end that were begun before ([`Copying`]): as long as the event is not read the kernel
+//! refuses to copy, or what was copied is given up with the rest. Who faults at memory that has just changed waits until the
+//! event is dealt with.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,6 +20,8 @@ use super::table::{self, Block, Word};
 static PENDING: AtomicBool = AtomicBool::new(false);
 /// The reader has read an event, or is about to, and has not yet seen whose it is.
 static READING: AtomicBool = AtomicBool::new(false);
+/// Copies to registered memory that are under way.
+static COPYING: AtomicUsize = AtomicUsize::new(0);
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_END: AtomicUsize = AtomicUsize::new(0);
 
@@ -30,6 +34,25 @@ pub fn wait() -> bool {
         yield_now();
     }
     waited
+}
+
+/// No event is read while this lives. The thread must not wait for one meanwhile.
+#[derive(Debug)]
+pub struct Copying(());
+
+impl Copying {
+    /// `None`: an event is being dealt with, which comes first.
+    pub fn begin() -> Option<Self> {
+        COPYING.fetch_add(1, Ordering::SeqCst);
+        let copying = Self(());
+        (!pending()).then_some(copying)
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        COPYING.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Whether an event is being dealt with.
@@ -75,6 +98,9 @@ fn read_for_ever(uffd: &'static Uffd) {
             continue;
         }
         PENDING.store(true, Ordering::SeqCst);
+        while COPYING.load(Ordering::SeqCst) > 0 {
+            yield_now();
+        }
         reader.read();
         while let Some(event) = reader.waiting.pop_front() {
             reader.deal_with(event);
@@ -87,6 +113,7 @@ fn read_for_ever(uffd: &'static Uffd) {
 pub fn in_child() {
     READING.store(false, Ordering::SeqCst);
     PENDING.store(false, Ordering::SeqCst);
+    COPYING.store(0, Ordering::SeqCst);
 }
 
 struct Reader {
@@ -135,11 +162,15 @@ impl Reader {
         }
     }
 
-    /// Registered pages are zero now.
+    /// Registered pages are about to be zero. They are never armed again while this memory lives: who gives them up empties them when
+    /// it gets the CPU again, which may be after they were disarmed, and armed once more with the contents that must go.
     fn emptied(&mut self, span: Span) {
         for block in Block::all(span) {
             let word = self.claim(block);
-            let pages = block.pages_touched(span) & word.marked();
+            let touched = block.pages_touched(span);
+            let pages = touched & word.marked();
+            // Also what is not armed just now.
+            block.exclude(touched);
             for run in block.runs(pages) {
                 drop_shadow(run);
             }

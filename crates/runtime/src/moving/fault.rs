@@ -12,9 +12,10 @@ use homenode_sys::signal::Held;
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
+use super::events::{self, Copying};
 use super::state::{self, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
-use super::{Mechanism, events, touches};
+use super::{Mechanism, touches};
 
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
 /// is to be made again; `false`: it is none of ours.
@@ -99,18 +100,17 @@ pub fn bring(buffer: Span) {
     }
 }
 
-/// Brings one armed page, whose home is `node` from then on. Whether it was armed, and is no longer.
-pub fn bring_page(page: usize, node: NodeId) -> bool {
-    let Some(block) = Block::of(page) else { return false };
-    let pages = block.pages_touched(Span::new(page, 1));
-    let before = block.word().armed() & pages;
-    bring_block(block, pages, pages, node, false);
-    let brought = before != 0 && block.word().armed() & pages == 0;
-    if brought {
-        // Somebody may have touched it before us: then it was there for a moment.
-        table::set_homes(Span::new(page, PAGE), node.0.min(254) as u8);
+/// Whether the next toucher of a page is waited for.
+pub fn is_armed(page: usize) -> bool {
+    Block::of(page).is_some_and(|b| b.word().armed() & b.pages_touched(Span::new(page, 1)) != 0)
+}
+
+/// Brings one armed page to `node`; where blocks are protected, all that comes with it.
+pub fn bring_page(page: usize, node: NodeId) {
+    if let Some(block) = Block::of(page) {
+        let pages = block.pages_touched(Span::new(page, 1));
+        bring_block(block, pages, pages, node, false);
     }
-    brought
 }
 
 /// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
@@ -213,6 +213,7 @@ fn taken(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
 /// the caller gives the block up with these pages still armed.
 #[must_use]
 pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
+    let Some(_copying) = Copying::begin() else { return run };
     let from = table::shadow(run.start);
     let (mut at, mut page_by_page) = (run.start, false);
     while at < run.end {
@@ -236,6 +237,9 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
             Some(libc::ENOMEM) => {
                 // SAFETY: as above.
                 at += unsafe { uffd.take_back(Span::new(at, PAGE), from + (at - run.start)) }.done;
+                if events::pending() {
+                    break;
+                }
                 yield_now();
             }
             // The mappings are changing, or the page's mapping is gone or elsewhere.
@@ -249,6 +253,7 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
 
 /// Puts the pages themselves back from the shadow, one by one; what is left of them.
 pub fn take_back(uffd: &Uffd, span: Span) -> Span {
+    let Some(_copying) = Copying::begin() else { return span };
     let from = table::shadow(span.start);
     let mut at = span.start;
     while at < span.end {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use homenode_sys::{PAGE, Span};
 
-use super::{Mechanism, disarm, fault, state};
+use super::{Mechanism, disarm, events, fault, state};
 
 /// Buffers at a time. One more and nothing is armed until there are fewer.
 const SLOTS: usize = 1024;
@@ -48,6 +48,8 @@ impl InFlight {
 pub fn publish(buffers: &[Span]) -> InFlight {
     let mine = keep(buffers);
     if mine.is_some() {
+        // Memory that a system call of the program's own has just moved may not have its contents yet.
+        events::wait();
         buffers.iter().for_each(|b| fault::bring(*b));
     }
     mine.unwrap_or(InFlight::NOTHING)

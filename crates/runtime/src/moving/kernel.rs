@@ -306,13 +306,27 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     if spans.is_empty() {
         return;
     }
+    let before: Vec<(usize, Option<u8>)> =
+        spans.iter().flat_map(|s| s.pieces(PAGE)).map(|p| (p.start, table::home(p.start))).collect();
     let armed = arm::arm(&spans);
     report.error = armed.error.or(report.error);
-    for m in moves.iter_mut().filter(|m| m.result.is_none()) {
-        let there = fault::bring_page(m.page, m.to);
+    let open: Vec<bool> = moves.iter().map(|m| m.result.is_none() && fault::is_armed(m.page)).collect();
+    moves.iter().zip(&open).filter(|(_, open)| **open).for_each(|(m, _)| fault::bring_page(m.page, m.to));
+    spans.into_iter().for_each(disarm::disarm);
+    // Protected blocks come 2 MiB at a time, with whoever is first: the homes are those that were asked for.
+    for (page, home) in before {
+        match home {
+            Some(node) => table::set_homes(Span::new(page, PAGE), node),
+            None => table::forget_homes(Span::new(page, PAGE)),
+        }
+    }
+    for (m, open) in moves.iter_mut().zip(open).filter(|(m, _)| m.result.is_none()) {
+        let there = open && !fault::is_armed(m.page);
+        if there {
+            table::set_homes(Span::new(m.page, PAGE), m.to.0.min(254) as u8);
+        }
         finish(m, if there { MoveResult::Moved } else { MoveResult::Busy }, report);
     }
-    spans.into_iter().for_each(disarm::disarm);
 }
 
 /// Moves shared by a team: each thread takes what goes to its own node first, then helps the others.

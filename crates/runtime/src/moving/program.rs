@@ -19,17 +19,23 @@ pub fn before_change(span: Span) -> InFlight {
 /// The program is about to free, unmap or remap this: as [`before_change`], and nothing is known of it any more.
 pub fn before_free(span: Span) -> InFlight {
     let held = inflight::hold(span);
+    fresh(span);
+    if state::mechanism() != Mechanism::None && state::pretended() != 0 {
+        table::forget_homes(span.inner(PAGE));
+    }
+    held
+}
+
+/// This memory has come to life as something new: what was known of it before does not hold any more. Whoever had it before is done
+/// with it, or it could not have come from the allocator.
+pub fn fresh(span: Span) {
     if state::mechanism() != Mechanism::None {
         for block in Block::all(span) {
             if block.word().excluded() != 0 {
                 block.include(block.pages_in(span));
             }
         }
-        if state::pretended() != 0 {
-            table::forget_homes(span.inner(PAGE));
-        }
     }
-    held
 }
 
 /// Pages that this touches are never to be armed (again) while the memory lives: it holds a lock, a stack, a buffer of

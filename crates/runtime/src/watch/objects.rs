@@ -97,11 +97,12 @@ impl Object {
     /// A page moved to `node`. Whether it had come from there.
     pub fn note_move(&mut self, page: PageNo, node: NodeId) -> bool {
         let i = self.index(page);
+        self.moved += 1;
         let Homes { now, came_from, .. } = &mut self.places;
+        // An object that is only planned keeps no homes.
         let (Some(now), Some(came_from)) = (now.get_mut(i), came_from.get_mut(i)) else { return false };
         let back = *came_from == byte(node);
         *came_from = std::mem::replace(now, byte(node));
-        self.moved += 1;
         self.ping_pongs += u64::from(back);
         back
     }

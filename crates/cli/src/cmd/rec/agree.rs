@@ -107,7 +107,7 @@ fn arrays(path: &Path, machine: Option<&str>, smallest: Bytes, interrupt: &Inter
 
 fn of_counts(counted: &Counted, smallest: Bytes) -> Arrays {
     let mut all = Arrays::new();
-    for r in &counted.rows {
+    for r in counted.timed() {
         let Some(o) = r.object.and_then(|o| counted.objects.get(o)) else { continue };
         if o.kind != Kind::Stack && o.bytes >= smallest.0 {
             let page = (r.address / PAGE).saturating_sub(o.address / PAGE);

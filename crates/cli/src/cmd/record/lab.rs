@@ -16,6 +16,7 @@ use crate::cmd::lab::{Signals, exit_of, program, report, streams};
 use crate::counted;
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
+use crate::kernels::Variant;
 use crate::output::say;
 use crate::places;
 use crate::recorder::directory::{self, LAB, Target};
@@ -35,7 +36,8 @@ pub(in crate::cmd) fn modelled(lab: &Lab, name: Option<&str>) -> Result<Topology
 
 impl RecordArgs {
     pub(super) fn on_lab(self) -> Result<Exit> {
-        let program = program(self.subject()?, &self.run)?;
+        // With homenode's C library kernels tell of their iterations, and what is counted is told apart by them.
+        let program = program(self.subject()?, &self.run, Variant::Linked)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;
         lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
@@ -70,12 +72,12 @@ impl RecordArgs {
         let ran = ran.inspect_err(|_| drop(directory::remove(&recording.path)));
         let outcome = ran?;
         let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
-        let (objects, trouble) = counted::objects::read(marks.path());
-        let rows = counted::rows(found, &objects);
-        counted::write(&recording, &rows, &objects)?;
-        keep(&mut recording, &outcome, found, &machine)?;
+        let told = counted::objects::read(marks.path());
+        let rows = counted::rows(found, &told.objects);
+        counted::write(&recording, &rows, &told.objects)?;
+        keep(&mut recording, &outcome, found, &machine, told.iterations)?;
         report(&outcome, &lab, self.quiet);
-        for trouble in trouble.iter().filter(|_| !self.quiet) {
+        for trouble in told.trouble.iter().filter(|_| !self.quiet) {
             say(trouble);
         }
         if !self.quiet {
@@ -89,7 +91,13 @@ impl RecordArgs {
     }
 }
 
-fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &Topology) -> Result<()> {
+fn keep(
+    recording: &mut Recording,
+    outcome: &Outcome,
+    found: &Found,
+    machine: &Topology,
+    iterations: u32,
+) -> Result<()> {
     let (status, signal) = match outcome.status {
         Status::Exit(n) => (Some(i32::from(n)), None),
         Status::Signal(n) => (None, Some(i32::from(n))),
@@ -133,7 +141,7 @@ fn keep(recording: &mut Recording, outcome: &Outcome, found: &Found, machine: &T
         .collect();
     let about = json!({
         "schema": "homenode/lab/2", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
-        "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
+        "iterations_told": iterations, "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
         "latency_ns": machine.node_ids().map(|n| machine.latency.row(n).iter().map(|l| l.0).collect()).collect::<Vec<Vec<u64>>>(),
         "modelled": "time: one miss at a time, no contention of controllers and links",
         "measured": "accesses by page and node",

@@ -29,6 +29,9 @@ pub fn run(args: &ShowArgs, recording: &Recording) -> Result<Exit> {
     table.fact("machine", Cell::text(format!("{}, Linux {}", counted.about.machine, counted.about.linux)));
     table.fact("policy", Cell::text("as Linux placed them"));
     table.fact("recording", Cell::text(recording.meta.kind.as_str()));
+    if counted.about.iterations > 1 {
+        table.note("counted between the first and the last iteration that the program told of");
+    }
     let hidden = objects.len().saturating_sub(args.top);
     if hidden > 0 {
         table.note(format!("{hidden} more objects: --top shows them"));
@@ -60,7 +63,7 @@ fn objects(counted: &Counted) -> Vec<Shown> {
     }
     // What the nodes did to a page, while it was at one place.
     let mut pages: BTreeMap<(u32, u64, u16, Option<usize>), Vec<u64>> = BTreeMap::new();
-    for r in &counted.rows {
+    for r in counted.timed() {
         let by = pages.entry((r.process, r.address, r.home, r.object)).or_insert_with(|| vec![0; nodes]);
         by[usize::from(r.node)] += r.loads + r.stores;
     }
@@ -113,6 +116,7 @@ mod tests {
                 linux: "6".into(),
                 latency: Matrix::from_fn(2, |i, j| Ns(if i == j { 100 } else { 200 })),
                 program: 30,
+                iterations: 0,
             },
         };
         let all = objects(&counted);

@@ -1,0 +1,119 @@
+//! What `homenode run` costs a program, on two pretended nodes: settled (regions are seen and nothing is armed) and while watching.
+//!
+//! Own time is CPU time as the closing report has it. Wall time is the median ratio of interleaved pairs, with against without, and
+//! its 95 % interval by order statistics; pairs of the same program against itself show what this machine can resolve. `PAIRS`
+//! in the environment sets how many, 30 unless told.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+/// Short regions, one after the other, for about a second.
+const REGIONS: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { int n = 1 << 17; double *a = calloc(n, 8);\n\
+    for (int r = 0; r < 20000; r++) {\n#pragma omp parallel for schedule(static)\n for (int i = 0; i < n; i += 16) a[i] += r; }\n\
+    printf(\"%g\\n\", a[n / 2]); return 0; }\n";
+
+/// A program: its name, and how it is called.
+type Program = (&'static str, Vec<String>);
+
+fn homenode() -> PathBuf {
+    // target/release/deps/live-…: the command is built for the same profile (`cargo xtask bench` does so).
+    let here = std::env::current_exe().expect("a path of its own");
+    here.parent().and_then(Path::parent).expect("target/release").join("homenode")
+}
+
+fn programs(folder: &Path) -> Vec<Program> {
+    let mut all = Vec::new();
+    let source = folder.join("regions.c");
+    let binary = folder.join("regions");
+    std::fs::write(&source, REGIONS).expect("a file in the temporary folder");
+    let built = Command::new("gcc").args(["-O2", "-fopenmp", "-o"]).arg(&binary).arg(&source).status();
+    if built.is_ok_and(|s| s.success()) {
+        all.push(("regions", vec!["--".into(), binary.display().to_string()]));
+    }
+    for (name, class, iterations) in [("nas-cg", "A", "15"), ("heat", "W", "400"), ("nas-mg", "W", "40")] {
+        let words = [format!("kernel:{name}"), "--class".into(), class.into(), "--".into()];
+        let more = ["--iterations", iterations, "--init", "serial"].map(str::to_owned);
+        all.push((name, words.into_iter().chain(more).collect()));
+    }
+    all
+}
+
+/// Runs a program; wall seconds, and the closing report's first process.
+fn run(program: &Program, options: &[&str], folder: &Path) -> Option<(f64, Value)> {
+    let report = folder.join("report.json");
+    let mut c = Command::new(homenode());
+    c.args(["run", "--threads", "2", "--json", "--summary"]).arg(&report).args(options).args(&program.1);
+    let begin = Instant::now();
+    let ran = c.output().ok()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    if !ran.status.success() {
+        eprintln!("{}: {}", program.0, String::from_utf8_lossy(&ran.stderr));
+        return None;
+    }
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(report).ok()?).ok()?;
+    Some((seconds, json["processes"][0].clone()))
+}
+
+/// Median and its 95 % interval: order statistics of a binomial with one half.
+fn median(mut ratios: Vec<f64>) -> (f64, f64, f64) {
+    ratios.sort_by(f64::total_cmp);
+    let n = ratios.len() as f64;
+    let at = |x: f64| ratios[(x.max(0.0) as usize).min(ratios.len() - 1)];
+    (at(n / 2.0), at((n / 2.0 - 0.98 * n.sqrt()).floor()), at((n / 2.0 + 0.98 * n.sqrt()).ceil()))
+}
+
+fn number(report: &Value, key: &str) -> f64 {
+    report[key].as_f64().unwrap_or(0.0)
+}
+
+fn main() {
+    let folder = std::env::temp_dir().join(format!("homenode-bench-live-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let pairs = std::env::var("PAIRS").ok().and_then(|v| v.parse().ok()).unwrap_or(30);
+    let settled = ["--pretend-nodes", "2", "--policy", "next-touch=asked"];
+    let watching = ["--pretend-nodes", "2", "--policy", "competitive:quiet=0", "--budget", "100%+60s"];
+    for program in programs(&folder) {
+        let name = program.0;
+        // Once, so that kernels are built and pages of files are there.
+        if run(&program, &["--quiet"], &folder).is_none() && run(&program, &settled, &folder).is_none() {
+            println!("{name}: skipped, it does not run here");
+            continue;
+        }
+        for (what, options, most) in [("settled", &settled[..], 1.01), ("watching", &watching[..], 1.05)] {
+            let Some((_, report)) = run(&program, options, &folder) else { continue };
+            let (own, cpu, regions) =
+                (number(&report, "own_ns"), number(&report, "cpu_ns"), number(&report, "region_runs"));
+            println!("bench: live-{name}-{what}-own {:.3} %", own / cpu * 100.0);
+            println!("bench: live-{name}-{what}-region {:.0} ns", own / regions.max(1.0));
+            let told = report["watched"]["touches_told"].as_f64().unwrap_or(0.0);
+            println!(
+                "{name}, {what}: {regions} regions; {} arms, {} pages copied, {told} touches told",
+                number(&report, "arms"),
+                number(&report, "pages_copied")
+            );
+            let seconds = |options: &[&str]| run(&program, options, &folder).map(|r| r.0);
+            let (mut ratios, mut same) = (Vec::new(), Vec::new());
+            for _ in 0..pairs {
+                let (Some(a), Some(with), Some(b)) = (seconds(&[]), seconds(options), seconds(&[])) else {
+                    break;
+                };
+                ratios.push(with / ((a + b) / 2.0));
+                same.push(b / a);
+            }
+            if ratios.is_empty() {
+                continue;
+            }
+            let ((ratio, low, high), (_, aa_low, aa_high)) = (median(ratios), median(same));
+            let resolved = aa_low > 0.995 && aa_high < 1.005;
+            println!(
+                "{name}, {what}: wall ratio {ratio:.3} [{low:.3}, {high:.3}] over {pairs} pairs, goal {most}; A/A [{aa_low:.3}, \
+                 {aa_high:.3}]{}",
+                if resolved { "" } else { ": not resolved" }
+            );
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -1,0 +1,89 @@
+//! `mremap` of a range that arming has left in several mappings.
+//!
+//! Where a part of a mapping was armed, the kernel gives that part page tables' owners of its own (an `anon_vma`), and never joins
+//! it with its neighbours again, though nothing else tells them apart. The kernel remaps one mapping at a time and answers `EFAULT`
+//! for more: so a program's call that would have gone well without homenode is made part by part.
+
+use homenode_sys::memory::{self, Access};
+use homenode_sys::{PAGE, Span, maps};
+
+use super::state::{self, Locked};
+use super::{Mechanism, disarm};
+
+/// Mappings that a range may lie in.
+const MOST: usize = 4096;
+
+/// Moves `old` to `to`, or to where there is room, with `bytes` from then on. The new address; `None`: it is not for us to do, for
+/// it is one mapping, not all of one kind, or there is no room.
+pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usize> {
+    let bytes = bytes.checked_next_multiple_of(PAGE).filter(|b| *b > 0)?;
+    let mapped = (old.start.is_multiple_of(PAGE) && !old.is_empty()).then(|| old.outer(PAGE))?;
+    if state::chosen() == Mechanism::None {
+        return None;
+    }
+    // Nobody splits it further meanwhile.
+    let lock = Locked::new()?;
+    disarm::everything(&lock, false);
+    let (parts, access) = parts(mapped)?;
+    let target = match to {
+        Some(to) if to.is_multiple_of(PAGE) && !Span::new(to, bytes).overlaps(mapped) => to,
+        Some(_) => return None,
+        None => memory::map(bytes, access).ok()?.start,
+    };
+    if to.is_some() {
+        // What lies there is replaced, as the caller asked.
+        // SAFETY: the caller asked for it.
+        unsafe { memory::unmap(Span::new(target, bytes)).ok()? };
+        let fresh = memory::map(bytes, access).ok()?;
+        // SAFETY: fresh memory that nobody knows, to where nothing is.
+        unsafe { memory::move_mapping(fresh, target).ok()? };
+    }
+    for part in parts {
+        let offset = part.start - mapped.start;
+        let part = part.cut(Span::new(mapped.start, bytes));
+        if part.is_empty() {
+            continue;
+        }
+        // SAFETY: the caller gives the old range up for the new one, which is its own; each part goes to its place there.
+        if unsafe { memory::move_mapping(part, target + offset) }.is_err() {
+            // Half of it is there: what cannot be moved is copied.
+            // SAFETY: both ranges are mapped, the caller's, and of this length.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    part.start as *const u8,
+                    (target + offset) as *mut u8,
+                    part.len(),
+                );
+                let _ = memory::unmap(part);
+            }
+        }
+    }
+    if bytes < mapped.len() {
+        // SAFETY: the end of the old range, which the caller gives up.
+        let _ = unsafe { memory::unmap(Span { start: mapped.start + bytes, end: mapped.end }) };
+    }
+    Some(target)
+}
+
+/// The mappings of a range, if they are several, without a hole, all private, anonymous and alike.
+fn parts(range: Span) -> Option<(Vec<Span>, Access)> {
+    let (mut parts, mut access, mut at) = (Vec::with_capacity(64), None, range.start);
+    let mut alike = true;
+    maps::each(|m| {
+        let part = m.span.cut(range);
+        if !part.is_empty() {
+            let this = match (m.read, m.write) {
+                (true, true) => Some(Access::ReadWrite),
+                (true, false) => Some(Access::Read),
+                _ => None,
+            };
+            alike &= part.start == at && m.is_private_anonymous() && this.is_some();
+            alike &= access.is_none() || access == this;
+            (at, access) = (part.end, this);
+            parts.push(part);
+        }
+        alike && parts.len() <= MOST && m.span.end < range.end
+    })
+    .ok()?;
+    (alike && at == range.end && parts.len() > 1).then_some((parts, access?))
+}
