@@ -26,7 +26,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use homenode_model::Topology;
+use homenode_model::{Ps, Topology};
 
 pub use bind::{packed, spread};
 pub use error::Error;
@@ -70,12 +70,24 @@ pub struct Fitted {
     pub program: String,
     /// Percent of the latency that prefetching hides of misses in sequential streams.
     pub coverage: u8,
+    /// What an access that needs no memory costs in this program, instead of [`Core::access`](homenode_model::Core): how long its
+    /// arithmetic takes. The source stands under `fitted.PROGRAM.access`.
+    pub access: Option<Ps>,
 }
 
 impl Machine {
     /// The fitted coverage of a program, in percent.
     pub fn coverage(&self, program: &str) -> Option<u8> {
         self.fitted.iter().find(|f| f.program == program).map(|f| f.coverage)
+    }
+
+    /// The machine as it is to a program: with the cost of an access that was fitted to it.
+    pub fn topology_for(&self, program: &str) -> Topology {
+        let mut topology = self.topology.clone();
+        if let Some(access) = self.fitted.iter().find(|f| f.program == program).and_then(|f| f.access) {
+            topology.core.access = access;
+        }
+        topology
     }
 }
 

@@ -579,14 +579,19 @@ impl Reader {
     fn fitted(&mut self, top: &Tab<'_>) -> Result<Vec<Fitted>, Error> {
         let mut all: Vec<Fitted> = Vec::new();
         for tab in top.tables("fitted", MAX_FITTED)? {
-            tab.only(&["program", "coverage"])?;
+            tab.only(&["program", "coverage", "access"])?;
             let program = tab.text("program")?.ok_or_else(|| tab.missing("program", "a kernel's name"))?;
             let item = tab.need("coverage", "a percentage from 0 to 100")?;
             if all.iter().any(|f| f.program == program) {
                 return Err(item.error(&format!("{program} is fitted twice")));
             }
             self.keep(&format!("fitted.{program}.coverage"), &item);
-            all.push(Fitted { program, coverage: item.count(100)? as u8 });
+            let access = tab.item("access")?;
+            if let Some(access) = &access {
+                self.keep(&format!("fitted.{program}.access"), access);
+            }
+            let access = access.map(|a| a.quantity(quantity::ps)).transpose()?;
+            all.push(Fitted { program, coverage: item.count(100)? as u8, access });
         }
         Ok(all)
     }

@@ -82,6 +82,9 @@ impl Machine {
         push("migration.serialised".into(), t.migration.serialised.to_string());
         for f in &self.fitted {
             push(format!("fitted.{}.coverage", f.program), format!("{} %", f.coverage));
+            if let Some(access) = f.access {
+                push(format!("fitted.{}.access", f.program), show_ps(access));
+            }
         }
         out
     }

@@ -86,6 +86,10 @@ impl Machine {
             line(format!("\n[[fitted]]\nprogram = {}", quoted(&f.program)));
             let path = format!("fitted.{}.coverage", f.program);
             line(format!("coverage = {}", self.sourced(&path, &f.coverage.to_string())));
+            if let Some(access) = f.access {
+                let path = format!("fitted.{}.access", f.program);
+                line(format!("access = {}", self.sourced(&path, &quoted(&show_ps(access)))));
+            }
         }
         if let Some(os) = &self.os {
             line(format!("\n[os]\ncpus = {}", list(os.cpus.iter())));

@@ -17,6 +17,7 @@ use super::runs::{Case, Run, Workshop};
 use super::series::Series;
 use crate::error::{CliError, Result};
 use crate::kernels::Kernel;
+use crate::recorder::FILTER_LINES;
 use crate::simulate::scheme::{Layout, Variant};
 use crate::suggest;
 use crate::table::{Cell, Column, Table};
@@ -369,7 +370,7 @@ impl<'a> Lof<'a> {
             })?,
         };
         let iterations = self.settings.iterations.unwrap_or(program.simulated);
-        let mut machine = self.machine.topology.clone();
+        let mut machine = self.machine.topology_for(program.kernel);
         for cache in &mut machine.caches {
             cache.size.0 /= scale;
         }
@@ -377,7 +378,7 @@ impl<'a> Lof<'a> {
             "{}: class {class}, {iterations} of {} iterations simulated{}, {} % of the latency of streams covered{}",
             program.name,
             program.iterations,
-            if scale > 1 { format!(", caches 1/{scale} of {}'s", machine.name) } else { String::new() },
+            if scale > 1 { format!(", caches and filter 1/{scale} of {}'s", machine.name) } else { String::new() },
             self.coverage(program).get(),
             self.machine
                 .coverage(program.kernel)
@@ -385,7 +386,8 @@ impl<'a> Lof<'a> {
         );
         table.note(note);
         let parallel = program.table1[2].is_some() && kernel.schemes.iter().any(|s| s == "PI");
-        Ok(Some(Experiment { program, machine: Arc::new(machine), class, iterations, parallel }))
+        let filter_lines = FILTER_LINES / scale as u32;
+        Ok(Some(Experiment { program, machine: Arc::new(machine), class, iterations, parallel, filter_lines }))
     }
 
     /// What the paper concludes, and what we see.
@@ -427,11 +429,13 @@ struct Experiment {
     class: String,
     iterations: u32,
     parallel: bool,
+    filter_lines: u32,
 }
 
 impl Experiment {
     fn run(&self, variant: Variant) -> Run {
-        Run { class: self.class.clone(), threads: THREADS, iterations: self.iterations, variant }
+        let (class, iterations, filter_lines) = (self.class.clone(), self.iterations, self.filter_lines);
+        Run { class, threads: THREADS, iterations, variant, filter_lines }
     }
     fn case(&self, layout: Layout, policy: &'static str, coverage: Percent) -> Case {
         let page = self.machine.page_sizes.first().copied().unwrap_or(Bytes::kib(8));

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::kernels::{self, Kernel};
 use crate::output::say;
 use crate::recorder::directory::Target;
-use crate::recorder::{FILTER_LINES, RecordSpec, Streams, Way, record};
+use crate::recorder::{RecordSpec, Streams, Way, record};
 use crate::simulate::scheme::{Layout, Variant};
 use crate::simulate::{self, Loaded};
 
@@ -36,6 +36,8 @@ pub(super) struct Run {
     pub threads: u32,
     pub iterations: u32,
     pub variant: Variant,
+    /// Lines of the recorder's filter, in proportion to the caches: what fits into it costs no time.
+    pub filter_lines: u32,
 }
 
 /// Makes recordings in a folder, once each, and simulates them.
@@ -75,12 +77,13 @@ impl Workshop<'_> {
     fn recording(&self, program: &Program, run: &Run) -> Result<Recording> {
         let kernel = Kernel::find(program.kernel)?;
         let name = format!(
-            "{}-{}-{}-threads-{}-iterations-{}",
+            "{}-{}-{}-threads-{}-iterations-{}-filter-{}",
             program.kernel,
             run.class,
             run.threads,
             run.iterations,
-            run.variant.name()
+            run.variant.name(),
+            run.filter_lines
         );
         let path = self.folder.join(name);
         if path.exists() {
@@ -97,7 +100,7 @@ impl Workshop<'_> {
             program: kernel.build(kernels::Variant::Instrumented)?.into_os_string(),
             args,
             target: Target::Path { path, force: false },
-            filter_lines: FILTER_LINES,
+            filter_lines: run.filter_lines,
             threads: Some(run.threads),
             streams: Streams::File,
             way: Way::Instrumented,
