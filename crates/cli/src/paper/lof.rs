@@ -378,7 +378,11 @@ impl<'a> Lof<'a> {
             "{}: class {class}, {iterations} of {} iterations simulated{}, {} % of the latency of streams covered{}",
             program.name,
             program.iterations,
-            if scale > 1 { format!(", caches and filter 1/{scale} of {}'s", machine.name) } else { String::new() },
+            if scale > 1 {
+                format!(", caches and filter 1/{scale} of {}'s", machine.name)
+            } else {
+                String::new()
+            },
             self.coverage(program).get(),
             self.machine
                 .coverage(program.kernel)
@@ -387,7 +391,14 @@ impl<'a> Lof<'a> {
         table.note(note);
         let parallel = program.table1[2].is_some() && kernel.schemes.iter().any(|s| s == "PI");
         let filter_lines = FILTER_LINES / scale as u32;
-        Ok(Some(Experiment { program, machine: Arc::new(machine), class, iterations, parallel, filter_lines }))
+        Ok(Some(Experiment {
+            program,
+            machine: Arc::new(machine),
+            class,
+            iterations,
+            parallel,
+            filter_lines,
+        }))
     }
 
     /// What the paper concludes, and what we see.
