@@ -189,7 +189,10 @@ prop_compose! {
         let os = flags[2].then(|| OsNumbers { cpus: (0..cpus.len() as u32).collect(), nodes: (10..10 + n as u32).collect() });
         let fitted = fitted
             .into_iter()
-            .map(|(program, coverage)| homenode_machine::Fitted { program, coverage })
+            .map(|(program, coverage)| {
+                let access = (coverage % 2 == 0).then_some(Ps(numbers[0]));
+                homenode_machine::Fitted { program, coverage, access }
+            })
             .collect();
         let mut m = Machine { topology, about, sources: BTreeMap::new(), fitted, os, origin: Origin::File("m.toml".into()) };
         // Sources on a random subset of the paths that this machine has, nodes one by one.
