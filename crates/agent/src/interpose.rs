@@ -1,5 +1,7 @@
 //! What front ends that only tell the mover something have in common.
 
+use std::ffi::{CStr, c_char};
+
 use homenode_runtime::moving::{self, InFlight, Span};
 
 /// What a function returns when there is no such function behind this library.
@@ -84,3 +86,37 @@ macro_rules! front {
     )* };
 }
 pub(crate) use front;
+
+/// The text at `p`, to be read by the kernel. Reading its length here brings it over; publishing keeps it.
+///
+/// # Safety
+/// Null or a string.
+pub unsafe fn text(p: *const c_char) -> Span {
+    if p.is_null() {
+        return Span::EMPTY;
+    }
+    // SAFETY: the caller's string.
+    Span::new(p as usize, unsafe { CStr::from_ptr(p) }.count_bytes() + 1)
+}
+
+/// Functions of the C library that have the kernel read or write some buffers, which are published meanwhile.
+macro_rules! buffers {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, [$($span:expr),*];)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: its buffers are published.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(f) = $crate::next::next!($name: unsafe extern "C-unwind" fn($($ty),*) -> $ret) else {
+                return $crate::interpose::Absent::absent();
+            };
+            let flight = homenode_runtime::moving::publish(&[$($span),*]);
+            // SAFETY: the caller's arguments.
+            let result = unsafe { f($($arg),*) };
+            homenode_runtime::moving::retire(flight);
+            result
+        }
+    )* };
+}
+pub(crate) use buffers;

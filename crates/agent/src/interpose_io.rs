@@ -1,15 +1,12 @@
 //! Memory that the kernel reads or writes for the program: published before the call, so that it is neither armed nor
 //! gets armed while the kernel works on it.
 
-use std::ffi::{CStr, c_char, c_long, c_void};
+use std::ffi::{c_char, c_long, c_void};
 
 use homenode_runtime::moving::{self, Span};
 
-use crate::interpose::{front, span};
+use crate::interpose::{buffers, front, span, text};
 use crate::next::next;
-
-/// Longest path.
-const PATH: usize = 4096;
 
 /// Buffers of a vector.
 const VECTOR: usize = 4;
@@ -40,26 +37,6 @@ unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() 
     result
 }
 
-macro_rules! buffers {
-    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, [$($span:expr),*];)*) => { $(
-        #[doc = concat!("`", stringify!($name), "`: its buffers are published.")]
-        ///
-        /// # Safety
-        /// As the function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
-            let Some(f) = next!($name: unsafe extern "C-unwind" fn($($ty),*) -> $ret) else {
-                return $crate::interpose::Absent::absent();
-            };
-            let flight = moving::publish(&[$($span),*]);
-            // SAFETY: the caller's arguments.
-            let result = unsafe { f($($arg),*) };
-            moving::retire(flight);
-            result
-        }
-    )* };
-}
-
 type File = libc::FILE;
 type Socket = *mut libc::sockaddr;
 type Length = *mut libc::socklen_t;
@@ -83,18 +60,8 @@ buffers! {
     fgets(p: *mut c_char, n: i32, file: *mut File) -> *mut c_char, [span(p, n.max(0) as usize)];
     getrandom(p: *mut c_void, n: usize, flags: u32) -> isize, [span(p, n)];
     getcwd(p: *mut c_char, n: usize) -> *mut c_char, [span(p, if p.is_null() { 0 } else { n })];
-    readlink(path: *const c_char, p: *mut c_char, n: usize) -> isize, [span(path, PATH), span(p, n)];
     poll(p: *mut libc::pollfd, n: libc::nfds_t, wait: i32) -> i32, [span(p, n as usize)];
     epoll_wait(fd: i32, p: *mut libc::epoll_event, n: i32, wait: i32) -> i32, [span(p, n.max(0) as usize)];
-}
-
-/// The text at `p`, to be read by the kernel. Reading its length here brings it over; publishing keeps it.
-unsafe fn text(p: *const c_char) -> Span {
-    if p.is_null() {
-        return Span::EMPTY;
-    }
-    // SAFETY: the caller's string.
-    Span::new(p as usize, unsafe { CStr::from_ptr(p) }.count_bytes() + 1)
 }
 
 buffers! {
@@ -332,22 +299,6 @@ front! {
 }
 
 const RING: &str = "io_uring, which can register buffers";
-
-/// What a program opens by its path.
-unsafe fn opened(path: *const c_char) {
-    if !path.is_null() {
-        // SAFETY: the caller's string.
-        moving::see_path(unsafe { CStr::from_ptr(path) }.to_bytes());
-    }
-}
-
-// The mode is there only where a file is made; an argument that was not passed is any number, and is not looked at.
-front! {
-    open(path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
-    open64(path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
-    openat(at: i32, path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
-    openat64(at: i32, path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
-}
 
 /// `ioctl`: what its number says that its argument is long.
 ///

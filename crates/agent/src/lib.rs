@@ -23,6 +23,7 @@ mod heap;
 mod interpose;
 mod interpose_io;
 mod interpose_memory;
+mod interpose_paths;
 mod interpose_signal;
 mod modules;
 mod mover;

@@ -182,6 +182,7 @@ programs! {
     own_handlers_and_blocked_signals "signals";
     contended_locks_in_an_array "mutex";
     files_pipes_and_reads_begun_before "files";
+    paths_and_folders "paths";
     datagrams "udp";
     a_peer_that_reads_this_memory "peer";
     threads_that_end_or_are_cancelled "threads";
@@ -205,6 +206,7 @@ watched! {
     watched_memory_that_is_given_up "dontneed_raw" false;
     watched_memory_that_is_remapped_by_system_calls "remaps_raw" false;
     watched_files_and_pipes "files" false;
+    watched_paths "paths" false;
     watched_own_handlers "signals" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;
