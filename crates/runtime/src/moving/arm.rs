@@ -164,7 +164,9 @@ fn scratch(_: &Locked) -> Result<*mut Scratch> {
     // SAFETY: under the lock.
     let p = unsafe { &mut *SCRATCH.0.get() };
     if p.is_null() {
-        *p = map(size_of::<Scratch>().next_multiple_of(PAGE), Access::ReadWrite)?.start as *mut Scratch;
+        let memory = map(size_of::<Scratch>().next_multiple_of(PAGE), Access::ReadWrite)?;
+        table::note_own(memory);
+        *p = memory.start as *mut Scratch;
     }
     Ok(*p)
 }
@@ -413,6 +415,9 @@ impl Arming<'_> {
 
     fn take_away(&self, uffd: &Uffd, span: Span, registered: bool) -> Result<()> {
         let mut policy = None;
+        if table::is_own(span) {
+            return Err(own_memory(span));
+        }
         if !registered {
             // SAFETY: our handler is there (looked at by the caller).
             unsafe { uffd.register(span, Watch::Missing)? };
@@ -454,6 +459,10 @@ impl Arming<'_> {
         let writable = self.writable;
         let armed = self.stretches(pages, |this, span, _| {
             let known = pieces::covers(this.lock, span);
+            if table::is_own(span) {
+                this.report.error = Some(own_memory(span));
+                return false;
+            }
             if !known && !pieces::add(this.lock, Piece { span, policy: None }) {
                 return false;
             }
@@ -470,6 +479,11 @@ impl Arming<'_> {
         self.release(pages, |old, armed| if writable { old & !armed } else { old | armed });
         armed
     }
+}
+
+/// The program has given it up, and homenode's own memory came to lie there.
+const fn own_memory(span: Span) -> homenode_sys::Error {
+    homenode_sys::Error { call: "arming", on: span, errno: homenode_sys::Errno(libc::EBUSY) }
 }
 
 /// Moves the pages of a registered span to `to`, the last one by a call of its own: the mapping that a call empties altogether loses what

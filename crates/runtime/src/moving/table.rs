@@ -4,7 +4,7 @@
 //! handler finds a block with two loads, without locks. A leaf also reserves a GiB of address space, the *shadow*, to
 //! which armed pages are moved: congruent modulo 2 MiB, so that the kernel moves whole page tables.
 
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use homenode_sys::memory::{Access, map, map_aligned};
 use homenode_sys::{HUGE, PAGE, Result, Span, call};
@@ -144,8 +144,32 @@ fn make_leaf(address: usize) -> Result<&'static Leaf> {
             return Ok(&*other);
         }
     }
+    note_own(memory);
+    note_own(shadow);
     // SAFETY: now in the table, never freed.
     Ok(unsafe { &*new })
+}
+
+/// Memory of the mover's own, never freed, in the order in which it came: first address and length.
+static OWN: [[AtomicUsize; 2]; MOST_OWN] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_OWN];
+static OWNED: AtomicUsize = AtomicUsize::new(0);
+/// Two for each GiB of the program's, and a little.
+const MOST_OWN: usize = 4096;
+
+/// This is memory of the mover's own.
+pub fn note_own(span: Span) {
+    if let Some([start, bytes]) = OWN.get(OWNED.fetch_add(1, Ordering::AcqRel)) {
+        start.store(span.start, Ordering::Relaxed);
+        bytes.store(span.len(), Ordering::Release);
+    }
+}
+
+/// Whether some of it is memory of the mover's own. Where the program has given memory up past the C library, ours may lie where an
+/// object is still thought to be; who arms it waits for itself.
+pub fn is_own(span: Span) -> bool {
+    let all = OWN.iter().take(OWNED.load(Ordering::Acquire));
+    all.map(|[start, bytes]| (start, bytes.load(Ordering::Acquire)))
+        .any(|(start, bytes)| Span::new(start.load(Ordering::Relaxed), bytes).overlaps(span))
 }
 
 /// The shadow of an address in a GiB that has a leaf; otherwise the address itself.
