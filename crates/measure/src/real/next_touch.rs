@@ -44,7 +44,8 @@ impl Real {
                 "choose another node",
             ));
         };
-        let started = moving::start(&Options::default());
+        // This process makes no call past the C library that gives memory up.
+        let started = moving::start(&Options { copy_unseen: true, ..Options::default() });
         if started.mechanism == Mechanism::None {
             return absent(Trouble::new(
                 format!("there is no way to do it: {}", started.reasons.join("; ")),
