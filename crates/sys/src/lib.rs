@@ -34,6 +34,7 @@ pub mod ring;
 pub mod signal;
 mod span;
 pub mod stream;
+pub mod thread;
 pub mod uffd;
 
 pub use error::{Errno, Error, Result};

@@ -5,17 +5,27 @@
 //! says so *before* it reads, and lets copies end that were begun before ([`Copying`]): as long as the event is not read the kernel
 //! refuses to copy, or what was copied is given up with the rest. Who faults at memory that has just changed waits until the
 //! event is dealt with.
+//!
+//! Whoever waits for the reader may hold any lock of the process: its allocator's, or homenode's own. So the reader takes none: it
+//! allocates nothing, from its first instruction on.
 
-use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use homenode_sys::call::yield_now;
 use homenode_sys::signal::{Set, replace_mask};
 use homenode_sys::uffd::{Event, Uffd};
-use homenode_sys::{PAGE, Span, maps, memory};
+use homenode_sys::{PAGE, Result, Span, maps, memory, thread};
 
 use super::state;
 use super::table::{self, Block, Word};
+
+/// The reader's stack.
+const STACK: usize = 256 << 10;
+/// Events that wait at a time: each has a thread that waits for it, but for those of one call that changes several mappings.
+const MOST_WAITING: usize = 1 << 16;
+/// Where they are kept.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 static PENDING: AtomicBool = AtomicBool::new(false);
 /// The reader has read an event, or is about to, and has not yet seen whose it is.
@@ -78,22 +88,38 @@ fn is_own(span: Span) -> bool {
     own.cut(span) == span
 }
 
-/// Starts the reader, once. `false`: no thread could be made.
-pub fn start() -> bool {
-    let Some(uffd) = state::uffd() else { return false };
+/// Starts the reader, once.
+///
+/// # Errors
+/// No memory for its stack and its list, or no thread could be made.
+pub fn start() -> Result<()> {
+    let waiting = memory::map(MOST_WAITING * size_of::<Event>(), memory::Access::ReadWrite)?;
+    WAITING.store(waiting.start, Ordering::SeqCst);
     // Made with its signals blocked from the first instruction on.
     let mask = replace_mask(Set::FOR_OWN_THREADS);
-    let made = std::thread::Builder::new()
-        .name("homenode-events".to_owned())
-        .stack_size(256 << 10)
-        .spawn(move || read_for_ever(uffd));
+    let stack = thread::start_bare(STACK, read_for_ever);
     replace_mask(mask);
-    made.is_ok()
+    table::note_own(stack?);
+    table::note_own(waiting);
+    Ok(())
 }
 
-fn read_for_ever(uffd: &'static Uffd) {
-    let mut reader = Reader { uffd, waiting: VecDeque::with_capacity(64) };
+fn read_for_ever() -> ! {
+    thread::set_name(c"homenode-events");
+    // SAFETY: memory of this size and alignment that `start` made for this thread alone, and that is never freed.
+    let list = unsafe {
+        std::slice::from_raw_parts_mut(
+            WAITING.load(Ordering::SeqCst) as *mut MaybeUninit<Event>,
+            MOST_WAITING,
+        )
+    };
+    let mut waiting = Queue { list, first: 0, count: 0 };
     loop {
+        let Some(uffd) = state::uffd() else {
+            yield_now();
+            continue;
+        };
+        let mut reader = Reader { uffd, waiting: &mut waiting };
         if !uffd.wait(-1) {
             continue;
         }
@@ -102,7 +128,7 @@ fn read_for_ever(uffd: &'static Uffd) {
             yield_now();
         }
         reader.read();
-        while let Some(event) = reader.waiting.pop_front() {
+        while let Some(event) = reader.waiting.pop() {
             reader.deal_with(event);
         }
         PENDING.store(false, Ordering::SeqCst);
@@ -116,15 +142,41 @@ pub fn in_child() {
     COPYING.store(0, Ordering::SeqCst);
 }
 
-struct Reader {
-    uffd: &'static Uffd,
-    waiting: VecDeque<Event>,
+/// Events that were read and not yet dealt with, first in, first out.
+struct Queue {
+    list: &'static mut [MaybeUninit<Event>],
+    first: usize,
+    count: usize,
 }
 
-impl Reader {
+impl Queue {
+    fn is_full(&self) -> bool {
+        self.count == self.list.len()
+    }
+    fn push(&mut self, event: Event) {
+        let at = (self.first + self.count) % self.list.len();
+        self.list[at].write(event);
+        self.count += 1;
+    }
+    fn pop(&mut self) -> Option<Event> {
+        self.count = self.count.checked_sub(1)?;
+        // SAFETY: `push` wrote it.
+        let event = unsafe { self.list[self.first].assume_init_read() };
+        self.first = (self.first + 1) % self.list.len();
+        Some(event)
+    }
+}
+
+struct Reader<'a> {
+    uffd: &'static Uffd,
+    waiting: &'a mut Queue,
+}
+
+impl Reader<'_> {
     /// Reads what there is; keeps what is not our own.
     fn read(&mut self) {
-        loop {
+        // Full: the rest waits, as do those who caused it.
+        while !self.waiting.is_full() {
             READING.store(true, Ordering::SeqCst);
             let Some(event) = self.uffd.event() else { break };
             let own = match event {
@@ -136,7 +188,7 @@ impl Reader {
             };
             READING.store(false, Ordering::SeqCst);
             if !own {
-                self.waiting.push_back(event);
+                self.waiting.push(event);
             }
         }
         READING.store(false, Ordering::SeqCst);
@@ -237,4 +289,26 @@ impl Reader {
 fn drop_shadow(run: Span) {
     // SAFETY: the shadow of a claimed block, whose contents are nobody's.
     let _ = unsafe { memory::discard(Span::new(table::shadow(run.start), run.len())) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_gives_back_in_order_and_says_when_it_is_full() {
+        let list = Box::leak(Box::new([const { MaybeUninit::uninit() }; 3]));
+        let mut queue = Queue { list, first: 0, count: 0 };
+        let event = |n: usize| Event::Remove(Span::new(n * PAGE, PAGE));
+        queue.push(event(1));
+        queue.push(event(2));
+        assert_eq!(queue.pop(), Some(event(1)));
+        queue.push(event(3));
+        queue.push(event(4));
+        assert!(queue.is_full());
+        assert_eq!(
+            [queue.pop(), queue.pop(), queue.pop(), queue.pop()],
+            [2, 3, 4, 0].map(|n| (n > 0).then(|| event(n)))
+        );
+    }
 }

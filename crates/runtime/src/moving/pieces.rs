@@ -8,6 +8,7 @@ use homenode_sys::numa::MemoryPolicy;
 use homenode_sys::{Result, Span};
 
 use super::state::Locked;
+use super::table;
 
 /// A stretch of one mapping within one GiB.
 #[derive(Clone, Copy)]
@@ -45,7 +46,9 @@ fn list(_: &Locked) -> Result<*mut Piece> {
     // SAFETY: under the lock.
     let list = unsafe { &mut *PIECES.list.get() };
     if list.is_null() {
-        *list = map(MOST * size_of::<Piece>(), Access::ReadWrite)?.start as *mut Piece;
+        let memory = map(MOST * size_of::<Piece>(), Access::ReadWrite)?;
+        table::note_own(memory);
+        *list = memory.start as *mut Piece;
     }
     Ok(*list)
 }

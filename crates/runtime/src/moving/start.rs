@@ -127,12 +127,5 @@ fn user_faults() -> Result<()> {
         unsafe { memory::move_leaving_mapping(a, b.start) }
     })?;
     state::set_uffd(uffd);
-    if !events::start() {
-        return Err(homenode_sys::Error {
-            call: "starting a thread for userfaultfd events",
-            on: Span::EMPTY,
-            errno: homenode_sys::Errno(libc::EAGAIN),
-        });
-    }
-    Ok(())
+    events::start()
 }
