@@ -165,7 +165,13 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
         page_sizes: hwloc_page_sizes(hw, &mut sources),
         core: Core { access: Ps(500), outstanding: 12 },
         // From reported rates: FACTS, Migration. 93 ns a KiB is 11 GB/s; 800 ns more a page make 3.4 GB/s with 4 KiB pages.
-        migration: MigrationCost { fixed: Ns(800), per_kib: Ns(93), shootdown: Ns(100), serialised: false },
+        migration: MigrationCost {
+            fixed: Ns(800),
+            per_kib: Ns(93),
+            shootdown: Ns(100),
+            serialised: false,
+            stops: false,
+        },
         remote_cacheable: true,
     };
     for (path, why) in [

@@ -599,7 +599,7 @@ impl Reader {
     fn migration(&mut self, top: &Tab<'_>) -> Result<MigrationCost, Error> {
         let example = "a table with `fixed` and `per_kib`, what moving a page costs";
         let tab = top.table("migration")?.ok_or_else(|| top.missing("[migration]", example))?;
-        tab.only(&["fixed", "per_kib", "shootdown", "serialised"])?;
+        tab.only(&["fixed", "per_kib", "shootdown", "serialised", "stops"])?;
         for key in ["fixed", "per_kib"] {
             tab.need(key, "a time such as \"2 us\"")?;
         }
@@ -607,14 +607,16 @@ impl Reader {
             fixed: self.value(&tab, ("migration", "fixed"), quantity::ns, Ns(0))?,
             per_kib: self.value(&tab, ("migration", "per_kib"), quantity::ns, Ns(0))?,
             shootdown: self.value(&tab, ("migration", "shootdown"), quantity::ns, Ns(0))?,
-            serialised: match tab.item("serialised")? {
-                Some(item) => {
-                    self.keep("migration.serialised", &item);
-                    item.flag()?
-                }
-                None => false,
-            },
+            serialised: self.migration_flag(&tab, "serialised")?,
+            stops: self.migration_flag(&tab, "stops")?,
         })
+    }
+
+    /// A switch that is off unless it is there.
+    fn migration_flag(&mut self, tab: &Tab<'_>, key: &'static str) -> Result<bool, Error> {
+        let Some(item) = tab.item(key)? else { return Ok(false) };
+        self.keep(&format!("migration.{key}"), &item);
+        item.flag()
     }
 }
 

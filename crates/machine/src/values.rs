@@ -80,6 +80,9 @@ impl Machine {
         push("migration.per_kib".into(), show_ns(t.migration.per_kib));
         push("migration.shootdown".into(), show_ns(t.migration.shootdown));
         push("migration.serialised".into(), t.migration.serialised.to_string());
+        if t.migration.stops {
+            push("migration.stops".into(), "true".into());
+        }
         for f in &self.fitted {
             push(format!("fitted.{}.coverage", f.program), format!("{} %", f.coverage));
             if let Some(access) = f.access {

@@ -82,6 +82,9 @@ impl Machine {
             line(format!("{key} = {}", self.sourced(&format!("migration.{key}"), &quoted(&show_ns(time)))));
         }
         line(format!("serialised = {}", self.sourced("migration.serialised", &m.serialised.to_string())));
+        if m.stops {
+            line(format!("stops = {}", self.sourced("migration.stops", "true")));
+        }
         for f in &self.fitted {
             line(format!("\n[[fitted]]\nprogram = {}", quoted(&f.program)));
             let path = format!("fitted.{}.coverage", f.program);

@@ -100,7 +100,7 @@ pub struct Core {
 }
 
 /// What it costs to move a page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigrationCost {
     /// Per page: fault or system call, unmapping, page tables.
     pub fixed: Ns,
@@ -110,6 +110,8 @@ pub struct MigrationCost {
     pub shootdown: Ns,
     /// Moves exclude each other over the whole machine (a kernel lock).
     pub serialised: bool,
+    /// While a page is moved the program's other CPUs stand still: nothing is computed beside a move.
+    pub stops: bool,
 }
 
 impl MigrationCost {

@@ -110,7 +110,7 @@ mod tests {
             caches: Vec::new(),
             page_sizes: vec![Bytes::kib(4)],
             core: Core { access: Ps(1), outstanding: 1 },
-            migration: MigrationCost { fixed: Ns(0), per_kib: Ns(0), shootdown: Ns(0), serialised: false },
+            migration: MigrationCost::default(),
             remote_cacheable: true,
         };
         Ways::new(&topology, |bandwidth| bandwidth.0 as u32)

@@ -117,7 +117,7 @@ impl Config {
             caches,
             page_sizes: vec![Bytes::kib(4)],
             core: Core { access: access.ok_or("no line 'access'")?, outstanding: 1 },
-            migration: MigrationCost { fixed: Ns(0), per_kib: Ns(0), shootdown: Ns(0), serialised: false },
+            migration: MigrationCost::default(),
             remote_cacheable: true,
         };
         machine.check().map_err(|e| e.to_string())?;

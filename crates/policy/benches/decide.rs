@@ -43,7 +43,13 @@ fn context() -> PolicyContext {
         caches: Vec::new(),
         page_sizes: vec![Bytes::kib(4)],
         core: Core { access: Ps(1000), outstanding: 1 },
-        migration: MigrationCost { fixed: Ns(1000), per_kib: Ns(100), shootdown: Ns(0), serialised: false },
+        migration: MigrationCost {
+            fixed: Ns(1000),
+            per_kib: Ns(100),
+            shootdown: Ns(0),
+            serialised: false,
+            stops: false,
+        },
         remote_cacheable: true,
     };
     assert_eq!(machine.node_of(CpuId(0)), NodeId(0));

@@ -28,7 +28,13 @@ fn machine(nodes: usize, per_node: usize, outstanding: u32) -> Topology {
         caches: Vec::new(),
         page_sizes: vec![PAGE],
         core: Core { access: Ps(1100), outstanding },
-        migration: MigrationCost { fixed: Ns(20_000), per_kib: Ns(1000), shootdown: Ns(0), serialised: true },
+        migration: MigrationCost {
+            fixed: Ns(20_000),
+            per_kib: Ns(1000),
+            shootdown: Ns(0),
+            serialised: true,
+            stops: false,
+        },
         remote_cacheable: true,
     }
 }

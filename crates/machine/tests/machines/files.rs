@@ -181,7 +181,7 @@ prop_compose! {
             page_sizes: pages.into_iter().map(|p| Bytes(1 << p)).collect(),
             core: Core { access: Ps(numbers[0]), outstanding: (numbers[1] as u32).max(1) },
             migration: MigrationCost {
-                fixed: Ns(numbers[2]), per_kib: Ns(numbers[3]), shootdown: Ns(numbers[4]), serialised: flags[0],
+                fixed: Ns(numbers[2]), per_kib: Ns(numbers[3]), shootdown: Ns(numbers[4]), serialised: flags[0], stops: flags[0] && flags[1],
             },
             remote_cacheable: flags[1],
             cpus: cpus.iter().copied().map(NodeId).collect(),

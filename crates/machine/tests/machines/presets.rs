@@ -64,7 +64,7 @@ fn table_of_all_presets() {
         );
     }
     let expected = "\
-sf15k | 4n 16c | 216 ns local, 432 ns remote | 2.4 GB/s | L2 8192K/2w/64 cpu | 33 us + 2250 ns/KiB
+sf15k | 4n 16c | 216 ns local, 432 ns remote | 2.4 GB/s | L2 8192K/2w/64 cpu | 41 us + 2900 ns/KiB
 wildfire | 2n 32c | 330 ns local, 1800 ns remote | 800 MB/s | L2 4096K/1w/64 cpu | 90 us + 1280 ns/KiB
 origin2000 | 64n 128c | 315 ns local, 415 ns to 915 ns remote | 800 MB/s | L2 4096K/2w/128 cpu | 1 ms + 0 ns/KiB
 origin3000 | 16n 64c | 180 ns local, 270 ns to 360 ns remote | 1.6 GB/s | L2 8192K/2w/128 cpu | 417 us + 0 ns/KiB
@@ -103,8 +103,8 @@ fn lofs_migration_constants_lie_where_table_3_puts_them() {
             error = error.max((ours / theirs - 1.0f64).abs());
         }
     }
-    // One pair of constants for four programs: within a factor of two of each.
-    assert!(error < 1.0, "off by {error}");
+    // One pair of constants, NAS-MG's, for four programs: CG's with large pages are the farthest away.
+    assert!(error < 1.3, "off by {error}");
 }
 
 #[test]

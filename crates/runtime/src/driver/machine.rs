@@ -91,6 +91,7 @@ impl Machine {
                 per_kib: Ns(125),
                 shootdown: Ns(0),
                 serialised: false,
+                stops: false,
             },
             remote_cacheable: true,
         };

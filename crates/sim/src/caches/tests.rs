@@ -20,7 +20,7 @@ fn machine(nodes: u16, per_node: u16, caches: Vec<Cache>) -> Topology {
         caches,
         page_sizes: vec![Bytes(4096)],
         core: Core { access: Ps(1000), outstanding: 1 },
-        migration: MigrationCost { fixed: Ns(0), per_kib: Ns(0), shootdown: Ns(0), serialised: false },
+        migration: MigrationCost::default(),
         remote_cacheable: true,
     }
 }

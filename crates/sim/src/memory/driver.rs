@@ -8,7 +8,7 @@ use homenode_policy::Step;
 
 use super::outcome::{IterationMark, Migration, RegionTime};
 use super::pages::Page;
-use super::thread::OpenRegion;
+use super::thread::{OpenRegion, State};
 use super::{Memory, MemoryError};
 use crate::stream::{ByteRange, Mark};
 
@@ -183,7 +183,21 @@ impl Memory {
         thread.moving += took.0;
         thread.now = done;
         self.ledger.migration += took;
+        if self.fixed.migration.stops {
+            self.hold_up(t, cost);
+        }
         (begun, took)
+    }
+
+    /// All others that run stand still for as long. Who waits for another is held up with that one.
+    fn hold_up(&mut self, mover: usize, cost: u64) {
+        for t in (0..self.threads.len()).filter(|t| *t != mover) {
+            let thread = &mut self.threads[t];
+            if matches!(thread.state, State::Ready | State::Starved) {
+                thread.stand_still(cost);
+                self.turns.set(t, thread.now);
+            }
+        }
     }
 
     fn replicate(&mut self, t: usize, page: PageNo, on: NodeId) -> MoveResult {

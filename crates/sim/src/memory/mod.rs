@@ -21,7 +21,8 @@
 //!   room. That takes no time (the model has no number for it). Write-backs never fault.
 //! - **Armed pages** trap at the next access of any thread. The policy decides; its moves are carried out at once, on the
 //!   trapping thread's time, after its accesses under way: [`MigrationCost::of`](homenode_model::MigrationCost) with the
-//!   other threads then alive, one move at a time over the machine where `serialised`. The copy keeps both controllers,
+//!   other threads then alive, one move at a time over the machine where `serialised`. Where a move `stops` the machine, all
+//!   other threads, with what they have under way, stand still for as long. The copy keeps both controllers,
 //!   the ports and the link busy (option). Others may use the page meanwhile, as if it were at its new home. A trap that
 //!   moves nothing takes no time.
 //! - **Copies** of a page cost the thread that makes them what a move costs. Reads of a node that has one are local; all

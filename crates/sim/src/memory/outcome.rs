@@ -87,7 +87,7 @@ pub struct ThreadTime {
     pub memory: Ps,
     /// Waiting for other threads, its start included.
     pub wait: Ps,
-    /// Moving pages, and waiting for others who do.
+    /// Moving pages, waiting for others who do, and standing still while others do.
     pub moving: Ps,
     /// Its clock at its end.
     pub end: Ps,

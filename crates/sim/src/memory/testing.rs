@@ -44,7 +44,7 @@ pub(crate) fn machine(nodes: u16) -> Machine {
         access: 1000,
         outstanding: 1,
         pages: vec![1000; usize::from(nodes)],
-        migration: MigrationCost { fixed: Ns(0), per_kib: Ns(0), shootdown: Ns(0), serialised: false },
+        migration: MigrationCost::default(),
         remote_cacheable: true,
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Thread {
     pub(super) memory: u64,
     /// Time it waited for others.
     pub(super) wait: u64,
-    /// Time it moved pages.
+    /// Time it moved pages, or others did that nothing runs beside.
     pub(super) moving: u64,
     pub(super) local: u64,
     pub(super) remote: u64,
@@ -147,6 +147,12 @@ impl Thread {
         let next = self.window.issue(self.now, done);
         self.memory += next - self.now;
         self.now = next;
+    }
+    /// Stands still for `time`, with all that it has under way, because another moves pages.
+    pub(super) fn stand_still(&mut self, time: u64) {
+        self.now = self.now.saturating_add(time);
+        self.moving = self.moving.saturating_add(time);
+        self.window.delay(time);
     }
     /// Waits for another thread until `time`.
     pub(super) fn wait_until(&mut self, time: u64) {

@@ -76,7 +76,8 @@ fn scripted(machine: &Machine, binding: &[CpuId], way: super::path::Way, program
 
 /// Two nodes, moves of 2 us, one at a time.
 fn costly() -> Machine {
-    let migration = MigrationCost { fixed: Ns(2000), per_kib: Ns(0), shootdown: Ns(10), serialised: true };
+    let migration =
+        MigrationCost { fixed: Ns(2000), per_kib: Ns(0), shootdown: Ns(10), serialised: true, stops: false };
     Machine { migration, ..machine(2) }
 }
 

@@ -102,14 +102,20 @@ fn cut(programs: &[Program], cuts: &[u8]) -> Vec<MemChunk> {
     chunks
 }
 
-fn busy_machine(remote_cacheable: bool) -> Machine {
+fn busy_machine(remote_cacheable: bool, stops: bool) -> Machine {
     Machine {
         controller: 3000,
         port: 2000,
         link: 1500,
         outstanding: 3,
         pages: vec![12, 0, 30],
-        migration: MigrationCost { fixed: Ns(700), per_kib: Ns(10), shootdown: Ns(50), serialised: true },
+        migration: MigrationCost {
+            fixed: Ns(700),
+            per_kib: Ns(10),
+            shootdown: Ns(50),
+            serialised: true,
+            stops,
+        },
         remote_cacheable,
         ..machine(3)
     }
@@ -170,8 +176,9 @@ proptest! {
         cuts in proptest::collection::vec(0u8..9, 0..12),
         policy in 0..POLICIES.len(),
         remote_cacheable: bool,
+        stops: bool,
     ) {
-        let m = busy_machine(remote_cacheable);
+        let m = busy_machine(remote_cacheable, stops);
         let programs = programs(&rounds);
         let spec = POLICIES[policy].name;
         let make = || build(spec, &PolicyContext::of(&m.build(), PAGE).with_plan(Default::default())).unwrap();
@@ -187,7 +194,7 @@ proptest! {
         cuts in proptest::collection::vec(0u8..9, 0..12),
         period in prop_oneof![Just(0u64), Just(1), 1u64..3000],
     ) {
-        let m = busy_machine(true);
+        let m = busy_machine(true, false);
         let programs = programs(&rounds);
         let run = |chunks: &[MemChunk]| {
             let seen = Arc::new(Mutex::new(String::new()));

@@ -12,7 +12,7 @@ use crate::memory::testing::{Machine, PAGE, Program, check, machine, whole};
 use crate::stream::{Cause, Mark};
 
 const COST: MigrationCost =
-    MigrationCost { fixed: Ns(2_000), per_kib: Ns(100), shootdown: Ns(0), serialised: false };
+    MigrationCost { fixed: Ns(2_000), per_kib: Ns(100), shootdown: Ns(0), serialised: false, stops: false };
 
 /// At each iteration mark carries out the next of its orders; first touch otherwise.
 struct Orders(VecDeque<Vec<Decision>>, Vec<Decision>);

@@ -6,7 +6,7 @@ use crate::memory::testing::{Machine, PAGE, Program, machine};
 use crate::stream::{ByteRange, Cause, Mark};
 
 const COST: MigrationCost =
-    MigrationCost { fixed: Ns(2_000), per_kib: Ns(100), shootdown: Ns(30), serialised: false };
+    MigrationCost { fixed: Ns(2_000), per_kib: Ns(100), shootdown: Ns(30), serialised: false, stops: false };
 /// 2 µs + 4 KiB · 100 ns + 3 other threads · 30 ns.
 const EACH: u64 = 2_490;
 
@@ -65,12 +65,21 @@ fn a_touch_that_hits_in_the_caches_moves_the_page_too() {
 
 #[test]
 fn serialised_moves_take_turns() {
-    let m = Machine { migration: MigrationCost { serialised: true, ..COST }, ..machine(4) };
+    let m = Machine { migration: MigrationCost { serialised: true, stops: false, ..COST }, ..machine(4) };
     let out = m.run(&m.spread(), "next-touch", &si_mig(2));
     assert_eq!(out.moved, 60);
     // The lock is never idle; the last mover still makes its access.
     assert_eq!(out.iterations(), [60 * EACH + 100, 2_000].map(|n| Ns(n).ps()));
     assert!(out.migrations.is_sorted_by(|a, b| a.at + Ns(EACH).ps() <= b.at));
+}
+
+#[test]
+fn nothing_is_computed_beside_a_move_that_stops_the_machine() {
+    let m = Machine { migration: MigrationCost { serialised: true, stops: true, ..COST }, ..machine(4) };
+    let out = m.run(&m.spread(), "next-touch", &si_mig(2));
+    assert_eq!(out.moved, 60);
+    assert_eq!(out.iterations(), [60 * EACH + 2_000, 2_000].map(|n| Ns(n).ps()), "one after the other");
+    assert_eq!(out.migration, Ns(60 * EACH).ps(), "the movers' time alone");
 }
 
 #[test]
