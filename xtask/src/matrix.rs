@@ -30,26 +30,39 @@ const PROGRAMS: [(&str, &str, &[&str]); 4] = [
     ("sor", "B", &["--iterations", "20"]),
 ];
 
-const USAGE: &str = "[--keep DIR]";
+const USAGE: &str = "[--keep DIR] [--only PROGRAM|MACHINE]…";
+
+/// Where recordings are kept, and programs and machines that are asked for; none: all.
+fn asked(mut args: &[String]) -> Result<(PathBuf, Vec<&str>), String> {
+    let (mut dir, mut only) = (root().join("target/matrix"), Vec::new());
+    let known = |name: &str| MACHINES.contains(&name) || PROGRAMS.iter().any(|p| p.0 == name);
+    while let [option, value, rest @ ..] = args {
+        match option.as_str() {
+            "--keep" => dir = PathBuf::from(value),
+            "--only" if known(value) => only.push(value.as_str()),
+            _ => break,
+        }
+        args = rest;
+    }
+    if args.is_empty() { Ok((dir, only)) } else { Err(format!("matrix takes {USAGE}")) }
+}
 
 pub fn run(args: &[String]) -> Outcome {
-    let dir = match args {
-        [] => root().join("target/matrix"),
-        [option, dir] if option == "--keep" => PathBuf::from(dir),
-        _ => return Err(format!("matrix takes {USAGE}")),
-    };
+    let (dir, only) = asked(args)?;
+    let machines: Vec<&str> = chosen(&MACHINES, &only);
+    let programs: Vec<&str> = chosen(&PROGRAMS.map(|p| p.0), &only);
     std::fs::create_dir_all(&dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     process::run(cargo().args(["build", "--release", "--workspace", "--locked", "--quiet"]))?;
     println!(
         "| program | machine | from | ends | over an n-th of the bound, % | in total | over the bound, % |"
     );
     println!("|---|---|---|---|---|---|---|");
-    for (program, class, options) in PROGRAMS {
+    for (program, class, options) in PROGRAMS.into_iter().filter(|p| programs.contains(&p.0)) {
         let recording = dir.join(format!("{program}-{class}.hnrec"));
         if !recording.exists() {
             record(&recording, program, class, options)?;
         }
-        for machine in MACHINES {
+        for &machine in &machines {
             let table = compare(&recording, machine)?;
             for from in FROM {
                 println!("{}", line(&table, from).map(|l| format!("| {program} {class} | {machine} {l}"))?);
@@ -57,6 +70,12 @@ pub fn run(args: &[String]) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Those of `all` that are among `only`; all if none is.
+fn chosen<'a>(all: &[&'a str], only: &[&str]) -> Vec<&'a str> {
+    let some: Vec<&str> = all.iter().copied().filter(|name| only.contains(name)).collect();
+    if some.is_empty() { all.to_vec() } else { some }
 }
 
 fn homenode() -> Command {

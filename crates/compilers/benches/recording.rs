@@ -1,14 +1,14 @@
 //! What a recording costs: NAS CG and MG, class A, one thread, processor seconds (user and system) of the whole program.
 //!
-//! Natively, with accesses counted only, and recorded to disk, in turn, the least of several rounds; then how many times
-//! the native time that is, and the bytes an access takes in the log. GCC, the kernels' own flags (`-O3`).
+//! Natively, with accesses counted only, and recorded to disk, in turn, for several rounds: the least of each, the median over the rounds
+//! of how many times the native time that is, and the bytes an access takes in the log. GCC, the kernels' own flags (`-O3`).
 //!
 //! Needs CMake, gcc and gfortran, and the recorder beside the drivers (`cargo build --release`, done here if need be).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 fn main() {
     if let Err(why) = measure() {
@@ -39,13 +39,21 @@ fn measure() -> Result<(), String> {
     build(&root, &drivers, &native, &plain("gcc"), &plain("gfortran"))?;
     build(&root, &drivers, &driven, &drivers.join("homenode-cc"), &drivers.join("homenode-fc"))?;
     for kernel in ["nas-cg", "nas-mg"] {
-        let mut least = [f64::INFINITY; 3];
         let mut bytes = 0.0;
+        let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            least[0] = least[0].min(run(&native.join(kernel), &dir, Mode::Plain)?);
-            least[1] = least[1].min(run(&driven.join(kernel), &dir, Mode::Count)?);
-            least[2] = least[2].min(run(&driven.join(kernel), &dir, Mode::Record)?);
+            rounds.push([
+                run(&native.join(kernel), &dir, Mode::Plain)?,
+                run(&driven.join(kernel), &dir, Mode::Count)?,
+                run(&driven.join(kernel), &dir, Mode::Record)?,
+            ]);
         }
+        let least = |i: usize| rounds.iter().map(|r| r[i]).fold(f64::INFINITY, f64::min);
+        let ratio = |i: usize| {
+            let mut all: Vec<f64> = rounds.iter().map(|r| r[i] / r[0]).collect();
+            all.sort_by(f64::total_cmp);
+            all[ROUNDS / 2]
+        };
         let log = dir.join("recording/threads/00000.hnlog");
         if let Ok(mut reader) = homenode_log::file::LogReader::open(&log) {
             let (report, _) = homenode_log::check::check(&mut reader);
@@ -53,11 +61,11 @@ fn measure() -> Result<(), String> {
             bytes = size as f64 / report.accesses.max(1) as f64;
             println!("{kernel}: {} accesses, {} passed the filter", report.ticks, report.accesses);
         }
-        println!("bench: {kernel}/native {:.3} s", least[0]);
-        println!("bench: {kernel}/count {:.3} s", least[1]);
-        println!("bench: {kernel}/record {:.3} s", least[2]);
-        println!("bench: {kernel}/count-ratio {:.2} x", least[1] / least[0]);
-        println!("bench: {kernel}/record-ratio {:.2} x", least[2] / least[0]);
+        println!("bench: {kernel}/native {:.3} s", least(0));
+        println!("bench: {kernel}/count {:.3} s", least(1));
+        println!("bench: {kernel}/record {:.3} s", least(2));
+        println!("bench: {kernel}/count-ratio {:.2} x", ratio(1));
+        println!("bench: {kernel}/record-ratio {:.2} x", ratio(2));
         println!("bench: {kernel}/bytes {bytes:.3} B/event");
     }
     std::fs::remove_dir_all(dir.join("recording")).map_err(|e| e.to_string())

@@ -28,6 +28,9 @@ pub const TRACE_LIBRARY: &str = "homenode_trace";
 /// * `-fno-tree-loop-distribute-patterns`: no loop becomes a `memset`. GCC 12 does not do it in
 ///   instrumented loops anyhow: its pass runs before the loop optimisers (so loops are not vectorised
 ///   either, and masked or gathered accesses do not occur).
+/// * `-fno-caller-saves`, `-fno-tree-reassoc`: with a call before each access, what a call may change is a poor place to keep a value,
+///   and sums of addresses that are shared keep more of them. NAS MG recorded takes 6 % less, CG counted 11 % more; what is
+///   accessed is the same. (`-fno-tree-pre` would mend CG, but changes the accesses.)
 /// * `-U__SANITIZE_THREAD__`: the program shall take the same `#if` branches as without homenode.
 /// * `-Wno-tsan`: it warns of fences, which the real ThreadSanitizer cannot model; the recorder can.
 ///   `-Wno-error=maybe-uninitialized`: instrumented code draws false warnings.
@@ -51,6 +54,8 @@ pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<
                 "--param",
                 "tsan-instrument-func-entry-exit=0",
                 "-fno-tree-loop-distribute-patterns",
+                "-fno-caller-saves",
+                "-fno-tree-reassoc",
                 "-U__SANITIZE_THREAD__",
                 "-Wno-tsan",
                 "-Wno-error=maybe-uninitialized",
