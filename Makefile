@@ -17,7 +17,7 @@ demo: build
 
 # Everything, in target/release. A crate's name cannot hold a '+', so the C++ driver gets its name here.
 build: bootstrap
-	cargo build --release --locked
+	cargo build --release --locked --workspace --exclude xtask
 	ln -sf homenode-cxx target/release/homenode-c++
 
 # Into PREFIX: commands, libraries, header, Fortran module, files for pkg-config and CMake, kernels, manual pages. Run

@@ -70,13 +70,15 @@ pub struct Balance {
 /// Up to so many homes all costs are worked out.
 const FEW: usize = 4;
 
-/// A contested page of an interval: 12 bytes.
+/// A contested page of an interval: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Contested {
     index: u32,
     accesses: u32,
     /// Good homes, a bit for each of the first 32 with memory.
     good: u32,
+    /// Where it lives: most stay there, and need not be looked up in the interval.
+    home: NodeId,
 }
 
 impl Contested {
@@ -100,6 +102,8 @@ pub(crate) struct Balancer {
     weight: Vec<u64>,
     nodes: usize,
     loads: Vec<u64>,
+    /// Good homes of a page that one node alone accesses, by node.
+    alone: Vec<u32>,
     contested: Vec<Contested>,
     /// Positions in `contested`, by class.
     order: Vec<u32>,
@@ -109,15 +113,26 @@ impl Balancer {
     pub(crate) fn new(context: &PolicyContext, balance: Balance) -> Self {
         let nodes = context.nodes();
         let weight = (0..nodes as u16).map(|n| context.occupancy(NodeId(n)).0.max(1)).collect();
-        Self {
+        let mut balancer = Self {
             latencies: Latencies::new(context),
             balance,
             weight,
             nodes,
             loads: vec![0; nodes],
+            alone: Vec::new(),
             contested: Vec::new(),
             order: Vec::new(),
-        }
+        };
+        // So many that the slack's percent is exact.
+        let alone = |node: usize| (0..nodes).map(|n| if n == node { 100 } else { 0 }).collect::<Vec<u32>>();
+        balancer.alone = (0..nodes).map(|node| balancer.good(&alone(node))).collect();
+        balancer
+    }
+    /// The good homes, as bits, of a page with `accesses` in all.
+    #[inline]
+    fn good_of(&self, counts: &[u32], accesses: u64) -> u32 {
+        let owner = counts.iter().position(|c| u64::from(*c) == accesses && accesses != 0);
+        owner.map_or_else(|| self.good(counts), |node| self.alone[node])
     }
     /// The good homes, as bits.
     #[inline]
@@ -166,12 +181,12 @@ impl Balancer {
         *load = load.saturating_add(accesses.saturating_mul(self.weight[home.index()]));
     }
     /// Says for each page of the interval where it should be, those with one good home first; `settle` is told of the page's
-    /// index, whether it is contested, and the home that is best, and answers where it will be.
+    /// index, whether it is contested, its home and the one that is best, and answers where it will be.
     pub(crate) fn deal(
         &mut self,
         interval: &Interval,
         room: &mut Room,
-        mut settle: impl FnMut(usize, bool, NodeId, &mut Room) -> NodeId,
+        mut settle: impl FnMut(usize, bool, NodeId, NodeId, &mut Room) -> NodeId,
     ) {
         self.loads.fill(0);
         self.contested.clear();
@@ -179,10 +194,10 @@ impl Balancer {
         for (index, (seen, counts)) in interval.rows().enumerate() {
             let accesses: u64 = counts.iter().map(|c| u64::from(*c)).sum();
             all = all.saturating_add(accesses);
-            let good = self.good(counts);
+            let good = self.good_of(counts, accesses);
             if good & good.wrapping_sub(1) != 0 {
                 let accesses = u32::try_from(accesses).unwrap_or(u32::MAX);
-                self.contested.push(Contested { index: index as u32, accesses, good });
+                self.contested.push(Contested { index: index as u32, accesses, good, home: seen.home });
                 continue;
             }
             let only = self.latencies.homes().get(good.trailing_zeros() as usize).copied();
@@ -190,7 +205,7 @@ impl Balancer {
                 Some(home) if good != 0 && (home == seen.home || room.has(home)) => home,
                 _ => best(&self.latencies, counts, seen.home, room).map_or(seen.home, |(to, ..)| to),
             };
-            let home = settle(index, false, to, room);
+            let home = settle(index, false, seen.home, to, room);
             self.load(home, accesses);
         }
         self.sort();
@@ -199,9 +214,8 @@ impl Balancer {
         let even = all.saturating_mul(weight) / homes / 100 * u64::from(self.balance.even);
         for at in 0..self.order.len() {
             let page = self.contested[self.order[at] as usize];
-            let index = page.index as usize;
-            let to = self.choose(page, interval.row(index).0.home, even, room);
-            let home = settle(index, true, to, room);
+            let to = self.choose(page, even, room);
+            let home = settle(page.index as usize, true, page.home, to, room);
             self.load(home, page.accesses.into());
         }
     }
@@ -222,7 +236,8 @@ impl Balancer {
             *place += 1;
         }
     }
-    fn choose(&self, page: Contested, now: NodeId, even: u64, room: &Room) -> NodeId {
+    fn choose(&self, page: Contested, even: u64, room: &Room) -> NodeId {
+        let now = page.home;
         let homes = self.latencies.homes();
         let mut least: Option<(u64, NodeId)> = None;
         let mut here = None;
@@ -273,10 +288,13 @@ impl Rule for Balanced {
         let mut room = Room::of(homes, self.balancer.nodes);
         let mut moves = false;
         let Self { balancer, worth, bounces, latencies, .. } = self;
-        balancer.deal(interval, &mut room, |index, contested, to, room| {
+        balancer.deal(interval, &mut room, |index, contested, now, to, room| {
+            if to == now {
+                return now;
+            }
             let (seen, counts) = interval.row(index);
             let page = seen.page();
-            if to == seen.home || !bounces.allow(page, to) {
+            if !bounces.allow(page, to) {
                 return seen.home;
             }
             let Some(before) = latencies.cost_at(seen.home, counts) else { return seen.home };

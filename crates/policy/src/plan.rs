@@ -71,7 +71,7 @@ pub fn best(context: &PolicyContext, counts: &Histogram, slack: u32) -> Placemen
     }
     let homes = Homes::new(context);
     let mut room = Room::of(&homes, context.nodes());
-    Balancer::new(context, Balance { slack, even: 0 }).deal(&interval, &mut room, |index, _, to, room| {
+    Balancer::new(context, Balance { slack, even: 0 }).deal(&interval, &mut room, |index, _, _, to, room| {
         room.copied(to);
         plan.set(interval.row(index).0.page(), to);
         to
