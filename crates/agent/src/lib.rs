@@ -9,6 +9,10 @@
 //! across the program's border ([`state::with`]), all keep `errno`, and without `HOMENODE_RUN_DIR` in the environment
 //! they only pass on.
 
+// Front ends may unwind (many are cancellation points), which the standard library's own declarations of `read`, `write` and `open` do not
+// say. Newer compilers refuse that; older ones do not know that they do.
+#![allow(unknown_lints, invalid_runtime_symbol_definitions)]
+
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!(
     "the live runtime is written for x86-64 Linux: its front ends read return addresses in assembly"
