@@ -45,6 +45,8 @@ pub struct Recorder {
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     interval: u64,
     shared: bool,
+    /// There is a filter.
+    filters: bool,
     /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
     /// (there are other threads, or there is no filter), and while the recorder is at work.
     gate: AtomicUsize,
@@ -88,6 +90,7 @@ impl Recorder {
             emptied_at: 0,
             interval: 0,
             shared: false,
+            filters: state::filter_lines() > 0,
             special: true,
             encoded: 0,
             other: 0,
@@ -183,7 +186,14 @@ impl Recorder {
             return;
         }
         self.enter();
-        if state::filter_lines() > 0 {
+        self.access_undisturbed(line, write, pc);
+        self.leave();
+    }
+
+    /// As [`Recorder::access`], where no signal handler can interrupt the recorder and come back to it.
+    #[inline]
+    pub fn access_undisturbed(&mut self, line: u64, write: bool, pc: u64) {
+        if self.filters {
             self.install(line, write);
         }
         let tick = self.clock();
@@ -198,13 +208,12 @@ impl Recorder {
         if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
             self.flush(false);
         }
-        self.leave();
     }
 
     /// Lets the filter remember the line, unless it bypasses the filter.
     #[inline]
     fn install(&mut self, line: u64, write: bool) {
-        let at = line as usize & (self.lines - 1);
+        let at = line as usize & self.mask;
         let mut entry = line;
         if self.shared {
             match bypass::look(line, write, self.index, self.interval) {

@@ -7,6 +7,15 @@ use homenode_recorder::{Block, Recorder, state};
 use super::code::{Code, Piece};
 use crate::word::{self, WRITE};
 
+/// What an access does: one or the other ([`Cpu::access`]), or what QEMU's word says.
+pub const LOAD: u32 = 0;
+/// As above.
+pub const STORE: u32 = 1;
+/// As above.
+pub const EITHER: u32 = 2;
+/// In place of the most bytes of an access: each is looked at closely.
+pub const ALWAYS: u64 = 0;
+
 /// A thread. Used by its own call-backs only. Its size is a power of two, so that it is found by a shift.
 #[repr(C, align(256))]
 #[derive(Debug)]
@@ -83,13 +92,23 @@ impl Cpu {
         self.library = [u64::MAX; 2];
     }
 
-    /// An access of at most `MOST` bytes. Few instructions when the filter has seen the line, which is nearly always: an access
-    /// near the end of its line, whatever its size, is looked at more closely.
+    /// A load (`KIND` [`LOAD`]) or store, or what the word says, of at most `MOST` bytes. Few instructions when the filter has seen
+    /// the line, which is nearly always: an access near the end of its line, whatever its size, is looked at more closely.
+    ///
+    /// One comparison tells both: the place is that of the last byte's line, where the first byte's line is only if they are the
+    /// same. In a filter of one line there is one place: then `MOST` is [`ALWAYS`].
     #[inline(always)]
-    pub fn access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
-        let line = address >> LINE_SHIFT;
+    pub fn access<const KIND: u32, const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
+        let (line, last) = (address >> LINE_SHIFT, (address + MOST.wrapping_sub(1)) >> LINE_SHIFT);
         self.block.clock += 1;
-        if (address + (MOST - 1)) >> LINE_SHIFT != line || !self.block.seen(line, what & WRITE != 0) {
+        let table = match KIND {
+            LOAD => self.block.used,
+            STORE => self.block.written,
+            _ if what & WRITE != 0 => self.block.written,
+            _ => self.block.used,
+        };
+        // SAFETY: `mask` is below the tables' length.
+        if MOST == ALWAYS || unsafe { *table.add((last & self.block.mask) as usize) } != line {
             Self::passed(self, what, address, pc);
         }
     }
@@ -102,7 +121,7 @@ impl Cpu {
         let last = &mut self.library[usize::from(what & WRITE != 0)];
         if *last != line {
             *last = line;
-            self.access::<MOST>(what, address, pc);
+            self.access::<EITHER, MOST>(what, address, pc);
         }
     }
 
@@ -112,13 +131,28 @@ impl Cpu {
     extern "C" fn passed(&mut self, what: u32, address: u64, pc: u64) {
         let (write, bytes) = word::read(what);
         let (line, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
+        if last != line {
+            return Self::straddled(self, line, write, pc);
+        }
+        self.look_closely(line, write, pc);
+    }
+
+    /// An access to this line and the next one. Apart, so that the usual one needs no frame.
+    #[cold]
+    #[inline(never)]
+    extern "C" fn straddled(&mut self, line: u64, write: bool, pc: u64) {
+        self.look_closely(line, write, pc);
+        self.look_closely(line + 1, write, pc);
+    }
+
+    #[inline(always)]
+    fn look_closely(&mut self, line: u64, write: bool, pc: u64) {
         let block = &raw mut self.block;
-        // SAFETY: this thread's block; the recorder changes it, too.
+        // SAFETY: this thread's block; the recorder changes it, too. No handler of the emulated program's signals interrupts a
+        // call-back: QEMU runs them as it runs everything else of the program.
         unsafe {
-            for line in line..=last {
-                if !(*block).recorder.is_null() && !(*block).seen(line, write) {
-                    (*(*block).recorder).access(line, write, pc);
-                }
+            if !(*block).recorder.is_null() && !(*block).seen(line, write) {
+                (*(*block).recorder).access_undisturbed(line, write, pc);
             }
         }
     }
