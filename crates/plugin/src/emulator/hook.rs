@@ -11,7 +11,8 @@ use homenode_recorder::channel::{self, Message, Whose};
 use homenode_recorder::state::{self, MAX_THREADS, Options};
 
 use super::code::Code;
-use super::cpu::{ALWAYS, Cpu, EITHER, LOAD, STORE};
+use super::cpu::{ALWAYS, Cpu};
+use super::fast;
 use super::x86::{self, Access, Does};
 use crate::api::{Accessed, Api, Id, LOADS_AND_STORES, NO_REGISTERS};
 use crate::word;
@@ -112,24 +113,18 @@ impl See {
     /// For an instruction that does this.
     fn usual(&self, does: Does) -> Accessed {
         match (does, self.most) {
-            (_, ALWAYS) => on_access::<EITHER, ALWAYS>,
-            (Does::Load(1), _) => on_access::<LOAD, 1>,
-            (Does::Load(2..=4), _) => on_access::<LOAD, 4>,
-            (Does::Load(bytes), most) if bytes.min(most) == 8 => on_access::<LOAD, 8>,
-            (Does::Load(_), _) => on_access::<LOAD, 16>,
-            (Does::Store(1), _) => on_access::<STORE, 1>,
-            (Does::Store(2..=4), _) => on_access::<STORE, 4>,
-            (Does::Store(bytes), most) if bytes.min(most) == 8 => on_access::<STORE, 8>,
-            (Does::Store(_), _) => on_access::<STORE, 16>,
-            (Does::Any, 8) => on_access::<EITHER, 8>,
-            (Does::Any, _) => on_access::<EITHER, 16>,
+            (_, ALWAYS) => on_access::<ALWAYS>,
+            (Does::Load(bytes), most) => fast::load(bytes.min(most)),
+            (Does::Store(bytes), most) => fast::store(bytes.min(most)),
+            (Does::Any, 8) => on_access::<8>,
+            (Does::Any, _) => on_access::<16>,
         }
     }
 }
 
 /// Does something with an emulated thread; nothing beyond the most threads that are recorded.
 #[inline(always)]
-fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
+pub fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
     if (cpu as usize) < MAX_THREADS {
         // SAFETY: call-backs are registered after the threads' places were made, and this is one of this thread.
         f(unsafe { &mut *(*CPUS.load(Ordering::Relaxed).add(cpu as usize)).0.get() });
@@ -222,14 +217,14 @@ impl Plugin {
     }
 }
 
-extern "C" fn on_access<const KIND: u32, const MOST: u64>(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
-    with(cpu, |own| own.access::<KIND, MOST>(what, address, pc as u64));
+extern "C" fn on_access<const MOST: u64>(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
+    with(cpu, |own| own.access::<MOST>(what, address, pc as u64));
 }
 
 extern "C" fn on_frame_access<const MOST: u64>(cpu: u32, what: u32, address: u64, pc: *mut c_void) {
     with(cpu, |own| {
         if !own.in_stack(address) {
-            own.access::<EITHER, MOST>(what, address, pc as u64);
+            own.access::<MOST>(what, address, pc as u64);
         }
     });
 }
