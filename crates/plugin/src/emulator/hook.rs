@@ -104,7 +104,9 @@ impl See {
     /// Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
     const fn of(version: c_int, filter_lines: u32) -> Self {
         match (filter_lines, version) {
-            (1, _) => Self { most: ALWAYS, frame: on_frame_access::<ALWAYS>, system: on_system_access::<ALWAYS> },
+            (1, _) => {
+                Self { most: ALWAYS, frame: on_frame_access::<ALWAYS>, system: on_system_access::<ALWAYS> }
+            }
             (_, 1) => Self { most: 8, frame: on_frame_access::<8>, system: on_system_access::<8> },
             _ => Self { most: 16, frame: on_frame_access::<16>, system: on_system_access::<16> },
         }
