@@ -81,3 +81,34 @@ fn pages_move_to_the_nodes_that_use_them() {
         }
     }
 }
+
+#[test]
+fn a_node_without_memory_is_told_and_the_program_goes_on() {
+    let dir = fresh("lab-full").join("work");
+    fs::create_dir(&dir).unwrap();
+    if !there() || !compilers() {
+        return;
+    }
+    let homenode = Path::new(env!("CARGO_BIN_EXE_homenode"));
+    lab_homes::kernel(&dir, "heat");
+    let mut gcc = std::process::Command::new("gcc");
+    gcc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(dir.join("fill"));
+    assert!(gcc.arg(lab_homes::root().join("tests/lab/fill.c")).status().unwrap().success());
+    let run = format!("{} run --budget 1%+60s --json --summary heat.json --", homenode.display());
+    let program = "./heat --size 512 --iterations 40 --threads 4 --init serial";
+    fs::write(dir.join("script"), format!("./fill 2 {run} {program} >heat.out\n")).unwrap();
+    let _alone = alone();
+    let mut command = lab(
+        &dir,
+        "--mem 96M --numa-balancing off --thp never --env OMP_PROC_BIND=true --env OMP_PLACES=threads",
+    );
+    command.arg("--with").arg(homenode).arg("--with").arg(homenode.with_file_name("libhomenode.so"));
+    let (status, out, err) = outcome(&command.args(["--", "sh", "script"]).output().unwrap());
+    assert_eq!(status, Some(0), "{out}{err}");
+    let read =
+        |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_else(|e| panic!("{name}: {e}\n{err}"));
+    assert!(read("heat.out").contains("verification: successful"));
+    let report: serde_json::Value = serde_json::from_str(&read("heat.json")).unwrap();
+    let told = report["processes"][0]["could_not"].to_string();
+    assert!(told.contains("node 2 has no memory left") && !told.contains("node 1 has"), "{report:#}\n{err}");
+}
