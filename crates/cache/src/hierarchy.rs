@@ -179,6 +179,13 @@ impl<W: Sharers> Hierarchy<W> {
         self.behind_the_front(agent, line, write)
     }
 
+    /// The next line that an access of the agent brings into this set of its first level takes the place of `line`, if the set is full
+    /// and has it. For who answers the agent's hits there and so knows the order of use; it is told before each such access.
+    #[inline]
+    pub fn makes_room(&mut self, agent: Agent, line: Line) {
+        self.tags[self.path[agent.index() * self.levels] as usize].make_last(line);
+    }
+
     /// Leading levels that no two agents share: when one of these answers, no other agent's caches have changed.
     pub const fn private(&self) -> usize {
         self.private

@@ -170,6 +170,19 @@ impl Tags {
         }
     }
 
+    /// Makes a line of a full set the next to fall out, in the place of the one that would be; for a cache whose order somebody else
+    /// keeps.
+    #[inline]
+    pub fn make_last(&mut self, line: Line) {
+        let key = self.key(line);
+        let set = self.ways_of_mut(line);
+        let last = set.len() - 1;
+        let at = position(set, key);
+        if set[last] != Way(0) && at <= last {
+            set.swap(at, last);
+        }
+    }
+
     /// The line's way, if present, without a change of order.
     #[inline]
     pub fn peek(&self, line: Line) -> Option<Way> {
@@ -286,6 +299,21 @@ mod tests {
         assert_eq!((victim.line, victim.way.dirty()), (Line(2), false));
         assert!(c.remove(Line(1)).unwrap().dirty());
         assert_eq!(c.touch_or_insert(Line(5)), Found::Miss(None));
+    }
+
+    #[test]
+    fn the_order_can_be_kept_elsewhere() {
+        let mut c = Tags::new(1, 3);
+        c.touch_or_insert(Line(1));
+        c.make_last(Line(1));
+        c.touch_or_insert(Line(2));
+        c.make_last(Line(2));
+        assert_eq!(c.touch_or_insert(Line(3)), Found::Miss(None), "the set was not full");
+        c.make_last(Line(3));
+        c.make_last(Line(7));
+        let Found::Miss(Some(victim)) = c.touch_or_insert(Line(4)) else { panic!("the set was full") };
+        assert_eq!(victim.line, Line(3));
+        assert_eq!(c.iter().count(), 3);
     }
 
     proptest! {

@@ -30,7 +30,9 @@ pub const TRACE_LIBRARY: &str = "homenode_trace";
 ///   either, and masked or gathered accesses do not occur).
 /// * `-fno-caller-saves`, `-fno-tree-reassoc`: with a call before each access, what a call may change is a poor place to keep a value,
 ///   and sums of addresses that are shared keep more of them. NAS MG recorded takes 6 % less, CG counted 11 % more; what is
-///   accessed is the same. (`-fno-tree-pre` would mend CG, but changes the accesses.)
+///   accessed is the same. (`-fno-tree-pre` would mend CG, but changes the accesses.) Without `-ffast-math` and its like the order of
+///   floating-point operations is the program's in any case; with it sums are rounded otherwise than without homenode, whose
+///   loops are not vectorised.
 /// * `-U__SANITIZE_THREAD__`: the program shall take the same `#if` branches as without homenode.
 /// * `-Wno-tsan`: it warns of fences, which the real ThreadSanitizer cannot model; the recorder can.
 ///   `-Wno-error=maybe-uninitialized`: instrumented code draws false warnings.

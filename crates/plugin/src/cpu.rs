@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use homenode_cache::Line;
 use homenode_model::LineNo;
 
-use crate::front::{self, Front, Known};
+use crate::front::{Front, Known, Met};
 use crate::monitor::KERNEL;
 use crate::pending::{Access, Pending};
 use crate::process::MOST;
@@ -18,11 +18,15 @@ const UNKNOWN: u16 = u16::MAX;
 /// Accesses by number of the process.
 type Counters = [AtomicU64; MOST];
 
-/// All that an access needs that changes nothing, in half a line of the host's cache.
-#[repr(C, align(32))]
+/// All that an access needs that is a hit in the first level, in a line of the host's cache.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Desk {
     known: *const Known,
+    /// Times of use by place.
+    used: *const AtomicU64,
+    /// The last of them. Written by the CPU.
+    time: AtomicU64,
     kernel: *const AtomicU64,
     /// The counter of the process that the CPU executes.
     running: AtomicPtr<AtomicU64>,
@@ -38,33 +42,44 @@ impl Desk {
     pub fn of(shared: &'static Shared) -> Self {
         Self {
             known: shared.front.known(),
+            used: shared.front.used().as_ptr(),
+            time: AtomicU64::new(0),
             kernel: &raw const shared.accesses[usize::from(KERNEL)],
             running: AtomicPtr::new((&raw const shared.accesses[usize::from(KERNEL)]).cast_mut()),
         }
     }
 
-    /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in one line and changes nothing.
+    /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in one line that is known.
     #[inline(always)]
     pub fn answers(&self, bytes: u64, what: u32, address: u64, kernel: bool) -> bool {
         let line = address >> LineNo::SHIFT;
         // SAFETY: it lives as long as the plug-in.
         let known = unsafe { &*self.known };
-        if address.wrapping_add(bytes - 1) >> LineNo::SHIFT != line
-            || !front::hit(known, line, what & WRITE != 0)
-        {
+        if address.wrapping_add(bytes - 1) >> LineNo::SHIFT != line {
             return false;
         }
+        let Some(place) = known.hit(line, what & WRITE != 0) else { return false };
+        // SAFETY: the table leads to places of the same front alone.
+        unsafe { &*self.used.add(place as usize) }.store(self.tick(), Ordering::Relaxed);
         let counter = if kernel { self.kernel } else { self.running.load(Ordering::Relaxed) };
         // SAFETY: one of the CPU's counters.
         count(unsafe { &*counter });
         true
     }
+
+    /// The time of a use.
+    #[inline(always)]
+    fn tick(&self) -> u64 {
+        count(&self.time)
+    }
 }
 
 /// One more. One writer: no need for a locked addition.
 #[inline(always)]
-fn count(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+fn count(counter: &AtomicU64) -> u64 {
+    let now = counter.load(Ordering::Relaxed) + 1;
+    counter.store(now, Ordering::Relaxed);
+    now
 }
 
 /// Read by other CPUs' threads, too.
@@ -79,13 +94,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Nothing known, nothing counted.
-    pub fn new(sets: u64) -> Self {
-        Self {
-            front: Front::new(sets),
-            pending: Pending::default(),
-            accesses: Box::new([const { AtomicU64::new(0) }; MOST]),
-        }
+    /// Nothing counted.
+    pub fn new(front: Front) -> Self {
+        Self { front, pending: Pending::default(), accesses: Box::new([const { AtomicU64::new(0) }; MOST]) }
     }
 }
 
@@ -157,15 +168,13 @@ impl Cpu {
         // A program's access that its desk answers needs its process: it is not known when only the kernel has been there.
         let keep = self.process != UNKNOWN || address >> 63 != 0;
         let one = |line: u64, virtual_line: u64| {
-            if front::hit(shared.front.known(), virtual_line, write) {
-                return;
-            }
+            let (place, met) = shared.front.access(Line(line), write, desk.tick());
             if keep {
-                shared.front.enter(virtual_line, Line(line), write);
-            } else {
-                shared.front.lose_set(Line(line));
+                shared.front.know(virtual_line, place);
             }
-            if shared.pending.add(Access { line, write, page, process }) {
+            if let Met::Model(room) = met
+                && shared.pending.add(Access { line, write, page, process, room })
+            {
                 behind.flush(cpu);
             }
         };

@@ -1,13 +1,15 @@
-//! The accesses that change nothing in the caches, found by one look at a table of the CPU's own.
+//! The first-level cache of one CPU, as far as the CPU itself can follow it: what it answers, the model need not hear of.
 //!
-//! The table holds lines that the CPU used, under their virtual addresses, and whether a store to each needs nobody. Each is the
-//! most recently used line of its set of the first-level cache: a load of it, or a store that needs nobody, leaves every cache,
-//! the order in the set and the directory as they are. A second table says where the line of a set is, so that the next line of
-//! that set takes its place, wherever it has its own.
+//! A hit in the first level changes the order in its set and nothing else. Where that cache is one CPU's alone, the CPU keeps its
+//! lines here, with the time of their last use, and the model hears of the others only: each with the line that makes room for it,
+//! the least recently used one ([`homenode_cache::Hierarchy::makes_room`]). A store is a hit here if the line has been written before, and nobody
+//! has read it since. Where CPUs share that cache, or it is too large to be kept twice, a set has one place here: for its
+//! most recently used line, a hit on which leaves the order as it is, too.
 //!
-//! Only its CPU enters lines; whoever changes the model, under its lock, takes out what another CPU has lost. An access that
-//! is answered before that happens stands before the change, an order that the guest could have seen, too. A line that is just
-//! being entered may be missed: the model hears of that access later, and then the CPU has it again.
+//! A table by virtual address leads to the lines with one look. Only its CPU enters lines; whoever changes the model, under its lock,
+//! takes out what another CPU has lost. An access that is answered before that happens stands before the change, an order that
+//! the guest could have seen, too. A line that is just being entered may be missed or lost: the model then has what the CPU has not,
+//! and answers when it is asked for again.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -19,88 +21,208 @@ const NOTHING: u64 = u64::MAX;
 /// Virtual lines at most: the table stays in the host's first cache.
 const MOST: usize = 2048;
 
-/// What the check reads: virtual lines, at the place of their last bits.
-pub type Known = [AtomicU64; MOST];
+/// Lines of a first level that is kept whole, at most.
+const LARGEST: u64 = 1 << 16;
 
-/// Whether an access to a virtual line (64 bytes, whatever the cache's line) changes nothing.
-#[inline(always)]
-pub fn hit(known: &Known, virtual_line: u64, write: bool) -> bool {
-    let entry = known[virtual_line as usize % MOST].load(Ordering::Relaxed);
-    // 0: neither a load nor a store needs anything; 1: a store does; more: another line.
-    let differs = entry ^ (virtual_line << 1 | 1);
-    differs.wrapping_add(write.into()) < 2
+/// What the check reads, at the place of a virtual line's last bits.
+#[derive(Debug)]
+pub struct Known {
+    /// Virtual line and whether a store needs nobody.
+    keys: [AtomicU64; MOST],
+    /// Its place among the lines.
+    places: [AtomicU32; MOST],
 }
 
-/// The table of one CPU.
+impl Known {
+    /// The place of a virtual line (64 bytes, whatever the cache's line) if an access to it is answered here.
+    #[inline(always)]
+    pub fn hit(&self, virtual_line: u64, write: bool) -> Option<u32> {
+        let at = virtual_line as usize % MOST;
+        // 0: neither a load nor a store needs anything; 1: a store does; more: another line.
+        let differs = self.keys[at].load(Ordering::Relaxed) ^ (virtual_line << 1 | 1);
+        (differs.wrapping_add(write.into()) < 2).then(|| self.places[at].load(Ordering::Relaxed))
+    }
+}
+
+/// What is there of one CPU.
 #[derive(Debug)]
 pub struct Front {
     known: Box<Known>,
-    /// The physical line of each.
-    lines: Box<[AtomicU64; MOST]>,
-    /// By set, or by the last bits of sets: where its line is, if it is there.
-    places: Box<[AtomicU32]>,
+    /// By place: the line and whether a store needs nobody.
+    lines: Box<[AtomicU64]>,
+    /// By place: the time of the last use.
+    used: Box<[AtomicU64]>,
+    /// By place: where the table leads there from, if it does.
+    from: Box<[AtomicU32]>,
+    ways: usize,
+    /// Sets, less one.
     mask: u64,
 }
 
+/// What an access met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// It is answered.
+    Own,
+    /// The model has to hear of it; what makes room for its line.
+    Model(Option<Line>),
+}
+
 impl Front {
-    /// For a first-level cache of so many sets.
-    pub fn new(sets: u64) -> Self {
+    /// For a first-level cache of so many sets and ways, `alone`: of one CPU.
+    pub fn new(sets: u64, ways: u32, alone: bool) -> Self {
         // Lines with the same last bits as one in the same set: then too many make room, never too few.
-        let entries = (MOST as u64).min(1 << sets.trailing_zeros().min(63));
-        let table = || Box::new([const { AtomicU64::new(NOTHING) }; MOST]);
-        let places = (0..entries).map(|_| AtomicU32::new(0)).collect();
-        Self { known: table(), lines: table(), places, mask: entries - 1 }
+        let (sets, ways) = match alone && sets.saturating_mul(ways.into()) <= LARGEST {
+            true => (sets, ways as usize),
+            false => (sets.min(MOST as u64), 1),
+        };
+        let all = 0..sets as usize * ways;
+        Self {
+            known: Box::new(Known {
+                keys: [const { AtomicU64::new(NOTHING) }; MOST],
+                places: [const { AtomicU32::new(0) }; MOST],
+            }),
+            lines: all.clone().map(|_| AtomicU64::new(NOTHING)).collect(),
+            used: all.clone().map(|_| AtomicU64::new(0)).collect(),
+            from: all.map(|_| AtomicU32::new(0)).collect(),
+            ways,
+            mask: sets - 1,
+        }
     }
 
-    /// For [`hit`].
+    /// For [`Known::hit`].
     pub const fn known(&self) -> &Known {
         &self.known
     }
 
-    /// The CPU has used this line, and the model will hear of it before it hears of a later access of this CPU.
-    #[inline]
-    pub fn enter(&self, virtual_line: u64, line: Line, write: bool) {
-        let at = virtual_line as usize % MOST;
-        self.lose_set(line);
-        self.places[(line.0 & self.mask) as usize].store(at as u32, Ordering::Relaxed);
-        self.lines[at].store(line.0, Ordering::Relaxed);
-        self.known[at].store(virtual_line << 1 | u64::from(write), Ordering::Relaxed);
+    /// Times of use, by the places that [`Known::hit`] tells.
+    pub fn used(&self) -> &[AtomicU64] {
+        &self.used
     }
 
-    /// Another CPU has used `line`, or taken it.
+    /// The CPU uses a line at this time, which only grows. The model must hear of what is not answered before it hears of a later
+    /// access of this CPU.
+    #[inline]
+    pub fn access(&self, line: Line, write: bool, time: u64) -> (u32, Met) {
+        let first = (line.0 & self.mask) as usize * self.ways;
+        let set = &self.lines[first..first + self.ways];
+        let key = line.0 << 1;
+        let there = set.iter().position(|l| l.load(Ordering::Relaxed) & !1 == key);
+        let (way, met) = match there {
+            Some(way) if !write || set[way].load(Ordering::Relaxed) & 1 != 0 => (way, Met::Own),
+            Some(way) => {
+                set[way].store(key | 1, Ordering::Relaxed);
+                (way, Met::Model(None))
+            }
+            None => {
+                let way = self.oldest(first);
+                let old = set[way].load(Ordering::Relaxed);
+                set[way].store(key | u64::from(write), Ordering::Relaxed);
+                self.unknow(first + way);
+                let room = (old != NOTHING && self.ways > 1).then_some(Line(old >> 1));
+                (way, Met::Model(room))
+            }
+        };
+        self.used[first + way].store(time, Ordering::Relaxed);
+        ((first + way) as u32, met)
+    }
+
+    /// The place in the set that begins there that is empty, or was used least recently.
+    #[inline]
+    fn oldest(&self, first: usize) -> usize {
+        let (lines, used) = (&self.lines[first..first + self.ways], &self.used[first..first + self.ways]);
+        let mut least = (u64::MAX, 0);
+        for (way, (line, used)) in lines.iter().zip(used).enumerate() {
+            let empty = line.load(Ordering::Relaxed) == NOTHING;
+            let time = if empty { 0 } else { used.load(Ordering::Relaxed) };
+            least = if time < least.0 { (time, way) } else { least };
+        }
+        least.1
+    }
+
+    /// The table leads to a place by this virtual address from now on.
+    #[inline]
+    pub fn know(&self, virtual_line: u64, place: u32) {
+        let at = virtual_line as usize % MOST;
+        // Another address of the same line would stay when the line goes.
+        self.unknow(place as usize);
+        self.from[place as usize].store(at as u32, Ordering::Relaxed);
+        self.known.places[at].store(place, Ordering::Relaxed);
+        let written = self.lines[place as usize].load(Ordering::Relaxed) & 1;
+        self.known.keys[at].store(virtual_line << 1 | written, Ordering::Relaxed);
+    }
+
+    /// The table leads to a place no more.
+    #[inline]
+    fn unknow(&self, place: usize) {
+        let at = self.from[place].load(Ordering::Relaxed) as usize % MOST;
+        if self.known.places[at].load(Ordering::Relaxed) as usize == place {
+            self.known.keys[at].store(NOTHING, Ordering::Relaxed);
+        }
+    }
+
+    fn place_of(&self, line: Line) -> Option<usize> {
+        let first = (line.0 & self.mask) as usize * self.ways;
+        let is = |l: &AtomicU64| l.load(Ordering::Relaxed) & !1 == line.0 << 1;
+        self.lines[first..first + self.ways].iter().position(is).map(|way| first + way)
+    }
+
+    /// Another CPU has written `line`.
     #[inline]
     pub fn lose(&self, line: Line) {
-        let at = self.places[(line.0 & self.mask) as usize].load(Ordering::Relaxed) as usize;
-        if self.lines[at].load(Ordering::Relaxed) == line.0 {
-            self.known[at].store(NOTHING, Ordering::Relaxed);
+        if let Some(place) = self.place_of(line) {
+            self.drop(place);
         }
     }
 
-    /// A line of this set has been used: another one in it is no longer the last.
+    /// Another CPU has read `line`: the next store needs somebody.
+    #[inline]
+    pub fn share(&self, line: Line) {
+        if let Some(place) = self.place_of(line) {
+            self.lines[place].fetch_and(!1, Ordering::Relaxed);
+            self.unknow(place);
+        }
+    }
+
+    /// A line of this set has been used by a CPU that shares this cache: another one in it is no longer the last.
     #[inline]
     pub fn lose_set(&self, line: Line) {
-        let at = self.places[(line.0 & self.mask) as usize].load(Ordering::Relaxed) as usize;
-        if (self.lines[at].load(Ordering::Relaxed) ^ line.0) & self.mask == 0 {
-            self.known[at].store(NOTHING, Ordering::Relaxed);
-        }
+        let first = (line.0 & self.mask) as usize * self.ways;
+        (first..first + self.ways).for_each(|place| self.drop(place));
+    }
+
+    fn drop(&self, place: usize) {
+        self.lines[place].store(NOTHING, Ordering::Relaxed);
+        self.unknow(place);
     }
 
     /// Virtual addresses may mean something else from now on.
     pub fn forget(&self) {
-        self.known.iter().for_each(|e| e.store(NOTHING, Ordering::Relaxed));
+        self.known.keys.iter().for_each(|k| k.store(NOTHING, Ordering::Relaxed));
+    }
+
+    /// Empty again.
+    pub fn clear(&self) {
+        self.forget();
+        self.lines.iter().for_each(|l| l.store(NOTHING, Ordering::Relaxed));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_cache::{Agent, Hierarchy, Miss, Shape};
-    use homenode_model::CpuId;
+    use homenode_cache::{Agent, Hierarchy, Outcome, Shape};
+    use homenode_model::{Bytes, CpuId, Topology};
 
-    /// The machine with the most contradictions: several nodes, shared outer caches.
-    fn shape() -> Shape {
-        let machine = homenode_machine::preset("epyc-nps4").unwrap().topology;
-        Shape::new(&machine, &[0, 1, 8, 16].map(CpuId)).unwrap()
+    /// The machine with the most contradictions: several nodes, shared outer caches; with a small first level and without.
+    fn machine(small: bool) -> Topology {
+        let mut machine = homenode_machine::preset("epyc-nps4").unwrap().topology;
+        if small {
+            let mut first = machine.caches[0].clone();
+            (first.level, first.size, first.ways) = (1, Bytes(16 << 10), 4);
+            machine.caches.insert(0, first);
+        }
+        machine
     }
 
     /// Numbers that look random and are the same everywhere (SplitMix64).
@@ -111,51 +233,72 @@ mod tests {
         z ^ (z >> 31)
     }
 
-    #[test]
-    fn skipping_what_changes_nothing_changes_nothing() {
-        let shape = shape();
-        let sets = 1024;
-        let (mut all, mut some) =
-            (Hierarchy::<u64>::new(&shape, 64).unwrap(), Hierarchy::<u64>::new(&shape, 64).unwrap());
-        let fronts: Vec<Front> = (0..4).map(|_| Front::new(sets)).collect();
-        let (mut state, mut skipped) = (1, 0);
-        let mut misses: [Vec<(u64, Option<Miss>)>; 2] = [Vec::new(), Vec::new()];
+    /// What two models say of the same accesses where it is more than a hit in the first level: one that hears of all, and one
+    /// behind fronts; and how many of how many these answered.
+    fn both(machine: &Topology, alone: bool) -> ([Vec<(u64, Outcome)>; 2], u64) {
+        let shape = Shape::new(machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
+        let model = || Hierarchy::<u64>::new(&shape, 64).unwrap();
+        let (mut all, mut some) = (model(), model());
+        let (sets, ways) = (machine.caches[0].sets(), machine.caches[0].ways);
+        let fronts: Vec<Front> = (0..4).map(|_| Front::new(sets, ways, alone)).collect();
+        let (mut state, mut answered) = (1, 0);
+        let mut outcomes = [Vec::new(), Vec::new()];
         for i in 0..400_000_u64 {
             let r = random(&mut state);
             let cpu = (r % 4) as usize;
-            let agent = Agent(cpu as u32);
+            let (front, agent) = (&fronts[cpu], Agent(cpu as u32));
             // Mostly few lines, in few sets, so that sets overflow and lines are shared.
             let line = Line((r >> 8) % 3 + ((r >> 20) % 12) * sets + ((r >> 40) % 64 / 63) * 7 * sets);
             // Another address, with other last bits from those on that tell places in a page apart.
             let virtual_line = (line.0 & 63) | (((line.0 >> 6).wrapping_mul(0x9e37_79b9) % (1 << 30)) << 6);
             let write = (r >> 60).is_multiple_of(4);
-            let a = all.access(agent, line, write).unwrap();
-            if a.miss.is_some() || a.level > 0 {
-                misses[0].push((i, a.miss));
-            }
-            if hit(fronts[cpu].known(), virtual_line, write) {
-                skipped += 1;
+            let more = |o: &Outcome| o.miss.is_some() || o.level > 0 || o.write_backs > 0;
+            outcomes[0].extend(Some((i, all.access(agent, line, write).unwrap())).filter(|o| more(&o.1)));
+            if let Some(place) = front.known().hit(virtual_line, write) {
+                front.used()[place as usize].store(i + 1, Ordering::Relaxed);
+                answered += 1;
                 continue;
             }
-            fronts[cpu].enter(virtual_line, line, write);
+            let (place, met) = front.access(line, write, i + 1);
+            front.know(virtual_line, place);
+            let Met::Model(room) = met else {
+                answered += 1;
+                continue;
+            };
+            room.into_iter().for_each(|l| some.makes_room(agent, l));
             let b = some.access(agent, line, write).unwrap();
             // What follows the model in the monitor: nobody else knows a line that a private cache answers.
             if usize::from(b.level) >= some.private() || b.miss.is_some() {
-                fronts.iter().enumerate().filter(|(i, _)| *i != cpu).for_each(|(_, f)| f.lose(line));
+                for (_, other) in fronts.iter().enumerate().filter(|(i, _)| *i != cpu) {
+                    if write { other.lose(line) } else { other.share(line) }
+                }
             }
-            if b.miss.is_some() || b.level > 0 {
-                misses[1].push((i, b.miss));
-            }
+            outcomes[1].extend(Some((i, b)).filter(|o| more(&o.1)));
         }
-        assert!(skipped > 1000, "{skipped}");
-        assert!(misses[0] == misses[1], "{} and {}", misses[0].len(), misses[1].len());
+        (outcomes, answered)
+    }
+
+    #[test]
+    fn what_the_front_answers_changes_nothing() {
+        for (small, alone) in [(false, true), (true, true), (false, false), (true, false)] {
+            let ([all, some], answered) = both(&machine(small), alone);
+            assert!(answered > if alone { 40_000 } else { 1000 }, "{answered}");
+            assert!(all == some, "{} and {}", all.len(), some.len());
+        }
+    }
+
+    /// Accesses a line, by an address; whether the model has to hear of it.
+    fn told(front: &Front, virtual_line: u64, line: u64, write: bool) -> Met {
+        let (place, met) = front.access(Line(line), write, 1 + line);
+        front.know(virtual_line, place);
+        met
     }
 
     #[test]
     fn what_is_lost_is_not_known() {
-        let front = Front::new(8);
-        let knows = |line, write| hit(front.known(), line, write);
-        front.enter(0x1003, Line(5), false);
+        let front = Front::new(8, 2, true);
+        let knows = |line, write| front.known().hit(line, write).is_some();
+        assert_eq!(told(&front, 0x1003, 5, false), Met::Model(None));
         assert!(knows(0x1003, false) && !knows(0x1003, true) && !knows(0x2003, false));
         assert!(
             !knows(0x1002, false) && !knows(0x1803, false),
@@ -165,20 +308,37 @@ mod tests {
         assert!(knows(0x1003, false), "another line");
         front.lose(Line(5));
         assert!(!knows(0x1003, false));
-        front.enter(0x1003, Line(5), true);
+        assert_eq!(told(&front, 0x1003, 5, true), Met::Model(None));
         assert!(knows(0x1003, true) && knows(0x1003, false));
-        front.enter(0x1004, Line(13), false);
-        assert!(!knows(0x1003, false) && knows(0x1004, false), "the same set, another place");
-        front.enter(0x1804, Line(6), false);
-        assert!(knows(0x1804, false) && !knows(0x1004, false), "the same place, another set");
-        front.lose_set(Line(5));
-        assert!(knows(0x1804, false), "it is not of that set any more");
-        front.lose_set(Line(14));
-        assert!(!knows(0x1804, false));
-        front.enter(0x1003, Line(5), true);
+        front.share(Line(5));
+        assert!(!knows(0x1003, true));
+        assert_eq!(told(&front, 0x1003, 5, false), Met::Own, "still there");
+        assert_eq!(told(&front, 0x1003, 5, true), Met::Model(None), "but not its own");
+        assert_eq!(told(&front, 0x1004, 13, false), Met::Model(None));
+        assert!(knows(0x1003, true) && knows(0x1004, false), "both ways of the set");
+        assert_eq!(told(&front, 0x1005, 21, false), Met::Model(Some(Line(5))), "the oldest one goes");
+        assert!(!knows(0x1003, false) && knows(0x1004, false));
+        assert_eq!(told(&front, 0x1804, 6, false), Met::Model(None));
+        assert!(knows(0x1804, false) && !knows(0x1004, false), "the same place of the table, another set");
+        assert_eq!(told(&front, 0x1004, 13, false), Met::Own, "it is still there");
+        assert_eq!(told(&front, 0x2007, 13, false), Met::Own);
+        assert!(knows(0x2007, false) && !knows(0x1004, false), "the last address alone leads there");
         front.forget();
-        assert!(!knows(0x1003, false));
+        assert!(!knows(0x2007, false));
+        assert_eq!(told(&front, 0x2007, 13, false), Met::Own, "addresses are forgotten, not lines");
+        front.clear();
+        assert_eq!(told(&front, 0x2007, 13, false), Met::Model(None));
         let last = (1 << 58) - 1;
         assert!(!knows(last, false) && !knows(last, true) && !knows(0, true), "what is not there is no line");
+    }
+
+    #[test]
+    fn a_shared_cache_keeps_the_last_line_of_a_set() {
+        let front = Front::new(8, 2, false);
+        assert_eq!(told(&front, 1, 5, false), Met::Model(None));
+        assert_eq!(told(&front, 2, 13, false), Met::Model(None), "nothing is said of its order");
+        assert!(front.known().hit(1, false).is_none() && front.known().hit(2, false).is_some());
+        front.lose_set(Line(21));
+        assert!(front.known().hit(2, false).is_none());
     }
 }

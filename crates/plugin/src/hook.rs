@@ -106,7 +106,7 @@ fn install(id: Id, version: c_int, cpus: usize, path: &str) -> Result<(), String
     }
     let slot = |cpu| Slot {
         own: UnsafeCell::default(),
-        shared: Box::leak(Box::new(Shared::new(monitor.sets()))),
+        shared: Box::leak(Box::new(Shared::new(monitor.front(cpu)))),
         siblings: monitor.siblings(cpu),
     };
     let cpus: Vec<Slot> = (0..monitor.cpus()).map(slot).collect();
@@ -180,7 +180,7 @@ impl Plugin {
         let mut monitor = self.model();
         for slot in &self.cpus {
             slot.shared.pending.take(|_| {});
-            slot.shared.front.forget();
+            slot.shared.front.clear();
         }
         monitor.restart(self.accesses())?;
         self.lost.store(0, Ordering::Relaxed);
@@ -195,7 +195,8 @@ impl Plugin {
             let line = homenode_cache::Line(access.line);
             if monitor.access(cpu, access) == Reach::Others {
                 for (_, other) in self.cpus.iter().enumerate().filter(|(i, _)| *i != cpu) {
-                    other.shared.front.lose(line);
+                    let front = &other.shared.front;
+                    if access.write { front.lose(line) } else { front.share(line) }
                 }
             }
             for sibling in &slot.siblings {
@@ -229,7 +230,7 @@ impl Plugin {
         let met = self.processes.read().unwrap_or_else(PoisonError::into_inner).met();
         let text = monitor.result(&met, &self.accesses(), self.lost.load(Ordering::Relaxed));
         // What is known would be counted without a question.
-        self.cpus.iter().for_each(|slot| slot.shared.front.forget());
+        self.cpus.iter().for_each(|slot| slot.shared.front.clear());
         fs::write(&self.output, text).map_err(|e| format!("{}: {e}", self.output))
     }
 }

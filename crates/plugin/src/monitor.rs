@@ -8,6 +8,7 @@ use homenode_model::{CpuId, LineNo, Ps, Topology};
 use crate::config::Config;
 use crate::contention::{Contention, Traffic};
 use crate::count::Counts;
+use crate::front::Front;
 use crate::pending::Access;
 use crate::place::Places;
 use crate::process::Process;
@@ -106,9 +107,10 @@ impl Monitor {
         self.cpus.len()
     }
 
-    /// Sets of the first level.
-    pub fn sets(&self) -> u64 {
-        self.machine.caches[0].sets()
+    /// A front for this CPU.
+    pub fn front(&self, cpu: usize) -> Front {
+        let first = &self.machine.caches[0];
+        Front::new(first.sets(), first.ways, self.siblings(cpu).is_empty())
     }
 
     /// log2 of the line size.
@@ -118,8 +120,11 @@ impl Monitor {
 
     /// An access that the front does not answer.
     pub fn access(&mut self, cpu: usize, access: Access) -> Reach {
-        let Ok(outcome) = self.caches.access(self.shape.agent_of()[cpu], Line(access.line), access.write)
-        else {
+        let agent = self.shape.agent_of()[cpu];
+        if let Some(room) = access.room {
+            self.caches.makes_room(agent, room);
+        }
+        let Ok(outcome) = self.caches.access(agent, Line(access.line), access.write) else {
             self.lost += 1;
             return Reach::Own;
         };
@@ -241,7 +246,7 @@ mod tests {
     }
 
     fn at(offset: u64, write: bool, process: u16) -> Access {
-        Access { line: offset >> 6, write, page: 7, process }
+        Access { line: offset >> 6, write, page: 7, process, room: None }
     }
 
     #[test]

@@ -5,8 +5,10 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Accesses that are kept: small enough to stay in the host's first cache.
-const MOST: usize = 512;
+use homenode_cache::Line;
+
+/// Accesses that are kept: few enough to stay in the host's first cache.
+const MOST: usize = 256;
 
 /// An access that the front did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,12 @@ pub struct Access {
     pub page: u64,
     /// Number of the process; 0: the kernel.
     pub process: u16,
+    /// The line that it pushes out of the first level, as far as its CPU knows.
+    pub room: Option<Line>,
 }
+
+/// No line.
+const NONE: u64 = u64::MAX;
 
 /// log2 of what a virtual page number is below: addresses of programs have 56 bits at most.
 const PAGE_BITS: u32 = 48;
@@ -27,7 +34,7 @@ const PAGE_BITS: u32 = 48;
 /// The accesses of one CPU.
 #[derive(Debug)]
 pub struct Pending {
-    words: Box<[[AtomicU64; 2]]>,
+    words: Box<[[AtomicU64; 3]]>,
     added: AtomicUsize,
     /// How many of them have been taken; under the model's lock.
     taken: AtomicUsize,
@@ -48,10 +55,11 @@ impl Pending {
     #[inline]
     pub fn add(&self, access: Access) -> bool {
         let at = self.added.load(Ordering::Relaxed);
-        let Some([line, page]) = self.words.get(at) else { return true };
+        let Some([line, page, room]) = self.words.get(at) else { return true };
         line.store(access.line << 1 | u64::from(access.write), Ordering::Relaxed);
         let process = u64::from(access.process) << PAGE_BITS;
         page.store(access.page & ((1 << PAGE_BITS) - 1) | process, Ordering::Relaxed);
+        room.store(access.room.map_or(NONE, |l| l.0), Ordering::Relaxed);
         // Whoever sees the number sees the access.
         self.added.store(at + 1, Ordering::Release);
         at + 1 == self.words.len()
@@ -67,13 +75,14 @@ impl Pending {
     pub fn take(&self, mut each: impl FnMut(Access)) {
         let added = self.added.load(Ordering::Acquire);
         let taken = self.taken.load(Ordering::Relaxed);
-        for [line, page] in self.words.get(taken..added).unwrap_or_default() {
+        for [line, page, room] in self.words.get(taken..added).unwrap_or_default() {
             let (line, page) = (line.load(Ordering::Relaxed), page.load(Ordering::Relaxed));
             each(Access {
                 line: line >> 1,
                 write: line & 1 != 0,
                 page: page & ((1 << PAGE_BITS) - 1),
                 process: (page >> PAGE_BITS) as u16,
+                room: Some(room.load(Ordering::Relaxed)).filter(|l| *l != NONE).map(Line),
             });
         }
         self.taken.store(added, Ordering::Relaxed);
@@ -98,6 +107,7 @@ mod tests {
             write: n.is_multiple_of(2),
             page: (1 << PAGE_BITS) - 1 - n,
             process: u16::MAX - n as u16,
+            room: (!n.is_multiple_of(3)).then_some(Line(n << 30)),
         };
         let mut seen = Vec::new();
         let mut full = false;

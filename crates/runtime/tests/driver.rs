@@ -305,37 +305,47 @@ fn the_budget_is_of_cpu_time_and_ends_the_watching() {
 }
 
 #[test]
+fn small_objects_come_page_by_page() {
+    let (mut d, world) = driver("next-touch", None, &[]);
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    let arms = std::mem::take(&mut world.lock().unwrap().arms);
+    assert_eq!(arms, [(BASE, 64 * PAGE, Manner::Alone)], "a block would be half of a node's part");
+}
+
+#[test]
 fn seams_are_armed_page_by_page() {
     let (mut d, world) = driver("next-touch", None, &[]);
-    d.region_begin(RegionKey { function: 7, caller: 9 });
-    // The second node's first page took the rest of its block along.
-    let address = BASE + 32 * PAGE;
-    for i in 0..2 {
-        let touch = Touch { address: address + i * 16 * PAGE, pages: 16, node: NodeId(1), moved: true };
-        world.lock().unwrap().touches.push(touch);
-    }
-    d.region_end();
-    world.lock().unwrap().arms.clear();
-    d.region_begin(RegionKey { function: 7, caller: 9 });
-    let alone = world.lock().unwrap().arms.iter().filter(|a| a.2 == Manner::Alone).count();
-    assert_eq!(alone, 0, "half of such a small object would be seams");
-    let (mut d, world) = driver("next-touch", None, &[]);
-    d.born(BASE + (1 << 24), 512 * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    let object = BASE + (1 << 24);
+    d.born(object, 512 * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     for i in 0..512 {
-        world.lock().unwrap().homes.insert(BASE + (1 << 24) + i * PAGE, NodeId(0));
+        world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0));
     }
-    d.region_begin(RegionKey { function: 7, caller: 9 });
+    // All arms of the object since the last time.
+    let arms = |world: &Shared| -> Vec<_> {
+        std::mem::take(&mut world.lock().unwrap().arms).into_iter().filter(|a| a.0 >= object).collect()
+    };
+    let whole = (object, 512 * PAGE, Manner::Around);
+    let region = |d: &mut Driver| {
+        later(2_000_000);
+        d.region_begin(RegionKey { function: 7, caller: 9 });
+    };
+    region(&mut d);
+    assert_eq!(arms(&world), [whole]);
     for i in 16..32 {
-        let address = BASE + (1 << 24) + i * 16 * PAGE;
+        let address = object + i * 16 * PAGE;
         world.lock().unwrap().touches.push(Touch { address, pages: 16, node: NodeId(1), moved: true });
     }
     d.region_end();
-    world.lock().unwrap().arms.clear();
-    d.region_begin(RegionKey { function: 7, caller: 9 });
-    let seam = BASE + (1 << 24) + 15 * 16 * PAGE;
-    let arms = std::mem::take(&mut world.lock().unwrap().arms);
-    let alone: Vec<_> = arms.into_iter().filter(|a| a.2 == Manner::Alone).collect();
-    assert_eq!(alone, [(seam, 32 * PAGE, Manner::Alone)]);
+    region(&mut d);
+    // The iteration is known now, and all comes once more.
+    let seam = (object + 15 * 16 * PAGE, 32 * PAGE, Manner::Alone);
+    assert_eq!(arms(&world), [whole, seam]);
+    d.region_end();
+    region(&mut d);
+    assert_eq!(arms(&world), [seam], "the seams of the second time");
+    d.region_end();
+    region(&mut d);
+    assert_eq!(arms(&world), []);
 }
 
 #[test]

@@ -8,25 +8,34 @@ use std::ffi::{CStr, c_void};
 use crate::memory::{self, Access};
 use crate::{Errno, Error, PAGE, Result, Span, call};
 
-/// Makes a thread on a stack of its own, `stack` bytes with a page below them that nobody can touch, which runs `run` for ever with the
-/// maker's signal mask. Its stack. The maker may allocate (glibc's thread block).
+/// Makes a thread on a stack of its own, `stack` bytes for its work with a page below them that nobody can touch, which runs `run` for
+/// ever with the maker's signal mask. All that was mapped for it. The maker may allocate (glibc's thread block).
 ///
 /// # Errors
 /// No memory for the stack; `EAGAIN` where no more threads can be made.
 pub fn start_bare(stack: usize, run: fn() -> !) -> Result<Span> {
-    let memory = memory::map(stack.next_multiple_of(PAGE) + PAGE, Access::ReadWrite)?;
+    // SAFETY: initialised before it is used, destroyed after.
+    let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
+    let attributes = &raw mut attributes;
+    unsafe { libc::pthread_attr_init(attributes) };
+    let made = make(stack, run, attributes);
+    unsafe { libc::pthread_attr_destroy(attributes) };
+    made
+}
+
+fn make(stack: usize, run: fn() -> !, attributes: *mut libc::pthread_attr_t) -> Result<Span> {
+    let size = (stack + taken_by_the_library(attributes)).next_multiple_of(PAGE);
+    let memory = memory::map(size + PAGE, Access::ReadWrite)?;
     let usable = Span { start: memory.start + PAGE, end: memory.end };
-    // SAFETY: just made, known to nobody; the attributes are initialised before they are used and destroyed after.
+    // SAFETY: just made, known to nobody; the attributes are initialised.
     let code = unsafe {
         memory::protect(Span::new(memory.start, PAGE), Access::None)?;
-        let (mut attributes, mut thread) = (std::mem::zeroed(), std::mem::zeroed());
-        let attributes: *mut libc::pthread_attr_t = &raw mut attributes;
-        libc::pthread_attr_init(attributes);
-        libc::pthread_attr_setstack(attributes, usable.start as *mut c_void, usable.len());
+        let mut thread = std::mem::zeroed();
         libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
-        let code = libc::pthread_create(&raw mut thread, attributes, begin, run as *mut c_void);
-        libc::pthread_attr_destroy(attributes);
-        code
+        match libc::pthread_attr_setstack(attributes, usable.start as *mut c_void, usable.len()) {
+            0 => libc::pthread_create(&raw mut thread, attributes, begin, run as *mut c_void),
+            refused => refused,
+        }
     };
     if code == 0 {
         return Ok(memory);
@@ -34,6 +43,20 @@ pub fn start_bare(stack: usize, run: fn() -> !) -> Result<Span> {
     // SAFETY: no thread has it.
     let _ = unsafe { memory::unmap(memory) };
     Err(Error { call: "pthread_create", on: memory, errno: Errno(code) })
+}
+
+/// What glibc takes of a given stack before the thread's work, in bytes: the thread block and the thread-local data of the program and
+/// of all libraries loaded at its start, which may be megabytes. `pthread_create` fails (`EINVAL`) where too little is left.
+fn taken_by_the_library(attributes: *const libc::pthread_attr_t) -> usize {
+    type MinStack = unsafe extern "C" fn(*const libc::pthread_attr_t) -> libc::size_t;
+    // SAFETY: glibc's own question for this (nptl/nptl-stack.c, private but kept for others that give stacks); one argument, as above.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"__pthread_get_minstack".as_ptr());
+        if found.is_null() {
+            return libc::PTHREAD_STACK_MIN;
+        }
+        std::mem::transmute::<*mut c_void, MinStack>(found)(attributes)
+    }
 }
 
 extern "C" fn begin(run: *mut c_void) -> *mut c_void {
@@ -51,13 +74,22 @@ pub fn set_name(name: &CStr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     static SEEN: AtomicUsize = AtomicUsize::new(0);
 
+    thread_local! {
+        /// glibc takes it out of every thread's stack.
+        static LARGE: Cell<[u8; 1 << 20]> = const { Cell::new([7; 1 << 20]) };
+    }
+
     fn look() -> ! {
         set_name(c"bare");
         let local = 0_u8;
+        let of_large = LARGE.with(|large| large.as_ptr() as usize);
+        // SAFETY: the thread's own.
+        assert_eq!(unsafe { std::ptr::read_volatile(of_large as *const u8) }, 7);
         SEEN.store(&raw const local as usize, Ordering::SeqCst);
         loop {
             std::thread::park();
@@ -65,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_thread_runs_on_its_own_stack() {
+    fn a_bare_thread_runs_on_its_own_stack_beside_large_thread_local_data() {
         let stack = start_bare(256 << 10, look).unwrap();
         while SEEN.load(Ordering::SeqCst) == 0 {
             call::yield_now();

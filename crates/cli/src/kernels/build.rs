@@ -44,6 +44,8 @@ impl Variant {
 
 /// Lines of a failed build that are shown.
 const TAIL: usize = 12;
+/// Bytes of a file that is read to see whether it has changed, at most.
+const SOURCE: u64 = 1 << 20;
 /// The log of the last build, in its folder.
 const LOG: &str = "homenode-build.log";
 /// What the binaries were built with, in their folder.
@@ -316,17 +318,19 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Names, sizes and times of files as one word.
+/// Names and sizes of files, and contents of small or times of large ones, as one word.
 fn fingerprint(files: &[PathBuf]) -> String {
     let mut files: Vec<&PathBuf> = files.iter().collect();
     files.sort();
     let mut hash = Hash::default();
     for file in files {
         hash.add(file.as_os_str().as_encoded_bytes());
-        if let Ok(m) = fs::metadata(file) {
-            hash.add(&m.len().to_le_bytes());
-            hash.add(&m.mtime().to_le_bytes());
-            hash.add(&m.mtime_nsec().to_le_bytes());
+        let Ok(m) = fs::metadata(file) else { continue };
+        hash.add(&m.len().to_le_bytes());
+        // Not a source's time, and not a part of a second: a copy, on a lab's disk for one, is the same.
+        match (m.len() <= SOURCE).then(|| fs::read(file)) {
+            Some(Ok(bytes)) => hash.add(&bytes),
+            _ => hash.add(&m.mtime().to_le_bytes()),
         }
     }
     format!("{:016x}\n", hash.0)

@@ -110,14 +110,9 @@ int main(void) {
 }
 "#;
 
-/// Builds what QEMU and the program load, and the program; `None`: skipped.
-fn ready(dir: &Path, name: &str, source: &str) -> Option<()> {
+/// Builds what QEMU and the program load.
+pub fn monitor() {
     static BUILT: OnceLock<()> = OnceLock::new();
-    fs::create_dir(dir).unwrap();
-    if !there() {
-        return None;
-    }
-    plain(dir, name, source)?;
     BUILT.get_or_init(|| {
         let mut build = Command::new(env!("CARGO"));
         build.args([
@@ -135,6 +130,16 @@ fn ready(dir: &Path, name: &str, source: &str) -> Option<()> {
         }
         assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
     });
+}
+
+/// Builds what QEMU and the program load, and the program; `None`: skipped.
+fn ready(dir: &Path, name: &str, source: &str) -> Option<()> {
+    fs::create_dir(dir).unwrap();
+    if !there() {
+        return None;
+    }
+    plain(dir, name, source)?;
+    monitor();
     fs::write(dir.join("small.toml"), SMALL).unwrap();
     Some(())
 }

@@ -7,6 +7,8 @@ mod emulator;
 mod kernel;
 mod kernel_work;
 mod lab;
+mod lab_homes;
+mod lab_matrix;
 mod lab_record;
 mod lab_run;
 mod machine;

@@ -5,15 +5,16 @@ use homenode_sys::Span;
 
 use super::mover::{Manner, Touch};
 use super::run::Driver;
+use super::settings::Arming;
 use crate::guard::holdback::{Group, Verdict, block_of};
 use crate::watch::numbers::PAGE;
 
-/// Starts of regions at which a new object is looked at for pages; one that has none by then is left to first touch.
-pub(super) const LOOKS: u8 = 3;
 /// Pages whose homes are asked for at once.
 const ASK: usize = 4096;
 /// Pages that come with a touch.
 const AROUND: usize = 16;
+/// A node's part of an object that is armed by blocks is at least so many times what comes with a touch.
+const PARTS: usize = 4;
 /// Seams are looked at where they are at most one part in so many of an object.
 const SEAMS: usize = 8;
 /// Samples of a block that is held back, in one round.
@@ -43,15 +44,10 @@ impl Run {
 }
 
 impl Driver {
-    /// Whether an object has come that has not been armed yet.
-    pub(super) fn has_new_objects(&self) -> bool {
-        self.objects.unseen() > 0
-    }
-
-    /// Arms the objects that have pages and were not armed before. How many pages.
-    pub(super) fn request_new(&mut self) -> u64 {
+    /// Arms the objects that have pages and were not armed before; `all`, or those whose turn it is to be looked at. How many pages.
+    pub(super) fn request_new(&mut self, all: bool) -> u64 {
         let mut armed = 0;
-        for (address, pages) in self.objects.take_unseen(LOOKS) {
+        for (address, pages) in self.objects.take_unseen(all) {
             if self.introduce(address, pages) > 0 {
                 armed += self.request_pages(pages);
                 self.objects.seen(address);
@@ -62,7 +58,13 @@ impl Driver {
 
     /// Arms all objects. How many pages.
     pub(super) fn request_all(&mut self) -> u64 {
-        let mut armed = self.request_new();
+        self.armed_all = true;
+        self.request_new(true) + self.request_known()
+    }
+
+    /// Arms the objects that were armed before. How many pages.
+    pub(super) fn request_known(&mut self) -> u64 {
+        let mut armed = 0;
         let all: Vec<PageRange> = self.objects.live().filter(|o| o.armed).map(|o| o.pages).collect();
         for pages in all {
             armed += self.request_pages(pages);
@@ -265,23 +267,31 @@ impl Driver {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
         let Some(object) = self.objects.at(start) else { return 0 };
         object.armed = true;
-        let block = block_of(object.bytes);
+        let bytes = object.bytes;
+        let (block, manner) = (block_of(bytes), self.manner(bytes));
         let end = start + pages.count as usize * PAGE;
         let (mut at, mut from, mut armed) = (start, start, 0);
         while at < end {
             let next = ((at / block + 1) * block).min(end);
             if self.hold.group(at, block) == Group::Held {
-                armed += self.arm_bytes(from, at);
+                armed += self.arm_bytes(from, at, manner);
                 from = next;
             }
             at = next;
         }
-        armed + self.arm_bytes(from, end)
+        armed + self.arm_bytes(from, end, manner)
     }
 
-    fn arm_bytes(&mut self, from: usize, to: usize) -> u64 {
+    fn arm_bytes(&mut self, from: usize, to: usize, manner: Manner) -> u64 {
         let parts = self.placed.rest_of(Span { start: from, end: to });
-        parts.into_iter().map(|part| self.mover.arm(part.start, part.len(), Manner::Around).pages).sum()
+        parts.into_iter().map(|part| self.mover.arm(part.start, part.len(), manner).pages).sum()
+    }
+
+    /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than what comes with a touch, one by
+    /// one.
+    fn manner(&self, bytes: usize) -> Manner {
+        let small = bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
+        if small && self.settings.arming == Arming::First { Manner::Alone } else { Manner::Around }
     }
 
     /// Where homes of two nodes meet, the pages between were brought by whoever came first to one of them. They are armed once

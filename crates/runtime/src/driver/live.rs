@@ -3,6 +3,7 @@
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
 use super::mover::{Armed, Counters, Manner, Mover, Touch};
+use super::room::{self, Room};
 use super::settings::Settings;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
 use crate::watch::numbers::PAGE;
@@ -17,6 +18,8 @@ pub struct Live {
     kernel_moves_wanted: bool,
     skipped: [Bytes; Why::ALL.len()],
     failed: Vec<String>,
+    /// Where nodes are real.
+    room: Option<Room>,
 }
 
 impl Live {
@@ -34,6 +37,18 @@ impl Live {
             kernel_moves_wanted: false,
             skipped: [Bytes::ZERO; Why::ALL.len()],
             failed: Vec::new(),
+            room: (!settings.pretend).then(Room::default),
+        }
+    }
+
+    /// Looks where some of the pages are that were brought.
+    fn look(&mut self, brought: &[(usize, NodeId)]) {
+        let Some(room) = &mut self.room else { return };
+        let pages: Vec<usize> = brought.iter().map(|(page, _)| *page).collect();
+        let mut homes = vec![None; pages.len()];
+        moving::homes(&pages, &mut homes);
+        for ((_, to), home) in brought.iter().zip(homes) {
+            home.into_iter().for_each(|home| room.looked(*to, home));
         }
     }
 
@@ -80,7 +95,11 @@ impl Mover for Live {
     }
 
     fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
+        let mut brought = Vec::new();
         moving::drain(|t| {
+            if !t.stayed && brought.len() < room::LOOKS {
+                brought.push((t.span.start, t.node));
+            }
             tell(Touch {
                 address: t.span.start,
                 pages: t.span.pages() as u32,
@@ -88,6 +107,9 @@ impl Mover for Live {
                 moved: !t.stayed,
             });
         });
+        if !brought.is_empty() {
+            self.look(&brought);
+        }
     }
 
     fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>) {
@@ -103,6 +125,8 @@ impl Mover for Live {
         if let Some(e) = report.error {
             self.failure(e.to_string());
         }
+        let refused = moves.iter().filter(|m| m.result == MoveResult::NoMemory);
+        self.room.iter_mut().for_each(|room| refused.clone().for_each(|m| room.refused(m.to)));
         // They were sorted by target on the way.
         moves.sort_unstable_by_key(|m| m.page);
         let result = |page: usize| moves.binary_search_by_key(&page, |m| m.page).map(|i| moves[i].result);
@@ -143,6 +167,7 @@ impl Mover for Live {
                 list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
             }
         }
+        list.extend(self.room.iter().flat_map(Room::texts));
         list.extend(moving::pinning());
         list.extend(self.failed.iter().cloned());
         list

@@ -8,6 +8,7 @@ mod machine;
 pub mod mover;
 mod placed;
 pub mod plan;
+mod room;
 mod run;
 pub mod settings;
 mod watching;

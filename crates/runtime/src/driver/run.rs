@@ -87,6 +87,8 @@ pub struct Driver {
     pub(super) watching: Option<Watching>,
     /// Seams are to be looked at page by page.
     seams: bool,
+    /// All was armed in this round.
+    pub(super) armed_all: bool,
     pub(super) clocks: Clocks,
 }
 
@@ -153,6 +155,7 @@ impl Driver {
             plan: None,
             watching,
             seams: false,
+            armed_all: false,
             clocks,
         })
     }
@@ -267,7 +270,7 @@ impl Driver {
             d.moved_in_round += d.moved_now;
             if d.moved_now > 0 {
                 // Whole blocks came with a touch; at the seams some pages came with the wrong one.
-                d.seams = armed && d.settings.arming == Arming::First;
+                d.seams |= armed && d.settings.arming == Arming::First;
                 d.heavy(|d| d.mover.settle());
             }
         });
@@ -276,7 +279,10 @@ impl Driver {
     /// The main thread leaves a barrier of its team.
     pub fn barrier(&mut self, caller: usize) {
         self.timed(|d, now| {
-            let id = d.table.id(RegionKey { function: 1, caller });
+            // A routine with a barrier in it may be called from many regions: each has a barrier of its own there, so that none of them
+            // looks like a part of another. No code lies at addresses as low as these numbers.
+            let region = d.current.map_or(0, |(id, ..)| id.0 as usize + 1);
+            let id = d.table.id(RegionKey { function: 1 + region, caller });
             if let Some(round) = d.rounds.push(id.0, now) {
                 d.round(round, now);
             }
@@ -308,6 +314,8 @@ impl Driver {
 
     fn round(&mut self, round: Round, now: Ns) {
         self.take_touches();
+        // By now everything has been touched that is touched at all.
+        self.seams |= std::mem::take(&mut self.armed_all) && self.settings.arming == Arming::First;
         if round.new_level {
             self.times.rounds = 0;
             self.times.after.clear();
@@ -344,20 +352,24 @@ impl Driver {
     fn arm_at_region(&mut self, id: RegionId) -> bool {
         let lets = match self.settings.arming {
             Arming::Asked => return false,
-            Arming::First | Arming::Watch => self.has_new_objects(),
+            Arming::First | Arming::Watch => self.objects.region_starts(),
             Arming::Region => self.regions[id.0 as usize].guard.lets(),
         };
         if !lets || !self.within_budget() {
             return false;
         }
         match self.settings.arming {
-            Arming::Region => self.heavy(Self::request_all) > 0,
+            Arming::Region => {
+                let due = self.objects.region_starts();
+                let new = if due { self.heavy(|d| d.request_new(false)) } else { 0 };
+                new + self.heavy(Self::request_known) > 0
+            }
             Arming::Watch => {
                 self.heavy(Self::watch_new);
                 false
             }
             _ => {
-                let armed = self.heavy(Self::request_new) > 0;
+                let armed = self.heavy(|d| d.request_new(false)) > 0;
                 self.unasked = self.unasked.max(u32::from(armed));
                 armed
             }

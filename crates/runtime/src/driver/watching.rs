@@ -178,7 +178,7 @@ impl Watching {
 impl Driver {
     /// New objects are told to the policy and to the source.
     pub(super) fn watch_new(&mut self) {
-        for (address, pages) in self.objects.take_unseen(super::arming::LOOKS) {
+        for (address, pages) in self.objects.take_unseen(false) {
             if self.introduce(address, pages) == 0 {
                 continue;
             }

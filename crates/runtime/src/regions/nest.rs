@@ -23,6 +23,8 @@
 //! - `memory_is_bounded`: never more than [`MAX_ELEMENTS`] elements on the stack, whatever is pushed.
 //! - `an_inner_loop_may_vary`: rounds that differ in the length of an inner loop are rounds of one loop.
 
+use homenode_model::Ns;
+
 /// Elements that are kept; when there are more, the older half is forgotten.
 pub const MAX_ELEMENTS: usize = 1024;
 /// Elements of a round, inner loops counted as one: a longer round is not recognised.
@@ -40,6 +42,8 @@ struct Element {
     body: u32,
     /// Sum of shapes up to and with this one, each weighted by its place: equal sequences have equal differences.
     prefix: u64,
+    /// When it came; of a loop: when its last round ended.
+    at: Ns,
 }
 
 const NONE: u32 = u32::MAX;
@@ -55,6 +59,8 @@ struct Loop {
     /// Hash of the body's shapes.
     hash: u64,
     rounds: u64,
+    /// When the first of them began.
+    begin: Ns,
 }
 
 /// What changed when a symbol was pushed.
@@ -74,6 +80,10 @@ pub struct LoopRound {
     pub rounds: u64,
     /// Its place on the stack: of two loops that run, the one with the smaller place is the outer one.
     pub place: usize,
+    /// Time of the round that ended.
+    pub took: Ns,
+    /// When the first round began.
+    pub begin: Ns,
 }
 
 /// The stack.
@@ -117,12 +127,12 @@ impl Nest {
         self.stack.is_empty()
     }
 
-    /// The next symbol.
-    pub fn push(&mut self, symbol: u32) -> Folded {
-        self.push_element(mix(u64::from(symbol).wrapping_add(0x5851_f42d)), NONE);
+    /// The next symbol, at `now`.
+    pub fn push(&mut self, symbol: u32, now: Ns) -> Folded {
+        self.push_element(mix(u64::from(symbol).wrapping_add(0x5851_f42d)), NONE, now);
         let mut folded = Folded::default();
         // A fold may complete a round of a loop further out.
-        while let Some(round) = self.fold() {
+        while let Some(round) = self.fold(now) {
             folded.round = Some(round);
         }
         if self.stack.len() >= MAX_ELEMENTS {
@@ -131,10 +141,10 @@ impl Nest {
         folded
     }
 
-    fn push_element(&mut self, shape: u64, body: u32) {
+    fn push_element(&mut self, shape: u64, body: u32, at: Ns) {
         let before = self.find_before(shape);
         let prefix = self.stack.last().map_or(0, |e| e.prefix).wrapping_mul(BASE).wrapping_add(shape);
-        self.stack.push(Element { shape, before, body, prefix });
+        self.stack.push(Element { shape, before, body, prefix, at });
     }
 
     /// Place of the last element of this shape, plus one; 0 if there is none near enough to be of a round.
@@ -145,12 +155,12 @@ impl Nest {
     }
 
     /// Makes one fold at the top, if there is one.
-    fn fold(&mut self) -> Option<LoopRound> {
-        self.another_round().or_else(|| self.new_loop())
+    fn fold(&mut self, now: Ns) -> Option<LoopRound> {
+        self.another_round(now).or_else(|| self.new_loop(now))
     }
 
     /// The top repeats the body of the loop directly below it.
-    fn another_round(&mut self) -> Option<LoopRound> {
+    fn another_round(&mut self, now: Ns) -> Option<LoopRound> {
         let n = self.stack.len();
         // From the nearest loop down: a loop's body never holds the loop itself.
         for length in 1..=MAX_BODY.min(n - 1) {
@@ -162,7 +172,9 @@ impl Nest {
             let l = &mut self.loops[body as usize];
             if l.length as usize == length && l.hash == hash(&self.stack, place + 1, n) {
                 l.rounds += 1;
-                let round = LoopRound { shape: self.stack[place].shape, rounds: l.rounds, place };
+                let Element { shape, at, .. } = self.stack[place];
+                let round = LoopRound { shape, rounds: l.rounds, place, took: now - at, begin: l.begin };
+                self.stack[place].at = now;
                 self.drop_to(place + 1);
                 return Some(round);
             }
@@ -171,7 +183,7 @@ impl Nest {
     }
 
     /// The top repeats what lies directly below it: both are two rounds of a new loop.
-    fn new_loop(&mut self) -> Option<LoopRound> {
+    fn new_loop(&mut self, now: Ns) -> Option<LoopRound> {
         let n = self.stack.len();
         let mut candidate = self.stack[n - 1].before as usize;
         for _ in 0..MAX_TRIES {
@@ -181,16 +193,18 @@ impl Nest {
                 return None;
             }
             if hash(&self.stack, end - length, end) == hash(&self.stack, end, n) {
-                return Some(self.make_loop(end - length, length));
+                return Some(self.make_loop(end - length, length, now));
             }
             candidate = self.stack[end - 1].before as usize;
         }
         None
     }
 
-    fn make_loop(&mut self, place: usize, length: usize) -> LoopRound {
+    fn make_loop(&mut self, place: usize, length: usize, now: Ns) -> LoopRound {
         let hash = hash(&self.stack, place, place + length);
-        let made = Loop { length: length as u32, hash, rounds: 2 };
+        let took = now - self.stack[place + length - 1].at;
+        let begin = self.stack[place.saturating_sub(1)].at;
+        let made = Loop { length: length as u32, hash, rounds: 2, begin };
         self.drop_to(place);
         let body = match self.free.pop() {
             Some(i) => {
@@ -203,8 +217,8 @@ impl Nest {
             }
         };
         let shape = mix(hash ^ (length as u64).rotate_left(32) ^ 0x1009);
-        self.push_element(shape, body);
-        LoopRound { shape, rounds: 2, place }
+        self.push_element(shape, body, now);
+        LoopRound { shape, rounds: 2, place, took, begin }
     }
 
     fn drop_to(&mut self, length: usize) {
@@ -219,14 +233,14 @@ impl Nest {
     /// Forgets the older half.
     fn forget(&mut self) {
         let gone = self.stack.len() - MAX_ELEMENTS / 2;
-        let mut kept = [(0, NONE); MAX_ELEMENTS / 2];
+        let mut kept = [(0, NONE, Ns::ZERO); MAX_ELEMENTS / 2];
         for (k, e) in kept.iter_mut().zip(&self.stack[gone..]) {
-            *k = (e.shape, e.body);
+            *k = (e.shape, e.body, e.at);
         }
         self.free.extend(self.stack[..gone].iter().map(|e| e.body).filter(|b| *b != NONE));
         self.stack.clear();
-        for (shape, body) in kept {
-            self.push_element(shape, body);
+        for (shape, body, at) in kept {
+            self.push_element(shape, body, at);
         }
     }
 }
@@ -237,7 +251,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn push_all(nest: &mut Nest, symbols: &[u32]) -> Vec<LoopRound> {
-        symbols.iter().filter_map(|s| nest.push(*s).round).collect()
+        symbols.iter().filter_map(|s| nest.push(*s, Ns::ZERO).round).collect()
     }
 
     #[test]
@@ -270,12 +284,12 @@ mod tests {
         let mut nest = Nest::new();
         let mut last = None;
         for inner in [25, 30, 7, 2, 19] {
-            nest.push(1);
+            nest.push(1, Ns::ZERO);
             for _ in 0..inner {
-                nest.push(2);
-                nest.push(3);
+                nest.push(2, Ns::ZERO);
+                nest.push(3, Ns::ZERO);
             }
-            last = nest.push(4).round.or(last);
+            last = nest.push(4, Ns::ZERO).round.or(last);
         }
         assert_eq!((nest.len(), last.unwrap().rounds), (1, 5));
     }
@@ -285,7 +299,7 @@ mod tests {
         fn memory_is_bounded(symbols in proptest::collection::vec(0u32..50, 0..5000)) {
             let mut nest = Nest::new();
             for s in symbols {
-                nest.push(s);
+                nest.push(s, Ns::ZERO);
                 prop_assert!(nest.len() <= MAX_ELEMENTS);
                 prop_assert!(nest.loops.len() <= MAX_ELEMENTS);
             }

@@ -2,7 +2,8 @@
 //!
 //! It is the outermost loop of which at least two rounds have ended. Loops that follow one another (an initialisation's,
 //! then the solver's) are told from nested ones by time: a loop that has not ended a round for more than
-//! [`PATIENCE`] times its longest round is over. What the program says itself (`hn_iteration`) ends the guessing.
+//! [`PATIENCE`] times its longest round is over. A loop of which two rounds were seen and no third may have been none: an initialisation that
+//! does once what the solver does each time. It is over when another loop has gone on for longer than its round. What the program says itself (`hn_iteration`) ends the guessing.
 
 use homenode_model::Ns;
 
@@ -27,9 +28,9 @@ struct Level {
     shape: u64,
     place: usize,
     last: Ns,
-    /// The longest round; until one was timed, what none can have exceeded.
     longest: Ns,
-    timed: bool,
+    /// A third round was seen.
+    confirmed: bool,
 }
 
 /// Finds the iteration in a sequence of regions and barriers.
@@ -38,7 +39,6 @@ pub struct Rounds {
     nest: Nest,
     level: Option<Level>,
     told: Option<(u64, Ns)>,
-    started: Option<Ns>,
 }
 
 impl Rounds {
@@ -52,29 +52,28 @@ impl Rounds {
         if self.told.is_some() {
             return None;
         }
-        let started = *self.started.get_or_insert(now);
-        let round = self.nest.push(symbol).round?;
-        let bound = Ns((now - started).0 / round.rounds.max(1));
+        let round = self.nest.push(symbol, now).round?;
         let Some(level) = &mut self.level else {
-            return Some(self.take(round, now, bound));
+            return Some(self.take(round, now));
         };
         if level.shape == round.shape {
             // At another place it is the same loop of the source, entered again: a round began that was not seen to.
             let took = (level.place == round.place).then(|| now - level.last);
             if let Some(took) = took {
-                level.longest = if level.timed { level.longest.max(took) } else { took };
-                level.timed = true;
+                level.longest = level.longest.max(took);
+                level.confirmed = true;
             }
             (level.last, level.place) = (now, round.place);
             return Some(Round { number: round.rounds, took, new_level: false });
         }
         let over = now - level.last > level.longest.times(PATIENCE);
-        (round.place < level.place || over).then(|| self.take(round, now, bound))
+        let was_none = !level.confirmed && now - round.begin.max(level.last) > level.longest;
+        (round.place < level.place || over || was_none).then(|| self.take(round, now))
     }
 
-    fn take(&mut self, round: LoopRound, now: Ns, bound: Ns) -> Round {
-        self.level =
-            Some(Level { shape: round.shape, place: round.place, last: now, longest: bound, timed: false });
+    fn take(&mut self, round: LoopRound, now: Ns) -> Round {
+        let LoopRound { shape, place, took, rounds, .. } = round;
+        self.level = Some(Level { shape, place, last: now, longest: took, confirmed: rounds > 2 });
         Round { number: round.rounds, took: None, new_level: true }
     }
 
@@ -134,5 +133,46 @@ mod tests {
         assert_eq!(rounds.push(1, Ns(30)), None);
         assert_eq!(rounds.push(1, Ns(40)), None);
         assert!(rounds.told());
+    }
+
+    #[test]
+    fn v_cycles_are_found_at_once() {
+        // NAS MG, class W, as its regions and barriers come: clear 1, residual 2, restrict 5, smooth 7, interpolate 9, residual in
+        // place 10; a region's barriers have its number and 20, its ghosts' 40.
+        let with = |r: u32| [(r, 10), (r + 20, 10), (r + 40, 1)];
+        let cycle = |top: u32| {
+            let mut v: Vec<(u32, u64)> = (0..top - 1).flat_map(|_| with(5)).collect();
+            v.push((1, 1));
+            v.extend(with(7));
+            for _ in 2..top {
+                v.extend([(1, 1), (9, 5)]);
+                v.extend(with(10));
+                v.extend(with(7));
+            }
+            v.push((9, 20));
+            v.extend(with(2));
+            v.extend(with(7));
+            v
+        };
+        let (mut rounds, mut now) = (Rounds::new(), 0);
+        run(&mut rounds, &mut now, &[(0, 30)].repeat(14));
+        let residual = with(2);
+        let mut warm = vec![(1, 5)];
+        warm.extend(residual);
+        warm.extend(cycle(7));
+        warm.extend(residual);
+        warm.push((1, 5));
+        warm.extend(residual);
+        run(&mut rounds, &mut now, &warm);
+        let mut body = cycle(7);
+        body.extend(residual);
+        // The warm-up and the first cycle, each with a clear before, look like two rounds of a longer loop.
+        run(&mut rounds, &mut now, &body.repeat(2));
+        let second = run(&mut rounds, &mut now, &body);
+        assert_eq!(second, [Round { number: 2, took: None, new_level: true }]);
+        let took = Some(Ns(body.iter().map(|(_, time)| time).sum()));
+        for number in 3..10 {
+            assert_eq!(run(&mut rounds, &mut now, &body), [Round { number, took, new_level: false }]);
+        }
     }
 }

@@ -39,8 +39,6 @@ pub struct Object {
     pub armed: bool,
     /// Its touches are watched.
     pub watched: bool,
-    /// Starts of regions at which it was looked at without having pages.
-    looks: u8,
     /// By page. Filled when armed or watched.
     places: Homes,
     /// Nodes that touched its pages after an arming, in pages: presence, not counts.
@@ -190,13 +188,26 @@ pub fn whole_pages(address: usize, bytes: usize) -> std::ops::Range<usize> {
     start..end.max(start)
 }
 
+/// An object that had no pages yet when it was last looked at.
+#[derive(Clone, Copy, Debug)]
+struct Unseen {
+    address: usize,
+    /// The start of a region at which it is looked at next.
+    due: u64,
+    /// Starts that were let pass before.
+    wait: u64,
+}
+
 /// The live objects by address, and what is left of the dead ones: their origin and counts, joined by origin.
 #[derive(Debug, Default)]
 pub struct Objects {
     live: BTreeMap<usize, Object>,
     past: Vec<Object>,
-    /// Addresses of objects that have not been armed and may yet be.
-    unseen: Vec<usize>,
+    /// Objects that have not been armed and may yet be.
+    unseen: Vec<Unseen>,
+    /// Starts of regions so far, and the one at which the next of them is looked at.
+    starts: u64,
+    due: u64,
     numbers: PageNumbers,
     next: u32,
 }
@@ -223,7 +234,6 @@ impl Objects {
             pages,
             armed: false,
             watched: false,
-            looks: 0,
             places: Homes::default(),
             touched: Vec::new(),
             homes: Vec::new(),
@@ -231,7 +241,9 @@ impl Objects {
             ping_pongs: 0,
         };
         if object.pages.count > 0 && self.unseen.len() < UNSEEN {
-            self.unseen.push(address);
+            let due = self.starts + 1;
+            self.unseen.push(Unseen { address, due, wait: 1 });
+            self.due = self.due.min(due);
         }
         self.live.entry(address).insert_entry(object).into_mut()
     }
@@ -249,7 +261,7 @@ impl Objects {
     pub fn dies(&mut self, address: usize) -> Option<(ObjectId, PageRange)> {
         let object = self.live.remove(&address)?;
         if !object.armed && !object.watched {
-            self.unseen.retain(|a| *a != address);
+            self.unseen.retain(|u| u.address != address);
         }
         self.numbers.take_back(object.pages);
         let told = (object.id, object.pages);
@@ -276,28 +288,36 @@ impl Objects {
         }
     }
 
-    /// How many objects wait for their first arming.
-    pub fn unseen(&self) -> usize {
-        self.unseen.len()
+    /// A region starts. Whether an object is to be looked at that may have pages by now.
+    pub fn region_starts(&mut self) -> bool {
+        self.starts += 1;
+        !self.unseen.is_empty() && self.starts >= self.due
     }
 
-    /// These objects: address and pages. One that is returned `looks` times without being [`Objects::seen`] is not
-    /// returned again.
-    pub fn take_unseen(&mut self, looks: u8) -> Vec<(usize, PageRange)> {
-        let live = &mut self.live;
-        let mut taken = Vec::with_capacity(self.unseen.len());
-        self.unseen.retain(|a| {
-            let Some(o) = live.get_mut(a) else { return false };
-            taken.push((*a, o.pages));
-            o.looks += 1;
-            o.looks < looks
+    /// The objects that are to be looked at, or all that have not been armed: address and pages. Until one is [`Objects::seen`] it is
+    /// looked at ever more rarely: at the 1st, 2nd, 4th, … start of a region after it came. An initialisation may have many regions
+    /// of one thread before it touches an array.
+    pub fn take_unseen(&mut self, all: bool) -> Vec<(usize, PageRange)> {
+        let Self { live, unseen, starts, due, .. } = self;
+        let mut taken = Vec::with_capacity(unseen.len());
+        unseen.retain_mut(|u| {
+            let Some(o) = live.get(&u.address) else { return false };
+            if u.due <= *starts {
+                u.due = *starts + u.wait;
+                u.wait *= 2;
+                taken.push((u.address, o.pages));
+            } else if all {
+                taken.push((u.address, o.pages));
+            }
+            true
         });
+        *due = unseen.iter().map(|u| u.due).min().unwrap_or(u64::MAX);
         taken
     }
 
     /// The object at `address` has been armed.
     pub fn seen(&mut self, address: usize) {
-        self.unseen.retain(|a| *a != address);
+        self.unseen.retain(|u| u.address != address);
     }
 
     /// The object that holds `address`.
@@ -378,6 +398,27 @@ mod tests {
         let third = all.born(0x20000, 0x30000, site(2)).id;
         assert_eq!(all.len(), 1);
         assert_eq!(all.at(0x21000).unwrap().id, third);
+    }
+
+    #[test]
+    fn what_has_no_pages_is_looked_at_ever_more_rarely() {
+        let mut all = Objects::default();
+        assert!(!all.region_starts());
+        let pages = all.born(0x10000, 0x20000, site(1)).pages;
+        let looked = |all: &mut Objects| {
+            let mut looks = Vec::new();
+            for start in 1..=100 {
+                if all.region_starts() {
+                    assert_eq!(all.take_unseen(false), [(0x10000, pages)]);
+                    looks.push(start);
+                }
+            }
+            looks
+        };
+        assert_eq!(looked(&mut all), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(all.take_unseen(true), [(0x10000, pages)]);
+        all.seen(0x10000);
+        assert!(looked(&mut all).is_empty() && all.take_unseen(true).is_empty());
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn a_touch_that_hits_in_the_caches_moves_the_page_too() {
 
 #[test]
 fn serialised_moves_take_turns() {
-    let m = Machine { migration: MigrationCost { serialised: true, stops: false, ..COST }, ..machine(4) };
+    let m = Machine { migration: MigrationCost { serialised: true, ..COST }, ..machine(4) };
     let out = m.run(&m.spread(), "next-touch", &si_mig(2));
     assert_eq!(out.moved, 60);
     // The lock is never idle; the last mover still makes its access.
