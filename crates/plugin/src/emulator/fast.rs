@@ -143,3 +143,24 @@ pub const fn store(bytes: u64) -> Accessed {
         _ => store_16,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::word::{READ, WRITE};
+
+    #[test]
+    fn each_access_advances_the_clock_of_its_thread() {
+        let mut cpu = Cpu::new();
+        remember(&raw mut cpu);
+        for (n, bytes) in [1, 2, 4, 8, 16, 32].into_iter().enumerate() {
+            // Seen by nobody, in one line and over its end; nothing is recorded for this thread.
+            load(bytes)(7, READ, 4096, std::ptr::null_mut());
+            store(bytes)(7, WRITE, 4096 + 63, std::ptr::null_mut());
+            // SAFETY: the thread's place, which the call-backs have under another name.
+            let clock = unsafe { (&raw const cpu.block.clock).read_volatile() };
+            assert_eq!(clock, 2 * (n as u64 + 1));
+        }
+        remember(IDLE.0.get());
+    }
+}
