@@ -85,13 +85,27 @@ void kernel_start(const struct kernel_about *about, const struct kernel_options 
     run.options = options;
 }
 
+/* A mark for the monitor of homenode's lab, which counts between the first and the last one where it is asked for: a no-op to
+ * everybody else (docs/lab.md). */
+#ifdef __x86_64__
+#define LAB_MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000+" #code ::: "memory")
+#else
+#define LAB_MARK(code) (void)0
+#endif
+
 void kernel_mark(int32_t iteration)
 {
-    if (iteration == 0)
+    int first = iteration == 0, last = iteration == run.options->iterations;
+    int marked = (first || last) && getenv("HOMENODE_LAB_ITERATIONS") != NULL;
+    if (first)
         run.cpu_begin = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    if (iteration == run.options->iterations)
+    if (last)
         run.cpu_end = seconds(CLOCK_PROCESS_CPUTIME_ID);
     run.marks[iteration] = seconds(CLOCK_MONOTONIC);
+    if (marked && last)
+        LAB_MARK(2);
+    else if (marked)
+        LAB_MARK(1);
 }
 
 void kernel_begin_section(void)

@@ -23,6 +23,9 @@ const NAME: &str = "qemu-system-x86_64";
 /// The oldest that is known to work.
 const OLDEST: (u32, u32) = (6, 0);
 
+/// The first that names the wrong CPUs to a plug-in where one host thread executes all.
+const ONE_FOR_ALL: (u32, u32) = (10, 0);
+
 /// How the guest's instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accel {
@@ -72,6 +75,24 @@ impl Qemu {
             )));
         }
         Ok(Self { path, version })
+    }
+
+    /// Whether a plug-in learns which CPU makes an access where one host thread executes all.
+    ///
+    /// # Errors
+    /// It does not: since QEMU 10.0 the CPU for which an instruction was translated is told instead (`gen_cpu_index` in
+    /// `accel/tcg/plugin-gen.c`; the monitor found all accesses on one CPU under 10.0.2).
+    pub fn tells_cpus_apart(&self) -> Result<()> {
+        if self.version < ONE_FOR_ALL {
+            return Ok(());
+        }
+        let (major, minor) = self.version;
+        Err(Error::failed("this QEMU cannot count CPU by CPU and repeat itself to the byte")
+            .tried(format!(
+                "{} is QEMU {major}.{minor}: where one thread executes all CPUs it names the wrong ones",
+                self.path.display()
+            ))
+            .help("leave out --deterministic, or name a QEMU before 10.0: --qemu PATH"))
     }
 }
 
@@ -348,6 +369,14 @@ mod tests {
         assert_eq!(version("QEMU emulator version 7.2.22 (Debian 1:7.2)\n"), Some((7, 2)));
         assert_eq!(version("QEMU emulator version 10.0.2"), Some((10, 0)));
         assert_eq!(version("bash 5"), None);
+    }
+
+    #[test]
+    fn a_qemu_that_names_the_wrong_cpus_is_refused_with_the_remedy() {
+        let of = |version| Qemu { path: "/q".into(), version };
+        assert_eq!(of((9, 2)).tells_cpus_apart(), Ok(()));
+        let e = of((10, 1)).tells_cpus_apart().unwrap_err().to_string();
+        assert!(e.contains("/q is QEMU 10.1") && e.contains("--qemu PATH"), "{e}");
     }
 
     #[test]

@@ -274,6 +274,9 @@ fn prepare(
 ) -> Result<Ready> {
     lab.machine.fits(machine::available())?;
     let qemu = Qemu::find(lab.qemu.as_deref())?;
+    if lab.deterministic && lab.monitor.is_some() {
+        qemu.tells_cpus_apart()?;
+    }
     let busybox = initramfs::busybox()?;
     // The program first: what is wrong with it is known at once.
     let mut carry = load(lab, program, &busybox)?;

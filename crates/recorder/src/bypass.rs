@@ -38,33 +38,73 @@ pub fn lines() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// Notes an access of thread `index` in barrier interval `interval` and says what to do with the line.
-#[inline]
-pub fn look(line: u64, write: bool, index: u32, interval: u64) -> Bypass {
+/// A thread in a barrier interval, as entries have it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Who {
+    thread: u64,
+    interval: u64,
+}
+
+impl Who {
+    /// Thread number `index` in this interval.
+    pub const fn new(index: u32, interval: u64) -> Self {
+        let hash = interval.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43;
+        Self { thread: index as u64 % (SEVERAL - 1) + 1, interval: hash << 18 }
+    }
+
+    /// What an entry begins with that is of this line and interval.
+    #[inline(always)]
+    const fn key(self, line: u64) -> u64 {
+        (line / RECENT as u64 % (1 << 25)) << 39 | self.interval
+    }
+}
+
+/// Notes an access in the usual case, and says whether it was: the line does not bypass the filter, and either nobody else has
+/// used it in this interval or nobody writes it. Otherwise nothing was noted, and [`look`] says more.
+#[inline(always)]
+pub fn usual(line: u64, write: bool, who: Who) -> bool {
+    let (word, bit) = class(line);
+    let entry = &RECENT_USE[line as usize % RECENT];
+    let (key, old) = (who.key(line), entry.load(Ordering::Relaxed));
+    let same = old & !(WHO << 9 | WHO) == key;
+    let Some(new) = noted(if same { old } else { key }, write, who.thread) else { return false };
+    if word.load(Ordering::Relaxed) & bit != 0 {
+        return false;
+    }
+    if new != old {
+        entry.store(new, Ordering::Relaxed);
+    }
+    true
+}
+
+/// An entry of this line and interval after one more use; `None` if the line is one that should bypass the filter.
+#[inline(always)]
+const fn noted(entry: u64, write: bool, me: u64) -> Option<u64> {
+    let (writer, reader) = (entry >> 9 & WHO, entry & WHO);
+    if writer != 0 && writer != me || write && reader != 0 && reader != me {
+        return None;
+    }
+    Some(if write {
+        entry | me << 9
+    } else if reader == 0 || reader == me {
+        entry | me
+    } else {
+        entry | SEVERAL
+    })
+}
+
+/// Notes an access and says what to do with the line.
+pub fn look(line: u64, write: bool, who: Who) -> Bypass {
     if known(line) {
         return Bypass::Yes;
     }
-    let me = u64::from(index) % (SEVERAL - 1) + 1;
     let entry = &RECENT_USE[line as usize % RECENT];
-    let key =
-        (line / RECENT as u64 % (1 << 25)) << 39 | (interval.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43) << 18;
-    let old = entry.load(Ordering::Relaxed);
-    let (mut writer, mut reader) =
-        if old & !(WHO << 9 | WHO) == key { (old >> 9 & WHO, old & WHO) } else { (0, 0) };
-    let others = |who: u64| who != 0 && who != me;
-    if others(writer) || write && others(reader) {
-        return if add(line) { Bypass::New } else { Bypass::No };
-    }
-    if write {
-        writer = me;
-    } else if reader == 0 {
-        reader = me;
-    } else if reader != me {
-        reader = SEVERAL;
-    }
-    let new = key | writer << 9 | reader;
-    if new != old {
-        entry.store(new, Ordering::Relaxed);
+    let (key, old) = (who.key(line), entry.load(Ordering::Relaxed));
+    let same = old & !(WHO << 9 | WHO) == key;
+    match noted(if same { old } else { key }, write, who.thread) {
+        None if add(line) => return Bypass::New,
+        Some(new) if new != old => entry.store(new, Ordering::Relaxed),
+        _ => {}
     }
     Bypass::No
 }
@@ -126,25 +166,37 @@ mod tests {
 
     #[test]
     fn two_writers_of_a_line_in_one_interval_are_found() {
-        assert_eq!(look(1000, true, 0, 7), Bypass::No);
-        assert_eq!(look(1000, true, 0, 7), Bypass::No);
-        assert_eq!(look(1000, true, 1, 7), Bypass::New);
-        assert_eq!(look(1000, false, 0, 8), Bypass::Yes);
+        assert_eq!(look(1000, true, Who::new(0, 7)), Bypass::No);
+        assert_eq!(look(1000, true, Who::new(0, 7)), Bypass::No);
+        assert_eq!(look(1000, true, Who::new(1, 7)), Bypass::New);
+        assert_eq!(look(1000, false, Who::new(0, 8)), Bypass::Yes);
     }
 
     #[test]
     fn a_reader_beside_a_writer_is_found_either_way_round() {
-        assert_eq!(look(2000, true, 0, 7), Bypass::No);
-        assert_eq!(look(2000, false, 1, 7), Bypass::New);
-        assert_eq!(look(2001, false, 0, 7), Bypass::No);
-        assert_eq!(look(2001, false, 1, 7), Bypass::No);
-        assert_eq!(look(2001, true, 0, 7), Bypass::New);
+        assert_eq!(look(2000, true, Who::new(0, 7)), Bypass::No);
+        assert_eq!(look(2000, false, Who::new(1, 7)), Bypass::New);
+        assert_eq!(look(2001, false, Who::new(0, 7)), Bypass::No);
+        assert_eq!(look(2001, false, Who::new(1, 7)), Bypass::No);
+        assert_eq!(look(2001, true, Who::new(0, 7)), Bypass::New);
     }
 
     #[test]
     fn a_barrier_between_them_makes_it_true_sharing() {
-        assert_eq!(look(3000, true, 0, 7), Bypass::No);
-        assert_eq!(look(3000, true, 1, 8), Bypass::No);
-        assert_eq!(look(3000, false, 1, 8), Bypass::No);
+        assert_eq!(look(3000, true, Who::new(0, 7)), Bypass::No);
+        assert_eq!(look(3000, true, Who::new(1, 8)), Bypass::No);
+        assert_eq!(look(3000, false, Who::new(1, 8)), Bypass::No);
+    }
+
+    #[test]
+    fn the_usual_case_is_noted_as_the_others_are() {
+        let [one, two] = [0, 1].map(|index| Who::new(index, 7));
+        assert!(usual(4000, true, one) && usual(4000, false, one));
+        assert!(!usual(4000, false, two), "another thread has written it");
+        assert_eq!(look(4000, false, two), Bypass::New);
+        assert!(!usual(4000, true, one), "it bypasses the filter");
+        assert!(usual(4001, false, one) && usual(4001, false, two));
+        assert!(!usual(4001, true, one), "another thread has read it");
+        assert!(usual(4000 + RECENT as u64, true, two) && usual(4000 + RECENT as u64, true, two));
     }
 }

@@ -11,7 +11,7 @@ use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
 use crate::block::{Block, LINE_SHIFT};
-use crate::bypass::{self, Bypass};
+use crate::bypass::{self, Bypass, Who};
 use crate::{io, memory, process, state};
 
 /// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
@@ -44,11 +44,15 @@ pub struct Recorder {
     emptied_at: usize,
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     interval: u64,
+    /// This thread in this interval.
+    who: Who,
     shared: bool,
     /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
     /// (there are other threads, or there is no filter), and while the recorder is at work.
     gate: AtomicUsize,
     special: bool,
+    /// Words up to which [`Recorder::access_undisturbed`] may append: [`OPEN`]; 0 without a filter.
+    room: usize,
     /// Words that were encoded, and of all words ever pushed those that are no accesses: what passed is half the rest.
     encoded: u64,
     other: u64,
@@ -87,7 +91,9 @@ impl Recorder {
             last_flush: process::seconds(),
             emptied_at: 0,
             interval: 0,
+            who: Who::default(),
             shared: false,
+            room: if state::filter_lines() > 0 { OPEN } else { 0 },
             special: true,
             encoded: 0,
             other: 0,
@@ -98,6 +104,7 @@ impl Recorder {
         // SAFETY: just made; nobody else knows it before it is registered, and then only its atomics and its filter.
         unsafe {
             (*thread).index = state::register(thread)?;
+            (*thread).who = Who::new((*thread).index, 0);
             (*thread).fd = open_log((*thread).index);
             if (*thread).fd < 0 {
                 state::switch_off("stopped: cannot create a thread's log");
@@ -183,6 +190,47 @@ impl Recorder {
             return;
         }
         self.enter();
+        self.access_undisturbed(line, write, pc);
+        self.leave();
+    }
+
+    /// As [`Recorder::access`], where no signal handler can interrupt the recorder and come back to it.
+    ///
+    /// What is usual needs no frame: everything else is a C function, because nothing unwinds out of these, called in the last place.
+    #[inline(always)]
+    pub fn access_undisturbed(&mut self, line: u64, write: bool, pc: u64) {
+        if self.shared && !bypass::usual(line, write, self.who) {
+            return Self::access_of_any_kind(self, line, write, pc);
+        }
+        let tick = self.clock();
+        let delta = tick - self.last_tick;
+        let used = self.used.load(Ordering::Relaxed);
+        if delta > MAX_DELTA || used >= self.room {
+            return Self::access_of_any_kind(self, line, write, pc);
+        }
+        self.enter_line(line, write, line);
+        self.last_tick = tick;
+        let [first, second] = access_words(line, write, pc, delta);
+        // SAFETY: within the buffer, which only this thread writes.
+        unsafe {
+            self.buffer.add(used).write(first);
+            self.buffer.add(used + 1).write(second);
+        }
+        self.used.store(used + 2, Ordering::Release);
+        if used + 2 > BUFFER_WORDS - ROOM {
+            Self::flush_usual(self);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    extern "C" fn flush_usual(&mut self) {
+        self.flush(false);
+    }
+
+    #[cold]
+    #[inline(never)]
+    extern "C" fn access_of_any_kind(&mut self, line: u64, write: bool, pc: u64) {
         if state::filter_lines() > 0 {
             self.install(line, write);
         }
@@ -198,16 +246,13 @@ impl Recorder {
         if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
             self.flush(false);
         }
-        self.leave();
     }
 
     /// Lets the filter remember the line, unless it bypasses the filter.
-    #[inline]
     fn install(&mut self, line: u64, write: bool) {
-        let at = line as usize & (self.lines - 1);
         let mut entry = line;
         if self.shared {
-            match bypass::look(line, write, self.index, self.interval) {
+            match bypass::look(line, write, self.who) {
                 Bypass::No => {}
                 Bypass::Yes if self.bypassed < BYPASS_CAP => {
                     self.bypassed += 1;
@@ -221,6 +266,13 @@ impl Recorder {
                 }
             }
         }
+        self.enter_line(line, write, entry);
+    }
+
+    /// Puts an entry at the line's place: the line, or 0.
+    #[inline(always)]
+    fn enter_line(&mut self, line: u64, write: bool, entry: u64) {
+        let at = line as usize & self.mask;
         // SAFETY: `at` is below the tables' length.
         unsafe {
             self.used_lines.add(at).write(entry);
@@ -271,6 +323,7 @@ impl Recorder {
         self.empty();
         self.look_around();
         self.interval = interval;
+        self.who = Who::new(self.index, interval);
         let lines = bypass::lines();
         if lines != self.told_lines {
             self.told_lines = lines;

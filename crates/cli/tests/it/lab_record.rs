@@ -274,6 +274,10 @@ fn the_same_each_time(name: &str, times: u32) {
     for i in 0..times {
         let words = format!("record --on lab --deterministic --summary ../table -o ../r{i} {MACHINE}");
         let (status, out, err) = outcome(&command(&dir, &words).output().unwrap());
+        if err.contains("this QEMU cannot count CPU by CPU") {
+            eprintln!("skipped: QEMU 10 and later name the wrong CPUs: {err}");
+            return;
+        }
         assert_eq!(status, Some(0), "{err}");
         let recording = dir.join(format!("../r{i}"));
         let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());

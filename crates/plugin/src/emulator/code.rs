@@ -36,6 +36,11 @@ pub struct Piece {
     object: bool,
 }
 
+impl Piece {
+    /// Nothing is known.
+    pub const NONE: Self = Self { low: 0, high: 0, generation: 0, object: false };
+}
+
 impl Code {
     /// Nothing is known: all code is whose it says.
     pub const fn new() -> Self {

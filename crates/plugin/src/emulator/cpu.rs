@@ -7,11 +7,14 @@ use homenode_recorder::{Block, Recorder, state};
 use super::code::{Code, Piece};
 use crate::word::{self, WRITE};
 
+/// In place of the most bytes of an access: each is looked at closely.
+pub const ALWAYS: u64 = 0;
+
 /// A thread. Used by its own call-backs only. Its size is a power of two, so that it is found by a shift.
 #[repr(C, align(256))]
 #[derive(Debug)]
 pub struct Cpu {
-    block: Block,
+    pub(super) block: Block,
     stack: (u64, u64),
     last: Piece,
     /// Lines that a library loaded from and stored to last.
@@ -24,11 +27,11 @@ pub struct Cpu {
 
 impl Cpu {
     /// A thread that is not recorded (yet).
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             block: Block::idle(),
             stack: (0, 0),
-            last: Piece::default(),
+            last: Piece::NONE,
             library: [u64::MAX; 2],
             filling: None,
             breaking: false,
@@ -85,12 +88,28 @@ impl Cpu {
 
     /// An access of at most `MOST` bytes. Few instructions when the filter has seen the line, which is nearly always: an access
     /// near the end of its line, whatever its size, is looked at more closely.
+    ///
+    /// One comparison tells both: the place is that of the last byte's line, where the first byte's line is only if they are the
+    /// same. In a filter of one line there is one place: then `MOST` is [`ALWAYS`].
     #[inline(always)]
     pub fn access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
-        let line = address >> LINE_SHIFT;
+        let (line, last) = (address >> LINE_SHIFT, (address + MOST.wrapping_sub(1)) >> LINE_SHIFT);
         self.block.clock += 1;
-        if (address + (MOST - 1)) >> LINE_SHIFT != line || !self.block.seen(line, what & WRITE != 0) {
+        let table = if what & WRITE != 0 { self.block.written } else { self.block.used };
+        // SAFETY: `mask` is below the tables' length.
+        if MOST == ALWAYS || unsafe { *table.add((last & self.block.mask) as usize) } != line {
             Self::passed(self, what, address, pc);
+        }
+    }
+
+    /// A line that the filter has not seen. A C function, because nothing unwinds out of these: so a call-back need not keep a frame
+    /// for it, but ends by jumping here.
+    #[inline(never)]
+    pub(super) extern "C" fn new_line<const WRITES: bool>(&mut self, line: u64, pc: u64) {
+        // SAFETY: null, or this thread's own. No handler of the emulated program's signals interrupts a call-back: QEMU runs them as
+        // it runs everything else of the program.
+        if let Some(recorder) = unsafe { self.block.recorder.as_mut() } {
+            recorder.access_undisturbed(line, WRITES, pc);
         }
     }
 
@@ -106,19 +125,16 @@ impl Cpu {
         }
     }
 
-    /// What the filter may not have seen. A C function, because nothing unwinds out of these: so a call-back need not keep a frame
-    /// for it, but ends by jumping here.
+    /// What the filter may not have seen.
     #[inline(never)]
-    extern "C" fn passed(&mut self, what: u32, address: u64, pc: u64) {
+    pub(super) extern "C" fn passed(&mut self, what: u32, address: u64, pc: u64) {
         let (write, bytes) = word::read(what);
         let (line, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
-        let block = &raw mut self.block;
-        // SAFETY: this thread's block; the recorder changes it, too.
-        unsafe {
-            for line in line..=last {
-                if !(*block).recorder.is_null() && !(*block).seen(line, write) {
-                    (*(*block).recorder).access(line, write, pc);
-                }
+        for line in line..=last {
+            match write {
+                false if !self.block.seen(line, false) => Self::new_line::<false>(self, line, pc),
+                true if !self.block.seen(line, true) => Self::new_line::<true>(self, line, pc),
+                _ => {}
             }
         }
     }

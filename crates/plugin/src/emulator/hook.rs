@@ -11,8 +11,9 @@ use homenode_recorder::channel::{self, Message, Whose};
 use homenode_recorder::state::{self, MAX_THREADS, Options};
 
 use super::code::Code;
-use super::cpu::Cpu;
-use super::x86::{self, Access};
+use super::cpu::{ALWAYS, Cpu};
+use super::fast;
+use super::x86::{self, Access, Does};
 use crate::api::{Accessed, Api, Id, LOADS_AND_STORES, NO_REGISTERS};
 use crate::word;
 
@@ -65,7 +66,7 @@ pub fn install<'a>(id: Id, version: c_int, value: &dyn Fn(&str) -> Option<&'a st
     CPUS.store(Box::leak(cpus).as_mut_ptr(), Ordering::Release);
     let plugin = Plugin {
         api,
-        see: See::of(version),
+        see: See::of(version, lines),
         code: Code::new(),
         alone: value("alone") == Some("1"),
         told: AtomicBool::new(false),
@@ -93,25 +94,39 @@ extern "C" fn on_exit(_: Id, _: *mut c_void) {
 
 /// What is called at accesses, for a version of the interface.
 struct See {
-    usual: Accessed,
+    /// Most bytes of an access.
+    most: u64,
     frame: Accessed,
     system: Accessed,
 }
 
 impl See {
-    const fn with<const MOST: u64>() -> Self {
-        Self { usual: on_access::<MOST>, frame: on_frame_access::<MOST>, system: on_system_access::<MOST> }
+    /// Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
+    const fn of(version: c_int, filter_lines: u32) -> Self {
+        match (filter_lines, version) {
+            (1, _) => {
+                Self { most: ALWAYS, frame: on_frame_access::<ALWAYS>, system: on_system_access::<ALWAYS> }
+            }
+            (_, 1) => Self { most: 8, frame: on_frame_access::<8>, system: on_system_access::<8> },
+            _ => Self { most: 16, frame: on_frame_access::<16>, system: on_system_access::<16> },
+        }
     }
 
-    /// Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
-    const fn of(version: c_int) -> Self {
-        if version == 1 { Self::with::<8>() } else { Self::with::<16>() }
+    /// For an instruction that does this.
+    fn usual(&self, does: Does) -> Accessed {
+        match (does, self.most) {
+            (_, ALWAYS) => on_access::<ALWAYS>,
+            (Does::Load(bytes), most) => fast::load(bytes.min(most)),
+            (Does::Store(bytes), most) => fast::store(bytes.min(most)),
+            (Does::Any, 8) => on_access::<8>,
+            (Does::Any, _) => on_access::<16>,
+        }
     }
 }
 
 /// Does something with an emulated thread; nothing beyond the most threads that are recorded.
 #[inline(always)]
-fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
+pub fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
     if (cpu as usize) < MAX_THREADS {
         // SAFETY: call-backs are registered after the threads' places were made, and this is one of this thread.
         f(unsafe { &mut *(*CPUS.load(Ordering::Relaxed).add(cpu as usize)).0.get() });
@@ -143,7 +158,7 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
             let instruction = (api.instruction)(block, i);
             let pc = (api.address)(instruction);
             let (bytes, size) = api.bytes(instruction);
-            let access = x86::access(&bytes[..size], pc);
+            let (access, does) = x86::access(&bytes[..size], pc);
             let see = match plugin.whose(pc) {
                 Whose::Recorder => continue,
                 Whose::System if access == Access::No => continue,
@@ -157,7 +172,7 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
                     }
                     Access::Frame => plugin.see.frame,
                     Access::Atomic => on_atomic,
-                    Access::Fixed(_) | Access::Usual => plugin.see.usual,
+                    Access::Fixed(_) | Access::Usual => plugin.see.usual(does),
                 },
             };
             (api.on_access)(instruction, see, NO_REGISTERS, LOADS_AND_STORES, pc as *mut c_void);

@@ -23,6 +23,19 @@ pub enum Access {
     Usual,
 }
 
+/// What an instruction does to its memory operand, as far as that is known before it is executed. Only what is common is told
+/// apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Does {
+    /// Only loads, at most so many bytes.
+    Load(u64),
+    /// Only stores, at most so many bytes.
+    Store(u64),
+    /// Anything, of any size.
+    #[default]
+    Any,
+}
+
 const SP: u8 = 4;
 const FP: u8 = 5;
 
@@ -35,6 +48,12 @@ struct Prefixes {
     thread_segment: bool,
     index_high: bool,
     base_high: bool,
+    /// Operands of 8 bytes.
+    wide: bool,
+    /// 0xf2 or 0xf3, or else 0x66, or 0: part of the opcode of vector instructions.
+    mandatory: u8,
+    /// VEX or EVEX.
+    vector: bool,
 }
 
 /// Opcode maps.
@@ -45,13 +64,13 @@ enum Map {
     ThreeBytes,
 }
 
-/// An instruction's access; `address` is the instruction's own.
-pub fn access(bytes: &[u8], address: u64) -> Access {
-    look(bytes, address).unwrap_or(Access::Usual)
+/// An instruction's access, and what it does there; `address` is the instruction's own.
+pub fn access(bytes: &[u8], address: u64) -> (Access, Does) {
+    look(bytes, address).unwrap_or((Access::Usual, Does::Any))
 }
 
 /// `None` when the bytes end too early.
-fn look(bytes: &[u8], address: u64) -> Option<Access> {
+fn look(bytes: &[u8], address: u64) -> Option<(Access, Does)> {
     let mut p = Prefixes::default();
     let mut at = 0;
     let mut first = *bytes.first()?;
@@ -62,12 +81,17 @@ fn look(bytes: &[u8], address: u64) -> Option<Access> {
         match first {
             0xf0 => p.lock = true,
             0x64 | 0x65 => p.thread_segment = true,
-            0x40..=0x4f => (p.index_high, p.base_high) = (first & 2 != 0, first & 1 != 0),
+            0xf2 | 0xf3 => p.mandatory = first,
+            0x66 if p.mandatory == 0 => p.mandatory = first,
+            0x40..=0x4f => {
+                (p.wide, p.index_high, p.base_high) = (first & 8 != 0, first & 2 != 0, first & 1 != 0);
+            }
             _ => {}
         }
         at += 1;
         first = *bytes.get(at)?;
     }
+    p.vector = matches!(first, 0xc4 | 0xc5 | 0x62);
     let (map, opcode, modrm) = match first {
         0xc5 => (Map::TwoBytes, *bytes.get(at + 2)?, at + 3),
         0xc4 | 0x62 => {
@@ -84,18 +108,19 @@ fn look(bytes: &[u8], address: u64) -> Option<Access> {
         opcode => (Map::One, opcode, at + 1),
     };
     if !has_modrm(map, opcode) {
-        return Some(without_modrm(map, opcode));
+        return Some((without_modrm(map, opcode), Does::Any));
     }
     let byte = *bytes.get(modrm)?;
     let (mode, reg, rm) = (byte >> 6, byte >> 3 & 7, byte & 7);
     if mode == 3 {
-        let fence = map == Map::TwoBytes && opcode == 0xae && reg == 6 && p == Prefixes::default();
-        return Some(if fence { Access::Fence } else { Access::No });
+        let plain = !p.lock && !p.thread_segment;
+        let fence = map == Map::TwoBytes && opcode == 0xae && reg == 6 && plain;
+        return Some((if fence { Access::Fence } else { Access::No }, Does::Any));
     }
     let operand = operand(bytes, modrm, mode, rm, p, address)?;
     let pushes = map == Map::One && (opcode == 0x8f || opcode == 0xff && matches!(reg, 2 | 3 | 6));
     let exchanges = map == Map::One && matches!(opcode, 0x86 | 0x87);
-    Some(match operand {
+    let access = match operand {
         // lea
         _ if map == Map::One && opcode == 0x8d => Access::No,
         _ if pushes => Access::Frame,
@@ -103,12 +128,64 @@ fn look(bytes: &[u8], address: u64) -> Option<Access> {
         Access::No if p.lock => Access::Fence,
         _ if p.lock || exchanges => Access::Atomic,
         operand => operand,
-    })
+    };
+    Some((access, does(map, opcode, reg, p)))
 }
 
-impl PartialEq for Prefixes {
-    fn eq(&self, other: &Self) -> bool {
-        (self.lock, self.thread_segment) == (other.lock, other.thread_segment)
+/// What an instruction with a memory operand does to it.
+const fn does(map: Map, opcode: u8, reg: u8, p: Prefixes) -> Does {
+    let whole = if p.wide { 8 } else { 4 };
+    match (map, opcode) {
+        _ if p.vector => Does::Any,
+        // add, or, adc, sbb, and, sub, xor, cmp: register and memory, into the register.
+        (Map::One, 0x02 | 0x0a | 0x12 | 0x1a | 0x22 | 0x2a | 0x32 | 0x3a) => Does::Load(1),
+        (Map::One, 0x03 | 0x0b | 0x13 | 0x1b | 0x23 | 0x2b | 0x33 | 0x3b) => Does::Load(whole),
+        // cmp and test of memory with a register or a constant.
+        (Map::One, 0x38 | 0x84) => Does::Load(1),
+        (Map::One, 0x39 | 0x85) => Does::Load(whole),
+        (Map::One, 0x80) if reg == 7 => Does::Load(1),
+        (Map::One, 0x81 | 0x83) if reg == 7 => Does::Load(whole),
+        // movslq, imul, mov.
+        (Map::One, 0x63) => Does::Load(4),
+        (Map::One, 0x69 | 0x6b | 0x8b) => Does::Load(whole),
+        (Map::One, 0x8a) => Does::Load(1),
+        (Map::One, 0x88) => Does::Store(1),
+        (Map::One, 0x89) => Does::Store(whole),
+        (Map::One, 0xc6) if reg == 0 => Does::Store(1),
+        (Map::One, 0xc7) if reg == 0 => Does::Store(whole),
+        (Map::TwoBytes, _) => vector(opcode, p.mandatory, whole),
+        _ => Does::Any,
+    }
+}
+
+/// As [`does`], of the opcodes after 0x0f; most are of SSE.
+const fn vector(opcode: u8, mandatory: u8, whole: u64) -> Does {
+    // movs, sqrts, adds, muls, cvts, subs, mins, divs, maxs: one number; without 0xf2 or 0xf3 the whole register.
+    let one = match mandatory {
+        0xf2 => 8,
+        0xf3 => 4,
+        _ => 16,
+    };
+    match (opcode, mandatory) {
+        (0x10 | 0x51 | 0x58 | 0x59 | 0x5c..=0x5f, _) => Does::Load(one),
+        (0x5a, 0xf2 | 0xf3) => Does::Load(one),
+        (0x11, _) => Does::Store(one),
+        // Of and to a half: movlps, movhps, movlpd, movhpd.
+        (0x12 | 0x16, 0 | 0x66) => Does::Load(8),
+        (0x13 | 0x17, 0 | 0x66) => Does::Store(8),
+        // cvtsi2ss, cvtsi2sd; ucomiss, ucomisd, comiss, comisd.
+        (0x2a, 0xf2 | 0xf3) => Does::Load(whole),
+        (0x2e | 0x2f, 0 | 0x66) => Does::Load(8),
+        // movaps, movdqa, movdqu, movq.
+        (0x28, 0 | 0x66) | (0x6f, 0x66 | 0xf3) => Does::Load(16),
+        (0x29, 0 | 0x66) | (0x7f, 0x66 | 0xf3) => Does::Store(16),
+        (0x7e, 0xf3) => Does::Load(8),
+        (0xd6, 0x66) => Does::Store(8),
+        // cmov, imul, movzx, movsx.
+        (0x40..=0x4f | 0xaf, _) => Does::Load(whole),
+        (0xb6 | 0xbe, _) => Does::Load(1),
+        (0xb7 | 0xbf, _) => Does::Load(2),
+        _ => Does::Any,
     }
 }
 
@@ -181,7 +258,35 @@ mod tests {
 
     #[track_caller]
     fn is(bytes: &[u8], what: Access) {
-        assert_eq!(access(bytes, HERE), what, "{bytes:02x?}");
+        assert_eq!(access(bytes, HERE).0, what, "{bytes:02x?}");
+    }
+
+    #[test]
+    fn loads_and_stores_and_their_sizes_are_known() {
+        for (bytes, what) in [
+            (&[0xf2, 0x0f, 0x10, 0x04, 0xc4][..], Does::Load(8)), // movsd xmm0, [rsp+rax*8]
+            (&[0xf2, 0x41, 0x0f, 0x59, 0x04, 0xc0], Does::Load(8)), // mulsd xmm0, [r8+rax*8]
+            (&[0xf3, 0x0f, 0x58, 0x07], Does::Load(4)),           // addss xmm0, [rdi]
+            (&[0x0f, 0x58, 0x07], Does::Load(16)),                // addps xmm0, [rdi]
+            (&[0x66, 0x0f, 0x29, 0x07], Does::Store(16)),         // movapd [rdi], xmm0
+            (&[0xf2, 0x0f, 0x11, 0x07], Does::Store(8)),          // movsd [rdi], xmm0
+            (&[0x66, 0x0f, 0x12, 0x07], Does::Load(8)),           // movlpd xmm0, [rdi]
+            (&[0xf2, 0x0f, 0x12, 0x07], Does::Any),               // movddup xmm0, [rdi]
+            (&[0x66, 0x0f, 0xd6, 0x07], Does::Store(8)),          // movq [rdi], xmm0
+            (&[0x48, 0x63, 0x04, 0x87], Does::Load(4)),           // movslq rax, [rdi+rax*4]
+            (&[0x8b, 0x07], Does::Load(4)),                       // mov eax, [rdi]
+            (&[0x49, 0x8b, 0x04, 0x24], Does::Load(8)),           // mov rax, [r12]
+            (&[0x48, 0x89, 0x07], Does::Store(8)),                // mov [rdi], rax
+            (&[0x0f, 0xb6, 0x07], Does::Load(1)),                 // movzx eax, byte [rdi]
+            (&[0x83, 0x3f, 1], Does::Load(4)),                    // cmp dword [rdi], 1
+            (&[0x83, 0x07, 1], Does::Any),                        // add dword [rdi], 1
+            (&[0x48, 0x01, 0x07], Does::Any),                     // add [rdi], rax
+            (&[0xc7, 0x07, 1, 0, 0, 0], Does::Store(4)),          // mov dword [rdi], 1
+            (&[0xc5, 0xfb, 0x10, 0x07], Does::Any),               // vmovsd xmm0, [rdi]
+            (&[0xf3, 0x48, 0xab], Does::Any),                     // rep stosq
+        ] {
+            assert_eq!(access(bytes, HERE).1, what, "{bytes:02x?}");
+        }
     }
 
     #[test]
