@@ -402,29 +402,32 @@ fn scikit_learn_gives_the_same_results() {
     let Some(python) = scikit_learn() else { return };
     std::fs::write(dir.join("clusters.py"), CLUSTERS).unwrap();
     let python = python.to_str().unwrap();
-    let run = |more: &[&str]| {
+    let run = |more: &[&str], every: Option<&str>| {
         let mut c = homenode(&dir);
         c.arg("run").args(["--json", "--summary", "report.json", "--threads", "2"]).args(more);
+        c.envs(every.map(|ms| ("HOMENODE_RUN_FORCE_ARM", ms)));
         c.args(["--", python, "clusters.py"]).env("OPENBLAS_NUM_THREADS", "2");
         let (status, out, err) = outcome(&c.output().unwrap());
         assert_eq!(status, Some(0), "{more:?}: {err}");
         (out, json(&dir.join("report.json")))
     };
     // On a machine with one node homenode is not loaded; on others it moves what it is told to.
-    let want = run(&[]).0;
+    let want = run(&[], None).0;
     assert_eq!(want.lines().count(), 3, "{want}");
-    for policy in ["next-touch", "next-touch=region", "competitive", "presence", "daemon", "round-robin"] {
+    let policies = ["next-touch", "next-touch=region", "competitive", "presence", "daemon", "round-robin"];
+    for (policy, every) in policies.iter().flat_map(|p| [(*p, None), (*p, Some("20"))]) {
         let words = ["--force", "--budget", "100%+100s", "--pretend-nodes", "2", "--policy", policy];
-        let (out, report) = run(&words);
-        assert_eq!(out, want, "{policy}");
+        let (out, report) = run(&words, every);
+        assert_eq!(out, want, "{policy}, armed every {every:?} ms");
         println!(
-            "{policy}: {} regions, {} arms, {} pages copied",
+            "{policy}, armed every {} ms: {} regions, {} arms, {} pages copied",
+            every.unwrap_or("-"),
             number(&report, "region_runs"),
             number(&report, "arms"),
             number(&report, "pages_copied")
         );
         assert!(number(&report, "region_runs") > 0, "the wheels' own libgomp was not seen: {report:#}");
-        if policy.starts_with("next-touch") {
+        if every.is_some() || policy.starts_with("next-touch") {
             assert!(number(&report, "pages_copied") > 0, "nothing was done to it: {report:#}");
         }
     }

@@ -365,7 +365,7 @@ impl Driver {
                 new + self.heavy(Self::request_known) > 0
             }
             Arming::Watch => {
-                self.heavy(Self::watch_new);
+                self.heavy(|d| d.watch_new(false));
                 false
             }
             _ => {

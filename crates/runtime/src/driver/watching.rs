@@ -176,9 +176,9 @@ impl Watching {
 }
 
 impl Driver {
-    /// New objects are told to the policy and to the source.
-    pub(super) fn watch_new(&mut self) {
-        for (address, pages) in self.objects.take_unseen(false) {
+    /// New objects are told to the policy and to the source; `all`, or those whose turn it is to be looked at.
+    pub(super) fn watch_new(&mut self, all: bool) {
+        for (address, pages) in self.objects.take_unseen(all) {
             if self.introduce(address, pages) == 0 {
                 continue;
             }
@@ -499,7 +499,7 @@ impl Driver {
     /// For tests of programs that are hard on homenode: everything is watched and asked for, and blocks move to and fro whatever
     /// anybody says.
     pub fn shake(&mut self, number: u64) {
-        self.watch_new();
+        self.watch_new(true);
         self.tick();
         let nodes = self.settings.machine.nodes() as u64;
         let block = |o: &crate::watch::Object| {
