@@ -8,6 +8,9 @@ use std::process::Command;
 /// Nodes, and threads: one on each.
 pub const NODES: usize = 4;
 pub const PAGE: u64 = 4096;
+/// What homenode may spend: a fault that takes a tenth of a millisecond on a real machine takes 15 in the emulated guest, more on a busy
+/// host.
+pub const BUDGET: &str = "1%+300s";
 /// Points an edge of the grids of heat and sor; a multiple of the threads.
 pub const POINTS: u64 = 1024;
 /// Points an edge of MG's finest grid: class W.

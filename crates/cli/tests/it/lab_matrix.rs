@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::lab::{alone, lab, there};
-use crate::lab_homes::{self, Done, Key, Owner, percent};
+use crate::lab_homes::{self, BUDGET, Done, Key, Owner, percent};
 use crate::lab_record::monitor;
 use crate::support::{compilers, fresh, homenode, outcome};
 
@@ -106,7 +106,7 @@ fn script(p: &Program, homenode: &Path) -> String {
         script += &format!(
             "{place}\n\
              HOMES={from}.alone {program} 2 >{from}.alone.out\n\
-             HOMES={from}.run {} run --budget 1%+60s --json --summary {from}.json -- {program} {iterations} >{from}.run.out\n\
+             HOMES={from}.run {} run --budget {BUDGET} --json --summary {from}.json -- {program} {iterations} >{from}.run.out\n\
              grep numa_pages_migrated /proc/vmstat >{from}.before\n\
              balancing 1\n\
              HOMES={from}.balancing HOMES_PACE={from}.pace {program} {settled} >{from}.balancing.out\n\

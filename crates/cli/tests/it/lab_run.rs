@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::lab::{alone, lab, there};
-use crate::lab_homes::{self, POINTS, owner_in_grid, owner_in_levels};
+use crate::lab_homes::{self, BUDGET, POINTS, owner_in_grid, owner_in_levels};
 use crate::support::{compilers, fresh, outcome};
 
 /// The owner of the page at an offset of an array of so many bytes.
@@ -50,7 +50,7 @@ fn pages_move_to_the_nodes_that_use_them() {
         script += &format!("export HOMES_OF={name}\n");
         script += &format!("HOMES={name}.alone {program} >{name}.alone.out\n");
         script += &format!(
-            "HOMES={name}.run {} run --budget 1%+60s --json --summary {name}.json -- {program} >{name}.out\n",
+            "HOMES={name}.run {} run --budget {BUDGET} --json --summary {name}.json -- {program} >{name}.out\n",
             homenode.display()
         );
     }
