@@ -10,6 +10,8 @@ use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::next::next;
+
 /// What an object's calls of an entry point go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -123,6 +125,8 @@ unsafe fn through(handle: *mut c_void, name: &CStr) -> Option<usize> {
 }
 
 fn is_libomp(function: usize) -> bool {
+    // Not this library's front end, which has all call sites looked up again.
+    let close = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32);
     // SAFETY: as in `resolve`; a library's own entry is found through the library itself.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
@@ -134,7 +138,9 @@ fn is_libomp(function: usize) -> bool {
             return false;
         }
         let own = !libc::dlsym(handle, c"__kmpc_fork_call".as_ptr()).is_null();
-        libc::dlclose(handle);
+        if let Some(close) = close {
+            close(handle);
+        }
         own
     }
 }

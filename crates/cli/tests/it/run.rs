@@ -58,6 +58,34 @@ int main(void) {
 }
 "#;
 
+/// Counts how often the loader is asked what lies at an address; regions, barriers and loops of several places in turn.
+const SITES: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+static int asked;
+int dladdr(const void *address, Dl_info *info) {
+    __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+    return ((int (*)(const void *, Dl_info *))dlsym(RTLD_NEXT, "dladdr"))(address, info);
+}
+int main(void) {
+    long s = 0;
+    for (int it = 0; it < 1000; it++) {
+#pragma omp parallel reduction(+:s)
+        {
+#pragma omp for schedule(dynamic)
+            for (int i = 0; i < 4; i++) s += i;
+#pragma omp barrier
+            s++;
+        }
+#pragma omp parallel for reduction(+:s)
+        for (int i = 0; i < 4; i++) s += i;
+    }
+    printf("%ld %s\n", s, asked < 200 ? "few" : "many");
+    return 0;
+}
+"#;
+
 pub fn live(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     outcome(&homenode(dir).arg("run").args(words).output().unwrap())
 }
@@ -261,4 +289,18 @@ fn policies_that_are_told_decide_what_their_journals_replay() {
     }
     let (status, _, err) = live(&dir, &["--source", "pebs", "--", "./steady"]);
     assert!(status == Some(125) && err.contains("pmu"), "{status:?} {err}");
+}
+
+/// Where a call goes is looked up once for each place that it is made at: it costs more than a region.
+#[test]
+fn a_call_site_is_looked_up_once() {
+    let dir = fresh("run-sites");
+    let Some(_) = plain(&dir, "sites", SITES) else { return };
+    // Its own dladdr is to come before the C library's.
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-fopenmp", "-rdynamic", "-o", "sites", "sites.c", "-ldl"]);
+    assert!(gcc.current_dir(&dir).status().unwrap().success());
+    let (out, status, report) = pretend(&dir, "./sites", "next-touch=asked");
+    assert_eq!((out.as_str(), status), ("14000 few\n", Some(0)), "{report:#}");
+    assert!(number(&report, "region_runs") >= 2000);
 }
