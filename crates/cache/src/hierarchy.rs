@@ -179,8 +179,7 @@ impl<W: Sharers> Hierarchy<W> {
         self.behind_the_front(agent, line, write)
     }
 
-    /// The next line that an access of the agent brings into this set of its first level takes the place of `line`, if the set is full
-    /// and has it. For who answers the agent's hits there and so knows the order of use; it is told before each such access.
+    /// `line` is the next of its set to fall out of the agent's first level, if it is there. For who answers the agent's hits there and so knows the order of use; it is told before each such access.
     #[inline]
     pub fn makes_room(&mut self, agent: Agent, line: Line) {
         self.tags[self.path[agent.index() * self.levels] as usize].make_last(line);

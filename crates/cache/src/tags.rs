@@ -170,17 +170,20 @@ impl Tags {
         }
     }
 
-    /// Makes a line of a full set the next to fall out, in the place of the one that would be; for a cache whose order somebody else
-    /// keeps.
+    /// Makes a line the next of its set to fall out, the others in their order; for a cache whose order somebody else keeps. A set that
+    /// is not full keeps it so until it is.
     #[inline]
     pub fn make_last(&mut self, line: Line) {
         let key = self.key(line);
         let set = self.ways_of_mut(line);
-        let last = set.len() - 1;
         let at = position(set, key);
-        if set[last] != Way(0) && at <= last {
-            set.swap(at, last);
+        let Some(way) = set.get(at).copied() else { return };
+        let mut end = set.len();
+        while set[end - 1] == Way(0) {
+            end -= 1;
         }
+        set.copy_within(at + 1..end, at);
+        set[end - 1] = way;
     }
 
     /// The line's way, if present, without a change of order.
@@ -314,6 +317,11 @@ mod tests {
         let Found::Miss(Some(victim)) = c.touch_or_insert(Line(4)) else { panic!("the set was full") };
         assert_eq!(victim.line, Line(3));
         assert_eq!(c.iter().count(), 3);
+        c.remove(Line(4));
+        c.make_last(Line(1));
+        assert_eq!(c.touch_or_insert(Line(5)), Found::Miss(None), "there was room");
+        let Found::Miss(Some(victim)) = c.touch_or_insert(Line(6)) else { panic!("the set was full") };
+        assert_eq!(victim.line, Line(1), "it is the next all the same");
     }
 
     proptest! {

@@ -168,7 +168,7 @@ impl Cpu {
         // A program's access that its desk answers needs its process: it is not known when only the kernel has been there.
         let keep = self.process != UNKNOWN || address >> 63 != 0;
         let one = |line: u64, virtual_line: u64| {
-            let (place, met) = shared.front.access(Line(line), write, desk.tick());
+            let (place, met) = shared.front.access(Line(line), write, desk.tick(), shared.pending.next());
             if keep {
                 shared.front.know(virtual_line, place);
             }

@@ -54,6 +54,8 @@ pub struct Front {
     used: Box<[AtomicU64]>,
     /// By place: where the table leads there from, if it does.
     from: Box<[AtomicU32]>,
+    /// By place: number of the CPU's last access to the line that is the model's.
+    told: Box<[AtomicU64]>,
     ways: usize,
     /// Sets, less one.
     mask: u64,
@@ -84,7 +86,8 @@ impl Front {
             }),
             lines: all.clone().map(|_| AtomicU64::new(NOTHING)).collect(),
             used: all.clone().map(|_| AtomicU64::new(0)).collect(),
-            from: all.map(|_| AtomicU32::new(0)).collect(),
+            from: all.clone().map(|_| AtomicU32::new(0)).collect(),
+            told: all.map(|_| AtomicU64::new(0)).collect(),
             ways,
             mask: sets - 1,
         }
@@ -101,9 +104,9 @@ impl Front {
     }
 
     /// The CPU uses a line at this time, which only grows. The model must hear of what is not answered before it hears of a later
-    /// access of this CPU.
+    /// access of this CPU; `next` is the number of that access.
     #[inline]
-    pub fn access(&self, line: Line, write: bool, time: u64) -> (u32, Met) {
+    pub fn access(&self, line: Line, write: bool, time: u64, next: u64) -> (u32, Met) {
         let first = (line.0 & self.mask) as usize * self.ways;
         let set = &self.lines[first..first + self.ways];
         let key = line.0 << 1;
@@ -111,13 +114,15 @@ impl Front {
         let (way, met) = match there {
             Some(way) if !write || set[way].load(Ordering::Relaxed) & 1 != 0 => (way, Met::Own),
             Some(way) => {
-                set[way].store(key | 1, Ordering::Relaxed);
+                self.told[first + way].store(next, Ordering::Relaxed);
+                set[way].store(key | 1, Ordering::Release);
                 (way, Met::Model(None))
             }
             None => {
                 let way = self.oldest(first);
                 let old = set[way].load(Ordering::Relaxed);
-                set[way].store(key | u64::from(write), Ordering::Relaxed);
+                self.told[first + way].store(next, Ordering::Relaxed);
+                set[way].store(key | u64::from(write), Ordering::Release);
                 self.unknow(first + way);
                 let room = (old != NOTHING && self.ways > 1).then_some(Line(old >> 1));
                 (way, Met::Model(room))
@@ -163,22 +168,28 @@ impl Front {
 
     fn place_of(&self, line: Line) -> Option<usize> {
         let first = (line.0 & self.mask) as usize * self.ways;
-        let is = |l: &AtomicU64| l.load(Ordering::Relaxed) & !1 == line.0 << 1;
+        let is = |l: &AtomicU64| l.load(Ordering::Acquire) & !1 == line.0 << 1;
         self.lines[first..first + self.ways].iter().position(is).map(|way| first + way)
     }
 
-    /// Another CPU has written `line`.
+    /// The place of a line that another CPU has used, `heard` accesses of this CPU before. One that the model has yet to hear of comes
+    /// after that.
+    fn place_of_old(&self, line: Line, heard: u64) -> Option<usize> {
+        self.place_of(line).filter(|place| self.told[*place].load(Ordering::Relaxed) < heard)
+    }
+
+    /// Another CPU has written `line`; the model has heard of so many accesses of this one.
     #[inline]
-    pub fn lose(&self, line: Line) {
-        if let Some(place) = self.place_of(line) {
+    pub fn lose(&self, line: Line, heard: u64) {
+        if let Some(place) = self.place_of_old(line, heard) {
             self.drop(place);
         }
     }
 
     /// Another CPU has read `line`: the next store needs somebody.
     #[inline]
-    pub fn share(&self, line: Line) {
-        if let Some(place) = self.place_of(line) {
+    pub fn share(&self, line: Line, heard: u64) {
+        if let Some(place) = self.place_of_old(line, heard) {
             self.lines[place].fetch_and(!1, Ordering::Relaxed);
             self.unknow(place);
         }
@@ -259,7 +270,7 @@ mod tests {
                 answered += 1;
                 continue;
             }
-            let (place, met) = front.access(line, write, i + 1);
+            let (place, met) = front.access(line, write, i + 1, 0);
             front.know(virtual_line, place);
             let Met::Model(room) = met else {
                 answered += 1;
@@ -270,7 +281,7 @@ mod tests {
             // What follows the model in the monitor: nobody else knows a line that a private cache answers.
             if usize::from(b.level) >= some.private() || b.miss.is_some() {
                 for (_, other) in fronts.iter().enumerate().filter(|(i, _)| *i != cpu) {
-                    if write { other.lose(line) } else { other.share(line) }
+                    if write { other.lose(line, 1) } else { other.share(line, 1) }
                 }
             }
             outcomes[1].extend(Some((i, b)).filter(|o| more(&o.1)));
@@ -289,7 +300,7 @@ mod tests {
 
     /// Accesses a line, by an address; whether the model has to hear of it.
     fn told(front: &Front, virtual_line: u64, line: u64, write: bool) -> Met {
-        let (place, met) = front.access(Line(line), write, 1 + line);
+        let (place, met) = front.access(Line(line), write, 1 + line, 0);
         front.know(virtual_line, place);
         met
     }
@@ -304,13 +315,15 @@ mod tests {
             !knows(0x1002, false) && !knows(0x1803, false),
             "another line at the same place or beside it"
         );
-        front.lose(Line(13));
+        front.lose(Line(13), 1);
         assert!(knows(0x1003, false), "another line");
-        front.lose(Line(5));
+        front.lose(Line(5), 0);
+        assert!(knows(0x1003, false), "the model has yet to hear of the access");
+        front.lose(Line(5), 1);
         assert!(!knows(0x1003, false));
         assert_eq!(told(&front, 0x1003, 5, true), Met::Model(None));
         assert!(knows(0x1003, true) && knows(0x1003, false));
-        front.share(Line(5));
+        front.share(Line(5), 1);
         assert!(!knows(0x1003, true));
         assert_eq!(told(&front, 0x1003, 5, false), Met::Own, "still there");
         assert_eq!(told(&front, 0x1003, 5, true), Met::Model(None), "but not its own");

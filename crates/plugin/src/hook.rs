@@ -195,8 +195,8 @@ impl Plugin {
             let line = homenode_cache::Line(access.line);
             if monitor.access(cpu, access) == Reach::Others {
                 for (_, other) in self.cpus.iter().enumerate().filter(|(i, _)| *i != cpu) {
-                    let front = &other.shared.front;
-                    if access.write { front.lose(line) } else { front.share(line) }
+                    let (front, heard) = (&other.shared.front, other.shared.pending.heard());
+                    if access.write { front.lose(line, heard) } else { front.share(line, heard) }
                 }
             }
             for sibling in &slot.siblings {

@@ -38,6 +38,8 @@ pub struct Pending {
     added: AtomicUsize,
     /// How many of them have been taken; under the model's lock.
     taken: AtomicUsize,
+    /// Those before the first of them.
+    before: AtomicU64,
 }
 
 impl Default for Pending {
@@ -46,6 +48,7 @@ impl Default for Pending {
             words: (0..MOST).map(|_| Default::default()).collect(),
             added: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
+            before: AtomicU64::new(0),
         }
     }
 }
@@ -63,6 +66,17 @@ impl Pending {
         // Whoever sees the number sees the access.
         self.added.store(at + 1, Ordering::Release);
         at + 1 == self.words.len()
+    }
+
+    /// The number of the access that is added next; for the CPU alone.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.before.load(Ordering::Relaxed) + self.added.load(Ordering::Relaxed) as u64
+    }
+
+    /// How many have been taken since the start; under the model's lock.
+    pub fn heard(&self) -> u64 {
+        self.before.load(Ordering::Relaxed) + self.taken.load(Ordering::Relaxed) as u64
     }
 
     /// Whether there is none.
@@ -90,6 +104,7 @@ impl Pending {
 
     /// Begins anew; by the CPU alone, under the model's lock.
     pub fn clear(&self) {
+        self.before.store(self.next(), Ordering::Relaxed);
         self.taken.store(0, Ordering::Relaxed);
         self.added.store(0, Ordering::Release);
     }
@@ -122,8 +137,12 @@ mod tests {
         pending.take(|a| seen.push(a));
         pending.take(|a| seen.push(a));
         assert_eq!(seen, (0..MOST as u64).map(access).collect::<Vec<_>>());
+        assert_eq!((pending.next(), pending.heard()), (MOST as u64, MOST as u64));
         pending.clear();
         assert!(pending.is_empty());
+        pending.add(access(0));
+        assert_eq!((pending.next(), pending.heard()), (MOST as u64 + 1, MOST as u64));
+        pending.take(|_| {});
         pending.take(|_| panic!("nothing is left"));
     }
 }
