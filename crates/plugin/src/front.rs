@@ -2,14 +2,14 @@
 //!
 //! A hit in the first level changes the order in its set and nothing else. Where that cache is one CPU's alone, the CPU keeps its
 //! lines here, with the time of their last use, and the model hears of the others only: each with the line that makes room for it,
-//! the least recently used one ([`homenode_cache::Hierarchy::makes_room`]). A store is a hit here if the line has been written before, and nobody
-//! has read it since. Where CPUs share that cache, or it is too large to be kept twice, a set has one place here: for its
+//! the least recently used one ([`homenode_cache::Hierarchy::makes_room`]). A store is a hit here if the line has been written before,
+//! and nobody has read it since. Where CPUs share that cache, or it is too large to be kept twice, a set has one place here: for its
 //! most recently used line, a hit on which leaves the order as it is, too.
 //!
 //! A table by virtual address leads to the lines with one look. Only its CPU enters lines; whoever changes the model, under its lock,
 //! takes out what another CPU has lost. An access that is answered before that happens stands before the change, an order that
-//! the guest could have seen, too. A line that is just being entered may be missed or lost: the model then has what the CPU has not,
-//! and answers when it is asked for again.
+//! the guest could have seen, too; one that the model has yet to hear of stands behind it, so its line stays. A line that is
+//! just being entered may be missed or lost: the model then has what the CPU has not, and answers when it is asked for again.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -31,6 +31,9 @@ struct Program {
     settled: u64,
 }
 
+/// Iterations without a scheme: nothing moves then, however many there are.
+const ALONE: u64 = 2;
+
 /// What one scheme did from one initial placement.
 struct Row<'a> {
     from: &'a str,
@@ -105,7 +108,7 @@ fn script(p: &Program, homenode: &Path) -> String {
         let program = format!("./{name} {options} --init {init} --iterations");
         script += &format!(
             "{place}\n\
-             HOMES={from}.alone {program} 2 >{from}.alone.out\n\
+             HOMES={from}.alone {program} {ALONE} >{from}.alone.out\n\
              HOMES={from}.run {} run --budget {BUDGET} --json --summary {from}.json -- {program} {iterations} >{from}.run.out\n\
              grep numa_pages_migrated /proc/vmstat >{from}.before\n\
              balancing 1\n\
@@ -159,7 +162,7 @@ fn judge(dir: &Path, p: &Program) {
     let mut rows = Vec::new();
     for (from, ..) in FROM {
         let row = |scheme, iterations, done, moved, pace| Row { from, scheme, iterations, done, moved, pace };
-        rows.push(row("alone", p.iterations, done(&format!("{from}.alone"), "free"), 0, None));
+        rows.push(row("alone", ALONE, done(&format!("{from}.alone"), "free"), 0, None));
         let report = fs::read_to_string(dir.join(format!("{from}.json"))).unwrap();
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
         let moved = report["processes"][0]["pages_moved"].as_u64().unwrap();
