@@ -2,8 +2,9 @@
 //!
 //! It is the outermost loop of which at least two rounds have ended. Loops that follow one another (an initialisation's,
 //! then the solver's) are told from nested ones by time: a loop that has not ended a round for more than
-//! [`PATIENCE`] times its longest round is over. A loop of which two rounds were seen and no third may have been none: an initialisation that
-//! does once what the solver does each time. It is over when another loop has gone on for longer than its round. What the program says itself (`hn_iteration`) ends the guessing.
+//! [`PATIENCE`] times its longest round is over. A loop of which two rounds were seen and no third may have been none: an
+//! initialisation that does once what the solver does each time. It is over when another loop has gone on for longer than its
+//! round. What the program says itself (`hn_iteration`) ends the guessing.
 
 use homenode_model::Ns;
 
