@@ -298,6 +298,80 @@ mod tests {
         }
     }
 
+    /// A model that hears late of the CPUs' accesses, of some of one CPU at a time, as the monitor's does.
+    struct Late {
+        model: Hierarchy<u64>,
+        fronts: Vec<Front>,
+        waiting: [Vec<(Line, bool, Option<Line>)>; 4],
+        heard: [u64; 4],
+    }
+
+    impl Late {
+        fn access(&mut self, cpu: usize, line: Line, write: bool, time: u64) {
+            let next = self.heard[cpu] + self.waiting[cpu].len() as u64;
+            if let (_, Met::Model(room)) = self.fronts[cpu].access(line, write, time, next) {
+                self.waiting[cpu].push((line, write, room));
+            }
+            if self.waiting[cpu].len() == 20 {
+                self.hand_over(cpu);
+            }
+        }
+
+        fn hand_over(&mut self, cpu: usize) {
+            for (line, write, room) in std::mem::take(&mut self.waiting[cpu]) {
+                room.into_iter().for_each(|l| self.model.makes_room(Agent(cpu as u32), l));
+                let outcome = self.model.access(Agent(cpu as u32), line, write).unwrap();
+                self.heard[cpu] += 1;
+                if usize::from(outcome.level) < self.model.private() && outcome.miss.is_none() {
+                    continue;
+                }
+                for (i, other) in self.fronts.iter().enumerate().filter(|(i, _)| *i != cpu) {
+                    let heard = self.heard[i];
+                    if write { other.lose(line, heard) } else { other.share(line, heard) }
+                }
+            }
+        }
+
+        /// Once the model has heard of all: lines that fronts hold, and how many of them the model's first levels have not.
+        fn held_and_lacking(&mut self) -> [u32; 2] {
+            (0..4).for_each(|cpu| self.hand_over(cpu));
+            let mut found = [0, 0];
+            for (cpu, front) in self.fronts.iter().enumerate() {
+                for line in front.lines.iter().map(|l| l.load(Ordering::Relaxed)).filter(|l| *l != NOTHING) {
+                    let outcome = self.model.access(Agent(cpu as u32), Line(line >> 1), false).unwrap();
+                    found[0] += 1;
+                    found[1] += u32::from(outcome != Outcome::FRONT);
+                }
+            }
+            found
+        }
+    }
+
+    /// Or the front would answer what the model counts as a miss.
+    #[test]
+    fn what_the_front_holds_the_model_has_however_late_it_hears() {
+        let machine = machine(true);
+        let shape = Shape::new(&machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
+        let sets = machine.caches[0].sets();
+        let fronts = (0..4).map(|_| Front::new(sets, machine.caches[0].ways, true)).collect();
+        let model = Hierarchy::<u64>::new(&shape, 64).unwrap();
+        let mut late = Late { model, fronts, waiting: Default::default(), heard: [0; 4] };
+        let (mut state, mut held) = (2, 0);
+        for time in 1..200_000_u64 {
+            let r = random(&mut state);
+            // A few lines of all, and more of each CPU's own, in few sets.
+            let own = (r >> 8) % 4 > 0;
+            let line = Line(((r >> 20) % 10 + if own { 10 * (1 + r % 4) } else { 0 }) * sets + (r >> 40) % 3);
+            late.access((r % 4) as usize, line, (r >> 60).is_multiple_of(if own { 4 } else { 2 }), time);
+            if time % 100 == 0 {
+                let found = late.held_and_lacking();
+                held += found[0];
+                assert_eq!(found[1], 0, "of {} lines at {time}", found[0]);
+            }
+        }
+        assert!(held > 10_000, "{held}");
+    }
+
     /// Accesses a line, by an address; whether the model has to hear of it.
     fn told(front: &Front, virtual_line: u64, line: u64, write: bool) -> Met {
         let (place, met) = front.access(Line(line), write, 1 + line, 0);
