@@ -104,9 +104,10 @@ fn single() {
     println!("bench: next-touch/single-page {:.3} x", median(ratios));
 }
 
-/// Marking while another thread writes.
-fn marking() {
-    let m = fresh(1 << 30);
+/// Marking while another thread writes: what has no whole GiB moves by 2 MiB, of larger memory most moves by GiB.
+fn marking(bytes: usize) {
+    let gib = bytes >> 30;
+    let m = fresh(bytes);
     touch(m, PAGE);
     let stop = AtomicBool::new(false);
     let (mut marks, mut own) = (vec![], vec![]);
@@ -126,17 +127,17 @@ fn marking() {
             moving::disarm_all();
             let (begin, used) = (Instant::now(), cpu());
             let report = moving::arm(&[m]);
-            let ms = begin.elapsed().as_secs_f64() * 1e3;
-            own.push((cpu() - used) * 1e3 * (1_u64 << 30) as f64 / report.armed.0.max(1) as f64);
-            marks.push(ms * (1_u64 << 30) as f64 / report.armed.0.max(1) as f64);
+            let per_gib = 1e3 * (1_u64 << 30) as f64 / report.armed.0.max(1) as f64;
+            marks.push(begin.elapsed().as_secs_f64() * per_gib);
+            own.push((cpu() - used) * per_gib);
         }
         stop.store(true, Ordering::Relaxed);
     });
     moving::disarm_all();
     let least = marks.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("bench: next-touch/marking-cpu {:.3} ms/GiB", median(own));
-    println!("bench: next-touch/marking-with-a-writer {:.3} ms/GiB", median(marks));
-    println!("bench: next-touch/marking-with-a-writer-least {least:.3} ms/GiB");
+    println!("bench: next-touch/marking-{gib}gib-cpu {:.3} ms/GiB", median(own));
+    println!("bench: next-touch/marking-{gib}gib-with-a-writer {:.3} ms/GiB", median(marks));
+    println!("bench: next-touch/marking-{gib}gib-with-a-writer-least {least:.3} ms/GiB");
     gone(m);
 }
 
@@ -157,7 +158,8 @@ fn main() {
         single();
     } else {
         sweep();
-        marking();
+        marking(1 << 30);
+        marking(4 << 30);
         let me = std::env::current_exe().expect("the benchmark's own path");
         let child = std::process::Command::new(me).env("BENCH_SINGLE_PAGE", "1").status();
         assert!(child.is_ok_and(|s| s.success()));

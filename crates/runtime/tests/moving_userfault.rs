@@ -1,6 +1,8 @@
 //! Moving by `Mechanism::UserFault`, with two pretended nodes.
 
-use homenode_runtime::moving::{self, Mechanism, Span};
+use homenode_model::Bytes;
+use homenode_runtime::moving::{self, Manner, Mechanism, Span};
+use homenode_sys::memory::{Access, map_aligned, prefer_huge};
 use homenode_sys::{HUGE, PAGE, maps};
 
 #[path = "moving/cases.rs"]
@@ -36,4 +38,74 @@ fn a_mapping_is_one_again_after_a_part_of_it_was_armed() {
         assert_eq!(mappings(m.0), 1, "round {round}");
         assert_eq!(m.wrong(), 0);
     }
+}
+
+/// Pages that this process has in memory.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024 / PAGE as u64
+}
+
+/// The shadow of a page that came alone is freed with others of its block, or with none if too many wait.
+#[test]
+fn pages_that_come_alone_cost_little_memory() {
+    let Some(_one) = cases::ready() else { return };
+    let m = cases::Memory::new(16 << 20);
+    prefer_huge(m.0, false).unwrap();
+    let before = resident();
+    for round in 0..3 {
+        let report = moving::arm_as(&[m.0], Manner::Alone);
+        assert!(report.armed > Bytes::ZERO, "{report:?}");
+        // One page of each block stays armed.
+        for page in (0..m.0.pages()).filter(|p| p % 16 != 7 + round) {
+            assert_eq!(m.read(page), m.0.start + page * PAGE);
+        }
+        let now = resident();
+        assert!(now < before + 1024 + 400, "{now} pages, {before} before");
+    }
+    moving::disarm_all();
+    assert_eq!(m.wrong(), 0);
+    let now = resident();
+    assert!(now < before + 400, "{now} pages, {before} before");
+}
+
+/// A whole GiB inside of a mapping goes to the shadow in one step.
+#[test]
+fn a_whole_gib_is_armed_and_comes_back() {
+    const GIB: usize = 1 << 30;
+    /// A page in so many has contents.
+    const EACH: usize = 61 * PAGE;
+    let Some(_one) = cases::ready() else { return };
+    let all = map_aligned(2 * GIB, GIB, Access::ReadWrite).unwrap();
+    let m = Span { start: all.start + GIB - 3 * PAGE, end: all.end - 5 * PAGE };
+    prefer_huge(all, false).unwrap();
+    let split = mappings(all);
+    let touch = |at: usize, times: u64| {
+        let word = at as *mut u64;
+        // SAFETY: this test's memory.
+        unsafe {
+            assert_eq!(word.read_volatile(), if times == 0 { 0 } else { at as u64 + times });
+            word.write_volatile(at as u64 + times + 1);
+        }
+    };
+    (m.start..m.end).step_by(EACH).for_each(|at| touch(at, 0));
+    for round in 0..3 {
+        assert_eq!(moving::arm(&[m]).armed, m.bytes());
+        // Some are touched, the others go back.
+        let touched = m.start + GIB / 4 * round;
+        (touched..m.end).step_by(EACH * 8).for_each(|at| {
+            let at = m.start + (at - m.start) / EACH * EACH;
+            // SAFETY: this test's memory.
+            let now = unsafe { (at as *const u64).read_volatile() };
+            assert_eq!(now, at as u64 + 1 + round as u64);
+        });
+        moving::disarm_all();
+        (m.start..m.end).step_by(EACH).for_each(|at| touch(at, 1 + round as u64));
+    }
+    assert_eq!(mappings(all), split);
+    let held = moving::before_free(all);
+    // SAFETY: nobody uses it any more.
+    unsafe { homenode_sys::memory::unmap(all).unwrap() };
+    moving::retire(held);
 }

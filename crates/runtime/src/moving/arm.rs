@@ -12,7 +12,7 @@ use homenode_sys::{Error, HUGE, PAGE, Result, Span, call, maps};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, count};
 use super::table::{self, BLOCK, Block, LEAF, Pages};
-use super::{ArmReport, Manner, Mechanism, Why, disarm, events, inflight, pinning, signals};
+use super::{ArmReport, Manner, Mechanism, Why, disarm, events, fault, inflight, pinning, signals};
 
 impl ArmReport {
     fn skip(&mut self, why: Why, bytes: usize) {
@@ -298,7 +298,11 @@ impl Arming<'_> {
     /// Claims all blocks and chooses the pages.
     fn claim(&self, pages: &mut [Pages], huge: &mut [bool]) {
         for ((block, pages), huge) in Block::all(self.span).zip(pages).zip(huge) {
-            let word = block.claim();
+            let mut word = block.claim();
+            if word.stale() > 0 {
+                word = fault::free_stale(block, word);
+                block.keep(word);
+            }
             *pages = block.pages_in(self.span) & !word.armed() & !word.excluded();
             *huge = false;
         }
@@ -341,23 +345,14 @@ impl Arming<'_> {
             }
         };
         for (block, chosen) in Block::all(self.span).zip(pages.iter()) {
-            let marked = block.word().marked();
-            let (mut a, mut b) =
-                (block.runs(chosen & marked).peekable(), block.runs(chosen & !marked).peekable());
-            loop {
-                let (run, is_marked) = match (a.peek().copied(), b.peek().copied()) {
-                    (None, None) => break,
-                    (Some(x), y) if y.is_none_or(|y| x.start < y.start) => (a.next().unwrap_or(x), true),
-                    (_, Some(y)) => (b.next().unwrap_or(y), false),
-                    (Some(x), None) => (x, true),
-                };
+            each_run(block, *chosen, block.word().marked(), |run, is_marked| {
                 if open.end == run.start && open_marked == is_marked {
                     open.end = run.end;
                 } else {
                     flush(self, open, open_marked);
                     (open, open_marked) = (run, is_marked);
                 }
-            }
+            });
         }
         flush(self, open, open_marked);
         for span in failed.iter().filter(|s| !s.is_empty()) {
@@ -377,11 +372,13 @@ impl Arming<'_> {
         };
         for ((block, armed), huge) in Block::all(self.span).zip(pages).zip(huge) {
             let word = block.word();
-            let asked = block.pages_in(self.span);
-            let bytes = |p: Pages| p.count_ones() as usize * PAGE;
-            self.report.skip(Why::Armed, bytes(asked & word.armed()));
-            self.report.skip(Why::Excluded, bytes(asked & word.excluded() & !word.armed()));
-            self.report.skip(Why::InFlight, bytes(asked & !word.excluded() & !word.armed() & !armed));
+            let left = block.pages_in(self.span) & !armed;
+            if left != 0 {
+                let bytes = |p: Pages| p.count_ones() as usize * PAGE;
+                self.report.skip(Why::Armed, bytes(left & word.armed()));
+                self.report.skip(Why::Excluded, bytes(left & word.excluded() & !word.armed()));
+                self.report.skip(Why::InFlight, bytes(left & !word.excluded() & !word.armed()));
+            }
             let marked = marks(word.marked(), *armed);
             let mut new = word.with_marked(marked);
             if *armed != 0 {
@@ -481,6 +478,23 @@ impl Arming<'_> {
     }
 }
 
+/// The runs of a block's `chosen` pages that are all marked or all not, ascending.
+#[inline]
+fn each_run(block: Block, chosen: Pages, marked: Pages, mut f: impl FnMut(Span, bool)) {
+    if chosen == Pages::MAX && (marked == 0 || marked == Pages::MAX) {
+        return f(block.span(), marked != 0);
+    }
+    let (mut a, mut b) = (block.runs(chosen & marked).peekable(), block.runs(chosen & !marked).peekable());
+    loop {
+        match (a.peek().copied(), b.peek().copied()) {
+            (None, None) => return,
+            (Some(x), y) if y.is_none_or(|y| x.start < y.start) => f(a.next().unwrap_or(x), true),
+            (_, Some(y)) => f(b.next().unwrap_or(y), false),
+            (Some(x), None) => f(x, true),
+        }
+    }
+}
+
 /// The program has given it up, and homenode's own memory came to lie there.
 const fn own_memory(span: Span) -> homenode_sys::Error {
     homenode_sys::Error { call: "arming", on: span, errno: homenode_sys::Errno(libc::EBUSY) }
@@ -488,6 +502,8 @@ const fn own_memory(span: Span) -> homenode_sys::Error {
 
 /// Moves the pages of a registered span to `to`, the last one by a call of its own: the mapping that a call empties altogether loses what
 /// it shares with its neighbours (its `anon_vma`; mm/mremap.c, dontunmap_complete), and the kernel would never join them again.
+/// A whole GiB next to registered memory is a part of a larger mapping by now, and goes in one step (`move_normal_pud`), with one interruption
+/// of the other CPUs instead of 512.
 ///
 /// # Safety
 /// As [`memory::move_leaving_mapping`].
@@ -498,8 +514,13 @@ unsafe fn leave_mapping(span: Span, to: usize) -> Result<()> {
     let leave = |part: Span| {
         events::own(part, || unsafe { memory::move_leaving_mapping(part, to + (part.start - span.start)) })
     };
-    if most.is_empty() {
-        return leave(last);
+    let registered = |page: usize| {
+        Block::of(page).is_some_and(|b| b.word().marked() & b.pages_touched(Span::new(page, PAGE)) != 0)
+    };
+    let in_one_step =
+        span.len() == LEAF && (registered(span.start.saturating_sub(PAGE)) || registered(span.end));
+    if in_one_step || most.is_empty() {
+        return leave(span);
     }
     leave(most)?;
     // Between the two the program may have remapped or unmapped all of it. An event tells, and finds the pages in the shadow, for they are

@@ -5,7 +5,7 @@ use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
-use super::fault::{PATIENCE, copy_from_shadow, note_change, take_back, unprotect};
+use super::fault::{PATIENCE, copy_from_shadow, free_stale, note_change, take_back, unprotect};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
@@ -151,6 +151,9 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     let mut left: [Pages; BLOCKS] = [0; BLOCKS];
     for (block, left) in Block::all(chunk).zip(&mut left) {
         let (word, pages) = (block.claim(), block.pages_in(chunk));
+        if word.stale() > 0 {
+            block.keep(free_stale(block, word));
+        }
         if events::pending() {
             // What the shadow has may be given up by now: that comes first.
             *left = word.armed() & pages;

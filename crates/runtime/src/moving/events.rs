@@ -17,6 +17,7 @@ use homenode_sys::signal::{Set, replace_mask};
 use homenode_sys::uffd::{Event, Uffd};
 use homenode_sys::{PAGE, Result, Span, maps, memory, thread};
 
+use super::fault;
 use super::state;
 use super::table::{self, Block, Word};
 
@@ -194,11 +195,11 @@ impl Reader<'_> {
         READING.store(false, Ordering::SeqCst);
     }
 
-    /// Claims a block. Goes on reading meanwhile: its owner may be waiting for its own event to be read.
+    /// Claims a block, and leaves nothing in its shadow but what is armed. Goes on reading meanwhile: its owner may be waiting for its own event to be read.
     fn claim(&mut self, block: Block) -> Word {
         loop {
             if let Some(word) = block.try_claim() {
-                return word;
+                return fault::free_stale(block, word);
             }
             self.read();
             yield_now();
@@ -224,7 +225,7 @@ impl Reader<'_> {
             // Also what is not armed just now.
             block.exclude(touched);
             for run in block.runs(pages) {
-                drop_shadow(run);
+                fault::discard_shadow(run);
             }
             block.release(word.with_armed(word.armed() | pages));
         }
@@ -236,7 +237,7 @@ impl Reader<'_> {
             let word = self.claim(block);
             let pages = block.pages_touched(span) & word.marked();
             for run in block.runs(pages & word.armed()) {
-                drop_shadow(run);
+                fault::discard_shadow(run);
             }
             block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
         }
@@ -249,7 +250,7 @@ impl Reader<'_> {
             let pages = block.pages_touched(from) & word.marked();
             for run in block.runs(pages & word.armed()) {
                 self.deliver(run, to + (run.start - from.start));
-                drop_shadow(run);
+                fault::discard_shadow(run);
             }
             block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
         }
@@ -284,11 +285,6 @@ impl Reader<'_> {
             }
         }
     }
-}
-
-fn drop_shadow(run: Span) {
-    // SAFETY: the shadow of a claimed block, whose contents are nobody's.
-    let _ = unsafe { memory::discard(Span::new(table::shadow(run.start), run.len())) };
 }
 
 #[cfg(test)]

@@ -20,13 +20,28 @@ use super::{Mechanism, touches};
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
 /// is to be made again; `false`: it is none of ours.
 pub fn on_fault(address: usize) -> bool {
-    let begin = call::thread_time();
+    let stands_for = stands_for(state::FAULTS.load(Ordering::Relaxed));
+    let begin = if stands_for > 0 { call::thread_time() } else { Ns(0) };
     let handled = handle(address);
     if handled {
         count(&state::FAULTS, 1);
-        count(&state::IN_HANDLERS, (call::thread_time() - begin).0);
+        if stands_for > 0 {
+            count(&state::IN_HANDLERS, (call::thread_time() - begin).0 * stands_for);
+        }
     }
     handled
+}
+
+/// For how many faults the time of the next one stands, after so many; 0: it is not measured. To ask for a thread's CPU time twice is a
+/// tenth of a fault's work. Not a multiple of 16: the last page of a block takes longer than the others.
+const fn stands_for(faults: u64) -> u64 {
+    const ALL: u64 = 64;
+    const EACH: u64 = 17;
+    match faults {
+        0..ALL => 1,
+        n if n.is_multiple_of(EACH) => EACH,
+        _ => 0,
+    }
 }
 
 fn handle(address: usize) -> bool {
@@ -172,11 +187,12 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
             let mut left = 0;
             for run in block.runs(word.armed() & wanted) {
                 let stays = word.stays();
-                let rest = if stays { take_back(uffd, run) } else { copy_from_shadow(uffd, run) };
+                let rest = if stays { take_back(uffd, run) } else { copy(uffd, run) };
                 left |= block.pages_in(rest);
                 let counter = if stays { &state::RETURNED } else { &state::COPIED };
                 count(counter, (run.len() - rest.len()) as u64);
             }
+            let word = if word.stays() { word } else { free_shadow(block, word, wanted & !left) };
             taken(block, word, wanted & !left, node, tell);
         }
         _ if word.stays() => {
@@ -208,11 +224,56 @@ fn taken(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     block.release(word.with_armed(word.armed() & !pages));
 }
 
-/// Copies a run of a claimed block from its shadow, and frees that. What it returns of the run stays in the shadow: the
+/// Copied pages that shadows still have, of all blocks.
+static STALE: AtomicU32 = AtomicU32::new(0);
+/// At most, but for one a thread: 4 MiB.
+const MOST_STALE: u32 = 1024;
+
+/// Frees the shadow of a claimed block's `copied` pages. Where they are few and others of the block are armed it waits for these: to free
+/// memory interrupts the other CPUs, for 16 pages as for one.
+fn free_shadow(block: Block, word: Word, copied: Pages) -> Word {
+    let (armed, copied) = (word.armed() & !copied, word.armed() & copied);
+    let stale = word.stale() + copied.count_ones();
+    if armed != 0 && stale <= Word::MOST_STALE && STALE.load(Ordering::Relaxed) < MOST_STALE {
+        STALE.fetch_add(copied.count_ones(), Ordering::Relaxed);
+        return word.with_stale(stale);
+    }
+    free_all_but(block, word, armed)
+}
+
+/// Frees what a claimed block's shadow has of pages that were copied.
+pub fn free_stale(block: Block, word: Word) -> Word {
+    if word.stale() == 0 { word } else { free_all_but(block, word, word.armed()) }
+}
+
+/// Of pages that are not armed the shadow has nothing that is needed.
+fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
+    for run in block.runs(word.marked() & !armed) {
+        discard_shadow(run);
+    }
+    STALE.fetch_sub(word.stale(), Ordering::Relaxed);
+    word.with_stale(0)
+}
+
+/// Frees the shadow of a run of a claimed block, whose contents nobody needs.
+pub fn discard_shadow(run: Span) {
+    // SAFETY: nobody else uses the shadow of a claimed block.
+    let _ = unsafe { memory::discard(Span::new(table::shadow(run.start), run.len())) };
+}
+
+/// As [`copy`], and frees the shadow.
+#[must_use]
+pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
+    let rest = copy(uffd, run);
+    discard_shadow(Span { start: run.start, end: rest.start });
+    rest
+}
+
+/// Copies a run of a claimed block from its shadow. What it returns of the run stays in the shadow alone: the
 /// mappings are changing under the program's own system call. An event will tell how; it must be dealt with first, so
 /// the caller gives the block up with these pages still armed.
 #[must_use]
-pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
+fn copy(uffd: &Uffd, run: Span) -> Span {
     let Some(_copying) = Copying::begin() else { return run };
     let from = table::shadow(run.start);
     let (mut at, mut page_by_page) = (run.start, false);
@@ -246,8 +307,6 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
             Some(_) => break,
         }
     }
-    // SAFETY: what was there has been copied.
-    let _ = unsafe { memory::discard(Span::new(from, at - run.start)) };
     Span { start: at, end: run.end }
 }
 

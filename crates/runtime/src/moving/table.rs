@@ -2,12 +2,12 @@
 //!
 //! Two levels: a static array by GiB, and a leaf for each GiB in which something was ever armed, never freed. So a
 //! handler finds a block with two loads, without locks. A leaf also reserves a GiB of address space, the *shadow*, to
-//! which armed pages are moved: congruent modulo 2 MiB, so that the kernel moves whole page tables.
+//! which armed pages are moved: congruent modulo 1 GiB, so that the kernel moves whole page tables, of a whole GiB in one step.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use homenode_sys::memory::{Access, map, map_aligned};
-use homenode_sys::{HUGE, PAGE, Result, Span, call};
+use homenode_sys::{PAGE, Result, Span, call};
 
 use super::Manner;
 
@@ -33,6 +33,9 @@ impl Word {
     const EVER: u64 = 1 << 50;
     const ALONE: u64 = 1 << 51;
     const STAYS: u64 = 1 << 52;
+    const STALE: u32 = 53;
+    /// More pages than this are never stale.
+    pub const MOST_STALE: u32 = 15;
 
     /// Pages whose next toucher gets them.
     pub const fn armed(self) -> Pages {
@@ -65,6 +68,14 @@ impl Word {
     /// Whoever touches its pages is told of; the pages stay on their node.
     pub const fn stays(self) -> bool {
         self.0 & Self::STAYS != 0
+    }
+    /// Userfaultfd: how many pages the shadow still has that were copied, at most [`Word::MOST_STALE`].
+    pub const fn stale(self) -> u32 {
+        (self.0 >> Self::STALE) as u32 & Self::MOST_STALE
+    }
+    /// The same with so many.
+    pub const fn with_stale(self, pages: u32) -> Self {
+        Self(self.0 & !((Self::MOST_STALE as u64) << Self::STALE) | (pages as u64) << Self::STALE)
     }
     /// The same, to be taken in this manner.
     pub const fn with_manner(self, manner: Manner) -> Self {
@@ -124,7 +135,7 @@ fn make_leaf(address: usize) -> Result<&'static Leaf> {
         });
     };
     let memory = map(size_of::<Leaf>().next_multiple_of(PAGE), Access::ReadWrite)?;
-    let shadow = match map_aligned(LEAF, HUGE, Access::None) {
+    let shadow = match map_aligned(LEAF, LEAF, Access::None) {
         Ok(shadow) => shadow,
         Err(e) => {
             // SAFETY: just made, known to nobody.
@@ -200,6 +211,7 @@ impl Block {
         make_leaf(address).map(|l| Self::within(l, address))
     }
 
+    #[inline]
     fn within(leaf: &'static Leaf, address: usize) -> Self {
         Self { word: &leaf.blocks[address % LEAF / BLOCK], start: address & !(BLOCK - 1) }
     }
@@ -207,17 +219,20 @@ impl Block {
     /// The blocks that `span` touches, ascending; only those that [`Block::of`] finds.
     pub fn all(span: Span) -> impl Iterator<Item = Self> {
         let mut at = span.start & !(BLOCK - 1);
+        let mut here = leaf(at);
         std::iter::from_fn(move || {
             while at < span.end {
-                let here = at;
-                match Self::of(here) {
-                    Some(block) => {
-                        at = at.saturating_add(BLOCK);
-                        return Some(block);
+                if let Some(leaf) = here {
+                    let block = Self::within(leaf, at);
+                    at = at.saturating_add(BLOCK);
+                    if at.is_multiple_of(LEAF) {
+                        here = self::leaf(at);
                     }
-                    // Nothing in this GiB.
-                    None => at = (here / LEAF + 1).saturating_mul(LEAF),
+                    return Some(block);
                 }
+                // Nothing in this GiB.
+                at = (at / LEAF + 1).saturating_mul(LEAF);
+                here = self::leaf(at);
             }
             None
         })
@@ -238,7 +253,11 @@ impl Block {
         self.bits(span.outer(PAGE))
     }
 
+    #[inline]
     fn bits(self, pages: Span) -> Pages {
+        if pages.start <= self.start && self.span().end <= pages.end {
+            return Pages::MAX;
+        }
         let cut = pages.cut(self.span());
         if cut.is_empty() {
             return 0;
@@ -268,6 +287,7 @@ impl Block {
     }
 
     /// Becomes its owner unless somebody is. The caller has signals held, so that no handler of its own thread waits for it.
+    #[inline]
     pub fn try_claim(self) -> Option<Word> {
         let old = self.word.fetch_or(Word::BUSY, Ordering::SeqCst);
         (old & Word::BUSY == 0).then_some(Word(old))
@@ -285,11 +305,20 @@ impl Block {
 
     /// Gives it up with what its word says now; only by its owner.
     pub fn release(self, word: Word) {
-        // Excluded pages may have come meanwhile, from anybody.
-        let keep = (Pages::MAX as u64) << Word::EXCLUDED;
-        let _ = self.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
-            Some(now & keep | word.0 & !keep & !Word::BUSY)
-        });
+        self.change_to(word.0 & !Word::BUSY);
+    }
+
+    /// Has its word say this, and stays its owner.
+    pub fn keep(self, word: Word) {
+        self.change_to(word.0 | Word::BUSY);
+    }
+
+    /// Excluded pages may come meanwhile, from anybody; the rest is the owner's.
+    #[inline]
+    fn change_to(self, word: u64) {
+        let owned = !((Pages::MAX as u64) << Word::EXCLUDED);
+        let change = (self.word.load(Ordering::Relaxed) ^ word) & owned;
+        self.word.fetch_xor(change, Ordering::SeqCst);
     }
 
     /// These pages are never to be armed again.
@@ -353,6 +382,8 @@ mod tests {
         let word = block.word();
         assert_eq!((word.armed(), word.marked(), word.excluded()), (0b11, 0b111, 0b100));
         assert!(word.huge() && word.ever() && !word.busy());
+        let word = word.with_stale(Word::MOST_STALE);
+        assert_eq!((word.stale(), word.with_stale(1).stale(), word.with_stale(0)), (15, 1, block.word()));
     }
 
     #[test]
