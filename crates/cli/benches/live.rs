@@ -82,9 +82,10 @@ fn own(name: &str, what: &str, report: &Value) {
         (number(report, "own_ns"), number(report, "cpu_ns"), number(report, "region_runs"));
     println!("bench: live-{name}-{what}-own {:.3} %", own / cpu * 100.0);
     println!("bench: live-{name}-{what}-region {:.0} ns", own / regions.max(1.0));
-    let told = report["watched"]["touches_told"].as_f64().unwrap_or(0.0);
+    let (asked, told) =
+        (number(&report["watched"], "pages_asked"), number(&report["watched"], "touches_told"));
     println!(
-        "{name}, {what}: {regions} regions; {} arms, {} pages copied, {told} touches told",
+        "{name}, {what}: {regions} regions; {} arms, {} pages copied, {asked} pages asked for, {told} touches told",
         number(report, "arms"),
         number(report, "pages_copied")
     );

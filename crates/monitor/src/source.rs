@@ -99,6 +99,10 @@ pub trait Source: Send {
     fn drain(&mut self, tell: &mut dyn FnMut(Touch));
     /// Nothing is watched any more.
     fn stop(&mut self);
+    /// The same where the process is about to end: what goes with it need not be put back.
+    fn end(&mut self) {
+        self.stop();
+    }
     /// What one sample costs the program, as far as it was measured.
     fn cost(&self) -> Ns;
     /// Touches that were not told, because there were too many.

@@ -77,8 +77,8 @@ fn a_whole_gib_is_armed_and_comes_back() {
     /// A page in so many has contents.
     const EACH: usize = 61 * PAGE;
     let Some(_one) = cases::ready() else { return };
-    let all = map_aligned(2 * GIB, GIB, Access::ReadWrite).unwrap();
-    let m = Span { start: all.start + GIB - 3 * PAGE, end: all.end - 5 * PAGE };
+    let all = map_aligned(2 * GIB + 16 * PAGE, GIB, Access::ReadWrite).unwrap();
+    let m = Span { start: all.start + GIB - 3 * PAGE, end: all.start + 2 * GIB + 5 * PAGE };
     prefer_huge(all, false).unwrap();
     let split = mappings(all);
     let touch = |at: usize, times: u64| {

@@ -379,7 +379,8 @@ impl Driver {
     /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
     pub fn own_time(&self) -> Ns {
         let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
-        self.own + Ns(self.mover.counters().own_ns) + samples
+        let moving = self.mover.counters();
+        self.own + Ns(moving.own_ns + moving.helped_ns) + samples
     }
 
     /// CPU time of the process since homenode started.
@@ -494,7 +495,7 @@ impl Driver {
             d.take_touches();
             d.heavy(|d| {
                 d.look(true);
-                d.stop_watching();
+                d.end_watching();
                 d.mover.disarm();
                 d.plan_end();
             });

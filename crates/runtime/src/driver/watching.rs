@@ -18,7 +18,7 @@ use homenode_model::{AccessKind, Event, Interest, NodeId, Ns, PageNo, PageRange}
 use homenode_policy::Step;
 use homenode_sources::budget::Budget;
 use homenode_sources::tally::Tally;
-use homenode_sources::{Says, Touch};
+use homenode_sources::{Says, Source, Touch};
 use homenode_sys::Span;
 
 use super::mover::Manner;
@@ -246,10 +246,19 @@ impl Driver {
 
     /// Nothing is watched any more.
     pub(super) fn stop_watching(&mut self) {
+        self.leave_source(|source| source.stop());
+    }
+
+    /// The same at the end of the process.
+    pub(super) fn end_watching(&mut self) {
+        self.leave_source(|source| source.end());
+    }
+
+    fn leave_source(&mut self, leave: impl FnOnce(&mut dyn Source)) {
         self.note_state();
         let Some(watching) = &mut self.watching else { return };
         if let Eyes::Source(source) = &mut watching.eyes {
-            source.stop();
+            leave(&mut **source);
         }
         watching.telling = Telling::Nothing;
     }

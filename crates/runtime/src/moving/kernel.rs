@@ -359,7 +359,7 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     }
 }
 
-/// Moves shared by a team: each thread takes what goes to its own node first, then helps the others.
+/// Moves shared by threads: each takes what goes to its own node first, then helps the others.
 #[derive(Debug)]
 pub struct Moves {
     /// By target: where in `moves` it begins, and how far it was handed out.
@@ -383,7 +383,7 @@ impl Moves {
         Self { groups, parts }
     }
 
-    /// Moves until nothing is left to begin. From each thread of the team.
+    /// Moves until nothing is left to begin. From each of the threads.
     pub fn take_part(&self, cap: Ns) -> MoveReport {
         let begin = call::now();
         let mut report = MoveReport::default();
@@ -412,7 +412,9 @@ impl Moves {
 }
 
 impl MoveReport {
-    fn add(&mut self, other: &Self) {
+    /// With another's.
+    pub fn add(&mut self, other: &Self) {
+        self.error = other.error.or(self.error);
         self.moved += other.moved;
         self.already += other.already;
         self.busy += other.busy;
