@@ -207,4 +207,47 @@ mod tests {
             unmap(more).unwrap();
         }
     }
+
+    /// As threads that are there already share the ring of their CPU.
+    #[test]
+    fn another_threads_event_writes_to_the_same_ring() {
+        let before = crate::affinity::get().unwrap();
+        let cpu = before.iter().next().unwrap();
+        crate::affinity::pin(cpu).unwrap();
+        let (send, ids) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            send.send(crate::call::thread_id()).unwrap();
+            if wait.recv().is_ok() {
+                let scratch = crate::memory::Scratch::new(8 * PAGE).unwrap();
+                scratch.touch();
+            }
+        });
+        let id = ids.recv().unwrap();
+        let target = |thread| Target { thread, cpu: Some(cpu), inherit: true };
+        let opened = Event::open(&Spec::page_faults(), target(0), None).and_then(|mine| {
+            let ring = Ring::map(&mine, 16)?;
+            let theirs = Event::open(&Spec::page_faults(), target(id), None)?;
+            theirs.write_to(&mine)?;
+            Ok((mine, ring, theirs))
+        });
+        match opened {
+            Err(e) => println!("skipped: {e}"),
+            Ok((mine, mut ring, theirs)) => {
+                theirs.enable().unwrap();
+                go.send(()).unwrap();
+                other.join().unwrap();
+                let mut seen = 0;
+                ring.drain(|r| {
+                    if let Record::Sample(s) = r {
+                        seen += u32::from(s.thread == id as u32 && s.cpu == cpu);
+                    }
+                })
+                .unwrap();
+                assert!(seen >= 8, "{seen}");
+                assert!(mine.write_to(&theirs).is_err(), "who has a ring goes nowhere else");
+            }
+        }
+        crate::affinity::set(&before).unwrap();
+    }
 }
