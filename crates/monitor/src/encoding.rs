@@ -44,6 +44,16 @@ pub enum Writer {
     Processor(Vec<Trace>),
 }
 
+impl Writer {
+    /// The first of `cpus` that nothing samples: what is counted without it is no count.
+    pub fn leaves_out(&self, mut cpus: impl Iterator<Item = u32>) -> Option<u32> {
+        match self {
+            Self::Kernel { .. } => None,
+            Self::Processor(traces) => cpus.find(|cpu| !traces.iter().any(|t| t.cpus.contains(cpu))),
+        }
+    }
+}
+
 /// What to open on some CPUs, for a processor that writes its samples itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -227,7 +237,8 @@ impl<'a> Pmu<'a> {
             return Ok(SPE_LEAST);
         }
         let n = text(&file)?;
-        n.parse().map_err(|_| format!("{}/caps/min_interval is `{n}`, which is no number", self.name))
+        let short = n.parse().ok().filter(|n| *n <= Periods::ANY.longest);
+        short.ok_or_else(|| format!("{}/caps/min_interval is `{n}`, which is no interval", self.name))
     }
 
     /// The CPUs that it is for: `0-3,8`.
@@ -388,6 +399,7 @@ mod tests {
         // The longer of the two shortest intervals.
         assert_eq!((e.periods.nearest(0), e.periods.unit), (4096, 256));
         assert!(e.name.starts_with("arm_spe_0,arm_spe_10/"));
+        assert_eq!((e.writer.leaves_out(0..9), e.writer.leaves_out(0..12)), (None, Some(9)));
     }
 
     #[test]
@@ -401,6 +413,21 @@ mod tests {
     fn cpus_that_are_no_list_are_refused() {
         let why = find(&recorded("arm-damaged")).unwrap_err();
         assert!(why.contains("arm_spe_0/cpumask") && why.contains("3-1"), "{why}");
+    }
+
+    #[test]
+    fn intervals_that_make_no_sense_are_refused() {
+        let folder = std::env::temp_dir().join(format!("homenode-spe-{}", std::process::id()));
+        fs::create_dir_all(folder.join("caps")).unwrap();
+        let pmu = Pmu { name: "arm_spe_0", folder: folder.clone(), number: 8 };
+        assert_eq!(pmu.min_interval(), Ok(4096), "not said");
+        for (text, want) in [("1536\n", Some(1536)), ("67108865", None), ("-1", None), ("", None)] {
+            fs::write(folder.join("caps/min_interval"), text).unwrap();
+            assert_eq!(pmu.min_interval().ok(), want, "{text}");
+        }
+        let longest = Periods::multiples(256, 1 << 26);
+        assert_eq!((longest.shortest, longest.nearest(1)), (1 << 26, 1 << 26));
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -106,6 +106,9 @@ impl Pmu {
 
     fn with(encoding: &Encoding, cpus: Cpus) -> std::result::Result<Self, String> {
         let refused = |e: homenode_sys::Error| format!("{}: {e}", encoding.name);
+        if let Some(cpu) = encoding.writer.leaves_out(cpus.all()) {
+            return Err(format!("{} is not for all CPUs: CPU {cpu} has none", encoding.name));
+        }
         let writer = Samples::open(&encoding.writer, &cpus).map_err(refused)?;
         let many = cpus.all().count() as u64;
         let rate = Pace::new(encoding.periods, many, call::now());
@@ -286,6 +289,18 @@ mod tests {
         assert_eq!(pace.after(0, Ns(1), Ns(2_000_000_000)), Some(4_864));
         assert_eq!(pace.after(0, Ns(1), Ns(3_000_000_000)), Some(2_304));
         assert_eq!(pace.after(0, Ns(1), Ns(4_000_000_000)), Some(2_048));
+    }
+
+    #[test]
+    fn processors_that_sample_on_some_cpus_alone_are_refused() {
+        let encoding = Encoding {
+            name: "arm_spe_0".into(),
+            writer: Writer::Processor(vec![encoding::Trace { spec: Spec::page_faults(), cpus: vec![0, 2] }]),
+            periods: Periods { first: 1, shortest: 1, longest: 1, unit: 1 },
+            interrupt: Ns(500),
+        };
+        let why = Pmu::with(&encoding, cpus()).unwrap_err();
+        assert_eq!(why, "arm_spe_0 is not for all CPUs: CPU 1 has none");
     }
 
     /// What this machine has: the kernel's own events through the same rings and the same rules.

@@ -58,7 +58,8 @@ impl Model {
     }
 }
 
-/// Bits of the events packet.
+/// Bits of the events packet: the operation was not taken back; accesses and refills of the first, the last and the second cache.
+const RETIRED: u64 = 1 << 1;
 const FIRST: (u64, u64) = (1 << 2, 1 << 3);
 const LAST: (u64, u64) = (1 << 8, 1 << 9);
 const REMOTE: u64 = 1 << 10;
@@ -104,10 +105,14 @@ const fn plain(address: u64) -> u64 {
 }
 
 impl Record {
-    /// The sample; `None`: it is no access, or without an address. Process, thread and CPU are not in it; `time` is what the
+    /// The sample; `None`: it is no access, without an address, or was never to be (processors follow operations behind branches
+    /// that are then not taken; others' samples have none of these). Process, thread and CPU are not in it; `time` is what the
     /// timestamp means, or that there is none.
     pub fn sample(&self, model: Model, time: impl FnOnce(Option<u64>) -> Ns) -> Option<Sample> {
         let kind = kind(self.operation?)?;
+        if self.events.is_some_and(|e| e & RETIRED == 0) {
+            return None;
+        }
         let by_source = self.source.filter(|_| kind == AccessKind::Read).and_then(|s| model.level(s));
         let level = by_source.unwrap_or_else(|| level(self.events.unwrap_or(0)));
         Some(Sample {
@@ -153,6 +158,9 @@ mod tests {
         assert_eq!(told[1].sample(Model::Other, any), None);
         assert_eq!(Record { data: None, ..told[0] }.sample(Model::Other, any), None);
         assert_eq!(Record { operation: None, ..told[0] }.sample(Model::Other, any), None);
+        // The same load, behind a branch that was not taken.
+        assert_eq!(Record { events: Some(0x14), ..told[0] }.sample(Model::Other, any), None);
+        assert!(Record { events: None, ..told[0] }.sample(Model::Other, any).is_some());
     }
 
     #[test]
