@@ -116,8 +116,9 @@ fn short(header: u8, more: u8, rest: &[u8]) -> Result<(Packet, usize), Bad> {
     };
     let size = 1 << (header >> 4 & 3);
     let payload = rest.get(..size).ok_or(Bad::Short)?;
-    let value = payload.iter().rev().fold(0, |v, byte| v << 8 | u64::from(*byte));
-    Ok((packet(header, index, value), 1 + size))
+    let mut value = [0; 8];
+    value[..size].copy_from_slice(payload);
+    Ok((packet(header, index, u64::from_le_bytes(value)), 1 + size))
 }
 
 #[cfg(test)]
