@@ -3,10 +3,15 @@
 //! The kernel writes down for each PMU its number (`type`), its events as named fields (`events/mem-loads` holds
 //! `event=0xcd,umask=0x1,ldlat=3`), and where in the event's three words each field goes (`format/ldlat` holds `config1:0-15`;
 //! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So no processor's numbers are known here.
+//!
+//! Arm's SPE has no events: one PMU for each kind of core (`arm_spe_0`, `arm_spe_1` where there are large and small ones), the CPUs
+//! that it is for (`cpumask`), and its shortest interval (`caps/min_interval`; drivers/perf/arm_spe_pmu.c).
 
 use std::fs;
 use std::path::Path;
 
+use homenode_model::Ns;
+use homenode_sys::PAGE;
 use homenode_sys::perf::{Fields, Kind, Rate, Spec};
 
 /// Where the kernel lists its PMUs.
@@ -17,15 +22,81 @@ pub const DEVICES: &str = "/sys/bus/event_source/devices";
 pub struct Encoding {
     /// Which PMU and event, in words.
     pub name: String,
-    /// What to open on each CPU.
-    pub specs: Vec<Spec>,
-    /// What has to lead the group, on processors that sample loads only beside it.
-    pub leader: Option<Spec>,
+    /// Who writes the samples, and what is to be opened for it.
+    pub writer: Writer,
+    /// How many accesses there may be from one sample to the next.
+    pub periods: Periods,
+    /// What the kernel and the processor take for a sample. Nothing in a process can measure it: assumed.
+    pub interrupt: Ns,
 }
 
-/// Accesses from one sample to the next, before it is known what a sample costs; odd, so that it has no period with a loop of
-/// the program's.
-pub const PERIOD: u64 = 20_011;
+/// Who writes samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The kernel, each as a record of a ring.
+    Kernel {
+        /// What to open on each CPU.
+        specs: Vec<Spec>,
+        /// What has to lead the group, on processors that sample loads only beside it.
+        leader: Option<Spec>,
+    },
+    /// The processor, to a buffer of its own.
+    Processor(Vec<Trace>),
+}
+
+impl Writer {
+    /// The first of `cpus` that nothing samples: what is counted without it is no count.
+    pub fn leaves_out(&self, mut cpus: impl Iterator<Item = u32>) -> Option<u32> {
+        match self {
+            Self::Kernel { .. } => None,
+            Self::Processor(traces) => cpus.find(|cpu| !traces.iter().any(|t| t.cpus.contains(cpu))),
+        }
+    }
+}
+
+/// What to open on some CPUs, for a processor that writes its samples itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The event.
+    pub spec: Spec,
+    /// The CPUs, ascending.
+    pub cpus: Vec<u32>,
+}
+
+/// Periods that a PMU takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periods {
+    /// Before it is known what a sample costs.
+    pub first: u64,
+    /// The shortest.
+    pub shortest: u64,
+    /// The longest.
+    pub longest: u64,
+    /// Each is a multiple of this power of two.
+    pub unit: u64,
+}
+
+impl Periods {
+    /// First, shortest and longest: odd, so that they have no period with a loop of the program's.
+    const ANY: Self = Self { first: 20_011, shortest: 2_003, longest: 1 << 26, unit: 1 };
+
+    /// Multiples of `unit`, none below `least`.
+    fn multiples(unit: u64, least: u64) -> Self {
+        let up = |period: u64| period.max(least).next_multiple_of(unit);
+        let Self { first, shortest, longest, .. } = Self::ANY;
+        Self { first: up(first & !(unit - 1)), shortest: up(shortest), longest, unit }
+    }
+
+    /// The period that is taken where `wanted` is.
+    pub fn nearest(self, wanted: u64) -> u64 {
+        (wanted & !(self.unit - 1)).clamp(self.shortest, self.longest)
+    }
+}
+
+/// What a record of the kernel's takes: 1 to 2 µs are reported for the interrupt of precise sampling.
+const BY_KERNEL: Ns = Ns(2_000);
+/// What one that the processor writes takes: 64 bytes beside the program, and an interrupt for a page of them.
+const BY_PROCESSOR: Ns = Ns(500);
 
 /// The best that the devices of a folder offer.
 ///
@@ -40,8 +111,9 @@ pub fn find(devices: &Path) -> Result<Encoding, String> {
     if devices.join("ibs_op").exists() {
         return amd(&Pmu::read(devices, "ibs_op")?);
     }
-    if devices.join("arm_spe_0").exists() {
-        return Err("arm_spe_0 writes its samples to an AUX buffer, which this version does not read".into());
+    let spe = spe_devices(devices);
+    if !spe.is_empty() {
+        return arm(devices, &spe);
     }
     Err(format!("no PMU that samples addresses (no mem-loads, ibs_op or arm_spe_0 in {})", devices.display()))
 }
@@ -56,7 +128,12 @@ fn intel(pmu: &Pmu<'_>) -> Result<Encoding, String> {
         // What precise event-based sampling needs for an address.
         spec.precise = 2;
     }
-    Ok(Encoding { name: format!("{}/mem-loads,mem-stores", pmu.name), specs, leader })
+    Ok(Encoding {
+        name: format!("{}/mem-loads,mem-stores", pmu.name),
+        writer: Writer::Kernel { specs, leader },
+        periods: Periods::ANY,
+        interrupt: BY_KERNEL,
+    })
 }
 
 fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
@@ -73,9 +150,56 @@ fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
     }
     pmu.set(&mut spec, "swfilt", 1)?;
     // The hardware counts in sixteens.
-    spec.rate = Rate::Period(PERIOD & !15);
-    Ok(Encoding { name: pmu.name.to_owned(), specs: vec![spec], leader: None })
+    let periods = Periods::multiples(16, 0);
+    spec.rate = Rate::Period(periods.first);
+    let writer = Writer::Kernel { specs: vec![spec], leader: None };
+    Ok(Encoding { name: pmu.name.to_owned(), writer, periods, interrupt: BY_KERNEL })
 }
+
+/// The names of SPE's PMUs, by number.
+fn spe_devices(devices: &Path) -> Vec<String> {
+    let listed = fs::read_dir(devices).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> =
+        listed.filter_map(|e| e.file_name().to_str()?.strip_prefix("arm_spe_")?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.iter().map(|n| format!("arm_spe_{n}")).collect()
+}
+
+/// The interval's low byte is the processor's (`PMSIRR_EL1.INTERVAL`); without `caps` the longest that the driver knows of is taken for
+/// the shortest.
+const SPE_UNIT: u64 = 256;
+const SPE_LEAST: u64 = 4096;
+
+fn arm(devices: &Path, names: &[String]) -> Result<Encoding, String> {
+    let pmus: Vec<Pmu<'_>> = names.iter().map(|n| Pmu::read(devices, n)).collect::<Result<_, _>>()?;
+    let least = pmus.iter().map(Pmu::min_interval).collect::<Result<Vec<_>, _>>()?;
+    let periods = Periods::multiples(SPE_UNIT, least.into_iter().max().unwrap_or(SPE_LEAST));
+    let traces = pmus.iter().map(|pmu| spe(pmu, periods)).collect::<Result<_, _>>()?;
+    let name = format!("{}/load_filter,store_filter", names.join(","));
+    Ok(Encoding { name, writer: Writer::Processor(traces), periods, interrupt: BY_PROCESSOR })
+}
+
+fn spe(pmu: &Pmu<'_>, periods: Periods) -> Result<Trace, String> {
+    let mut spec = pmu.spec();
+    // Branches are not asked for, nor physical addresses, which plain users do not get.
+    for field in ["load_filter", "store_filter"] {
+        pmu.set(&mut spec, field, 1)?;
+    }
+    // When it was, and intervals that have no period with a loop of the program's.
+    for field in ["ts_enable", "jitter"] {
+        if pmu.has_format(field) {
+            pmu.set(&mut spec, field, 1)?;
+        }
+    }
+    spec.rate = Rate::Period(periods.first);
+    spec.fields = Fields::TRACE;
+    // The driver stops at the next border of a page.
+    spec.watermark = PAGE as u32;
+    Ok(Trace { spec, cpus: pmu.cpus()? })
+}
+
+/// More CPUs than any kernel is built for.
+const MOST_CPUS: u32 = 1 << 16;
 
 /// A PMU's folder.
 struct Pmu<'a> {
@@ -98,11 +222,40 @@ impl<'a> Pmu<'a> {
             config: 0,
             config1: 0,
             config2: 0,
-            rate: Rate::Period(PERIOD),
+            rate: Rate::Period(Periods::ANY.first),
             precise: 0,
             fields: Fields::ACCESS,
             user_only: true,
+            watermark: 0,
         }
+    }
+
+    /// The shortest interval that is supported.
+    fn min_interval(&self) -> Result<u64, String> {
+        let file = self.folder.join("caps/min_interval");
+        if !file.exists() {
+            return Ok(SPE_LEAST);
+        }
+        let n = text(&file)?;
+        let short = n.parse().ok().filter(|n| *n <= Periods::ANY.longest);
+        short.ok_or_else(|| format!("{}/caps/min_interval is `{n}`, which is no interval", self.name))
+    }
+
+    /// The CPUs that it is for: `0-3,8`.
+    fn cpus(&self) -> Result<Vec<u32>, String> {
+        let list = text(&self.folder.join("cpumask"))?;
+        let bad = || format!("{}/cpumask is `{list}`, which is no list of CPUs", self.name);
+        let mut cpus = Vec::new();
+        for part in list.split(',').filter(|p| !p.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (u32, u32) =
+                (first.parse().map_err(|_| bad())?, last.parse().map_err(|_| bad())?);
+            if first > last || last > MOST_CPUS {
+                return Err(bad());
+            }
+            cpus.extend(first..=last);
+        }
+        if cpus.is_empty() { Err(format!("{}/cpumask has no CPU", self.name)) } else { Ok(cpus) }
     }
 
     fn has_event(&self, event: &str) -> bool {
@@ -177,11 +330,19 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pmu").join(name)
     }
 
+    fn by_kernel(e: &Encoding) -> (&[Spec], Option<&Spec>) {
+        match &e.writer {
+            Writer::Kernel { specs, leader } => (specs, leader.as_ref()),
+            Writer::Processor(traces) => panic!("{traces:?}"),
+        }
+    }
+
     #[test]
     fn loads_and_stores_of_an_older_xeon() {
         let e = find(&recorded("intel-skylake")).unwrap();
-        assert_eq!((e.name.as_str(), e.leader), ("cpu/mem-loads,mem-stores", None));
-        let [loads, stores] = &e.specs[..] else { panic!("{:?}", e.specs) };
+        let (specs, leader) = by_kernel(&e);
+        assert_eq!((e.name.as_str(), leader), ("cpu/mem-loads,mem-stores", None));
+        let [loads, stores] = specs else { panic!("{specs:?}") };
         assert_eq!((loads.kind, loads.config, loads.config1), (Kind(4), 0x1cd, 3));
         assert_eq!((stores.config, stores.config1, stores.precise), (0x82d0, 0, 2));
     }
@@ -189,33 +350,84 @@ mod tests {
     #[test]
     fn later_xeons_want_another_event_to_lead() {
         let e = find(&recorded("intel-sapphire-rapids")).unwrap();
-        assert_eq!(e.leader.map(|l| (l.config, l.precise)), Some((0x8203, 0)));
-        assert_eq!((e.specs[0].config, e.specs[1].config), (0x1cd, 0x2cd));
+        let (specs, leader) = by_kernel(&e);
+        assert_eq!(leader.map(|l| (l.config, l.precise)), Some((0x8203, 0)));
+        assert_eq!((specs[0].config, specs[1].config), (0x1cd, 0x2cd));
     }
 
     #[test]
     fn the_large_cores_of_a_hybrid_processor_are_taken() {
         let e = find(&recorded("intel-hybrid")).unwrap();
         assert!(e.name.starts_with("cpu_core/"));
-        assert_eq!(e.specs[0].kind, Kind(4));
+        assert_eq!(by_kernel(&e).0[0].kind, Kind(4));
     }
 
     #[test]
     fn amd_samples_for_plain_users_where_the_kernel_filters() {
         let e = find(&recorded("amd-zen4")).unwrap();
-        let spec = e.specs[0];
+        let spec = by_kernel(&e).0[0];
         assert_eq!((spec.kind, spec.config, spec.config2), (Kind(11), 1 << 19, 1));
         assert_eq!(spec.rate, Rate::Period(20_000));
+        assert_eq!(
+            [20_000, 2_500, 1, u64::MAX].map(|p| e.periods.nearest(p)),
+            [20_000, 2_496, 2_016, 1 << 26]
+        );
         let why = find(&recorded("amd-zen2")).unwrap_err();
         assert!(why.contains("swfilt"), "{why}");
     }
 
     #[test]
+    fn arms_loads_and_stores_are_filtered_by_the_processor() {
+        let e = find(&recorded("arm-neoverse")).unwrap();
+        let Writer::Processor(traces) = &e.writer else { panic!("{e:?}") };
+        let [Trace { spec, cpus }] = &traces[..] else { panic!("{traces:?}") };
+        assert_eq!((e.name.as_str(), spec.kind), ("arm_spe_0/load_filter,store_filter", Kind(8)));
+        // Timestamps, jitter, loads, stores; no physical address (bit 1), no other counter (2), no branch (32).
+        assert_eq!(spec.config, 1 | 1 << 16 | 1 << 33 | 1 << 34);
+        assert_eq!((spec.config1, spec.config2, spec.precise, spec.user_only), (0, 0, 0, true));
+        assert_eq!((spec.fields, spec.watermark), (Fields::TRACE, 4096));
+        assert_eq!((spec.rate, cpus), (Rate::Period(19_968), &(0..80).collect::<Vec<_>>()));
+        assert_eq!([0, 5_000, 20_224].map(|p| e.periods.nearest(p)), [2048, 4864, 20_224]);
+    }
+
+    #[test]
+    fn large_and_small_cores_have_an_spe_each() {
+        let e = find(&recorded("arm-big-little")).unwrap();
+        let Writer::Processor(traces) = &e.writer else { panic!("{e:?}") };
+        let all: Vec<_> = traces.iter().map(|t| (t.spec.kind, t.cpus.as_slice())).collect();
+        assert_eq!(all, [(Kind(9), &[0, 1, 2, 3, 8][..]), (Kind(12), &[4, 5, 6, 7][..])]);
+        // The longer of the two shortest intervals.
+        assert_eq!((e.periods.nearest(0), e.periods.unit), (4096, 256));
+        assert!(e.name.starts_with("arm_spe_0,arm_spe_10/"));
+        assert_eq!((e.writer.leaves_out(0..9), e.writer.leaves_out(0..12)), (None, Some(9)));
+    }
+
+    #[test]
     fn what_is_not_there_or_makes_no_sense_is_said() {
-        assert!(find(&recorded("arm-neoverse")).unwrap_err().contains("AUX buffer"));
         assert!(find(&recorded("none")).unwrap_err().starts_with("no PMU that samples addresses"));
         let why = find(&recorded("damaged")).unwrap_err();
         assert!(why.contains("config9:0-7") && why.contains("no place"), "{why}");
+    }
+
+    #[test]
+    fn cpus_that_are_no_list_are_refused() {
+        let why = find(&recorded("arm-damaged")).unwrap_err();
+        assert!(why.contains("arm_spe_0/cpumask") && why.contains("3-1"), "{why}");
+    }
+
+    #[test]
+    fn intervals_that_make_no_sense_are_refused() {
+        let folder = std::env::temp_dir().join(format!("homenode-spe-{}", std::process::id()));
+        fs::create_dir_all(folder.join("caps")).unwrap();
+        let pmu = Pmu { name: "arm_spe_0", folder: folder.clone(), number: 8 };
+        assert_eq!(pmu.min_interval(), Ok(4096), "not said");
+        for (text, want) in [("1536\n", Some(1536)), ("67108865", None), ("-1", None), ("", None)] {
+            fs::write(folder.join("caps/min_interval"), text).unwrap();
+            assert_eq!(pmu.min_interval().ok(), want, "{text}");
+        }
+        let longest = Periods::multiples(256, 1 << 26);
+        assert_eq!((longest.shortest, longest.nearest(1)), (1 << 26, 1 << 26));
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

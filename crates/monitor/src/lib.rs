@@ -7,6 +7,8 @@
 //! | the kernel's NUMA-hinting faults, read from a perf ring | [`hinting`] |
 //! | writes to pages that were write-protected for the purpose | [`writes`] |
 //! | one event and one ring a CPU, for all threads of a program | [`rings`] |
+//! | the same with a buffer that the processor writes to by itself | [`traces`] |
+//! | what Arm's processors write there | [`spe`] |
 //! | how many samples the budget allows | [`budget`] |
 //! | samples by page and node, in bounded memory | [`tally`] |
 //!
@@ -22,7 +24,9 @@ pub mod hinting;
 pub mod pmu;
 pub mod rings;
 pub mod source;
+pub mod spe;
 pub mod tally;
+pub mod traces;
 pub mod writes;
 
 pub use source::{Cpus, Says, Source, Touch};

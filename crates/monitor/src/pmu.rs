@@ -9,23 +9,22 @@ use std::path::Path;
 
 use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::perf::{Sample, record::Level};
-use homenode_sys::{Span, call};
+use homenode_sys::{Result, Span, call};
 
-use crate::encoding::{self, DEVICES, Encoding};
+use crate::encoding::{self, DEVICES, Encoding, Periods, Writer};
 use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
+use crate::spe::{Model, access::CPUS};
+use crate::traces::Traces;
 
-/// Interrupt and record of a sample: 1 to 2 µs are reported for precise sampling; nothing in a process can measure it. Assumed.
-const INTERRUPT: Ns = Ns(2_000);
 /// Thousandths of one CPU's time that samples may take, on each CPU.
 const SHARE: u64 = 10;
-/// Shortest and longest period.
-const PERIODS: (u64, u64) = (2_003, 1 << 26);
-
 /// See the module.
 #[derive(Debug)]
 pub struct Pmu {
-    rings: Rings,
+    writer: Samples,
+    /// What a sample takes that is not measured here.
+    interrupt: Ns,
     cpus: Cpus,
     watched: Vec<Span>,
     rate: Pace,
@@ -33,23 +32,88 @@ pub struct Pmu {
     samples: u64,
 }
 
+/// Where samples come from.
+#[derive(Debug)]
+enum Samples {
+    /// Rings that the kernel writes to.
+    Kernel(Rings),
+    /// Buffers that the processor writes to.
+    Processor(Traces),
+}
+
+impl Samples {
+    fn open(writer: &Writer, cpus: &Cpus) -> Result<Self> {
+        match writer {
+            Writer::Kernel { specs, leader } => {
+                let rings = Rings::open(specs, leader.as_ref(), cpus.all())?;
+                rings.enable()?;
+                Ok(Self::Kernel(rings))
+            }
+            Writer::Processor(traces) => {
+                let model = |cpu| Model::of(Path::new(CPUS), cpu);
+                let mut traces = Traces::open(traces, cpus.all(), model)?;
+                traces.enable()?;
+                Ok(Self::Processor(traces))
+            }
+        }
+    }
+
+    fn drain(&mut self, mut tell: impl FnMut(&Sample)) {
+        match self {
+            Self::Kernel(rings) => rings.drain(|_, s| tell(s)),
+            Self::Processor(traces) => traces.drain(tell),
+        }
+    }
+
+    fn set_period(&self, period: u64) -> Result<()> {
+        match self {
+            Self::Kernel(rings) => rings.set_period(period),
+            Self::Processor(traces) => traces.set_period(period),
+        }
+    }
+
+    fn disable(&mut self) -> Result<()> {
+        match self {
+            Self::Kernel(rings) => rings.disable(),
+            Self::Processor(traces) => traces.disable(),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        match self {
+            Self::Kernel(rings) => rings.lost(),
+            Self::Processor(traces) => traces.lost(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Kernel(rings) => rings.bytes(),
+            Self::Processor(traces) => traces.bytes(),
+        }
+    }
+}
+
 impl Pmu {
     /// For all threads that the caller starts from now on.
     ///
     /// # Errors
     /// Why the processor or the kernel does not do it, in words.
-    pub fn open(cpus: Cpus) -> Result<Self, String> {
+    pub fn open(cpus: Cpus) -> std::result::Result<Self, String> {
         let encoding = encoding::find(Path::new(DEVICES))?;
         Self::with(&encoding, cpus)
     }
 
-    fn with(encoding: &Encoding, cpus: Cpus) -> Result<Self, String> {
+    fn with(encoding: &Encoding, cpus: Cpus) -> std::result::Result<Self, String> {
         let refused = |e: homenode_sys::Error| format!("{}: {e}", encoding.name);
-        let rings = Rings::open(&encoding.specs, encoding.leader.as_ref(), cpus.all()).map_err(refused)?;
-        rings.enable().map_err(refused)?;
+        if let Some(cpu) = encoding.writer.leaves_out(cpus.all()) {
+            return Err(format!("{} is not for all CPUs: CPU {cpu} has none", encoding.name));
+        }
+        let writer = Samples::open(&encoding.writer, &cpus).map_err(refused)?;
         let many = cpus.all().count() as u64;
-        let rate = Pace::new(encoding::PERIOD, many, call::now());
-        Ok(Self { rings, cpus, watched: Vec::new(), rate, reading: Ns::ZERO, samples: 0 })
+        let rate = Pace::new(encoding.periods, many, call::now());
+        let (watched, interrupt) = (Vec::new(), encoding.interrupt);
+        Ok(Self { writer, interrupt, cpus, watched, rate, reading: Ns::ZERO, samples: 0 })
     }
 }
 
@@ -62,7 +126,10 @@ fn touch(sample: &Sample, cpus: &Cpus) -> Option<Touch> {
 
 impl Source for Pmu {
     fn name(&self) -> &'static str {
-        "the processor's samples of loads and stores (perf)"
+        match self.writer {
+            Samples::Kernel(_) => "the processor's samples of loads and stores (perf)",
+            Samples::Processor(_) => "the processor's samples of loads and stores (perf, Arm's SPE)",
+        }
     }
 
     fn says(&self) -> Says {
@@ -85,9 +152,9 @@ impl Source for Pmu {
 
     fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
         let begin = call::thread_time();
-        let Self { rings, cpus, watched, samples, .. } = self;
+        let Self { writer, cpus, watched, samples, .. } = self;
         let mut new = 0;
-        rings.drain(|_, s| {
+        writer.drain(|s| {
             new += 1;
             let Some(t) = touch(s, cpus) else { return };
             let after = watched.partition_point(|w| w.start <= t.address);
@@ -100,25 +167,25 @@ impl Source for Pmu {
         let cost = self.cost();
         if let Some(period) = self.rate.after(new, cost, call::now()) {
             // As it was, if the kernel will not.
-            let _ = self.rings.set_period(period);
+            let _ = self.writer.set_period(period);
         }
     }
 
     fn stop(&mut self) {
-        let _ = self.rings.disable();
+        let _ = self.writer.disable();
         self.watched.clear();
     }
 
     fn cost(&self) -> Ns {
-        INTERRUPT + Ns(self.reading.0 / self.samples.max(1))
+        self.interrupt + Ns(self.reading.0 / self.samples.max(1))
     }
 
     fn lost(&self) -> u64 {
-        self.rings.lost()
+        self.writer.lost()
     }
 
     fn state_bytes(&self) -> usize {
-        self.rings.bytes() + self.watched.capacity() * size_of::<Span>()
+        self.writer.bytes() + self.watched.capacity() * size_of::<Span>()
     }
 }
 
@@ -126,6 +193,7 @@ impl Source for Pmu {
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     period: u64,
+    periods: Periods,
     cpus: u64,
     since: Ns,
     samples: u64,
@@ -135,8 +203,8 @@ impl Pace {
     /// How long samples are counted before the period changes.
     const WINDOW: Ns = Ns(200_000_000);
 
-    const fn new(period: u64, cpus: u64, now: Ns) -> Self {
-        Self { period, cpus, since: now, samples: 0 }
+    const fn new(periods: Periods, cpus: u64, now: Ns) -> Self {
+        Self { period: periods.first, periods, cpus, since: now, samples: 0 }
     }
 
     /// Another period, if so many more samples of that cost call for it.
@@ -150,9 +218,9 @@ impl Pace {
         (self.samples, self.since) = (0, now);
         let before = self.period;
         if spent > share {
-            self.period = (before * 2).min(PERIODS.1);
+            self.period = self.periods.nearest(before * 2);
         } else if spent < share / 4 {
-            self.period = (before / 2).max(PERIODS.0);
+            self.period = self.periods.nearest(before / 2);
         }
         (self.period != before).then_some(self.period)
     }
@@ -205,21 +273,43 @@ mod tests {
 
     #[test]
     fn the_period_follows_the_cost() {
-        let mut pace = Pace::new(10_000, 2, Ns(0));
+        let periods = Periods { first: 10_000, shortest: 2_003, longest: 1 << 26, unit: 1 };
+        let mut pace = Pace::new(periods, 2, Ns(0));
         assert_eq!(pace.after(1, Ns(2_000), Ns(1_000)), None, "too early");
         // 1 % of two CPUs over 0.2 s are 4 ms: 2000 samples of 2 µs.
         assert_eq!(pace.after(3_000, Ns(2_000), Ns(200_000_000)), Some(20_000));
         assert_eq!(pace.after(1_500, Ns(2_000), Ns(400_000_000)), None, "about right");
         assert_eq!(pace.after(100, Ns(2_000), Ns(600_000_000)), Some(10_000));
-        let mut pace = Pace::new(PERIODS.0, 1, Ns(0));
+        let mut pace = Pace::new(Periods { first: 2_003, ..periods }, 1, Ns(0));
         assert_eq!(pace.after(0, Ns(1), Ns(1_000_000_000)), None, "not below the shortest");
+        // What the processor does not take is not asked for.
+        let multiples = Periods { first: 20_224, shortest: 2_048, unit: 256, ..periods };
+        let mut pace = Pace::new(multiples, 1, Ns(0));
+        assert_eq!(pace.after(0, Ns(1), Ns(1_000_000_000)), Some(9_984));
+        assert_eq!(pace.after(0, Ns(1), Ns(2_000_000_000)), Some(4_864));
+        assert_eq!(pace.after(0, Ns(1), Ns(3_000_000_000)), Some(2_304));
+        assert_eq!(pace.after(0, Ns(1), Ns(4_000_000_000)), Some(2_048));
+    }
+
+    #[test]
+    fn processors_that_sample_on_some_cpus_alone_are_refused() {
+        let encoding = Encoding {
+            name: "arm_spe_0".into(),
+            writer: Writer::Processor(vec![encoding::Trace { spec: Spec::page_faults(), cpus: vec![0, 2] }]),
+            periods: Periods { first: 1, shortest: 1, longest: 1, unit: 1 },
+            interrupt: Ns(500),
+        };
+        let why = Pmu::with(&encoding, cpus()).unwrap_err();
+        assert_eq!(why, "arm_spe_0 is not for all CPUs: CPU 1 has none");
     }
 
     /// What this machine has: the kernel's own events through the same rings and the same rules.
     #[test]
     fn software_events_go_the_same_way() {
         let spec = Spec { fields: Fields::ACCESS, ..Spec::page_faults() };
-        let encoding = Encoding { name: "page-faults".into(), specs: vec![spec], leader: None };
+        let periods = Periods { first: 1, shortest: 1, longest: 1, unit: 1 };
+        let writer = Writer::Kernel { specs: vec![spec], leader: None };
+        let encoding = Encoding { name: "page-faults".into(), writer, periods, interrupt: Ns(2_000) };
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<u16>().ok()).unwrap_or(0);
         let all = Cpus::new((0..=last).map(|c| Some(NodeId(c % 2))).collect());
@@ -236,6 +326,6 @@ mod tests {
             seen += 1;
         });
         assert_eq!((seen, pmu.lost()), (32, 0));
-        assert!(pmu.cost() > INTERRUPT && pmu.says().counts());
+        assert!(pmu.cost() > Ns(2_000) && pmu.says().counts());
     }
 }

@@ -1,4 +1,4 @@
-//! One event and one ring a CPU, for all threads that the calling thread starts from now on, and those there are already.
+//! One event and one ring a CPU, to which the kernel writes, for all threads that the calling thread starts from now on, and those there are already.
 
 use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
 use homenode_sys::{Errno, Error, PAGE, Result};
@@ -38,17 +38,13 @@ impl Rings {
             for thread in &threads {
                 // A thread that has ended meanwhile is none of ours.
                 match rings.add(specs, leader, *thread, cpu) {
-                    Err(e) if e.errno.0 == 3 && *thread != 0 => {}
+                    Err(e) if has_ended(*thread, e) => {}
                     done => done?,
                 }
             }
         }
         if rings.all.is_empty() {
-            return Err(Error {
-                call: "perf_event_open (no CPU)",
-                on: homenode_sys::Span::EMPTY,
-                errno: Errno(19),
-            });
+            return Err(NO_CPU);
         }
         Ok(rings)
     }
@@ -129,8 +125,17 @@ impl Rings {
     }
 }
 
+/// `ENODEV`.
+pub(crate) const NO_CPU: Error =
+    Error { call: "perf_event_open (no CPU)", on: homenode_sys::Span::EMPTY, errno: Errno(19) };
+
+/// Whether that failed because there is no such thread any more (`ESRCH`).
+pub(crate) fn has_ended(thread: i32, e: Error) -> bool {
+    e.errno.0 == 3 && thread != 0
+}
+
 /// The threads of this process; 0, the caller, first.
-fn threads() -> Vec<i32> {
+pub(crate) fn threads() -> Vec<i32> {
     let me = homenode_sys::call::thread_id();
     let listed = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let others = listed.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|t| *t != me);

@@ -13,6 +13,7 @@
 //! | owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
 //! | user-space page faults | [`uffd`] |
 //! | samples: page faults with their addresses, what processors sample | [`perf`] |
+//! | the counter that Arm's processors stamp their samples with | [`counter`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | whether performance events open | [`probe`] |
@@ -22,6 +23,7 @@
 pub mod affinity;
 pub mod block;
 pub mod call;
+pub mod counter;
 mod error;
 pub mod file;
 pub mod maps;

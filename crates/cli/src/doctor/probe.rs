@@ -190,7 +190,12 @@ fn address_sampling(devices: &Path) -> Vec<String> {
             // Plain users may sample their own programs where the kernel filters.
             found.push(if has("format/swfilt") { "ibs_op (swfilt)".into() } else { name });
         } else if name.starts_with("arm_spe_") {
-            found.push(name);
+            // One for each kind of core.
+            let cpus = fs::read_to_string(entry.path().join("cpumask")).unwrap_or_default();
+            found.push(match cpus.trim() {
+                "" => name,
+                cpus => format!("{name} (CPUs {cpus})"),
+            });
         }
     }
     found.sort();
@@ -234,8 +239,10 @@ mod tests {
         for name in ["cpu/events/mem-loads-aux", "ibs_op/format/swfilt"] {
             fs::create_dir_all(dir.join(name)).unwrap();
         }
+        fs::write(dir.join("arm_spe_0/cpumask"), "0-3,8\n").unwrap();
         let now = address_sampling(&dir);
-        assert_eq!(now, ["arm_spe_0", "cpu/mem-loads (behind mem-loads-aux)", "ibs_op (swfilt)"]);
+        let want = ["arm_spe_0 (CPUs 0-3,8)", "cpu/mem-loads (behind mem-loads-aux)", "ibs_op (swfilt)"];
+        assert_eq!(now, want);
         fs::remove_dir_all(dir).unwrap();
     }
 }

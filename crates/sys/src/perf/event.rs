@@ -50,6 +50,8 @@ const ENABLE: usize = 0x2400;
 const DISABLE: usize = 0x2401;
 /// `_IOW('$', 4, u64)`.
 const PERIOD: usize = 0x4008_2404;
+/// `_IO('$', 5)`; the argument is a descriptor.
+const SET_OUTPUT: usize = 0x2405;
 
 /// The kind of an event: one that every kernel has, or one of a device that `/sys/bus/event_source/devices` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,8 @@ impl Fields {
     pub const SOURCE: Self = Self(1 << 15);
     /// Who touched what, where: what software events tell.
     pub const TOUCH: Self = Self(Self::IP.0 | Self::THREAD.0 | Self::TIME.0 | Self::ADDRESS.0 | Self::CPU.0);
+    /// Whose a stretch of a processor's own trace is.
+    pub const TRACE: Self = Self(Self::THREAD.0 | Self::TIME.0 | Self::CPU.0);
     /// What address sampling of a processor tells.
     pub const ACCESS: Self = Self(Self::TOUCH.0 | Self::WEIGHT.0 | Self::SOURCE.0);
 
@@ -121,6 +125,9 @@ pub struct Spec {
     pub fields: Fields,
     /// What the kernel does is not counted: what plain users must ask for.
     pub user_only: bool,
+    /// Bytes of a processor's own trace after which the kernel tells of them, before the thread leaves the CPU; 0: half of the
+    /// AUX buffer.
+    pub watermark: u32,
 }
 
 impl Spec {
@@ -135,6 +142,7 @@ impl Spec {
             precise: 0,
             fields: Fields::TOUCH,
             user_only: true,
+            watermark: 0,
         }
     }
 }
@@ -196,6 +204,7 @@ impl Event {
                 | if target.inherit { inherit } else { 0 }
                 | u64::from(spec.precise & 3) << PRECISE,
             clock: libc::CLOCK_MONOTONIC,
+            aux_watermark: spec.watermark,
             ..Attributes::default()
         };
         let at = &raw const attributes as usize;
@@ -242,8 +251,16 @@ impl Event {
         self.order("ioctl(PERF_EVENT_IOC_PERIOD)", PERIOD, &raw const period as usize)
     }
 
+    /// What it has to say goes to the ring of `other`, an event of the same CPU, and to that one's AUX buffer.
+    ///
+    /// # Errors
+    /// What the kernel says: `EINVAL` where this one has a ring itself, or the two are of different CPUs or clocks.
+    pub fn write_to(&self, other: &Self) -> Result<()> {
+        self.order("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", SET_OUTPUT, other.fd as usize)
+    }
+
     fn order(&self, what: &'static str, number: usize, argument: usize) -> Result<()> {
-        // SAFETY: the argument is 0, or a number that the kernel reads.
+        // SAFETY: the argument is 0, a descriptor, or the address of a number that the kernel reads.
         let r = unsafe { raw(libc::SYS_ioctl, [self.fd as usize, number, argument, 0, 0, 0]) };
         check(what, Span::EMPTY, r).map(drop)
     }

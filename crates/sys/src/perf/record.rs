@@ -24,15 +24,8 @@ pub enum Record {
     Lost(u64),
     /// The kernel takes no samples for a while (`true`), or takes them again: they were too many.
     Throttle(bool),
-    /// A processor's own trace: where in the AUX buffer, how much, and flags (1: some of it was lost).
-    Aux {
-        /// Offset in the buffer.
-        offset: u64,
-        /// Bytes.
-        bytes: u64,
-        /// `PERF_AUX_FLAG_*`.
-        flags: u64,
-    },
+    /// A stretch of a processor's own trace is ready in the AUX buffer.
+    Aux(Stretch),
     /// Something else, by the kernel's number.
     Other(u32),
 }
@@ -56,6 +49,40 @@ pub struct Sample {
     pub weight: u64,
     /// What the access was.
     pub source: DataSource,
+}
+
+/// A stretch of the AUX buffer (`PERF_RECORD_AUX`), and whose it is: what is told of a record that is no sample, as far as it was
+/// asked for (`struct sample_id`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// First byte, counted from the first that was ever written: it is taken modulo the buffer's size.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// `PERF_AUX_FLAG_*`.
+    pub flags: u64,
+    /// The process; 0 where it was not asked for.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// When it ended, by the monotonic clock.
+    pub time: Ns,
+    /// On which CPU.
+    pub cpu: u32,
+}
+
+impl Stretch {
+    /// Some of the trace found no room, and the event was turned off (`PERF_AUX_FLAG_TRUNCATED`).
+    pub const TRUNCATED: u64 = 1 << 0;
+    /// The last record is not whole (`PERF_AUX_FLAG_PARTIAL`).
+    pub const PARTIAL: u64 = 1 << 2;
+    /// A sample was due while the one before was under way, and was not taken (`PERF_AUX_FLAG_COLLISION`).
+    pub const COLLISION: u64 = 1 << 3;
+
+    /// Whether one of `flags` is set.
+    pub const fn is(&self, flags: u64) -> bool {
+        self.flags & flags != 0
+    }
 }
 
 /// `union perf_mem_data_src`.
@@ -89,6 +116,23 @@ impl DataSource {
     /// `PERF_MEM_LVLNUM_*`, from bit 33 on, and the number of plain memory.
     const NUMBER: u32 = 33;
     const RAM: u64 = 0xd;
+
+    /// What says the same in the kernel's form, for processors whose samples the kernel does not decode.
+    pub const fn new(kind: Option<AccessKind>, level: Level) -> Self {
+        let operation = match kind {
+            Some(AccessKind::Read) => Self::LOAD,
+            Some(AccessKind::Write) => Self::STORE,
+            None => 0,
+        };
+        // A cache without its number is called the third.
+        let level = match level {
+            Level::Cache => (Self::HIT | 1 << 6) << Self::LEVEL,
+            Level::LocalMemory => (Self::HIT | Self::LOCAL) << Self::LEVEL | Self::RAM << Self::NUMBER,
+            Level::Remote => (Self::HIT | 1 << 8) << Self::LEVEL | Self::IS_REMOTE,
+            Level::Unknown => 0,
+        };
+        Self(operation | level)
+    }
 
     /// Load or store, where it is one.
     pub const fn kind(self) -> Option<AccessKind> {
@@ -152,7 +196,7 @@ pub fn decode(bytes: &[u8], fields: Fields) -> Option<Record> {
         LOST_SAMPLES => Record::Lost(words.next()?),
         THROTTLE => Record::Throttle(true),
         UNTHROTTLE => Record::Throttle(false),
-        AUX => Record::Aux { offset: words.next()?, bytes: words.next()?, flags: words.next()? },
+        AUX => Record::Aux(stretch(&mut words, fields)?),
         other => Record::Other(other),
     })
 }
@@ -180,6 +224,22 @@ fn sample(words: &mut Words<'_>, fields: Fields) -> Option<Sample> {
     }
     if fields.has(Fields::SOURCE) {
         s.source = DataSource(words.next()?);
+    }
+    Some(s)
+}
+
+/// The trailer has the kernel's order in __perf_event__output_id_sample.
+fn stretch(words: &mut Words<'_>, fields: Fields) -> Option<Stretch> {
+    let mut s =
+        Stretch { offset: words.next()?, bytes: words.next()?, flags: words.next()?, ..Stretch::default() };
+    if fields.has(Fields::THREAD) {
+        (s.process, s.thread) = words.pair()?;
+    }
+    if fields.has(Fields::TIME) {
+        s.time = Ns(words.next()?);
+    }
+    if fields.has(Fields::CPU) {
+        s.cpu = words.pair()?.0;
     }
     Some(s)
 }
@@ -228,12 +288,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_in_the_kernels_form_is_read_from_it() {
+        for kind in [None, Some(AccessKind::Read), Some(AccessKind::Write)] {
+            for level in [Level::Cache, Level::LocalMemory, Level::Remote, Level::Unknown] {
+                let source = DataSource::new(kind, level);
+                assert_eq!((source.kind(), source.level()), (kind, level));
+            }
+        }
+    }
+
+    #[test]
     fn other_records_are_read() {
         assert_eq!(decode(&record(LOST, &[9, 44]), Fields::TOUCH), Some(Record::Lost(44)));
         assert_eq!(decode(&record(LOST_SAMPLES, &[7]), Fields::TOUCH), Some(Record::Lost(7)));
         assert_eq!(decode(&record(THROTTLE, &[1, 2, 3]), Fields::TOUCH), Some(Record::Throttle(true)));
-        let aux = Record::Aux { offset: 64, bytes: 128, flags: 1 };
-        assert_eq!(decode(&record(AUX, &[64, 128, 1]), Fields::TOUCH), Some(aux));
+        let bare = Stretch { offset: 64, bytes: 128, flags: Stretch::TRUNCATED, ..Stretch::default() };
+        assert_eq!(decode(&record(AUX, &[64, 128, 1]), Fields(0)), Some(Record::Aux(bare)));
+        let words = [64, 128, 1, pair(77, 78), 5_000, pair(3, 0)];
+        let whose = Stretch { process: 77, thread: 78, time: Ns(5_000), cpu: 3, ..bare };
+        assert_eq!(decode(&record(AUX, &words), Fields::TRACE), Some(Record::Aux(whose)));
+        assert_eq!(decode(&record(AUX, &words[..5]), Fields::TRACE), None, "cut off");
         assert_eq!(decode(&record(3, &[0; 4]), Fields::TOUCH), Some(Record::Other(3)));
     }
 

@@ -10,18 +10,20 @@ use crate::memory::unmap;
 use crate::{Error, PAGE, Result, Span};
 
 /// Where in the kernel's page the two ends are (`struct perf_event_mmap_page`).
-const DATA_HEAD: usize = 1024;
-const DATA_TAIL: usize = 1032;
+pub(super) const DATA_HEAD: usize = 1024;
+pub(super) const DATA_TAIL: usize = 1032;
 /// Longest record that is decoded: a sample of all fields is shorter.
 const LONGEST: usize = 256;
 
 /// An event's ring. The event may be dropped first: then nothing more comes.
 #[derive(Debug)]
 pub struct Ring {
-    memory: Span,
-    bytes: usize,
+    pub(super) memory: Span,
+    pub(super) bytes: usize,
     fields: Fields,
     lost: u64,
+    /// The AUX buffer, or nothing ([`super::aux`]).
+    pub(super) aux: Span,
 }
 
 impl Ring {
@@ -37,10 +39,16 @@ impl Ring {
             raw(libc::SYS_mmap, [0, PAGE + bytes, access as usize, flags as usize, event.fd() as usize, 0])
         };
         let start = check("mmap(perf ring)", Span::EMPTY, r)?;
-        Ok(Self { memory: Span::new(start, PAGE + bytes), bytes, fields: event.fields(), lost: 0 })
+        Ok(Self::of(Span::new(start, PAGE + bytes), event.fields()))
     }
 
-    fn end(&self, offset: usize) -> &AtomicU64 {
+    /// What lies in `memory`, a mapping that goes with this: the kernel's page and then a power of two of pages.
+    pub(super) const fn of(memory: Span, fields: Fields) -> Self {
+        Self { memory, bytes: memory.len() - PAGE, fields, lost: 0, aux: Span::EMPTY }
+    }
+
+    /// A number in the kernel's page.
+    pub(super) fn end(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: within the mapping's first page, aligned, shared with the kernel as an atomic number.
         unsafe { &*((self.memory.start + offset) as *const AtomicU64) }
     }
@@ -82,16 +90,8 @@ impl Ring {
         result
     }
 
-    /// Copies what the ring has from `at` on; it may go round its end.
     fn copy(&self, at: u64, into: &mut [u8]) {
-        let offset = (at % self.bytes as u64) as usize;
-        let first = into.len().min(self.bytes - offset);
-        let data = (self.memory.start + PAGE) as *const u8;
-        // SAFETY: both parts lie in the data pages; the kernel does not write between tail and head.
-        unsafe {
-            std::ptr::copy_nonoverlapping(data.add(offset), into.as_mut_ptr(), first);
-            std::ptr::copy_nonoverlapping(data, into.as_mut_ptr().add(first), into.len() - first);
-        }
+        copy(Span::new(self.memory.start + PAGE, self.bytes), at, into);
     }
 
     /// Records that found no room, as far as the kernel has told.
@@ -101,14 +101,32 @@ impl Ring {
 
     /// Bytes of address space that it takes.
     pub const fn bytes(&self) -> usize {
-        PAGE + self.bytes
+        self.memory.len() + self.aux.len()
+    }
+}
+
+/// Copies what a buffer of a ring, no shorter than `into`, has from `at` on; it may go round its end.
+pub(super) fn copy(buffer: Span, at: u64, into: &mut [u8]) {
+    assert!(into.len() <= buffer.len());
+    if into.is_empty() {
+        return;
+    }
+    let offset = (at % buffer.len() as u64) as usize;
+    let first = into.len().min(buffer.len() - offset);
+    let data = buffer.start as *const u8;
+    // SAFETY: both parts lie in the buffer, which a ring has mapped; the kernel does not write between tail and head.
+    unsafe {
+        std::ptr::copy_nonoverlapping(data.add(offset), into.as_mut_ptr(), first);
+        std::ptr::copy_nonoverlapping(data, into.as_mut_ptr().add(first), into.len() - first);
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: made by `map`; nobody has a reference into it any more.
-        let _ = unsafe { unmap(self.memory) };
+        for memory in [self.aux, self.memory] {
+            // SAFETY: made by `map`, `map_aux` or `Pretend`; nobody has a reference into it any more.
+            let _ = unsafe { unmap(memory) };
+        }
     }
 }
 
@@ -188,5 +206,48 @@ mod tests {
             unmap(m).unwrap();
             unmap(more).unwrap();
         }
+    }
+
+    /// As threads that are there already share the ring of their CPU.
+    #[test]
+    fn another_threads_event_writes_to_the_same_ring() {
+        let before = crate::affinity::get().unwrap();
+        let cpu = before.iter().next().unwrap();
+        crate::affinity::pin(cpu).unwrap();
+        let (send, ids) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            send.send(crate::call::thread_id()).unwrap();
+            if wait.recv().is_ok() {
+                let scratch = crate::memory::Scratch::new(8 * PAGE).unwrap();
+                scratch.touch();
+            }
+        });
+        let id = ids.recv().unwrap();
+        let target = |thread| Target { thread, cpu: Some(cpu), inherit: true };
+        let opened = Event::open(&Spec::page_faults(), target(0), None).and_then(|mine| {
+            let ring = Ring::map(&mine, 16)?;
+            let theirs = Event::open(&Spec::page_faults(), target(id), None)?;
+            theirs.write_to(&mine)?;
+            Ok((mine, ring, theirs))
+        });
+        match opened {
+            Err(e) => println!("skipped: {e}"),
+            Ok((mine, mut ring, theirs)) => {
+                theirs.enable().unwrap();
+                go.send(()).unwrap();
+                other.join().unwrap();
+                let mut seen = 0;
+                ring.drain(|r| {
+                    if let Record::Sample(s) = r {
+                        seen += u32::from(s.thread == id as u32 && s.cpu == cpu);
+                    }
+                })
+                .unwrap();
+                assert!(seen >= 8, "{seen}");
+                assert!(mine.write_to(&theirs).is_err(), "who has a ring goes nowhere else");
+            }
+        }
+        crate::affinity::set(&before).unwrap();
     }
 }
