@@ -24,8 +24,8 @@ pub struct Encoding {
     pub name: String,
     /// Who writes the samples, and what is to be opened for it.
     pub writer: Writer,
-    /// How many accesses there may be from one sample to the next.
-    pub periods: Periods,
+    /// How many accesses there are from one sample to the next.
+    pub period: u64,
     /// What the kernel and the processor take for a sample. Nothing in a process can measure it: assumed.
     pub interrupt: Ns,
 }
@@ -63,34 +63,15 @@ pub struct Trace {
     pub cpus: Vec<u32>,
 }
 
-/// Periods that a PMU takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Periods {
-    /// Before it is known what a sample costs.
-    pub first: u64,
-    /// The shortest.
-    pub shortest: u64,
-    /// The longest.
-    pub longest: u64,
-    /// Each is a multiple of this power of two.
-    pub unit: u64,
-}
+/// Accesses from one sample to the next: odd, so that it has no period with a loop of the program's.
+const PERIOD: u64 = 20_011;
+/// No PMU has a longer one.
+const LONGEST: u64 = 1 << 26;
 
-impl Periods {
-    /// First, shortest and longest: odd, so that they have no period with a loop of the program's.
-    const ANY: Self = Self { first: 20_011, shortest: 2_003, longest: 1 << 26, unit: 1 };
-
-    /// Multiples of `unit`, none below `least`.
-    fn multiples(unit: u64, least: u64) -> Self {
-        let up = |period: u64| period.max(least).next_multiple_of(unit);
-        let Self { first, shortest, longest, .. } = Self::ANY;
-        Self { first: up(first & !(unit - 1)), shortest: up(shortest), longest, unit }
-    }
-
-    /// The period that is taken where `wanted` is.
-    pub fn nearest(self, wanted: u64) -> u64 {
-        (wanted & !(self.unit - 1)).clamp(self.shortest, self.longest)
-    }
+/// The next multiple of `unit` below that period, or from `least` on.
+const fn multiple(unit: u64, least: u64) -> u64 {
+    let near = PERIOD & !(unit - 1);
+    if near < least { least.next_multiple_of(unit) } else { near }
 }
 
 /// What a record of the kernel's takes: 1 to 2 µs are reported for the interrupt of precise sampling.
@@ -131,7 +112,7 @@ fn intel(pmu: &Pmu<'_>) -> Result<Encoding, String> {
     Ok(Encoding {
         name: format!("{}/mem-loads,mem-stores", pmu.name),
         writer: Writer::Kernel { specs, leader },
-        periods: Periods::ANY,
+        period: PERIOD,
         interrupt: BY_KERNEL,
     })
 }
@@ -150,10 +131,10 @@ fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
     }
     pmu.set(&mut spec, "swfilt", 1)?;
     // The hardware counts in sixteens.
-    let periods = Periods::multiples(16, 0);
-    spec.rate = Rate::Period(periods.first);
+    let period = multiple(16, 0);
+    spec.rate = Rate::Period(period);
     let writer = Writer::Kernel { specs: vec![spec], leader: None };
-    Ok(Encoding { name: pmu.name.to_owned(), writer, periods, interrupt: BY_KERNEL })
+    Ok(Encoding { name: pmu.name.to_owned(), writer, period, interrupt: BY_KERNEL })
 }
 
 /// The names of SPE's PMUs, by number.
@@ -173,13 +154,13 @@ const SPE_LEAST: u64 = 4096;
 fn arm(devices: &Path, names: &[String]) -> Result<Encoding, String> {
     let pmus: Vec<Pmu<'_>> = names.iter().map(|n| Pmu::read(devices, n)).collect::<Result<_, _>>()?;
     let least = pmus.iter().map(Pmu::min_interval).collect::<Result<Vec<_>, _>>()?;
-    let periods = Periods::multiples(SPE_UNIT, least.into_iter().max().unwrap_or(SPE_LEAST));
-    let traces = pmus.iter().map(|pmu| spe(pmu, periods)).collect::<Result<_, _>>()?;
+    let period = multiple(SPE_UNIT, least.into_iter().max().unwrap_or(SPE_LEAST));
+    let traces = pmus.iter().map(|pmu| spe(pmu, period)).collect::<Result<_, _>>()?;
     let name = format!("{}/load_filter,store_filter", names.join(","));
-    Ok(Encoding { name, writer: Writer::Processor(traces), periods, interrupt: BY_PROCESSOR })
+    Ok(Encoding { name, writer: Writer::Processor(traces), period, interrupt: BY_PROCESSOR })
 }
 
-fn spe(pmu: &Pmu<'_>, periods: Periods) -> Result<Trace, String> {
+fn spe(pmu: &Pmu<'_>, period: u64) -> Result<Trace, String> {
     let mut spec = pmu.spec();
     // Branches are not asked for, nor physical addresses, which plain users do not get.
     for field in ["load_filter", "store_filter"] {
@@ -191,7 +172,7 @@ fn spe(pmu: &Pmu<'_>, periods: Periods) -> Result<Trace, String> {
             pmu.set(&mut spec, field, 1)?;
         }
     }
-    spec.rate = Rate::Period(periods.first);
+    spec.rate = Rate::Period(period);
     spec.fields = Fields::TRACE;
     // The driver stops at the next border of a page.
     spec.watermark = PAGE as u32;
@@ -222,7 +203,7 @@ impl<'a> Pmu<'a> {
             config: 0,
             config1: 0,
             config2: 0,
-            rate: Rate::Period(Periods::ANY.first),
+            rate: Rate::Period(PERIOD),
             precise: 0,
             fields: Fields::ACCESS,
             user_only: true,
@@ -237,7 +218,7 @@ impl<'a> Pmu<'a> {
             return Ok(SPE_LEAST);
         }
         let n = text(&file)?;
-        let short = n.parse().ok().filter(|n| *n <= Periods::ANY.longest);
+        let short = n.parse().ok().filter(|n| *n <= LONGEST);
         short.ok_or_else(|| format!("{}/caps/min_interval is `{n}`, which is no interval", self.name))
     }
 
@@ -368,10 +349,7 @@ mod tests {
         let spec = by_kernel(&e).0[0];
         assert_eq!((spec.kind, spec.config, spec.config2), (Kind(11), 1 << 19, 1));
         assert_eq!(spec.rate, Rate::Period(20_000));
-        assert_eq!(
-            [20_000, 2_500, 1, u64::MAX].map(|p| e.periods.nearest(p)),
-            [20_000, 2_496, 2_016, 1 << 26]
-        );
+        assert_eq!(e.period, 20_000);
         let why = find(&recorded("amd-zen2")).unwrap_err();
         assert!(why.contains("swfilt"), "{why}");
     }
@@ -387,7 +365,7 @@ mod tests {
         assert_eq!((spec.config1, spec.config2, spec.precise, spec.user_only), (0, 0, 0, true));
         assert_eq!((spec.fields, spec.watermark), (Fields::TRACE, 4096));
         assert_eq!((spec.rate, cpus), (Rate::Period(19_968), &(0..80).collect::<Vec<_>>()));
-        assert_eq!([0, 5_000, 20_224].map(|p| e.periods.nearest(p)), [2048, 4864, 20_224]);
+        assert_eq!(e.period, 19_968);
     }
 
     #[test]
@@ -396,8 +374,7 @@ mod tests {
         let Writer::Processor(traces) = &e.writer else { panic!("{e:?}") };
         let all: Vec<_> = traces.iter().map(|t| (t.spec.kind, t.cpus.as_slice())).collect();
         assert_eq!(all, [(Kind(9), &[0, 1, 2, 3, 8][..]), (Kind(12), &[4, 5, 6, 7][..])]);
-        // The longer of the two shortest intervals.
-        assert_eq!((e.periods.nearest(0), e.periods.unit), (4096, 256));
+        assert_eq!(e.period, 19_968);
         assert!(e.name.starts_with("arm_spe_0,arm_spe_10/"));
         assert_eq!((e.writer.leaves_out(0..9), e.writer.leaves_out(0..12)), (None, Some(9)));
     }
@@ -425,8 +402,7 @@ mod tests {
             fs::write(folder.join("caps/min_interval"), text).unwrap();
             assert_eq!(pmu.min_interval().ok(), want, "{text}");
         }
-        let longest = Periods::multiples(256, 1 << 26);
-        assert_eq!((longest.shortest, longest.nearest(1)), (1 << 26, 1 << 26));
+        assert_eq!([0, 30_000, LONGEST].map(|least| multiple(256, least)), [19_968, 30_208, LONGEST]);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -9,7 +9,7 @@
 //! | one event and one ring a CPU, for all threads of a program | [`rings`] |
 //! | the same with a buffer that the processor writes to by itself | [`traces`] |
 //! | what Arm's processors write there | [`spe`] |
-//! | how many samples the budget allows | [`budget`] |
+//! | how many samples the budget allows, and when there are none | [`budget`], [`duty`] |
 //! | samples by page and node, in bounded memory | [`tally`] |
 //!
 //! A source says either *how often*, as a sample of known rate, or *that* a node touched a page and in which order
@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod duty;
 pub mod encoding;
 pub mod hinting;
 pub mod pmu;

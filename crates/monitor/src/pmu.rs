@@ -1,7 +1,7 @@
 //! The processor's own samples of loads and stores, with their addresses: the only source here that counts.
 //!
-//! One in so many accesses is told, so a page's samples times that are an estimate of its accesses. The period follows what a
-//! sample costs: it doubles while samples take more than their share of the time, and is halved while they take much less.
+//! One in so many accesses is told, so a page's samples times that are an estimate of its accesses. While samples take more than their
+//! share of the time there are none for a while ([`crate::duty`]).
 //! Accesses that hit a core's own caches are left out where the processor says so: a page's home is nothing to them. Nothing is
 //! filtered by latency: loops that a prefetcher serves would vanish.
 
@@ -11,14 +11,13 @@ use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::perf::{Sample, record::Level};
 use homenode_sys::{Result, Span, call};
 
-use crate::encoding::{self, DEVICES, Encoding, Periods, Writer};
+use crate::duty::Duty;
+use crate::encoding::{self, DEVICES, Encoding, Writer};
 use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
 use crate::spe::{Model, access::CPUS};
 use crate::traces::Traces;
 
-/// Thousandths of one CPU's time that samples may take, on each CPU.
-const SHARE: u64 = 10;
 /// See the module.
 #[derive(Debug)]
 pub struct Pmu {
@@ -27,7 +26,8 @@ pub struct Pmu {
     interrupt: Ns,
     cpus: Cpus,
     watched: Vec<Span>,
-    rate: Pace,
+    period: u64,
+    duty: Duty,
     reading: Ns,
     samples: u64,
 }
@@ -45,16 +45,19 @@ impl Samples {
     fn open(writer: &Writer, cpus: &Cpus) -> Result<Self> {
         match writer {
             Writer::Kernel { specs, leader } => {
-                let rings = Rings::open(specs, leader.as_ref(), cpus.all())?;
-                rings.enable()?;
-                Ok(Self::Kernel(rings))
+                Rings::open(specs, leader.as_ref(), cpus.all()).map(Self::Kernel)
             }
             Writer::Processor(traces) => {
                 let model = |cpu| Model::of(Path::new(CPUS), cpu);
-                let mut traces = Traces::open(traces, cpus.all(), model)?;
-                traces.enable()?;
-                Ok(Self::Processor(traces))
+                Traces::open(traces, cpus.all(), model).map(Self::Processor)
             }
+        }
+    }
+
+    fn enable(&mut self) -> Result<()> {
+        match self {
+            Self::Kernel(rings) => rings.enable(),
+            Self::Processor(traces) => traces.enable(),
         }
     }
 
@@ -62,13 +65,6 @@ impl Samples {
         match self {
             Self::Kernel(rings) => rings.drain(|_, s| tell(s)),
             Self::Processor(traces) => traces.drain(tell),
-        }
-    }
-
-    fn set_period(&self, period: u64) -> Result<()> {
-        match self {
-            Self::Kernel(rings) => rings.set_period(period),
-            Self::Processor(traces) => traces.set_period(period),
         }
     }
 
@@ -109,11 +105,12 @@ impl Pmu {
         if let Some(cpu) = encoding.writer.leaves_out(cpus.all()) {
             return Err(format!("{} is not for all CPUs: CPU {cpu} has none", encoding.name));
         }
-        let writer = Samples::open(&encoding.writer, &cpus).map_err(refused)?;
+        let mut writer = Samples::open(&encoding.writer, &cpus).map_err(refused)?;
+        writer.enable().map_err(refused)?;
         let many = cpus.all().count() as u64;
-        let rate = Pace::new(encoding.periods, many, call::now());
+        let (duty, period) = (Duty::new(many, call::now()), encoding.period);
         let (watched, interrupt) = (Vec::new(), encoding.interrupt);
-        Ok(Self { writer, interrupt, cpus, watched, rate, reading: Ns::ZERO, samples: 0 })
+        Ok(Self { writer, interrupt, cpus, watched, period, duty, reading: Ns::ZERO, samples: 0 })
     }
 }
 
@@ -133,7 +130,7 @@ impl Source for Pmu {
     }
 
     fn says(&self) -> Says {
-        Says::Sampled { one_in: self.rate.period }
+        Says::Sampled { one_in: self.duty.one_in(self.period) }
     }
 
     fn watch(&mut self, span: Span, _: NodeId) {
@@ -165,10 +162,12 @@ impl Source for Pmu {
         *samples += new;
         self.reading += call::thread_time() - begin;
         let cost = self.cost();
-        if let Some(period) = self.rate.after(new, cost, call::now()) {
-            // As it was, if the kernel will not.
-            let _ = self.writer.set_period(period);
-        }
+        // As it was, if the kernel will not.
+        let _ = match self.duty.after(new, cost, call::now()) {
+            Some(true) => self.writer.enable(),
+            Some(false) => self.writer.disable(),
+            None => Ok(()),
+        };
     }
 
     fn stop(&mut self) {
@@ -186,43 +185,6 @@ impl Source for Pmu {
 
     fn state_bytes(&self) -> usize {
         self.writer.bytes() + self.watched.capacity() * size_of::<Span>()
-    }
-}
-
-/// The period that keeps samples within their share.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    period: u64,
-    periods: Periods,
-    cpus: u64,
-    since: Ns,
-    samples: u64,
-}
-
-impl Pace {
-    /// How long samples are counted before the period changes.
-    const WINDOW: Ns = Ns(200_000_000);
-
-    const fn new(periods: Periods, cpus: u64, now: Ns) -> Self {
-        Self { period: periods.first, periods, cpus, since: now, samples: 0 }
-    }
-
-    /// Another period, if so many more samples of that cost call for it.
-    fn after(&mut self, samples: u64, cost: Ns, now: Ns) -> Option<u64> {
-        self.samples += samples;
-        let passed = now.0.saturating_sub(self.since.0);
-        if passed < Self::WINDOW.0 {
-            return None;
-        }
-        let (spent, share) = (self.samples * cost.0, passed / 1000 * SHARE * self.cpus);
-        (self.samples, self.since) = (0, now);
-        let before = self.period;
-        if spent > share {
-            self.period = self.periods.nearest(before * 2);
-        } else if spent < share / 4 {
-            self.period = self.periods.nearest(before / 2);
-        }
-        (self.period != before).then_some(self.period)
     }
 }
 
@@ -272,31 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn the_period_follows_the_cost() {
-        let periods = Periods { first: 10_000, shortest: 2_003, longest: 1 << 26, unit: 1 };
-        let mut pace = Pace::new(periods, 2, Ns(0));
-        assert_eq!(pace.after(1, Ns(2_000), Ns(1_000)), None, "too early");
-        // 1 % of two CPUs over 0.2 s are 4 ms: 2000 samples of 2 µs.
-        assert_eq!(pace.after(3_000, Ns(2_000), Ns(200_000_000)), Some(20_000));
-        assert_eq!(pace.after(1_500, Ns(2_000), Ns(400_000_000)), None, "about right");
-        assert_eq!(pace.after(100, Ns(2_000), Ns(600_000_000)), Some(10_000));
-        let mut pace = Pace::new(Periods { first: 2_003, ..periods }, 1, Ns(0));
-        assert_eq!(pace.after(0, Ns(1), Ns(1_000_000_000)), None, "not below the shortest");
-        // What the processor does not take is not asked for.
-        let multiples = Periods { first: 20_224, shortest: 2_048, unit: 256, ..periods };
-        let mut pace = Pace::new(multiples, 1, Ns(0));
-        assert_eq!(pace.after(0, Ns(1), Ns(1_000_000_000)), Some(9_984));
-        assert_eq!(pace.after(0, Ns(1), Ns(2_000_000_000)), Some(4_864));
-        assert_eq!(pace.after(0, Ns(1), Ns(3_000_000_000)), Some(2_304));
-        assert_eq!(pace.after(0, Ns(1), Ns(4_000_000_000)), Some(2_048));
-    }
-
-    #[test]
     fn processors_that_sample_on_some_cpus_alone_are_refused() {
         let encoding = Encoding {
             name: "arm_spe_0".into(),
             writer: Writer::Processor(vec![encoding::Trace { spec: Spec::page_faults(), cpus: vec![0, 2] }]),
-            periods: Periods { first: 1, shortest: 1, longest: 1, unit: 1 },
+            period: 1,
             interrupt: Ns(500),
         };
         let why = Pmu::with(&encoding, cpus()).unwrap_err();
@@ -307,9 +249,8 @@ mod tests {
     #[test]
     fn software_events_go_the_same_way() {
         let spec = Spec { fields: Fields::ACCESS, ..Spec::page_faults() };
-        let periods = Periods { first: 1, shortest: 1, longest: 1, unit: 1 };
         let writer = Writer::Kernel { specs: vec![spec], leader: None };
-        let encoding = Encoding { name: "page-faults".into(), writer, periods, interrupt: Ns(2_000) };
+        let encoding = Encoding { name: "page-faults".into(), writer, period: 1, interrupt: Ns(2_000) };
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<u16>().ok()).unwrap_or(0);
         let all = Cpus::new((0..=last).map(|c| Some(NodeId(c % 2))).collect());

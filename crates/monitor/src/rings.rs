@@ -79,14 +79,6 @@ impl Rings {
         self.all.iter().try_for_each(|o| o.event.disable())
     }
 
-    /// One sample in `period` from now on.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn set_period(&self, period: u64) -> Result<()> {
-        self.all.iter().filter(|o| o.ring.is_some()).try_for_each(|o| o.event.set_period(period))
-    }
-
     /// Hands over the samples of this process, CPU by CPU, with the index of their event.
     pub fn drain(&mut self, mut tell: impl FnMut(usize, &Sample)) {
         for one in &mut self.all {
@@ -174,6 +166,46 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, memory.pieces(PAGE).map(|p| p.start).collect::<Vec<_>>());
         assert_eq!(rings.lost(), 0);
+    }
+
+    /// What [`crate::duty`] stands on.
+    #[test]
+    fn on_and_off_reach_threads_that_run_already_and_those_started_meanwhile() {
+        use std::sync::mpsc::{Receiver, Sender, channel};
+        /// Touches fresh memory when told to, and answers with where it lies; keeps it.
+        fn worker(orders: Receiver<()>, answers: Sender<homenode_sys::Span>) {
+            let mut kept = Vec::new();
+            for () in orders {
+                let scratch = Scratch::new(16 * PAGE).unwrap();
+                scratch.touch();
+                answers.send(scratch.span()).unwrap();
+                kept.push(scratch);
+            }
+        }
+        let mut rings = match Rings::open(&[Spec::page_faults()], None, 0..cpus()) {
+            Ok(rings) => rings,
+            Err(e) => return println!("skipped: {e}"),
+        };
+        let start = || {
+            let ((order, orders), (answer, answers)) = (channel(), channel());
+            (order, answers, std::thread::spawn(move || worker(orders, answer)))
+        };
+        rings.enable().unwrap();
+        let mut threads = vec![start()];
+        for (on, want) in [(true, 16), (false, 0), (true, 16)] {
+            if on { rings.enable() } else { rings.disable() }.unwrap();
+            for (order, answers, _) in &threads {
+                order.send(()).unwrap();
+                let (memory, mut seen) = (answers.recv().unwrap(), 0);
+                rings.drain(|_, s| seen += u32::from(memory.contains(s.address as usize)));
+                assert_eq!(seen, want, "on: {on}");
+            }
+            threads.push(start());
+        }
+        for (order, _, thread) in threads {
+            drop(order);
+            thread.join().unwrap();
+        }
     }
 
     /// Numbers of CPUs below which all are.

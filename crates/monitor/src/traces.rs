@@ -91,14 +91,6 @@ impl Traces {
         self.events().try_for_each(Event::disable)
     }
 
-    /// One sample in `period` from now on.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn set_period(&self, period: u64) -> Result<()> {
-        self.events().try_for_each(|e| e.set_period(period))
-    }
-
     fn events(&self) -> impl Iterator<Item = &Event> {
         self.all.iter().flat_map(|o| &o.events)
     }

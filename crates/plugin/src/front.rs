@@ -360,7 +360,7 @@ mod tests {
         for time in 1..200_000_u64 {
             let r = random(&mut state);
             // A few lines of all, and more of each CPU's own, in few sets.
-            let own = (r >> 8) % 4 > 0;
+            let own = !(r >> 8).is_multiple_of(4);
             let line = Line(((r >> 20) % 10 + if own { 10 * (1 + r % 4) } else { 0 }) * sets + (r >> 40) % 3);
             late.access((r % 4) as usize, line, (r >> 60).is_multiple_of(if own { 4 } else { 2 }), time);
             if time % 100 == 0 {

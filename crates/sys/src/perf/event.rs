@@ -48,8 +48,6 @@ const CLOSE_AT_EXEC: usize = 1 << 3;
 /// `_IO('$', 0)`, `_IO('$', 1)`, `_IO('$', 3)`; the argument of the first two is 0: this event alone, and what inherited it.
 const ENABLE: usize = 0x2400;
 const DISABLE: usize = 0x2401;
-/// `_IOW('$', 4, u64)`.
-const PERIOD: usize = 0x4008_2404;
 /// `_IO('$', 5)`; the argument is a descriptor.
 const SET_OUTPUT: usize = 0x2405;
 
@@ -241,14 +239,6 @@ impl Event {
     /// What the kernel says.
     pub fn disable(&self) -> Result<()> {
         self.order("ioctl(PERF_EVENT_IOC_DISABLE)", DISABLE, 0)
-    }
-
-    /// One sample in `period` events from now on.
-    ///
-    /// # Errors
-    /// What the kernel says: `EINVAL` for an event that was opened with a frequency and so many a second are too many.
-    pub fn set_period(&self, period: u64) -> Result<()> {
-        self.order("ioctl(PERF_EVENT_IOC_PERIOD)", PERIOD, &raw const period as usize)
     }
 
     /// What it has to say goes to the ring of `other`, an event of the same CPU, and to that one's AUX buffer.
