@@ -2,7 +2,8 @@
 //!
 //! Own time is CPU time as the closing report has it. Wall time is the median ratio of interleaved pairs, with against without, and
 //! its 95 % interval by order statistics: alone, settled, alone, watching, and so on, each against the mean of those next to it. Those
-//! alone against one another show what this machine can resolve. `PAIRS` in the environment sets how many, 30 unless told.
+//! alone against one another show what this machine can resolve. `PAIRS` in the environment sets how many, 30 unless told;
+//! `ONLY` names the one program to be run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,7 +122,11 @@ fn main() {
     let folder = std::env::temp_dir().join(format!("homenode-bench-live-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let pairs = std::env::var("PAIRS").ok().and_then(|v| v.parse().ok()).unwrap_or(30).max(1);
+    let only = std::env::var("ONLY").ok();
     for program in programs(&folder) {
+        if only.as_deref().is_some_and(|o| o != program.0) {
+            continue;
+        }
         // Once, so that kernels are built and pages of files are there.
         if run(&program, &["--quiet"], &folder).is_none() {
             println!("{}: skipped, it does not run here", program.0);
