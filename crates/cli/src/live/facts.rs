@@ -100,8 +100,6 @@ pub struct Facts {
     pub copies: u64,
     /// Pages moved by the kernel.
     pub kernel_moves: u64,
-    /// Nanoseconds a page that the kernel moved: by one thread, by one a node; 0: not known.
-    pub ways: [u64; 2],
     /// Touches that were not told.
     pub lost_touches: u64,
     /// Regions of the source that ran.
@@ -225,7 +223,6 @@ impl Facts {
                     self.lost_touches,
                 ] = numbers(rest)?;
             }
-            "ways" => self.ways = numbers(rest)?,
             "regions" => [self.regions, self.region_runs] = numbers(rest)?,
             "region" => {
                 let [function, caller, runs, time, armings, moved, ping_pongs] = numbers(rest)?;
@@ -308,7 +305,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
-        ways 900 400\nregions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
+        regions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
         object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:4 65536 0 0 16 -\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
 
@@ -322,7 +319,7 @@ mod tests {
         let python = f.most.iter().map(|o| o.python.as_deref()).collect::<Vec<_>>();
         assert_eq!(python, [Some("a.py:3 (f) < a b.py:7 (<module>)"), None]);
         assert_eq!((f.notes[0].as_str(), f.modules[0].path.as_str()), ("a b c", "/a b/app"));
-        assert_eq!((f.touched(), f.ways), ((20, 10), [900, 400]));
+        assert_eq!(f.touched(), (20, 10));
         assert_eq!(
             (f.watch, f.source.as_str()),
             (Some([5, 6, 0, 3000, 100, 4096, 1]), "x; presence (order only)")

@@ -119,13 +119,6 @@ impl Report<'_> {
             "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",
             f.copies, f.kernel_moves, f.arms, f.faults
         )?;
-        let [alone, together] = f.ways;
-        if together > 0 {
-            writeln!(
-                out,
-                "             by the kernel: {alone} ns a page by one thread, {together} by one a node (tried once)"
-            )?;
-        }
         plan(out, f)?;
         watch(out, f)?;
         remote(out, f)?;
@@ -218,7 +211,6 @@ impl Report<'_> {
             "faults": f.faults,
             "pages_copied": f.copies,
             "pages_moved_by_kernel": f.kernel_moves,
-            "kernel_move_ns": { "one_thread": f.ways[0], "one_a_node": f.ways[1] },
             "touches_lost": f.lost_touches,
             "remote_before": { "kind": "presence", "remote": remote, "all": touched },
             "remote_after": { "kind": "presence", "remote": f.moved_samples.0, "all": f.moved_samples.1 },

@@ -5,7 +5,6 @@ use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use super::mover::{Armed, Counters, Manner, Mover, Touch};
 use super::room::{self, Room};
 use super::settings::Settings;
-use super::spread::Spread;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
 use crate::watch::numbers::PAGE;
 
@@ -21,7 +20,6 @@ pub struct Live {
     failed: Vec<String>,
     /// Where nodes are real.
     room: Option<Room>,
-    spread: Spread,
 }
 
 impl Live {
@@ -40,7 +38,6 @@ impl Live {
             skipped: [Bytes::ZERO; Why::ALL.len()],
             failed: Vec::new(),
             room: (!settings.pretend).then(Room::default),
-            spread: Spread::new(&settings.machine),
         }
     }
 
@@ -123,8 +120,8 @@ impl Mover for Live {
 
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         self.kernel_moves_wanted = true;
-        let moves = pages.iter().map(|(page, to)| Move::new(*page, *to)).collect();
-        let (mut moves, report) = self.spread.move_pages(moves, CHUNK);
+        let mut moves: Vec<Move> = pages.iter().map(|(page, to)| Move::new(*page, *to)).collect();
+        let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             self.failure(e.to_string());
         }
@@ -152,8 +149,6 @@ impl Mover for Live {
             lost_touches: c.touches_lost,
             // Calls are made by the driver, which measures them itself.
             own_ns: c.in_handlers.0,
-            helped_ns: self.spread.helped().0,
-            ways: self.spread.ways(),
         }
     }
 

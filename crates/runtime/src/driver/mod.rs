@@ -11,7 +11,6 @@ pub mod plan;
 mod room;
 mod run;
 pub mod settings;
-pub mod spread;
 mod watching;
 
 pub use clocks::Clocks;

@@ -2,8 +2,6 @@
 
 use homenode_model::{MoveResult, NodeId};
 
-use super::spread::Ways;
-
 pub use crate::moving::Manner;
 
 /// What became of an order to arm.
@@ -45,10 +43,6 @@ pub struct Counters {
     pub lost_touches: u64,
     /// CPU time in fault handlers, over all threads, in nanoseconds.
     pub own_ns: u64,
-    /// CPU time of threads that helped to move pages, in nanoseconds.
-    pub helped_ns: u64,
-    /// How fast pages were moved by one thread and by several.
-    pub ways: Ways,
 }
 
 /// Moves pages.

@@ -379,8 +379,7 @@ impl Driver {
     /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
     pub fn own_time(&self) -> Ns {
         let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
-        let moving = self.mover.counters();
-        self.own + Ns(moving.own_ns + moving.helped_ns) + samples
+        self.own + Ns(self.mover.counters().own_ns) + samples
     }
 
     /// CPU time of the process since homenode started.

@@ -73,9 +73,6 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
         "counters {} {} {} {} {} {} {}",
         c.arms, c.armed_pages, c.faults, c.copies, c.kernel_moves, c.lost_touches, c.own_ns
     )?;
-    if c.ways.alone > 0 {
-        writeln!(out, "ways {} {}", c.ways.alone, c.ways.together)?;
-    }
     regions(out, d)?;
     let times = d.times();
     writeln!(out, "rounds {}", times.rounds)?;
