@@ -9,10 +9,12 @@ use std::time::Instant;
 
 use homenode_model::Bytes;
 use homenode_runtime::moving::{self, Mechanism, Options, Span};
-use homenode_sys::memory::{Access, map_aligned, prefer_huge, unmap};
+use homenode_sys::memory::{Access, map_aligned, move_leaving_mapping, prefer_huge, unmap};
 use homenode_sys::{HUGE, PAGE, maps};
 
 const BYTES: usize = 256 << 20;
+/// What comes with a touch.
+const BLOCK: usize = 64 << 10;
 const ROUNDS: usize = 11;
 
 /// CPU time of this thread in seconds.
@@ -104,41 +106,92 @@ fn single() {
     println!("bench: next-touch/single-page {:.3} x", median(ratios));
 }
 
-/// Marking while another thread writes: what has no whole GiB moves by 2 MiB, of larger memory most moves by GiB.
-fn marking(bytes: usize) {
-    let gib = bytes >> 30;
-    let m = fresh(bytes);
-    touch(m, PAGE);
+/// How the other thread writes.
+#[derive(Clone, Copy)]
+enum Writer {
+    /// One word of each 64 KiB in turn: it runs undisturbed until it comes to where pages have gone.
+    InOrder,
+    /// Words anywhere: it soon waits.
+    Scattered,
+}
+
+/// Runs `f` while another thread writes to `m`.
+fn with_a_writer(m: Span, writer: Writer, f: impl FnOnce()) {
     let stop = AtomicBool::new(false);
-    let (mut marks, mut own) = (vec![], vec![]);
+    let words = m.len() / size_of::<u64>();
+    let step = match writer {
+        Writer::InOrder => (BLOCK + 64) / size_of::<u64>(),
+        // The golden section.
+        Writer::Scattered => (words as f64 * 0.618) as usize | 1,
+    };
     std::thread::scope(|s| {
         s.spawn(|| {
+            let mut at = 0;
             while !stop.load(Ordering::Relaxed) {
-                for at in (m.start..m.end).step_by(16 * PAGE + 64) {
-                    // SAFETY: memory of this program.
-                    unsafe { (at as *mut u64).write_volatile(1) };
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                }
+                // SAFETY: memory of this program.
+                unsafe { (m.start as *mut u64).add(at).write_volatile(1) };
+                at = (at + step) % words;
             }
         });
-        for _ in 0..ROUNDS {
-            moving::disarm_all();
-            let (begin, used) = (Instant::now(), cpu());
-            let report = moving::arm(&[m]);
-            let per_gib = 1e3 * (1_u64 << 30) as f64 / report.armed.0.max(1) as f64;
-            marks.push(begin.elapsed().as_secs_f64() * per_gib);
-            own.push((cpu() - used) * per_gib);
-        }
+        f();
         stop.store(true, Ordering::Relaxed);
     });
-    moving::disarm_all();
-    let least = marks.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("bench: next-touch/marking-{gib}gib-cpu {:.3} ms/GiB", median(own));
-    println!("bench: next-touch/marking-{gib}gib-with-a-writer {:.3} ms/GiB", median(marks));
-    println!("bench: next-touch/marking-{gib}gib-with-a-writer-least {least:.3} ms/GiB");
+}
+
+/// Milliseconds of CPU time a GiB.
+fn per_gib(seconds: f64, bytes: u64) -> f64 {
+    seconds * 1e3 * (1_u64 << 30) as f64 / bytes.max(1) as f64
+}
+
+/// Marking while another thread writes there: what has no whole GiB moves by 2 MiB, of larger memory most moves by GiB.
+fn marking(bytes: usize) {
+    let m = fresh(bytes);
+    touch(m, PAGE);
+    let mark = |writer| {
+        let (mut used, mut elapsed) = (vec![], vec![]);
+        with_a_writer(m, writer, || {
+            for _ in 0..ROUNDS {
+                moving::disarm_all();
+                let (begin, before) = (Instant::now(), cpu());
+                let report = moving::arm(&[m]);
+                elapsed.push(per_gib(begin.elapsed().as_secs_f64(), report.armed.0));
+                used.push(per_gib(cpu() - before, report.armed.0));
+            }
+        });
+        moving::disarm_all();
+        (median(used), median(elapsed))
+    };
+    let (in_order, took) = mark(Writer::InOrder);
+    let (scattered, _) = mark(Writer::Scattered);
+    let bare = bare_move(m);
     gone(m);
+    let gib = bytes >> 30;
+    println!("bench: next-touch/marking-{gib}gib-scattered-writer {scattered:.3} ms/GiB");
+    println!("bench: next-touch/marking-{gib}gib-writer-in-order {in_order:.3} ms/GiB (elapsed {took:.3})");
+    println!("bench: next-touch/marking-{gib}gib-to-bare-mremap {:.3} x ({bare:.3} ms/GiB)", in_order / bare);
+}
+
+/// What the kernel takes to move the page tables of `m` by one call, while another thread writes to other memory and is interrupted
+/// for each 2 MiB.
+fn bare_move(m: Span) -> f64 {
+    let other = fresh(HUGE);
+    let to = map_aligned(m.len(), HUGE, Access::None).expect("address space");
+    let mut used = vec![];
+    with_a_writer(other, Writer::InOrder, || {
+        for _ in 0..ROUNDS {
+            let before = cpu();
+            // SAFETY: nobody uses this memory.
+            unsafe { move_leaving_mapping(m, to.start).expect("move") };
+            used.push(per_gib(cpu() - before, m.len() as u64));
+            // SAFETY: as above, the other way.
+            unsafe { move_leaving_mapping(to, m.start).expect("move back") };
+        }
+    });
+    for known in [other, to] {
+        // SAFETY: known to this function alone.
+        unsafe { unmap(known).expect("unmap") };
+    }
+    median(used)
 }
 
 fn main() {

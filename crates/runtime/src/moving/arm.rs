@@ -11,7 +11,7 @@ use homenode_sys::{Error, HUGE, PAGE, Result, Span, call, maps};
 
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, count};
-use super::table::{self, BLOCK, Block, LEAF, Pages};
+use super::table::{self, BLOCK, BLOCKS, Block, LEAF, Pages, Word};
 use super::{ArmReport, Manner, Mechanism, Why, disarm, events, fault, inflight, pinning, signals};
 
 impl ArmReport {
@@ -66,19 +66,16 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
     if !signals::are_ours() {
         return report.skip(Why::Off, pages);
     }
-    if !may_copy(lock) {
-        return report.skip(Why::Pinning, pages);
-    }
     let changes = inflight::changes();
     let plan = match Plan::make(lock, spans) {
         Ok(plan) => plan,
         Err(e) => return report.fail(e, pages),
     };
-    report.skip(Why::NotAnonymous, pages - plan.bytes());
-    // A device's mapping may have come to light among the others.
-    if !may_copy(lock) {
-        return report.skip(Why::Pinning, plan.bytes());
+    // After the mappings, among which may be a device's.
+    if !may_copy(lock, &plan.fixed) {
+        return report.skip(Why::Pinning, pages);
     }
+    report.skip(Why::NotAnonymous, pages - plan.bytes());
     for candidate in plan.candidates {
         if candidate.span.overlaps(stack) {
             report.skip(Why::Stack, candidate.span.len());
@@ -92,7 +89,10 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         } else {
             for span in candidate.span.pieces(LEAF) {
                 let (writable, huge) = (candidate.writable, plan.huge);
-                Arming { lock, span, writable, report, huge, changes, manner }.run();
+                match Block::make(span.start) {
+                    Ok(first) => Arming { lock, span, first, writable, report, huge, changes, manner }.run(),
+                    Err(e) => report.fail(e, span.len()),
+                }
             }
         }
     }
@@ -122,9 +122,9 @@ fn armed_in(span: Span) -> usize {
 }
 
 /// Whether copying is safe, or the mechanism does not copy.
-fn may_copy(lock: &Locked) -> bool {
+fn may_copy(lock: &Locked, fixed: &maps::Fixed) -> bool {
     let copies = state::chosen() == Mechanism::UserFault || state::copies_blocks();
-    if !copies || pinning::look().is_none() {
+    if !copies || pinning::look(fixed).is_none() {
         return true;
     }
     disarm::everything(lock, false);
@@ -141,8 +141,6 @@ struct Candidate {
 
 /// Candidates of one call; what is beyond counts as not anonymous.
 const MOST: usize = 1 << 14;
-/// Blocks of a leaf.
-const BLOCKS: usize = LEAF / BLOCK;
 
 /// Memory that only arming uses.
 struct Scratch {
@@ -175,6 +173,8 @@ struct Plan<'a> {
     candidates: &'a [Candidate],
     /// There are huge pages on this machine: worth looking for.
     huge: bool,
+    /// What of the process's memory is locked or pinned.
+    fixed: maps::Fixed,
 }
 
 impl<'a> Plan<'a> {
@@ -209,10 +209,11 @@ impl<'a> Plan<'a> {
             true
         })?;
         let candidates = &mut candidates[..n];
-        if maps::fixed()?.locked != Bytes::ZERO {
+        let fixed = maps::fixed()?;
+        if fixed.locked != Bytes::ZERO {
             Self::leave_out_locked(candidates)?;
         }
-        Ok(Self { candidates, huge: huge_pages_exist() })
+        Ok(Self { candidates, huge: huge_pages_exist(), fixed })
     }
 
     fn leave_out_locked(candidates: &mut [Candidate]) -> Result<()> {
@@ -262,6 +263,8 @@ fn huge_pages_exist() -> bool {
 struct Arming<'a> {
     lock: &'a Locked,
     span: Span,
+    /// The block of its first page.
+    first: Block,
     writable: bool,
     report: &'a mut ArmReport,
     huge: bool,
@@ -272,13 +275,11 @@ struct Arming<'a> {
 
 impl Arming<'_> {
     fn run(mut self) {
-        let made = scratch(self.lock).and_then(|s| Block::make(self.span.start).map(|_| s));
-        let scratch = match made {
+        let (pages, huge) = match scratch(self.lock) {
             // SAFETY: under the lock; the candidates, which the caller reads, are another part of it.
             Ok(scratch) => unsafe { (&mut (*scratch).pages, &mut (*scratch).huge) },
             Err(e) => return self.report.fail(e, self.span.len()),
         };
-        let (pages, huge) = scratch;
         self.claim(pages, huge);
         self.leave_out_published(pages);
         if self.huge {
@@ -297,18 +298,19 @@ impl Arming<'_> {
 
     /// Claims all blocks and chooses the pages.
     fn claim(&self, pages: &mut [Pages], huge: &mut [bool]) {
-        for ((block, pages), huge) in Block::all(self.span).zip(pages).zip(huge) {
-            let mut word = block.claim();
+        table::claim_all(self.span);
+        huge.fill(false);
+        let span = self.span;
+        for (block, pages) in self.first.and_next(span).zip(pages) {
+            let word = block.owned();
             if word.stale() > 0 {
-                word = fault::free_stale(block, word);
-                block.keep(word);
+                block.keep(fault::free_stale(block, word));
             }
-            *pages = block.pages_in(self.span) & !word.armed() & !word.excluded();
-            *huge = false;
+            *pages = block.pages_in(span) & !word.armed() & !block.excluded();
         }
     }
 
-    /// Says why pages of a claimed block are left out.
+    /// Chooses nothing that the kernel is using, or that has changed.
     fn leave_out_published(&self, pages: &mut [Pages]) {
         let first = self.span.start & !(BLOCK - 1);
         let allowed = inflight::each_in(self.span, |buffer| {
@@ -344,8 +346,13 @@ impl Arming<'_> {
                 failures += 1;
             }
         };
-        for (block, chosen) in Block::all(self.span).zip(pages.iter()) {
-            each_run(block, *chosen, block.word().marked(), |run, is_marked| {
+        for (block, chosen) in self.first.and_next(self.span).zip(pages.iter()) {
+            let all = if open_marked { Pages::MAX } else { 0 };
+            if *chosen == Pages::MAX && open.end == block.span().start && block.owned().marked() == all {
+                open.end += BLOCK;
+                continue;
+            }
+            each_run(block, *chosen, block.owned().marked(), |run, is_marked| {
                 if open.end == run.start && open_marked == is_marked {
                     open.end = run.end;
                 } else {
@@ -356,7 +363,7 @@ impl Arming<'_> {
         }
         flush(self, open, open_marked);
         for span in failed.iter().filter(|s| !s.is_empty()) {
-            for (block, chosen) in Block::all(self.span).zip(pages.iter_mut()) {
+            for (block, chosen) in self.first.and_next(self.span).zip(pages.iter_mut()) {
                 *chosen &= !block.pages_touched(*span);
             }
         }
@@ -368,19 +375,19 @@ impl Arming<'_> {
         // SAFETY: under the lock; only this part of it is read here.
         let huge = match scratch(self.lock) {
             Ok(s) => unsafe { &(*s).huge },
-            Err(_) => return,
+            Err(_) => return table::release_all(self.span),
         };
-        for ((block, armed), huge) in Block::all(self.span).zip(pages).zip(huge) {
-            let word = block.word();
-            let left = block.pages_in(self.span) & !armed;
-            if left != 0 {
-                let bytes = |p: Pages| p.count_ones() as usize * PAGE;
-                self.report.skip(Why::Armed, bytes(left & word.armed()));
-                self.report.skip(Why::Excluded, bytes(left & word.excluded() & !word.armed()));
-                self.report.skip(Why::InFlight, bytes(left & !word.excluded() & !word.armed()));
+        // Nothing was armed of a block that is armed whole now.
+        let whole =
+            Word::NOTHING.with_marked(marks(0, Pages::MAX)).with_armed(Pages::MAX).with_manner(self.manner);
+        for ((block, armed), huge) in self.first.and_next(self.span).zip(pages).zip(huge) {
+            if *armed == Pages::MAX {
+                block.keep(whole.with_huge(*huge));
+                continue;
             }
-            let marked = marks(word.marked(), *armed);
-            let mut new = word.with_marked(marked);
+            let word = block.owned();
+            let mut new = word.with_marked(marks(word.marked(), *armed));
+            self.say_left_out(block, word, *armed);
             if *armed != 0 {
                 let manner = match self.manner {
                     Manner::Stays if word.armed() != 0 && !word.stays() => Manner::Alone,
@@ -388,8 +395,18 @@ impl Arming<'_> {
                 };
                 new = new.with_armed(word.armed() | armed).with_huge(*huge).with_manner(manner);
             }
-            block.release(new);
+            block.keep(new);
         }
+        table::release_all(self.span);
+    }
+
+    /// Why pages of a claimed block, of which this was known before, are left out.
+    fn say_left_out(&mut self, block: Block, word: Word, armed: Pages) {
+        let bytes = |p: Pages| p.count_ones() as usize * PAGE;
+        let (left, excluded) = (block.pages_in(self.span) & !armed, block.excluded());
+        self.report.skip(Why::Armed, bytes(left & word.armed()));
+        self.report.skip(Why::Excluded, bytes(left & excluded & !word.armed()));
+        self.report.skip(Why::InFlight, bytes(left & !excluded & !word.armed()));
     }
 
     /// Registers, then moves the pages away.

@@ -5,7 +5,9 @@ use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
-use super::fault::{PATIENCE, copy_from_shadow, free_stale, note_change, take_back, unprotect};
+use super::fault::{
+    PATIENCE, copy_from_shadow, discard_shadow, free_stale, note_change, take_back, unprotect,
+};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
@@ -166,6 +168,10 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
             *left |= block.pages_in(rest);
             count(&state::RETURNED, (run.len() - rest.len()) as u64);
         }
+    }
+    if chunk.len() == HUGE && left == [0; BLOCKS] {
+        // Nothing is there any more but the page table: the kernel frees it with 2 MiB that are given up at once.
+        discard_shadow(chunk);
     }
     for (block, left) in Block::all(chunk).zip(left) {
         let (word, pages) = (block.word(), block.pages_in(chunk) & !left);

@@ -246,10 +246,18 @@ pub fn free_stale(block: Block, word: Word) -> Word {
     if word.stale() == 0 { word } else { free_all_but(block, word, word.armed()) }
 }
 
-/// Of pages that are not armed the shadow has nothing that is needed.
+/// Of pages that are not armed the shadow has nothing that is needed. With the last block of 2 MiB all of these go at once, for then the
+/// kernel frees their page table, too (since 6.14), which it would have to look through when the shadow is next moved to.
 fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
-    for run in block.runs(word.marked() & !armed) {
-        discard_shadow(run);
+    let mut all_gone = false;
+    if armed == 0 {
+        block.with_idle_unit(|unit| {
+            discard_shadow(unit);
+            all_gone = true;
+        });
+    }
+    if !all_gone {
+        block.runs(word.marked() & !armed).for_each(discard_shadow);
     }
     STALE.fetch_sub(word.stale(), Ordering::Relaxed);
     word.with_stale(0)

@@ -3,8 +3,7 @@
 //! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next touch does it, and
 //! their homes noted.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_sys::maps::PageEntry;
@@ -356,70 +355,5 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
             table::set_homes(Span::new(m.page, PAGE), m.to.0.min(254) as u8);
         }
         finish(m, if there { MoveResult::Moved } else { MoveResult::Busy }, report);
-    }
-}
-
-/// Moves shared by threads: each takes what goes to its own node first, then helps the others.
-#[derive(Debug)]
-pub struct Moves {
-    /// By target: where in `moves` it begins, and how far it was handed out.
-    groups: Vec<(NodeId, AtomicUsize, usize)>,
-    parts: Vec<Mutex<Vec<Move>>>,
-}
-
-impl Moves {
-    /// Pages a part: 2 MiB, so that threads' ranges are far apart.
-    const PART: usize = HUGE / PAGE;
-
-    /// To be shared.
-    pub fn new(mut moves: Vec<Move>) -> Self {
-        moves.sort_unstable_by_key(|m| (m.to, m.page));
-        let (mut groups, mut parts) = (Vec::new(), Vec::new());
-        for group in moves.chunk_by(|a, b| a.to == b.to) {
-            let first = parts.len();
-            parts.extend(group.chunks(Self::PART).map(|part| Mutex::new(part.to_vec())));
-            groups.push((group[0].to, AtomicUsize::new(first), parts.len()));
-        }
-        Self { groups, parts }
-    }
-
-    /// Moves until nothing is left to begin. From each of the threads.
-    pub fn take_part(&self, cap: Ns) -> MoveReport {
-        let begin = call::now();
-        let mut report = MoveReport::default();
-        let here = state::current_node();
-        let own = self.groups.iter().filter(|g| g.0 == here);
-        for (_, next, end) in own.chain(self.groups.iter().filter(|g| g.0 != here)) {
-            loop {
-                let part = next.fetch_add(1, Ordering::Relaxed);
-                if part >= *end {
-                    break;
-                }
-                // Handed out once: never waits. Poisoned only by a panic, of which there is none.
-                if let Ok(mut moves) = self.parts[part].lock() {
-                    report.add(&move_pages(&mut moves, cap));
-                }
-            }
-        }
-        report.took = call::now() - begin;
-        report
-    }
-
-    /// All moves with their results.
-    pub fn finish(self) -> Vec<Move> {
-        self.parts.into_iter().filter_map(|p| p.into_inner().ok()).flatten().collect()
-    }
-}
-
-impl MoveReport {
-    /// With another's.
-    pub fn add(&mut self, other: &Self) {
-        self.error = other.error.or(self.error);
-        self.moved += other.moved;
-        self.already += other.already;
-        self.busy += other.busy;
-        self.no_memory += other.no_memory;
-        self.no_page += other.no_page;
-        self.error = other.error.or(self.error);
     }
 }

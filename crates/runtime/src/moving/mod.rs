@@ -4,7 +4,7 @@
 //! does to its memory, its signals and its files before the C library gets to see it. Order of a program's life:
 //!
 //! 1. [`start()`] once, before the program's threads: probes what there is, stands in front of SIGBUS and SIGSEGV.
-//! 2. [`move_pages`] where the homes are known (in the calling thread), or [`Moves`] shared by several.
+//! 2. [`move_pages`] where the homes are known, in the calling thread, while the others wait.
 //! 3. [`arm()`] where the next toucher is to get the pages. It skips what must not be touched and says how much and why.
 //!    Threads that touch an armed page fault, the page comes to their node with the rest of its 64 KiB, they go on.
 //! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether (huge pages come
@@ -66,7 +66,7 @@ pub use arm::{arm, arm_as, can_stay};
 pub use disarm::{disarm, disarm_all, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, publish, retire};
-pub use kernel::{Move, MoveReport, Moves, homes, move_pages, prefer, pretend_home};
+pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use pinning::{pinning, pins, see_path};
 pub use program::{before_change, before_free, before_process, exclude, fresh};
 pub use remap::remap_in_parts;

@@ -78,8 +78,8 @@ pub fn see_path(path: &[u8]) {
     }
 }
 
-/// Looks at the process's descriptors and at what the kernel accounts for.
-pub fn look() -> Option<&'static str> {
+/// Looks at the process's descriptors and at what the kernel accounts for, which `fixed` says.
+pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     static ENVIRONMENT: AtomicBool = AtomicBool::new(false);
     if let Some(what) = found() {
         return Some(what);
@@ -87,7 +87,7 @@ pub fn look() -> Option<&'static str> {
     if !ENVIRONMENT.swap(true, Ordering::Relaxed) && PEERS.iter().any(|name| is_several(name)) {
         let _ = FOUND.set("other ranks on this machine, which may read this memory (process_vm_readv)");
     }
-    if maps::fixed().is_ok_and(|f| f.pinned != Bytes::ZERO) {
+    if fixed.pinned != Bytes::ZERO {
         let _ = FOUND.set("pinned memory (VmPin)");
     }
     descriptors();

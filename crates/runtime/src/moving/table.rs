@@ -1,13 +1,14 @@
-//! What is known of each page: one word a 64 KiB block, one byte a page for its home.
+//! What is known of each page: a word, an owner's bit and a mask of excluded pages for each 64 KiB block, one byte a page for
+//! its home.
 //!
 //! Two levels: a static array by GiB, and a leaf for each GiB in which something was ever armed, never freed. So a
 //! handler finds a block with two loads, without locks. A leaf also reserves a GiB of address space, the *shadow*, to
 //! which armed pages are moved: congruent modulo 1 GiB, so that the kernel moves whole page tables, of a whole GiB in one step.
 
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use homenode_sys::memory::{Access, map, map_aligned};
-use homenode_sys::{PAGE, Result, Span, call};
+use homenode_sys::{HUGE, PAGE, Result, Span, call};
 
 use super::Manner;
 
@@ -21,7 +22,8 @@ const LEAVES: usize = (1 << 48) / LEAF;
 /// Pages of a block: bit n is page n.
 pub type Pages = u16;
 
-/// The word of a block. Who has set `BUSY` owns the block: nobody else changes anything but `EXCLUDED`.
+/// What is known of a block. Who has set `BUSY` owns the block: nobody else changes anything but `EXCLUDED`.
+/// Both are kept apart from the rest, so that many blocks are claimed at once, and their owner need not be atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u64);
 
@@ -34,8 +36,14 @@ impl Word {
     const ALONE: u64 = 1 << 51;
     const STAYS: u64 = 1 << 52;
     const STALE: u32 = 53;
+    /// What only the owner changes.
+    const OWNED: u64 = !(Self::BUSY | (Pages::MAX as u64) << Self::EXCLUDED);
+    const ANY_STALE: u64 = (Self::MOST_STALE as u64) << Self::STALE;
     /// More pages than this are never stale.
     pub const MOST_STALE: u32 = 15;
+
+    /// Of a block of which nothing is armed.
+    pub const NOTHING: Self = Self(0);
 
     /// Pages whose next toucher gets them.
     pub const fn armed(self) -> Pages {
@@ -75,7 +83,7 @@ impl Word {
     }
     /// The same with so many.
     pub const fn with_stale(self, pages: u32) -> Self {
-        Self(self.0 & !((Self::MOST_STALE as u64) << Self::STALE) | (pages as u64) << Self::STALE)
+        Self(self.0 & !Self::ANY_STALE | (pages as u64) << Self::STALE)
     }
     /// The same, to be taken in this manner.
     pub const fn with_manner(self, manner: Manner) -> Self {
@@ -100,9 +108,18 @@ impl Word {
     }
 }
 
+/// Blocks of a leaf.
+pub const BLOCKS: usize = LEAF / BLOCK;
+/// Blocks that are claimed at once.
+const GROUP: usize = u64::BITS as usize;
+
 /// What belongs to a GiB.
 pub struct Leaf {
-    blocks: [AtomicU64; LEAF / BLOCK],
+    /// A bit a block: somebody owns it.
+    busy: [AtomicU64; BLOCKS / GROUP],
+    /// `Word::OWNED` of each.
+    blocks: [AtomicU64; BLOCKS],
+    excluded: [AtomicU16; BLOCKS],
     /// 0: not known; otherwise the node's number and one.
     homes: [AtomicU8; LEAF / PAGE],
     /// Where the shadow begins.
@@ -192,7 +209,7 @@ pub fn shadow(address: usize) -> usize {
 /// One block of 64 KiB.
 #[derive(Clone, Copy)]
 pub struct Block {
-    word: &'static AtomicU64,
+    leaf: &'static Leaf,
     start: usize,
 }
 
@@ -212,8 +229,14 @@ impl Block {
     }
 
     #[inline]
-    fn within(leaf: &'static Leaf, address: usize) -> Self {
-        Self { word: &leaf.blocks[address % LEAF / BLOCK], start: address & !(BLOCK - 1) }
+    const fn within(leaf: &'static Leaf, address: usize) -> Self {
+        Self { leaf, start: address & !(BLOCK - 1) }
+    }
+
+    /// Its number in its leaf.
+    #[inline]
+    const fn number(self) -> usize {
+        self.start % LEAF / BLOCK
     }
 
     /// The blocks that `span` touches, ascending; only those that [`Block::of`] finds.
@@ -238,12 +261,21 @@ impl Block {
         })
     }
 
+    /// This one and those after it that `span`, of one leaf, touches, ascending: a tight loop, where [`Block::all`] is not.
+    #[inline]
+    pub fn and_next(self, span: Span) -> impl Iterator<Item = Self> {
+        let count = span.end.div_ceil(BLOCK).saturating_sub(self.start / BLOCK);
+        (0..count).map(move |n| Self { leaf: self.leaf, start: self.start + n * BLOCK })
+    }
+
     /// Its addresses.
+    #[inline]
     pub const fn span(self) -> Span {
         Span { start: self.start, end: self.start + BLOCK }
     }
 
     /// Its pages that lie wholly in `span`.
+    #[inline]
     pub fn pages_in(self, span: Span) -> Pages {
         self.bits(span.inner(PAGE))
     }
@@ -280,17 +312,37 @@ impl Block {
         })
     }
 
-    /// What its word says now.
+    /// What is known of it now.
     #[inline]
     pub fn word(self) -> Word {
-        Word(self.word.load(Ordering::SeqCst))
+        // In this order: who was no longer busy had written the rest before, and who comes later sees what the caller did before.
+        let (busy, bit) = self.busy();
+        let busy = if busy.load(Ordering::SeqCst) & bit != 0 { Word::BUSY } else { 0 };
+        Word(self.owned().0 | u64::from(self.excluded()) << Word::EXCLUDED | busy)
+    }
+
+    /// As [`Block::word`], without what others than its owner change.
+    #[inline]
+    pub fn owned(self) -> Word {
+        Word(self.leaf.blocks[self.number()].load(Ordering::SeqCst))
+    }
+
+    /// Pages that are never to be armed.
+    #[inline]
+    pub fn excluded(self) -> Pages {
+        self.leaf.excluded[self.number()].load(Ordering::SeqCst)
+    }
+
+    #[inline]
+    fn busy(self) -> (&'static AtomicU64, u64) {
+        (&self.leaf.busy[self.number() / GROUP], 1 << (self.number() % GROUP))
     }
 
     /// Becomes its owner unless somebody is. The caller has signals held, so that no handler of its own thread waits for it.
     #[inline]
     pub fn try_claim(self) -> Option<Word> {
-        let old = self.word.fetch_or(Word::BUSY, Ordering::SeqCst);
-        (old & Word::BUSY == 0).then_some(Word(old))
+        let (busy, bit) = self.busy();
+        (busy.fetch_or(bit, Ordering::SeqCst) & bit == 0).then(|| self.word())
     }
 
     /// Becomes its owner; waits while somebody is.
@@ -303,32 +355,88 @@ impl Block {
         }
     }
 
-    /// Gives it up with what its word says now; only by its owner.
-    pub fn release(self, word: Word) {
-        self.change_to(word.0 & !Word::BUSY);
-    }
-
-    /// Has its word say this, and stays its owner.
-    pub fn keep(self, word: Word) {
-        self.change_to(word.0 | Word::BUSY);
-    }
-
-    /// Excluded pages may come meanwhile, from anybody; the rest is the owner's.
+    /// Gives it up, and this is known of it; only by its owner.
     #[inline]
-    fn change_to(self, word: u64) {
-        let owned = !((Pages::MAX as u64) << Word::EXCLUDED);
-        let change = (self.word.load(Ordering::Relaxed) ^ word) & owned;
-        self.word.fetch_xor(change, Ordering::SeqCst);
+    pub fn release(self, word: Word) {
+        self.keep(word);
+        let (busy, bit) = self.busy();
+        busy.fetch_and(!bit, Ordering::SeqCst);
+    }
+
+    /// This is known of it; only by its owner, who stays so. Excluded pages may come meanwhile, from anybody.
+    #[inline]
+    pub fn keep(self, word: Word) {
+        self.leaf.blocks[self.number()].store(word.0 & Word::OWNED, Ordering::Release);
     }
 
     /// These pages are never to be armed again.
     pub fn exclude(self, pages: Pages) {
-        self.word.fetch_or((pages as u64) << Word::EXCLUDED, Ordering::SeqCst);
+        self.leaf.excluded[self.number()].fetch_or(pages, Ordering::SeqCst);
     }
 
     /// Forgets that pages were excluded: the memory is another's now.
     pub fn include(self, pages: Pages) {
-        self.word.fetch_and(!((pages as u64) << Word::EXCLUDED), Ordering::SeqCst);
+        self.leaf.excluded[self.number()].fetch_and(!pages, Ordering::SeqCst);
+    }
+}
+
+impl Block {
+    /// Runs `f` with the 2 MiB around as owner of all its blocks, if nobody owns another of them and none has armed or stale pages. By the
+    /// owner of this block, of which that need not hold.
+    pub fn with_idle_unit(self, f: impl FnOnce(Span)) {
+        let unit = Span::new(self.start & !(HUGE - 1), HUGE);
+        let idle = || {
+            let first = Self { start: unit.start, ..self };
+            let mut others = first.and_next(unit).filter(|b| b.start != self.start);
+            others.all(|b| b.owned().0 & (u64::from(Pages::MAX) | Word::ANY_STALE) == 0)
+        };
+        if !idle() {
+            return;
+        }
+        let (busy, bit) = self.busy();
+        let first = unit.start % LEAF / BLOCK % GROUP;
+        let others = UNIT << first & !bit;
+        let new = others & !busy.fetch_or(others, Ordering::SeqCst);
+        if new == others && idle() {
+            f(unit);
+        }
+        busy.fetch_and(!new, Ordering::SeqCst);
+    }
+}
+
+/// Bits of the blocks of 2 MiB.
+const UNIT: u64 = (1 << (HUGE / BLOCK)) - 1;
+const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK) && HUGE / BLOCK < GROUP);
+
+/// Becomes the owner of all blocks that `span`, of one leaf that is there, touches; waits for those that others own.
+pub fn claim_all(span: Span) {
+    each_group(span, |busy, wanted| {
+        let mut left = wanted;
+        loop {
+            left &= busy.fetch_or(left, Ordering::SeqCst);
+            if left == 0 {
+                return;
+            }
+            call::yield_now();
+        }
+    });
+}
+
+/// Gives up all blocks that `span`, of one leaf, touches; only by the owner of each.
+pub fn release_all(span: Span) {
+    each_group(span, |busy, mine| _ = busy.fetch_and(!mine, Ordering::SeqCst));
+}
+
+fn each_group(span: Span, mut f: impl FnMut(&AtomicU64, u64)) {
+    let Some(leaf) = leaf(span.start) else { return };
+    let first = span.start % LEAF / BLOCK;
+    let end = (span.start % LEAF + span.len()).div_ceil(BLOCK).min(BLOCKS);
+    for (i, busy) in leaf.busy.iter().enumerate().skip(first / GROUP) {
+        let (low, high) = (first.max(i * GROUP), end.min((i + 1) * GROUP));
+        if low >= high {
+            return;
+        }
+        f(busy, u64::MAX >> (GROUP - (high - low)) << (low % GROUP));
     }
 }
 
@@ -384,6 +492,76 @@ mod tests {
         assert!(word.huge() && word.ever() && !word.busy());
         let word = word.with_stale(Word::MOST_STALE);
         assert_eq!((word.stale(), word.with_stale(1).stale(), word.with_stale(0)), (15, 1, block.word()));
+    }
+
+    #[test]
+    fn many_are_claimed_at_once() {
+        let start = 16 * LEAF;
+        let block = |n: usize| Block::make(start + n * BLOCK).unwrap();
+        block(0);
+        for (from, to) in [(3, 4), (60, 70), (0, 64), (64, 128), (1, 300), (BLOCKS - 65, BLOCKS)] {
+            // Parts of the first and the last block are enough.
+            let span = Span { start: start + from * BLOCK + 1, end: start + to * BLOCK - 1 };
+            claim_all(span);
+            assert!((from..to).all(|n| block(n).word().busy() && block(n).try_claim().is_none()));
+            assert!(from == 0 || !block(from - 1).word().busy());
+            assert!(to == BLOCKS || !block(to).word().busy());
+            release_all(span);
+            assert!((0..BLOCKS).all(|n| !block(n).word().busy()));
+        }
+    }
+
+    #[test]
+    fn a_unit_is_had_when_nothing_else_of_it_is_armed_or_owned() {
+        let start = 20 * LEAF + 3 * HUGE;
+        let block = |n: usize| Block::make(start + n * BLOCK).unwrap();
+        let mine = block(5);
+        let had = || {
+            let mut had = Span::EMPTY;
+            mine.with_idle_unit(|unit| {
+                assert!(Block::all(unit).all(|b| b.word().busy()));
+                had = unit;
+            });
+            let busy = Block::all(Span::new(start, HUGE)).filter(|b| b.word().busy()).count();
+            (had, busy)
+        };
+        let word = mine.claim().with_armed(0b1);
+        mine.keep(word);
+        assert_eq!(had(), (Span::new(start, HUGE), 1));
+        for other in [0, 4, 6, HUGE / BLOCK - 1].map(block) {
+            let word = other.claim();
+            assert_eq!(had(), (Span::EMPTY, 2));
+            other.release(word.with_armed(0b100));
+            assert_eq!(had(), (Span::EMPTY, 1));
+            other.release(other.claim().with_armed(0).with_stale(1));
+            assert_eq!(had(), (Span::EMPTY, 1));
+            other.release(other.claim().with_stale(0));
+            assert_eq!(had(), (Span::new(start, HUGE), 1));
+        }
+        // The next 2 MiB are another matter.
+        block(HUGE / BLOCK).claim();
+        assert_eq!(had(), (Span::new(start, HUGE), 1));
+        mine.release(word);
+    }
+
+    #[test]
+    fn who_claims_many_waits_for_the_owner_of_one() {
+        let span = Span::new(18 * LEAF, 200 * BLOCK);
+        let block = |n: usize| Block::make(span.start + n * BLOCK).unwrap();
+        let (one, owned) = (block(77), AtomicU64::new(0));
+        let word = one.claim();
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                claim_all(span);
+                owned.store(1 + u64::from(one.word().armed()), Ordering::SeqCst);
+            });
+            while !block(76).word().busy() {
+                std::thread::yield_now();
+            }
+            assert_eq!(owned.load(Ordering::SeqCst), 0);
+            one.release(word.with_armed(0b11));
+        });
+        assert_eq!(owned.load(Ordering::SeqCst), 1 + 0b11);
     }
 
     #[test]
