@@ -6,10 +6,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_runtime::moving::{self, InFlight, Span};
-use homenode_runtime::watch::Origin;
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
 use crate::next::next;
+use crate::told::Told;
 use crate::{python, state};
 
 /// Live objects by address, so that `free` of anything else costs one look. Open addressing; an object that finds no place
@@ -38,8 +38,10 @@ fn enter(address: usize, bytes: usize) {
         old <= GONE && s.compare_exchange(old, address, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     };
     if slots(address).any(known) {
+        // At once: what the program excludes from now on is this object's.
+        moving::fresh(Span::new(address, bytes));
         let frames = state::guarded(backtrace).unwrap_or_default();
-        state::with(|d| d.born(address, bytes, Origin::Allocated(frames)));
+        state::tell(Told::Born { address, bytes, frames });
         python::born(address);
     }
 }
@@ -48,25 +50,34 @@ fn enter(address: usize, bytes: usize) {
 /// memory has gone: until then nobody arms it.
 #[inline]
 fn dies(p: *mut c_void) -> Option<InFlight> {
-    if p.is_null() || !state::running() {
+    if !is_object_no_more(p) {
         return None;
+    }
+    let bytes = state::with(|d| {
+        let bytes = d.objects().live().find(|o| o.address == p as usize).map_or(0, |o| o.bytes);
+        d.dies(p as usize);
+        bytes
+    });
+    Some(moving::before_free(Span::new(p as usize, bytes.unwrap_or(0))))
+}
+
+/// Whether it was one until now.
+#[inline]
+fn is_object_no_more(p: *mut c_void) -> bool {
+    if p.is_null() || !state::running() {
+        return false;
     }
     for slot in slots(p as usize) {
         match slot.load(Ordering::Relaxed) {
-            0 => return None,
+            0 => return false,
             a if a == p as usize => {
                 slot.store(GONE, Ordering::Relaxed);
-                let bytes = state::with(|d| {
-                    let bytes = d.objects().live().find(|o| o.address == p as usize).map_or(0, |o| o.bytes);
-                    d.dies(p as usize);
-                    bytes
-                });
-                return Some(moving::before_free(Span::new(p as usize, bytes.unwrap_or(0))));
+                return true;
             }
             _ => {}
         }
     }
-    None
+    false
 }
 
 unsafe extern "C" {
@@ -297,5 +308,7 @@ pub fn mapped(p: *mut c_void, bytes: usize) {
 #[inline]
 pub fn unmaps(p: *mut c_void) {
     // The front end holds the mapping itself.
-    dies(p).into_iter().for_each(moving::retire);
+    if is_object_no_more(p) {
+        state::tell(Told::Died(p as usize));
+    }
 }

@@ -35,3 +35,4 @@ mod next;
 mod ompt;
 mod python;
 mod state;
+mod told;

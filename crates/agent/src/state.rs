@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{report, watch};
 
+use crate::told::{self, Told};
 use crate::{modules, mover};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -94,8 +95,28 @@ pub fn with<R>(f: impl FnOnce(&mut Driver) -> R) -> Option<R> {
     }
     guarded(|| {
         let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
-        driver.as_mut().map(f)
+        driver.as_mut().map(|driver| {
+            told::tell_all(driver);
+            f(driver)
+        })
     })?
+}
+
+/// Tells the driver; if somebody has it, later: never waits.
+pub fn tell(what: Told) {
+    if !running() {
+        return;
+    }
+    guarded(|| match DRIVER.try_lock() {
+        Ok(mut driver) => {
+            if let Some(driver) = driver.as_mut() {
+                told::tell_all(driver);
+                told::tell(driver, what);
+            }
+        }
+        Err(TryLockError::Poisoned(_)) => {}
+        Err(TryLockError::WouldBlock) => told::keep(what),
+    });
 }
 
 /// Reads the settings and makes the driver, once. Called by the constructor, or by libomp if that is earlier.
@@ -218,6 +239,7 @@ fn finish() {
     guarded(|| {
         let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut driver) = driver.take() else { return };
+        told::tell_all(&mut driver);
         driver.end();
         let others = OTHERS_REGIONS.load(Ordering::Relaxed);
         if others > 0 {

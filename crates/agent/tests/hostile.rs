@@ -222,6 +222,13 @@ fn mimalloc() {
     hostile_with_allocator("libmimalloc2.0", "libmimalloc.so.2");
 }
 
+#[test]
+fn an_allocator_that_maps_memory_with_its_lock_held() {
+    // Memory lives so shortly that nothing may be touched while it is armed.
+    hostile_with("allocator", "allocator", &[], |_| Vec::new(), false);
+    hostile_watched("allocator", "writes", false);
+}
+
 // It may be refused (docs/live.md); calls through the C library are seen, and are a test of their own.
 #[test]
 fn memory_that_is_remapped_by_system_calls_of_the_programs_own() {

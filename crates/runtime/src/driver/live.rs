@@ -86,10 +86,6 @@ impl Mover for Live {
         moving::retire(moving::before_change(Span::new(address, bytes)));
     }
 
-    fn comes(&mut self, address: usize, bytes: usize) {
-        moving::fresh(Span::new(address, bytes));
-    }
-
     fn settle(&mut self) {
         moving::settle();
     }

@@ -55,8 +55,6 @@ pub trait Mover: Send {
     fn disarm(&mut self);
     /// The memory is about to go or to change its owner: it is not armed any more.
     fn leave(&mut self, address: usize, bytes: usize);
-    /// An object has come to life here.
-    fn comes(&mut self, _address: usize, _bytes: usize) {}
     /// A moment when the team sleeps: what has been touched altogether can be tidied up.
     fn settle(&mut self);
     /// Tells of the touches since the last time.

@@ -185,7 +185,6 @@ impl Driver {
     /// Memory of at least [`crate::watch::objects::SMALLEST`] bytes was allocated.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) {
         self.timed(|d, _| {
-            d.mover.comes(address, bytes);
             let object = d.objects.born(address, bytes, origin);
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
