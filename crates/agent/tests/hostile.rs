@@ -3,17 +3,32 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The library of this profile's build.
+/// The library of this profile's build, which must not be an old one: cargo does not build it for this test.
 fn library() -> Option<PathBuf> {
     let here = std::env::current_exe().ok()?;
     let library = here.parent()?.parent()?.join("libhomenode.so");
-    library.exists().then_some(library)
+    let built = std::fs::metadata(&library).ok()?.modified().ok()?;
+    for of in ["agent", "monitor", "policy", "runtime", "sys"] {
+        let changed = newest(&root().join("crates").join(of).join("src"));
+        assert!(changed <= built, "crates/{of} is newer than libhomenode.so: cargo build -p homenode-agent");
+    }
+    Some(library)
+}
+
+/// When a file of the folder last changed.
+fn newest(folder: &Path) -> SystemTime {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let times = entries.map(|e| match e.path() {
+        path if path.is_dir() => newest(&path),
+        path => std::fs::metadata(path).unwrap().modified().unwrap(),
+    });
+    times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn compile(name: &str, folder: &Path, extra: &[&str], to: &str) -> PathBuf {
