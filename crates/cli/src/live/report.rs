@@ -112,7 +112,7 @@ impl Report<'_> {
         let [watched, armed, pages, moved, back] = f.objects;
         writeln!(
             out,
-            "  watched    {watched} objects at the end; {armed} armed or moved, {pages} pages (exact)"
+            "  watched    {watched} objects at the end; {armed} armed, looked at or moved, {pages} pages (exact)"
         )?;
         writeln!(
             out,
@@ -292,11 +292,11 @@ fn plan_json(f: &Facts) -> Value {
 fn watch(out: &mut String, f: &Facts) -> std::fmt::Result {
     let Some([told, asked, lost, cost, state, program, blocks]) = f.watch else { return Ok(()) };
     let asked = if asked > 0 { format!(" of {asked} pages asked for") } else { String::new() };
+    let each = if cost > 0 { format!(", {} each", seconds(cost)) } else { String::new() };
     writeln!(
         out,
-        "  source     {}: {told} touches told{asked}, {lost} lost, {} each; {:.1} MiB of state a GiB watched",
+        "  source     {}: {told} touches told{asked}, {lost} lost{each}; {:.1} MiB of state a GiB watched",
         f.source,
-        seconds(cost),
         state as f64 / 1024.0 / (program.max(1) as f64 / f64::from(1 << 20) / 1024.0) / 1024.0
     )?;
     if blocks > 0 {
