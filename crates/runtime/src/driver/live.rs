@@ -90,6 +90,10 @@ impl Mover for Live {
         moving::settle();
     }
 
+    fn restore_huge_pages(&mut self, cap: Ns) -> bool {
+        moving::restore_huge_pages(cap)
+    }
+
     fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
         let mut brought = Vec::new();
         moving::drain(|t| {

@@ -89,6 +89,12 @@ pub struct Driver {
     seams: bool,
     /// All was armed in this round.
     pub(super) armed_all: bool,
+    /// The program asks at this moment.
+    pub(super) asked: bool,
+    /// Something armed was touched, moved or not, since the last tidying up.
+    pub(super) unsettled: bool,
+    /// Huge pages may be to bring back.
+    split: bool,
     pub(super) clocks: Clocks,
 }
 
@@ -156,6 +162,9 @@ impl Driver {
             watching,
             seams: false,
             armed_all: false,
+            asked: false,
+            unsettled: false,
+            split: false,
             clocks,
         })
     }
@@ -270,9 +279,23 @@ impl Driver {
             if d.moved_now > 0 {
                 // Whole blocks came with a touch; at the seams some pages came with the wrong one.
                 d.seams |= armed && d.settings.arming == Arming::First;
+            }
+            if std::mem::take(&mut d.unsettled) {
                 d.heavy(|d| d.mover.settle());
+                d.split = true;
+            } else if d.split {
+                d.restore_huge_pages();
             }
         });
+    }
+
+    /// Brings huge pages back that arming split, a few at a time, when nothing is about to split them again and the budget has room for it.
+    fn restore_huge_pages(&mut self) {
+        const CAP: Ns = Ns(10_000_000);
+        let room = || self.own_time() + CAP <= self.settings.budget.allows(self.cpu_time());
+        if !self.hold.is_sampling() && self.stopped.is_none() && room() {
+            self.split = self.heavy(|d| d.mover.restore_huge_pages(CAP));
+        }
     }
 
     /// The main thread leaves a barrier of its team.
@@ -299,7 +322,10 @@ impl Driver {
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
         self.placed.remove(Span::new(address, bytes));
-        self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0))
+        self.asked = true;
+        let armed = self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0));
+        self.asked = false;
+        armed
     }
 
     /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.

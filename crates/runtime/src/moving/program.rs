@@ -31,6 +31,7 @@ pub fn before_free(span: Span) -> InFlight {
 /// with it, or it could not have come from the allocator.
 pub fn fresh(span: Span) {
     if state::mechanism() != Mechanism::None {
+        table::forget_split(span);
         for block in Block::all(span) {
             if block.word().excluded() != 0 {
                 block.include(block.pages_in(span));
@@ -78,7 +79,7 @@ extern "C" fn before_fork() {
     let quiet = Quiet::new();
     if let Some(lock) = Locked::new() {
         // The child gets the memory as it is now: nothing may be elsewhere.
-        disarm::everything(&lock, false);
+        disarm::everything(&lock);
         FORK.by.store(call::thread_id() as u32, Ordering::SeqCst);
         // SAFETY: only the owner of the lock comes here.
         unsafe { *FORK.held.get() = Some((quiet, lock)) };
