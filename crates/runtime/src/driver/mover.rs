@@ -41,7 +41,7 @@ pub struct Counters {
     pub kernel_moves: u64,
     /// Touches that were not told, for the buffer was full.
     pub lost_touches: u64,
-    /// CPU time in fault handlers, over all threads, in nanoseconds.
+    /// CPU time in fault handlers and front ends of the program's threads, and in the mover's own, in nanoseconds.
     pub own_ns: u64,
 }
 

@@ -22,11 +22,11 @@ pub fn disarm(span: Span) {
     if Block::all(whole).all(|b| is_idle(b, whole)) {
         return;
     }
-    let begin = call::now();
-    if let Some(lock) = Locked::new() {
-        part(&lock, whole);
-    }
-    state::count_time(&state::IN_CALLS, begin);
+    state::in_front_end(|| {
+        if let Some(lock) = Locked::new() {
+            part(&lock, whole);
+        }
+    });
 }
 
 /// No page of the block that `span` touches is armed, registered or being worked on.
@@ -41,11 +41,9 @@ pub fn disarm_all() {
     if !pieces::any() && state::nobody_arms() {
         return;
     }
-    let begin = call::now();
     if let Some(lock) = Locked::new() {
         everything(&lock);
     }
-    state::count_time(&state::IN_CALLS, begin);
 }
 
 /// All memory, under the lock.
@@ -73,7 +71,6 @@ pub fn settle() {
     if !pieces::any() {
         return;
     }
-    let begin = call::now();
     if let Some(lock) = Locked::new() {
         let mut place = 0;
         while let Some(piece) = pieces::at(&lock, place) {
@@ -85,7 +82,6 @@ pub fn settle() {
             }
         }
     }
-    state::count_time(&state::IN_CALLS, begin);
 }
 
 /// Gives a piece back to the program as it was.
@@ -232,7 +228,6 @@ pub fn restore_huge_pages(cap: Ns) -> bool {
             count(&state::COLLAPSED, 1);
         }
     }
-    state::count_time(&state::IN_CALLS, begin);
     more
 }
 

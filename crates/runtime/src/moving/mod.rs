@@ -265,6 +265,8 @@ pub struct Counters {
     pub touches_lost: u64,
     /// CPU time in fault handlers, all threads together.
     pub in_handlers: Ns,
-    /// Time in [`arm()`], [`disarm_all`], [`settle`] and kernel moves.
+    /// CPU time of the program's threads in front ends that brought or disarmed memory.
     pub in_calls: Ns,
+    /// CPU time of the thread that reads what the kernel tells of the program's mappings.
+    pub in_events: Ns,
 }

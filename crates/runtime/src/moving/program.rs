@@ -61,7 +61,7 @@ pub fn exclude(span: Span) {
 /// nothing armed while the result lives.
 pub fn before_process() -> Quiet {
     let quiet = Quiet::new();
-    disarm::disarm_all();
+    state::in_front_end(disarm::disarm_all);
     quiet
 }
 
@@ -79,7 +79,9 @@ extern "C" fn before_fork() {
     let quiet = Quiet::new();
     if let Some(lock) = Locked::new() {
         // The child gets the memory as it is now: nothing may be elsewhere.
-        disarm::everything(&lock);
+        if pieces::any() {
+            state::in_front_end(|| disarm::everything(&lock));
+        }
         FORK.by.store(call::thread_id() as u32, Ordering::SeqCst);
         // SAFETY: only the owner of the lock comes here.
         unsafe { *FORK.held.get() = Some((quiet, lock)) };
