@@ -95,7 +95,23 @@ pub struct Driver {
     pub(super) unsettled: bool,
     /// Huge pages may be to bring back.
     split: bool,
+    /// Regions that have ended.
+    region_ends: u64,
+    /// When there was last something to do: own time, the process's CPU time, regions.
+    busy: (Ns, Ns, u64),
+    settled: Option<Settled>,
     pub(super) clocks: Clocks,
+}
+
+/// The last part of a run, in which nothing armed was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// homenode's own CPU time.
+    pub own: Ns,
+    /// The process's.
+    pub cpu: Ns,
+    /// Regions that ended.
+    pub regions: u64,
 }
 
 impl Driver {
@@ -165,6 +181,9 @@ impl Driver {
             asked: false,
             unsettled: false,
             split: false,
+            region_ends: 0,
+            busy: (Ns::ZERO, Ns::ZERO, 0),
+            settled: None,
             clocks,
         })
     }
@@ -283,10 +302,22 @@ impl Driver {
             if std::mem::take(&mut d.unsettled) {
                 d.heavy(|d| d.mover.settle());
                 d.split = true;
+                d.note_busy();
             } else if d.split {
                 d.restore_huge_pages();
+                d.note_busy();
             }
+            d.region_ends += 1;
         });
+    }
+
+    fn note_busy(&mut self) {
+        self.busy = (self.own_time(), self.cpu_time(), self.region_ends + 1);
+    }
+
+    /// What homenode took since nothing armed was touched any more, up to the program's end.
+    pub const fn settled(&self) -> Option<Settled> {
+        self.settled
     }
 
     /// Brings huge pages back that arming split, a few at a time, when nothing is about to split them again and the budget has room for it.
@@ -515,6 +546,12 @@ impl Driver {
     }
     /// The program ends: nothing is armed any more, and the last touches are counted.
     pub fn end(&mut self) {
+        let (own, cpu, regions) = self.busy;
+        self.settled = (self.region_ends > regions).then(|| Settled {
+            own: self.own_time() - own,
+            cpu: self.cpu_time() - cpu,
+            regions: self.region_ends - regions,
+        });
         self.timed(|d, _| {
             d.take_touches();
             d.heavy(|d| {
