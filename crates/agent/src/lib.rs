@@ -21,6 +21,7 @@ compile_error!(
 mod alloc;
 mod callers;
 mod capi;
+mod clib;
 mod force;
 mod gomp;
 mod heap;

@@ -110,8 +110,13 @@ fn first_try(address: usize) -> bool {
 
 /// Brings the armed pages of `buffer` to the caller's node, whole blocks of them.
 pub fn bring(buffer: Span) {
+    events::wait();
+    // Which node this is is not asked for nothing.
     for block in Block::all(buffer) {
-        bring_block(block, block.pages_touched(buffer), Pages::MAX, state::current_node(), true);
+        let (word, pages) = (block.word(), block.pages_touched(buffer));
+        if word.busy() || word.armed() & pages != 0 {
+            bring_block(block, pages, Pages::MAX, state::current_node(), true);
+        }
     }
 }
 
