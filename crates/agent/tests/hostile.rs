@@ -198,6 +198,8 @@ programs! {
     contended_locks_in_an_array "mutex";
     files_pipes_and_reads_begun_before "files";
     paths_and_folders "paths";
+    checked_functions "checked";
+    small_things_of_the_kernel "small";
     streams_and_their_buffers "stdio";
     datagrams "udp";
     a_peer_that_reads_this_memory "peer";
@@ -224,6 +226,8 @@ watched! {
     watched_files_and_pipes "files" false;
     watched_paths "paths" false;
     watched_streams "stdio" false;
+    watched_checked_functions "checked" false;
+    watched_small_things "small" false;
     watched_own_handlers "signals" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;
