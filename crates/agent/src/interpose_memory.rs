@@ -138,6 +138,7 @@ front! {
         if let Some(new) = unsafe { new.as_ref() } {
             moving::exclude(span(new.ss_sp, new.ss_size));
         }
+        moving::publish(&[span(new, 1), span(old, 1)])
     };
     /// A stack.
     pthread_attr_setstack(a: *mut libc::pthread_attr_t, p: *mut c_void, n: usize) -> i32,

@@ -283,6 +283,7 @@ impl Block {
     }
 
     /// Its pages that `span` touches.
+    #[inline]
     pub fn pages_touched(self, span: Span) -> Pages {
         self.bits(span.outer(PAGE))
     }
