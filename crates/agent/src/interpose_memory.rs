@@ -133,13 +133,6 @@ front! {
     sem_wait(m: *mut libc::sem_t) -> i32, sleeps_on(m);
     sem_timedwait(m: *mut libc::sem_t, t: *const libc::timespec) -> i32, sleeps_on(m);
     /// A stack.
-    sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32, {
-        // SAFETY: null or the caller's structure.
-        if let Some(new) = unsafe { new.as_ref() } {
-            moving::exclude(span(new.ss_sp, new.ss_size));
-        }
-    };
-    /// A stack.
     pthread_attr_setstack(a: *mut libc::pthread_attr_t, p: *mut c_void, n: usize) -> i32,
         moving::exclude(span(p, n));
 }

@@ -201,6 +201,7 @@ programs! {
     datagrams "udp";
     a_peer_that_reads_this_memory "peer";
     threads_that_end_or_are_cancelled "threads";
+    coroutines_on_stacks_that_nobody_announces "coroutines";
 }
 
 macro_rules! watched {
@@ -225,6 +226,7 @@ watched! {
     watched_own_handlers "signals" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;
+    watched_coroutines "coroutines" false;
 }
 
 #[test]
