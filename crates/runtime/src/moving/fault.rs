@@ -15,7 +15,7 @@ use homenode_sys::{HUGE, PAGE, Span, call, numa};
 use super::events::{self, Copying};
 use super::state::{self, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
-use super::{Mechanism, touches};
+use super::{Mechanism, handler_stack, touches};
 
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
 /// is to be made again; `false`: it is none of ours.
@@ -157,6 +157,7 @@ fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: boo
         if deadline.is_some_and(|d| call::now() > d) {
             return;
         }
+        handler_stack::stand();
         {
             let _signals = Held::new();
             let Some(word) = block.try_claim() else { continue };

@@ -22,6 +22,7 @@
 //! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
 //! | `fork` | nothing: the C library tells of every fork; a child has no mover |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
+//! | `sigaltstack`; the begin of a thread | [`handler_stack`] |
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
 //!
 //! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start()`] they do nothing, at the
@@ -45,6 +46,7 @@ mod arm;
 mod disarm;
 mod events;
 mod fault;
+pub mod handler_stack;
 mod inflight;
 mod kernel;
 mod pieces;

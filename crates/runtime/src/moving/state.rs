@@ -8,7 +8,7 @@ use homenode_sys::signal::Held;
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{call, numa};
 
-use super::{Counters, Mechanism, Started};
+use super::{Counters, Mechanism, Started, handler_stack};
 
 static MECHANISM: AtomicU8 = AtomicU8::new(0);
 static PRETEND: AtomicU16 = AtomicU16::new(0);
@@ -141,6 +141,7 @@ pub struct Locked {
 impl Locked {
     /// Waits for it. `None` if this thread has it already (a fork handler within a held fork).
     pub fn new() -> Option<Self> {
+        handler_stack::stand();
         let (signals, me) = (Held::new(), call::thread_id() as u32);
         loop {
             match LOCK.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {

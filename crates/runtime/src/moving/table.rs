@@ -183,8 +183,8 @@ static MADE_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Memory of the mover's own, never freed, in the order in which it came: first address and length.
 static OWN: [[AtomicUsize; 2]; MOST_OWN] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_OWN];
 static OWNED: AtomicUsize = AtomicUsize::new(0);
-/// Two for each GiB of the program's, and a little.
-const MOST_OWN: usize = 4096;
+/// Two for each GiB of the program's, one for each of its threads, and a little.
+const MOST_OWN: usize = 4096 + 1024;
 
 /// This is memory of the mover's own.
 pub fn note_own(span: Span) {
