@@ -320,6 +320,50 @@ pub unsafe extern "C-unwind" fn ioctl(fd: i32, request: u64, argument: *mut c_vo
     result
 }
 
+/// Bytes of a `timespec`.
+const TIME: usize = size_of::<libc::timespec>();
+/// Since Linux 5.16 and 6.7, the same number on all machines.
+const SYS_FUTEX_WAITV: c_long = 449;
+const SYS_FUTEX_WAIT: c_long = 455;
+
+/// `struct futex_waitv` (include/uapi/linux/futex.h).
+#[repr(C)]
+struct FutexWait {
+    value: u64,
+    address: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+/// What `futex` sleeps on or looks at; what it reads of the time to sleep.
+fn sleeps_on(word: usize, operation: usize, time: usize, other: usize) -> Span {
+    moving::exclude(Span::new(word, 4));
+    match operation as i32 & libc::FUTEX_CMD_MASK {
+        libc::FUTEX_WAIT | libc::FUTEX_LOCK_PI | libc::FUTEX_WAIT_BITSET if time != 0 => {
+            Span::new(time, TIME)
+        }
+        libc::FUTEX_WAIT_REQUEUE_PI => {
+            moving::exclude(Span::new(other, 4));
+            Span::new(time, if time == 0 { 0 } else { TIME })
+        }
+        libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_CMP_REQUEUE_PI | libc::FUTEX_WAKE_OP => {
+            moving::exclude(Span::new(other, 4));
+            Span::EMPTY
+        }
+        _ => Span::EMPTY,
+    }
+}
+
+/// What `futex_waitv` sleeps on.
+unsafe fn exclude_each(waits: *const FutexWait, n: usize) {
+    /// The kernel's own limit (`FUTEX_WAITV_MAX`).
+    const MOST: usize = 128;
+    for i in 0..n.min(MOST) {
+        // SAFETY: the caller's vector of n.
+        moving::exclude(Span::new(unsafe { (*waits.add(i)).address } as usize, 4));
+    }
+}
+
 /// `syscall`: what it does to memory, for those calls that programs make this way.
 ///
 /// # Safety
@@ -340,7 +384,16 @@ pub unsafe extern "C-unwind" fn syscall(
     let mut buffers = [Span::EMPTY; 3];
     let (mut quiet, mut held) = (None, None);
     match number {
-        libc::SYS_futex => moving::exclude(at(a, 4)),
+        libc::SYS_futex => buffers[0] = sleeps_on(a, b, d, e),
+        SYS_FUTEX_WAIT => {
+            moving::exclude(at(a, 4));
+            buffers[0] = at(e, if e == 0 { 0 } else { TIME });
+        }
+        SYS_FUTEX_WAITV => {
+            // SAFETY: the caller's vector.
+            unsafe { exclude_each(a as *const FutexWait, b) };
+            buffers = [at(a, b * size_of::<FutexWait>()), at(d, if d == 0 { 0 } else { TIME }), Span::EMPTY];
+        }
         libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => buffers[0] = at(b, c),
         libc::SYS_sendto | libc::SYS_recvfrom => buffers[0] = at(b, c),
         libc::SYS_getrandom => buffers[0] = at(a, b),

@@ -122,24 +122,65 @@ fn sleeps_on<T>(p: *const T) {
     }
 }
 
+/// Nobody sleeps on a mutex that is tried; but the kernel looks at a robust one, and its neighbours in the thread's list, when its owner dies.
+fn tries(mutex: *const libc::pthread_mutex_t) {
+    /// Where glibc has a mutex's kind, and what is set of a robust one and of one that inherits priorities.
+    const KIND: usize = 16;
+    const KERNEL_LOOKS: i32 = 16 | 32;
+    // SAFETY: the caller's mutex.
+    if state::running() && unsafe { mutex.byte_add(KIND).cast::<i32>().read() } & KERNEL_LOOKS != 0 {
+        sleeps_on(mutex);
+    }
+}
+
+/// Somebody may be about to sleep until another has done what is done once.
+fn once(control: *const i32) {
+    /// glibc's `__PTHREAD_ONCE_DONE`.
+    const DONE: i32 = 2;
+    // SAFETY: the caller's; others may write it.
+    if state::running() && unsafe { control.read_volatile() } & DONE == 0 {
+        sleeps_on(control);
+    }
+}
+
+type Time = *const libc::timespec;
+/// C11's are glibc's POSIX ones.
+type Mutex = *mut libc::pthread_mutex_t;
+type Condition = *mut libc::pthread_cond_t;
+type ReadWrite = *mut libc::pthread_rwlock_t;
+type Run = extern "C-unwind" fn();
+
 front! {
-    pthread_mutex_lock(m: *mut libc::pthread_mutex_t) -> i32, sleeps_on(m);
-    pthread_mutex_timedlock(m: *mut libc::pthread_mutex_t, t: *const libc::timespec) -> i32, sleeps_on(m);
-    pthread_rwlock_rdlock(m: *mut libc::pthread_rwlock_t) -> i32, sleeps_on(m);
-    pthread_rwlock_wrlock(m: *mut libc::pthread_rwlock_t) -> i32, sleeps_on(m);
-    pthread_rwlock_timedrdlock(m: *mut libc::pthread_rwlock_t, t: *const libc::timespec) -> i32, sleeps_on(m);
-    pthread_rwlock_timedwrlock(m: *mut libc::pthread_rwlock_t, t: *const libc::timespec) -> i32, sleeps_on(m);
+    pthread_mutex_lock(m: Mutex) -> i32, sleeps_on(m);
+    pthread_mutex_trylock(m: Mutex) -> i32, tries(m);
+    pthread_mutex_timedlock(m: Mutex, t: Time) -> i32, sleeps_on(m);
+    pthread_mutex_clocklock(m: Mutex, clock: libc::clockid_t, t: Time) -> i32, sleeps_on(m);
+    pthread_cond_clockwait(c: Condition, m: Mutex, clock: libc::clockid_t, t: Time) -> i32, {
+        sleeps_on(c);
+        sleeps_on(m);
+    };
+    pthread_rwlock_clockrdlock(m: ReadWrite, clock: libc::clockid_t, t: Time) -> i32, sleeps_on(m);
+    pthread_rwlock_clockwrlock(m: ReadWrite, clock: libc::clockid_t, t: Time) -> i32, sleeps_on(m);
+    sem_clockwait(m: *mut libc::sem_t, clock: libc::clockid_t, t: Time) -> i32, sleeps_on(m);
+    mtx_lock(m: Mutex) -> i32, sleeps_on(m);
+    mtx_timedlock(m: Mutex, t: Time) -> i32, sleeps_on(m);
+    cnd_wait(c: Condition, m: Mutex) -> i32, {
+        sleeps_on(c);
+        sleeps_on(m);
+    };
+    cnd_timedwait(c: Condition, m: Mutex, t: Time) -> i32, {
+        sleeps_on(c);
+        sleeps_on(m);
+    };
+    pthread_once(control: *mut i32, run: Run) -> i32, once(control);
+    call_once(control: *mut i32, run: Run) -> (), once(control);
+    pthread_rwlock_rdlock(m: ReadWrite) -> i32, sleeps_on(m);
+    pthread_rwlock_wrlock(m: ReadWrite) -> i32, sleeps_on(m);
+    pthread_rwlock_timedrdlock(m: ReadWrite, t: Time) -> i32, sleeps_on(m);
+    pthread_rwlock_timedwrlock(m: ReadWrite, t: Time) -> i32, sleeps_on(m);
     pthread_barrier_wait(m: *mut libc::pthread_barrier_t) -> i32, sleeps_on(m);
     sem_wait(m: *mut libc::sem_t) -> i32, sleeps_on(m);
-    sem_timedwait(m: *mut libc::sem_t, t: *const libc::timespec) -> i32, sleeps_on(m);
-    /// A stack.
-    sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32, {
-        // SAFETY: null or the caller's structure.
-        if let Some(new) = unsafe { new.as_ref() } {
-            moving::exclude(span(new.ss_sp, new.ss_size));
-        }
-        moving::publish(&[span(new, 1), span(old, 1)])
-    };
+    sem_timedwait(m: *mut libc::sem_t, t: Time) -> i32, sleeps_on(m);
     /// A stack.
     pthread_attr_setstack(a: *mut libc::pthread_attr_t, p: *mut c_void, n: usize) -> i32,
         moving::exclude(span(p, n));
@@ -172,11 +213,8 @@ macro_rules! conditions {
         /// # Safety
         /// As the function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(
-            c: *mut libc::pthread_cond_t, m: *mut libc::pthread_mutex_t $(, $arg: $ty)*
-        ) -> i32 {
-            type Real =
-                unsafe extern "C-unwind" fn(*mut libc::pthread_cond_t, *mut libc::pthread_mutex_t $(, $ty)*) -> i32;
+        pub unsafe extern "C-unwind" fn $name(c: Condition, m: Mutex $(, $arg: $ty)*) -> i32 {
+            type Real = unsafe extern "C-unwind" fn(Condition, Mutex $(, $ty)*) -> i32;
             static REAL: Versioned = Versioned($text, AtomicPtr::new(std::ptr::null_mut()));
             // SAFETY: the symbol has this type; null becomes None.
             let Some(f) = (unsafe { std::mem::transmute::<*mut c_void, Option<Real>>(REAL.get()) }) else {
@@ -192,5 +230,5 @@ macro_rules! conditions {
 
 conditions! {
     pthread_cond_wait c"pthread_cond_wait" ();
-    pthread_cond_timedwait c"pthread_cond_timedwait" (t: *const libc::timespec);
+    pthread_cond_timedwait c"pthread_cond_timedwait" (t: Time);
 }

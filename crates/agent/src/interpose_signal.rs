@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use homenode_runtime::moving::{self, signals};
+use homenode_runtime::moving::{self, handler_stack, signals};
 use libc::{sigaction as Action, sigset_t as Set};
 
 use crate::interpose::span;
@@ -132,6 +132,23 @@ macro_rules! blocking {
 }
 
 blocking! { sigprocmask pthread_sigmask }
+
+/// `sigaltstack`: the program's stack in place of ours.
+///
+/// # Safety
+/// As `sigaltstack`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> i32 {
+    type Real = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> i32;
+    let Some(f) = next!(sigaltstack: Real) else { return -1 };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        if let Some(new) = new.as_ref() {
+            moving::exclude(span(new.ss_sp, new.ss_size));
+        }
+        handler_stack::program_stack(new, old, f)
+    }
+}
 
 /// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between; POSIX
 /// lets it be `fork`.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
 use homenode_runtime::regions::RegionKey;
-use homenode_runtime::{report, watch};
+use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
 use crate::{clib, modules, mover, slots};
@@ -42,6 +42,20 @@ pub fn complain(text: &str) {
     let line = format!("homenode: {text}\n");
     // SAFETY: writes the line; nobody can be told that it fails.
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// Whether homenode may come to take pages away from threads that are made now: it does, or it is yet to start.
+pub fn may_arm() -> bool {
+    static ASKED: AtomicU8 = AtomicU8::new(0);
+    if STARTED.load(Ordering::Relaxed) == 2 {
+        return running() && moving::mechanism() != moving::Mechanism::None;
+    }
+    if ASKED.load(Ordering::Relaxed) == 0 {
+        // SAFETY: a C string; another library's constructor asks, or the loader's thread.
+        let folder = unsafe { libc::getenv(c"HOMENODE_RUN_DIR".as_ptr()) };
+        ASKED.store(if folder.is_null() { 1 } else { 2 }, Ordering::Relaxed);
+    }
+    ASKED.load(Ordering::Relaxed) == 2
 }
 
 /// Whether front ends have something to tell.
@@ -134,6 +148,9 @@ pub fn start() {
                 unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
                 clib::find();
                 slots::lead();
+                if moving::mechanism() != moving::Mechanism::None {
+                    moving::handler_stack::give();
+                }
                 RUNNING.store(true, Ordering::Release);
             }
             Err(why) => complain(&format!("it does nothing for this program: {why}")),

@@ -206,6 +206,8 @@ programs! {
     datagrams "udp";
     a_peer_that_reads_this_memory "peer";
     threads_that_end_or_are_cancelled "threads";
+    coroutines_on_stacks_that_nobody_announces "coroutines";
+    locks_by_clocks_and_things_done_once "clocks";
 }
 
 macro_rules! watched {
@@ -233,6 +235,8 @@ watched! {
     watched_own_handlers "signals" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;
+    watched_coroutines "coroutines" false;
+    watched_clocks "clocks" false;
 }
 
 #[test]

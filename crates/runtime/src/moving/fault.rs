@@ -15,7 +15,7 @@ use homenode_sys::{HUGE, PAGE, Span, call, numa};
 use super::events::{self, Copying};
 use super::state::{self, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
-use super::{Mechanism, touches};
+use super::{Mechanism, handler_stack, touches};
 
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
 /// is to be made again; `false`: it is none of ours.
@@ -111,12 +111,16 @@ fn first_try(address: usize) -> bool {
 /// Brings the armed pages of `buffer` to the caller's node, whole blocks of them.
 pub fn bring(buffer: Span) {
     events::wait();
-    // Which node this is is not asked for nothing.
-    for block in Block::all(buffer) {
-        let (word, pages) = (block.word(), block.pages_touched(buffer));
-        if word.busy() || word.armed() & pages != 0 {
-            bring_block(block, pages, Pages::MAX, state::current_node(), true);
-        }
+    let idle = |b: &Block| {
+        let word = b.word();
+        !word.busy() && word.armed() & b.pages_touched(buffer) == 0
+    };
+    let mut blocks = Block::all(buffer).skip_while(idle).peekable();
+    if blocks.peek().is_some() {
+        let bring = |block: Block| {
+            bring_block(block, block.pages_touched(buffer), Pages::MAX, state::current_node(), true);
+        };
+        state::in_front_end(|| blocks.for_each(bring));
     }
 }
 
@@ -153,6 +157,7 @@ fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: boo
         if deadline.is_some_and(|d| call::now() > d) {
             return;
         }
+        handler_stack::stand();
         {
             let _signals = Held::new();
             let Some(word) = block.try_claim() else { continue };

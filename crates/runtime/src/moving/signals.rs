@@ -3,13 +3,15 @@
 //! The kernel knows our handler alone. What the program sets by `sigaction` and its like is kept here and told it back; so
 //! front ends of these functions call [`program_action`] instead of the real one for these two signals. And they call
 //! [`without_faults`] for masks: a thread that has the signals blocked would be killed at an armed page.
+//!
+//! Ours runs on a stack of its own ([`handler_stack`]). The program's runs where it would without ours.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use homenode_sys::signal::{Action, Set, action, mask, replace_mask, set_action};
 use homenode_sys::{Result, call};
 
-use super::fault;
+use super::{fault, handler_stack};
 
 /// The two signals.
 const OURS: [i32; 2] = [libc::SIGBUS, libc::SIGSEGV];
@@ -63,7 +65,13 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
     // SAFETY: the kernel's own structure.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     if code == FAULT && fault::on_fault(address) {
+        // SAFETY: the kernel's own structure.
+        handler_stack::note_stack(address, unsafe { stack_pointer(context.cast()) });
         return;
+    }
+    if code == FAULT && handler_stack::copying().contains(address) {
+        // As the kernel does with who has no stack left for a frame.
+        return die(signal, false);
     }
     // SAFETY: passed on as it came.
     unsafe { chain(signal, info, context) };
@@ -84,6 +92,11 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
     if flags & libc::SA_RESETHAND as u32 as u64 != 0 {
         program.handler.store(libc::SIG_DFL, Ordering::SeqCst);
     }
+    // SAFETY: the frame that the kernel made.
+    let placed = unsafe {
+        let moves = flags & libc::SA_ONSTACK as u64 == 0 || is_on_ours(context.cast());
+        moves.then(|| frame::place_below(info, context.cast())).flatten()
+    };
     // As the kernel would block: what was blocked, and what the handler asks for; but never the faults.
     // SAFETY: the context that the kernel made; its mask is the interrupted code's, of 8 bytes that matter.
     let before = unsafe {
@@ -94,9 +107,134 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
     // SAFETY: the program's handler. One that takes the number alone does not mind the other two arguments (the calling
     // convention of all supported machines).
     unsafe {
+        if let Some(placed) = placed {
+            placed.run(signal, handler);
+        }
         let handler: unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
             std::mem::transmute(handler);
         handler(signal, info, context);
+    }
+}
+
+/// Whether the frame lies on the stack that we have given to the thread, not on one of the program's.
+unsafe fn is_on_ours(context: *const libc::ucontext_t) -> bool {
+    handler_stack::own().contains(context as usize)
+}
+
+/// The interrupted code's.
+unsafe fn stack_pointer(context: *const libc::ucontext_t) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the kernel's own structure.
+    unsafe {
+        (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as usize
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the kernel's own structure.
+    unsafe {
+        (*context).uc_mcontext.sp as usize
+    }
+}
+
+/// A signal's frame (arch/x86/include/asm/sigframe.h, arch/x86/kernel/signal_64.c).
+#[cfg(target_arch = "x86_64")]
+mod frame {
+    use homenode_sys::Span;
+
+    use crate::moving::handler_stack;
+
+    /// What precedes the context: the address that the handler returns to.
+    const RETURN: usize = size_of::<usize>();
+    /// What leaf functions use below the stack pointer.
+    const RED_ZONE: usize = 128;
+
+    /// A copy of a frame below what is in use of the interrupted stack, as the kernel would have written it there.
+    pub struct Placed {
+        start: usize,
+        info: usize,
+    }
+
+    /// `None`: the frame is on that stack already, or is none that we know.
+    pub unsafe fn place_below(info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) -> Option<Placed> {
+        // SAFETY: the kernel's own structures, and memory below the interrupted code's red zone, which is unused.
+        unsafe {
+            let pointer = super::stack_pointer(context);
+            let other = Span::new((*context).uc_stack.ss_sp as usize, (*context).uc_stack.ss_size);
+            let start = context as usize - RETURN;
+            let old = Span { start, end: info as usize + size_of::<libc::siginfo_t>() };
+            // As the kernel has it, a stack contains its end, and not its beginning.
+            let was_there = pointer > other.start && pointer <= other.end;
+            if !other.contains(start) || was_there || old.end < start || old.len() > 1024 {
+                return None;
+            }
+            let registers = (*context).uc_mcontext.fpregs as usize;
+            let registers = Span::new(registers, extent(registers));
+            let top = (pointer - RED_ZONE - registers.len()) & !63;
+            let frame = ((top - old.len()) & !15) - RETURN;
+            handler_stack::set_copying(Span { start: frame, end: pointer });
+            copy(registers, top);
+            copy(old, frame);
+            handler_stack::set_copying(Span::EMPTY);
+            if !registers.is_empty() {
+                let context = (frame + RETURN) as *mut libc::ucontext_t;
+                (*context).uc_mcontext.fpregs = top as *mut _;
+            }
+            Some(Placed { start: frame, info: frame + (info as usize - start) })
+        }
+    }
+
+    impl Placed {
+        /// Goes on in the handler, which returns to what was interrupted. Nothing of the caller's stack is needed any more.
+        pub unsafe fn run(self, signal: i32, handler: usize) -> ! {
+            // SAFETY: the stack pointer is where the kernel puts it at a handler's begin, above it the address to return to.
+            unsafe {
+                std::arch::asm!(
+                    "mov rsp, {frame}",
+                    "xor eax, eax",
+                    "jmp {handler}",
+                    frame = in(reg) self.start,
+                    handler = in(reg) handler,
+                    in("rdi") signal,
+                    in("rsi") self.info,
+                    in("rdx") self.start + RETURN,
+                    options(noreturn)
+                );
+            }
+        }
+    }
+
+    unsafe fn copy(from: Span, to: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from.start as *const u8, to as *mut u8, from.len()) };
+    }
+
+    /// Bytes of the saved vector registers (arch/x86/include/uapi/asm/sigcontext.h): their length is kept in what processors leave unused
+    /// of the first 512.
+    unsafe fn extent(registers: usize) -> usize {
+        const LEGACY: usize = 512;
+        const MARK: usize = 464;
+        const MAGIC: u32 = 0x4650_5853;
+        if registers == 0 {
+            return 0;
+        }
+        // SAFETY: the kernel's own structure.
+        unsafe {
+            let [magic, bytes] = ((registers + MARK) as *const [u32; 2]).read_unaligned();
+            if magic == MAGIC { bytes as usize } else { LEGACY }
+        }
+    }
+}
+
+/// Where the agent does not run, the program's handler stays on our stack.
+#[cfg(not(target_arch = "x86_64"))]
+mod frame {
+    pub struct Placed;
+
+    pub unsafe fn place_below(_: *mut libc::siginfo_t, _: *mut libc::ucontext_t) -> Option<Placed> {
+        None
+    }
+
+    impl Placed {
+        pub unsafe fn run(self, _: i32, _: usize) {}
     }
 }
 

@@ -1,0 +1,69 @@
+//! Contexts that a program switches between by the C library: the kernel reads and writes the masks of signals in them, and what they name
+//! is a stack. Functions that return in another context cannot be called by one of ours; each is jumped to, with the caller's own
+//! registers and stack.
+
+use std::arch::naked_asm;
+use std::ffi::c_void;
+
+use homenode_runtime::moving;
+
+use crate::interpose::span;
+use crate::next::next;
+use crate::state;
+
+type Context = *const libc::ucontext_t;
+
+fn holds(context: Context) {
+    if state::running() {
+        moving::exclude(span(context, 1));
+    }
+}
+
+/// The stack that the context is to run on.
+unsafe fn stands_on(context: Context) {
+    // SAFETY: the caller's context, in which it has named a stack.
+    let stack = unsafe { (*context).uc_stack };
+    if state::running() {
+        moving::exclude(span(stack.ss_sp, stack.ss_size));
+    }
+}
+
+macro_rules! contexts {
+    ($($name:ident $before:ident($a:ident, $b:ident) $do:block)*) => { $(
+        /// What comes before it; where to go on.
+        unsafe extern "C" fn $before($a: Context, $b: Context) -> *mut c_void {
+            $do
+            next!($name: unsafe extern "C" fn()).map_or(std::ptr::null_mut(), |f| f as *mut c_void)
+        }
+
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            // All arguments are in these registers, or above the return address; none in a vector's.
+            naked_asm!(
+                "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
+                "call {before}",
+                "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                "mov r11, rax",
+                "xor eax, eax",
+                "jmp r11",
+                before = sym $before,
+            )
+        }
+    )* };
+}
+
+contexts! {
+    getcontext before_getcontext(context, _b) { holds(context) }
+    setcontext before_setcontext(context, _b) { holds(context) }
+    swapcontext before_swapcontext(left, entered) { holds(left); holds(entered) }
+    makecontext before_makecontext(context, _b) {
+        holds(context);
+        // SAFETY: the caller's context.
+        unsafe { stands_on(context) }
+    }
+}
