@@ -43,9 +43,10 @@ missing_packages() {
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'
-    # An allocator and a policy of memory that the live runtime is tested under.
+    # Allocators and a policy of memory that the live runtime is tested under.
     have numactl || printf 'numactl\n'
     has_library libjemalloc.so.2 || printf 'libjemalloc2\n'
+    has_library libmimalloc.so.2 || printf 'libmimalloc2.0\n'
     # The tests have hwloc's own program read what 'homenode measure' writes.
     have lstopo-no-graphics || printf 'hwloc-nox\n'
     [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki/tls/certs ] || [ -e /etc/ssl/cert.pem ] ||

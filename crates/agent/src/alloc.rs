@@ -121,7 +121,7 @@ fn backtrace() -> [usize; FRAMES] {
 }
 
 /// Where this library's code lies.
-fn own_code() -> (usize, usize) {
+pub fn own_code() -> (usize, usize) {
     static LOW: AtomicUsize = AtomicUsize::new(0);
     static HIGH: AtomicUsize = AtomicUsize::new(0);
     if LOW.load(Ordering::Relaxed) == 0 {

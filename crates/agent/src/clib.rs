@@ -24,6 +24,11 @@ unsafe extern "C" {
     fn __tls_get_addr(index: *mut c_void) -> *mut c_void;
 }
 
+/// A function of the library's.
+pub fn library() -> usize {
+    theirs()[0]
+}
+
 /// A function of each, that no allocator stands in front of: some bring a `__libc_malloc`, too.
 fn theirs() -> [usize; 2] {
     [libc::gnu_get_libc_version as *const () as usize, __tls_get_addr as *const () as usize]
@@ -72,16 +77,24 @@ fn is_part(caller: usize) -> bool {
 #[inline]
 pub fn allocated(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     if AROUND.has(caller) {
-        keep(p, bytes, caller);
+        perhaps(p, bytes, caller);
     }
     p
 }
 
 #[cold]
-fn keep(p: *mut c_void, bytes: usize, caller: usize) {
-    if !p.is_null() && is_part(caller) {
+fn perhaps(p: *mut c_void, bytes: usize, caller: usize) {
+    if is_part(caller) {
+        keep(p, bytes);
+    }
+}
+
+/// The library has allocated this for itself.
+pub fn keep(p: *mut c_void, bytes: usize) -> *mut c_void {
+    if !p.is_null() {
         moving::exclude(Span::new(p as usize, bytes));
     }
+    p
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! stands before these, notes what they do, and must not ask that allocator for memory to do so.
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 unsafe extern "C" {
     fn __libc_malloc(bytes: usize) -> *mut c_void;
@@ -12,6 +13,74 @@ unsafe extern "C" {
     fn __libc_realloc(p: *mut c_void, bytes: usize) -> *mut c_void;
     fn __libc_memalign(align: usize, bytes: usize) -> *mut c_void;
     fn __libc_free(p: *mut c_void);
+}
+
+/// Where glibc has its functions. Allocators (mimalloc) bring some of these names, too, and the loader binds to the first that it finds.
+static FOUND: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
+static LOOKED: AtomicBool = AtomicBool::new(false);
+
+const NAMES: [&CStr; FOUND.len()] =
+    [c"__libc_malloc", c"__libc_calloc", c"__libc_realloc", c"__libc_memalign", c"__libc_free"];
+
+#[cold]
+fn look() {
+    // SAFETY: C strings; glibc itself, which is there already. The handle is kept: it is never unloaded.
+    unsafe {
+        let glibc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        let bound = [
+            __libc_malloc as *const () as usize,
+            __libc_calloc as *const () as usize,
+            __libc_realloc as *const () as usize,
+            __libc_memalign as *const () as usize,
+            __libc_free as *const () as usize,
+        ];
+        let own = NAMES.map(|n| if glibc.is_null() { 0 } else { libc::dlsym(glibc, n.as_ptr()) as usize });
+        // All of a kind: what one gives another takes.
+        let all = if own.contains(&0) { bound } else { own };
+        FOUND.iter().zip(all).for_each(|(f, address)| f.store(address, Ordering::Relaxed));
+    }
+    LOOKED.store(true, Ordering::Release);
+}
+
+/// The address of the function of that number.
+#[inline]
+fn function(n: usize) -> usize {
+    if !LOOKED.load(Ordering::Acquire) {
+        look();
+    }
+    FOUND[n].load(Ordering::Relaxed)
+}
+
+/// glibc's functions, by the types that they have.
+mod glibc {
+    use std::ffi::c_void;
+    use std::mem::transmute;
+
+    use super::function;
+
+    // SAFETY of all: as the function of this name; glibc's own, which has this type.
+
+    pub unsafe fn malloc(bytes: usize) -> *mut c_void {
+        unsafe { transmute::<usize, unsafe extern "C" fn(usize) -> *mut c_void>(function(0))(bytes) }
+    }
+    pub unsafe fn calloc(bytes: usize) -> *mut c_void {
+        unsafe {
+            transmute::<usize, unsafe extern "C" fn(usize, usize) -> *mut c_void>(function(1))(1, bytes)
+        }
+    }
+    pub unsafe fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+        unsafe {
+            transmute::<usize, unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>(function(2))(p, bytes)
+        }
+    }
+    pub unsafe fn memalign(align: usize, bytes: usize) -> *mut c_void {
+        unsafe {
+            transmute::<usize, unsafe extern "C" fn(usize, usize) -> *mut c_void>(function(3))(align, bytes)
+        }
+    }
+    pub unsafe fn free(p: *mut c_void) {
+        unsafe { transmute::<usize, unsafe extern "C" fn(*mut c_void)>(function(4))(p) }
+    }
 }
 
 /// What `malloc` aligns to on the machines that this library is for.
@@ -22,14 +91,14 @@ struct Glibc;
 #[global_allocator]
 static HEAP: Glibc = Glibc;
 
-// SAFETY: glibc's functions by the names that nobody stands before; all of a kind, so that what one gives another takes.
+// SAFETY: glibc's functions; all of a kind, so that what one gives another takes.
 unsafe impl GlobalAlloc for Glibc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: any size, and a power of two to align to.
         unsafe {
             match layout.align() {
-                0..=ALIGNED => __libc_malloc(layout.size()),
-                align => __libc_memalign(align, layout.size()),
+                0..=ALIGNED => glibc::malloc(layout.size()),
+                align => glibc::memalign(align, layout.size()),
             }
             .cast()
         }
@@ -37,7 +106,7 @@ unsafe impl GlobalAlloc for Glibc {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= ALIGNED {
             // SAFETY: any size.
-            return unsafe { __libc_calloc(1, layout.size()).cast() };
+            return unsafe { glibc::calloc(layout.size()).cast() };
         }
         // SAFETY: as above; what was got is of this size.
         unsafe {
@@ -51,7 +120,7 @@ unsafe impl GlobalAlloc for Glibc {
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if layout.align() <= ALIGNED {
             // SAFETY: from the functions above.
-            return unsafe { __libc_realloc(p.cast(), bytes).cast() };
+            return unsafe { glibc::realloc(p.cast(), bytes).cast() };
         }
         // SAFETY: the caller's promise of layout and size; both are of at least the smaller of the sizes.
         unsafe {
@@ -65,6 +134,6 @@ unsafe impl GlobalAlloc for Glibc {
     }
     unsafe fn dealloc(&self, p: *mut u8, _: Layout) {
         // SAFETY: from the functions above.
-        unsafe { __libc_free(p.cast()) }
+        unsafe { glibc::free(p.cast()) }
     }
 }

@@ -40,5 +40,6 @@ mod mover;
 mod next;
 mod ompt;
 mod python;
+mod slots;
 mod state;
 mod told;

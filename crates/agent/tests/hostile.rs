@@ -201,6 +201,8 @@ programs! {
     checked_functions "checked";
     small_things_of_the_kernel "small";
     streams_and_their_buffers "stdio";
+    streams_of_a_program_with_an_allocator "own_stdio";
+    an_allocator_with_the_inner_names_of_glibc "own_heap";
     datagrams "udp";
     a_peer_that_reads_this_memory "peer";
     threads_that_end_or_are_cancelled "threads";

@@ -1,0 +1,198 @@
+//! Where the program defines `malloc` itself, with an allocator that it links, the C library's own calls go there, past this
+//! library's front ends. Then the slots through which the C library calls it are led here, so that its memory is known
+//! ([`crate::clib`]) as it is elsewhere.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homenode_runtime::moving::Span;
+
+use crate::clib;
+
+/// What the C library calls for memory, and what this library has for that.
+static NAMES: [&CStr; 3] = [c"malloc", c"calloc", c"realloc"];
+/// The program's own functions of these names.
+static THEIRS: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
+
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+
+// SAFETY of these: the loader's addresses of functions of these names, which have these types; the arguments are the caller's.
+
+unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    let f = unsafe { std::mem::transmute::<usize, Malloc>(THEIRS[0].load(Ordering::Relaxed)) };
+    clib::keep(unsafe { f(bytes) }, bytes)
+}
+
+unsafe extern "C" fn calloc(n: usize, each: usize) -> *mut c_void {
+    let f = unsafe { std::mem::transmute::<usize, Calloc>(THEIRS[1].load(Ordering::Relaxed)) };
+    clib::keep(unsafe { f(n, each) }, n.saturating_mul(each))
+}
+
+unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+    let f = unsafe { std::mem::transmute::<usize, Realloc>(THEIRS[2].load(Ordering::Relaxed)) };
+    clib::keep(unsafe { f(p, bytes) }, bytes)
+}
+
+/// Leads the slots here, if the C library's calls do not come to this library anyway.
+pub fn lead() {
+    let (low, high) = crate::alloc::own_code();
+    for (name, theirs) in NAMES.iter().zip(&THEIRS) {
+        // SAFETY: a C string; the global scope.
+        theirs.store(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize, Ordering::Relaxed);
+    }
+    let is_theirs = |f: &AtomicUsize| {
+        let f = f.load(Ordering::Relaxed);
+        f != 0 && !(low..high).contains(&f)
+    };
+    if THEIRS.iter().all(is_theirs)
+        && let Some(library) = Library::with(clib::library())
+    {
+        let ours =
+            [malloc as *const () as usize, calloc as *const () as usize, realloc as *const () as usize];
+        // SAFETY: the library's own tables; our functions do what theirs do.
+        unsafe { library.replace(&NAMES, &ours) };
+    }
+}
+
+/// An entry of the dynamic section (`Elf64_Dyn`).
+#[repr(C)]
+struct Dynamic {
+    tag: usize,
+    value: usize,
+}
+
+/// `Elf64_Rela`.
+#[repr(C)]
+struct Relocation {
+    offset: usize,
+    info: u64,
+    addend: i64,
+}
+
+// <elf.h>
+const DT_PLTRELSZ: usize = 2;
+const DT_STRTAB: usize = 5;
+const DT_SYMTAB: usize = 6;
+const DT_RELA: usize = 7;
+const DT_RELASZ: usize = 8;
+const DT_JMPREL: usize = 23;
+const R_X86_64_GLOB_DAT: u32 = 6;
+const R_X86_64_JUMP_SLOT: u32 = 7;
+
+/// A loaded file.
+struct Library {
+    /// A function of it.
+    function: usize,
+    base: usize,
+    dynamic: *const Dynamic,
+    /// What the loader made read-only when it had written it.
+    sealed: Span,
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
+    // SAFETY: the loader's headers; the library of `Library::with`.
+    let (info, library) = unsafe { (&*info, &mut *data.cast::<Library>()) };
+    let base = info.dlpi_addr as usize;
+    // SAFETY: so many headers are there.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let span = |h: &libc::Elf64_Phdr| Span::new(base + h.p_vaddr as usize, h.p_memsz as usize);
+    if !headers.iter().any(|h| h.p_type == libc::PT_LOAD && span(h).contains(library.function)) {
+        return 0;
+    }
+    library.base = base;
+    for h in headers {
+        match h.p_type {
+            libc::PT_DYNAMIC => library.dynamic = span(h).start as *const Dynamic,
+            // Its last page only if it is a whole one (elf/dl-reloc.c, _dl_protect_relro).
+            libc::PT_GNU_RELRO => {
+                let down = |at: usize| at & !(PAGE - 1);
+                library.sealed = Span { start: down(span(h).start), end: down(span(h).end) };
+            }
+            _ => {}
+        }
+    }
+    1
+}
+
+const PAGE: usize = 4096;
+
+impl Library {
+    /// The one that has this function.
+    fn with(function: usize) -> Option<Self> {
+        let mut library = Self { function, base: 0, dynamic: std::ptr::null(), sealed: Span::EMPTY };
+        // SAFETY: `visit` gets the library and keeps nothing of it.
+        let found = unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut library).cast()) };
+        (found != 0 && !library.dynamic.is_null()).then_some(library)
+    }
+
+    /// An entry of its dynamic section. The loader has made addresses of what are offsets in the file.
+    unsafe fn entry(&self, tag: usize) -> Option<usize> {
+        let mut at = self.dynamic;
+        // SAFETY: the section ends with an entry whose tag is 0.
+        unsafe {
+            while (*at).tag != 0 {
+                if (*at).tag == tag {
+                    return Some((*at).value);
+                }
+                at = at.add(1);
+            }
+        }
+        None
+    }
+
+    unsafe fn address(&self, tag: usize) -> Option<usize> {
+        // SAFETY: as `entry`.
+        let value = unsafe { self.entry(tag) }?;
+        Some(if value < self.base { self.base + value } else { value })
+    }
+
+    unsafe fn relocations(&self, table: usize, bytes: usize) -> &[Relocation] {
+        // SAFETY: the loader has worked through the table.
+        unsafe {
+            match (self.address(table), self.entry(bytes)) {
+                (Some(at), Some(bytes)) => {
+                    std::slice::from_raw_parts(at as *const Relocation, bytes / size_of::<Relocation>())
+                }
+                _ => &[],
+            }
+        }
+    }
+
+    /// Has its calls of `names` go to `functions`.
+    unsafe fn replace(&self, names: &[&CStr], functions: &[usize]) {
+        // SAFETY: the tables of a loaded file; slots are aligned words of it.
+        unsafe {
+            let (Some(symbols), Some(text)) = (self.address(DT_SYMTAB), self.address(DT_STRTAB)) else {
+                return;
+            };
+            let tables = [self.relocations(DT_JMPREL, DT_PLTRELSZ), self.relocations(DT_RELA, DT_RELASZ)];
+            for r in tables.into_iter().flatten() {
+                if !matches!(r.info as u32, R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT) {
+                    continue;
+                }
+                let symbol = &*(symbols as *const libc::Elf64_Sym).add((r.info >> 32) as usize);
+                let name = CStr::from_ptr((text + symbol.st_name as usize) as *const _);
+                if let Some(n) = names.iter().position(|n| *n == name) {
+                    self.write(self.base + r.offset, functions[n]);
+                }
+            }
+        }
+    }
+
+    unsafe fn write(&self, slot: usize, function: usize) {
+        let page = (slot & !(PAGE - 1)) as *mut c_void;
+        let sealed = self.sealed.contains(slot);
+        // SAFETY: the slot's page is the loader's, and ends as it was.
+        unsafe {
+            if sealed && libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+                return;
+            }
+            (*(slot as *const AtomicUsize)).store(function, Ordering::Release);
+            if sealed {
+                libc::mprotect(page, PAGE, libc::PROT_READ);
+            }
+        }
+    }
+}
