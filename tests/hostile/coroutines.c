@@ -145,14 +145,17 @@ int main(void) {
     must(!pthread_create(&other, NULL, work, (void *)1), "pthread_create");
     work((void *)2);
     pthread_join(other, NULL);
-    /* A stack that is full: no room for the handler's frame either, and the program ends by the signal. */
-    pid_t child = fork();
-    if (child == 0) {
-        char *full = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        must(!mprotect(full + PAGE, PAGE, PROT_READ | PROT_WRITE), "mprotect");
-        __asm__ volatile("lea 64(%0), %%rsp\n1: push $0\njmp 1b" ::"r"(full + PAGE) : "memory");
+    for (int unmapped = 0; unmapped < 2; unmapped++) {
+        /* A stack that is full: no room for the handler's frame either, and the program ends by the signal. */
+        pid_t child = fork();
+        if (child == 0) {
+            char *full = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            must(!mprotect(full + PAGE, PAGE, PROT_READ | PROT_WRITE), "mprotect");
+            if (unmapped) munmap(full, PAGE);
+            __asm__ volatile("lea 64(%0), %%rsp\n1: push $0\njmp 1b" ::"r"(full + PAGE) : "memory");
+        }
+        int status;
+        must(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "a full stack");
     }
-    int status;
-    must(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "a full stack");
     return done();
 }

@@ -69,7 +69,7 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
         handler_stack::note_stack(address, unsafe { stack_pointer(context.cast()) });
         return;
     }
-    if code == FAULT && handler_stack::copying().contains(address) {
+    if code > 0 && handler_stack::is_copying() {
         // As the kernel does with who has no stack left for a frame.
         return die(signal, false);
     }
@@ -170,10 +170,10 @@ mod frame {
             let registers = Span::new(registers, extent(registers));
             let top = (pointer - RED_ZONE - registers.len()) & !63;
             let frame = ((top - old.len()) & !15) - RETURN;
-            handler_stack::set_copying(Span { start: frame, end: pointer });
+            handler_stack::set_copying(true);
             copy(registers, top);
             copy(old, frame);
-            handler_stack::set_copying(Span::EMPTY);
+            handler_stack::set_copying(false);
             if !registers.is_empty() {
                 let context = (frame + RETURN) as *mut libc::ucontext_t;
                 (*context).uc_mcontext.fpregs = top as *mut _;
