@@ -137,17 +137,6 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     }
 }
 
-/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between; POSIX
-/// lets it be `fork`.
-///
-/// # Safety
-/// As `fork`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vfork() -> i32 {
-    // SAFETY: no arguments.
-    next!(fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| unsafe { f() })
-}
-
 type Text = *const c_char;
 type Texts = *const Text;
 

@@ -26,6 +26,7 @@ mod gomp;
 mod heap;
 mod interpose;
 mod interpose_context;
+mod interpose_fork;
 mod interpose_io;
 mod interpose_memory;
 mod interpose_paths;

@@ -174,7 +174,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
 }
 
 /// In a forked child there is no homenode: its memory is the parent's.
-unsafe extern "C" fn in_child() {
+pub unsafe extern "C" fn in_child() {
     RUNNING.store(false, Ordering::Relaxed);
 }
 
