@@ -63,7 +63,7 @@ unsafe extern "C-unwind" fn begin(child: *mut c_void) -> c_int {
     }
 }
 
-/// `clone`: a child that shares the memory shares homenode, too.
+/// `clone`: a child that shares the memory shares homenode, too. Who waits for it to start another program has nothing armed meanwhile.
 ///
 /// # Safety
 /// As `clone`.
@@ -82,8 +82,11 @@ pub unsafe extern "C" fn clone(
         unsafe extern "C" fn(Option<Work>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
     let Some(f) = next!(clone: Real) else { return -1 };
     let Some(real) = run.filter(|_| flags & libc::CLONE_VM == 0) else {
+        let quiet = (flags & libc::CLONE_VFORK != 0).then(moving::before_process);
         // SAFETY: the caller's arguments.
-        return unsafe { f(run, stack, flags, argument, parent, tls, child) };
+        let made = unsafe { f(run, stack, flags, argument, parent, tls, child) };
+        drop(quiet);
+        return made;
     };
     let mut work = Child { run: real, argument };
     // Only the parent comes back.

@@ -7,6 +7,7 @@ use libc::{sigaction as Action, sigset_t as Set};
 
 use crate::interpose::span;
 use crate::next::next;
+use crate::state;
 
 /// The set that is passed on instead of `set`.
 unsafe fn passed(set: *const Set, copy: &mut Option<Set>) -> *const Set {
@@ -152,6 +153,8 @@ macro_rules! processes {
                 return $crate::interpose::Absent::absent();
             };
             let quiet = moving::before_process();
+            // A child that shares the parent's memory does not come back to let go.
+            let quiet = Some(quiet).filter(|_| state::is_own_process());
             // SAFETY: the caller's arguments.
             let result = unsafe { f($($arg),*) };
             drop(quiet);

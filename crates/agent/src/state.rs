@@ -178,6 +178,11 @@ pub unsafe extern "C" fn in_child() {
     RUNNING.store(false, Ordering::Relaxed);
 }
 
+/// Whether the caller is of the process that homenode was made for, not of a child that shares its memory.
+pub fn is_own_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == std::process::id()
+}
+
 /// libomp has a tool: us.
 pub fn with_libomp() {
     LIBOMP.store(true, Ordering::Relaxed);
@@ -248,7 +253,7 @@ pub fn barrier(caller: usize) {
 /// The program ends: everything in place, then the report.
 fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
-        if PROCESS.load(Ordering::Relaxed) == std::process::id() {
+        if is_own_process() {
             guarded(report_of_an_error);
         }
         return;
