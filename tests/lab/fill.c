@@ -21,6 +21,26 @@ static int node_of(void *page)
     return syscall(SYS_move_pages, 0, 1UL, &page, NULL, &node, 0) ? -1 : node;
 }
 
+static int fill(int node, size_t *filled)
+{
+    for (int elsewhere = 0; elsewhere < ELSEWHERE;) {
+        char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) {
+            perror("mmap");
+            return 1;
+        }
+        *page = 1;
+        if (node_of(page) == node) {
+            elsewhere = 0;
+            ++*filled;
+        } else {
+            elsewhere++;
+            munmap(page, PAGE);
+        }
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -31,21 +51,12 @@ int main(int argc, char **argv)
         perror("set_mempolicy");
         return 1;
     }
+    /* A node that is nearly full has the kernel free what it can: until nothing comes of that. */
     size_t filled = 0;
-    for (int elsewhere = 0; elsewhere < ELSEWHERE;) {
-        char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED) {
-            perror("mmap");
+    for (size_t before = 1; filled != before; usleep(100 * 1000)) {
+        before = filled;
+        if (fill(node, &filled))
             return 1;
-        }
-        *page = 1;
-        if (node_of(page) == node) {
-            elsewhere = 0;
-            filled++;
-        } else {
-            elsewhere++;
-            munmap(page, PAGE);
-        }
     }
     fprintf(stderr, "filled %zu pages of node %d\n", filled, node);
     if (syscall(SYS_set_mempolicy, DEFAULT, NULL, 0UL)) {

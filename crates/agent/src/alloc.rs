@@ -2,6 +2,7 @@
 //! one of the same name behind this library. C++'s `new` and Fortran's `allocate` come through `malloc`; the return addresses
 //! on the stack tell where they stand.
 
+use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +11,7 @@ use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
 use crate::next::next;
 use crate::told::Told;
-use crate::{python, state};
+use crate::{clib, python, state};
 
 /// Live objects by address, so that `free` of anything else costs one look. Open addressing; an object that finds no place
 /// is not told of.
@@ -23,12 +24,18 @@ fn slots(address: usize) -> impl Iterator<Item = &'static AtomicUsize> {
     (0..PROBES).map(move |i| &OBJECTS[(first + i) % OBJECTS.len()])
 }
 
+/// The code at `caller` has got this from the allocator.
 #[inline]
-fn born(p: *mut c_void, bytes: usize) -> *mut c_void {
+fn born(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    large(p, bytes);
+    clib::allocated(p, bytes, caller)
+}
+
+#[inline]
+fn large(p: *mut c_void, bytes: usize) {
     if bytes >= SMALLEST && !p.is_null() && state::running() && !state::inside() {
         enter(p as usize, bytes);
     }
-    p
 }
 
 #[cold]
@@ -179,41 +186,51 @@ macro_rules! allocator {
     }};
 }
 
+/// `entries! { name => function, register; … }`: functions of the C library that pass on, behind their arguments, who called them.
+macro_rules! entries {
+    ($($name:ident => $f:ident, $register:literal;)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {f}", f = sym $f)
+        }
+    )* };
+}
+
+// The register is that of the argument after the last.
+entries! {
+    malloc => malloc_for, "rsi";
+    calloc => calloc_for, "rdx";
+    realloc => realloc_for, "rdx";
+    posix_memalign => posix_memalign_for, "rcx";
+    aligned_alloc => aligned_alloc_for, "rdx";
+    memalign => memalign_for, "rdx";
+}
+
 // SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
 
-/// `malloc`.
-///
-/// # Safety
-/// As `malloc`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+unsafe extern "C" fn malloc_for(bytes: usize, caller: usize) -> *mut c_void {
     match allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) {
-        Some(f) => born(unsafe { f(bytes) }, bytes),
+        Some(f) => born(unsafe { f(bytes) }, bytes, caller),
         None => early::give(bytes, 16),
     }
 }
 
-/// `calloc`.
-///
-/// # Safety
-/// As `calloc`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn calloc(n: usize, size: usize) -> *mut c_void {
+unsafe extern "C" fn calloc_for(n: usize, size: usize, caller: usize) -> *mut c_void {
     match allocator!(calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
-        Some(f) => born(unsafe { f(n, size) }, n.saturating_mul(size)),
+        Some(f) => born(unsafe { f(n, size) }, n.saturating_mul(size), caller),
         None => early::give(n.saturating_mul(size), 16),
     }
 }
 
-/// `realloc`.
-///
-/// # Safety
-/// As `realloc`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+unsafe extern "C" fn realloc_for(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     if early::is(p) {
         // Nothing says how long it was; what follows it is ours as well.
-        let new = unsafe { malloc(bytes) };
+        let new = unsafe { malloc_for(bytes, caller) };
         if !new.is_null() {
             let end = (early::give(0, 16) as usize).max(p as usize);
             let copied = bytes.min(end - p as usize);
@@ -223,7 +240,7 @@ pub unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
     }
     let held = dies(p);
     let new = match allocator!(realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void) {
-        Some(f) => born(unsafe { f(p, bytes) }, bytes),
+        Some(f) => born(unsafe { f(p, bytes) }, bytes, caller),
         None => early::give(bytes, 16),
     };
     held.into_iter().for_each(moving::retire);
@@ -246,17 +263,17 @@ pub unsafe extern "C" fn free(p: *mut c_void) {
     held.into_iter().for_each(moving::retire);
 }
 
-/// `posix_memalign`.
-///
-/// # Safety
-/// As `posix_memalign`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, bytes: usize) -> i32 {
+unsafe extern "C" fn posix_memalign_for(
+    out: *mut *mut c_void,
+    align: usize,
+    bytes: usize,
+    caller: usize,
+) -> i32 {
     match allocator!(posix_memalign: unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> i32) {
         Some(f) => {
             let code = unsafe { f(out, align, bytes) };
             if code == 0 {
-                born(unsafe { *out }, bytes);
+                born(unsafe { *out }, bytes, caller);
             }
             code
         }
@@ -265,22 +282,17 @@ pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, byt
 }
 
 macro_rules! aligned {
-    ($($name:ident)*) => { $(
-        /// Aligned memory.
-        ///
-        /// # Safety
-        /// As the function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(align: usize, bytes: usize) -> *mut c_void {
+    ($($f:ident $name:ident)*) => { $(
+        unsafe extern "C" fn $f(align: usize, bytes: usize, caller: usize) -> *mut c_void {
             match allocator!($name: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
-                Some(f) => born(unsafe { f(align, bytes) }, bytes),
+                Some(f) => born(unsafe { f(align, bytes) }, bytes, caller),
                 None => early::give(bytes, align),
             }
         }
     )* };
 }
 
-aligned! { aligned_alloc memalign }
+aligned! { aligned_alloc_for aligned_alloc memalign_for memalign }
 
 /// `dlclose`: another object may come to lie where the closed one was.
 ///
@@ -300,7 +312,7 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> i32 {
 #[inline]
 pub fn mapped(p: *mut c_void, bytes: usize) {
     if p != libc::MAP_FAILED {
-        born(p, bytes);
+        large(p, bytes);
     }
 }
 

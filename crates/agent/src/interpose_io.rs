@@ -59,6 +59,7 @@ buffers! {
     fwrite_unlocked(p: *const c_void, size: usize, n: usize, file: *mut File) -> usize,
         [span(p, size.saturating_mul(n))];
     fgets(p: *mut c_char, n: i32, file: *mut File) -> *mut c_char, [span(p, n.max(0) as usize)];
+    fgets_unlocked(p: *mut c_char, n: i32, file: *mut File) -> *mut c_char, [span(p, n.max(0) as usize)];
     getrandom(p: *mut c_void, n: usize, flags: u32) -> isize, [span(p, n)];
     getcwd(p: *mut c_char, n: usize) -> *mut c_char, [span(p, if p.is_null() { 0 } else { n })];
     poll(p: *mut libc::pollfd, n: libc::nfds_t, wait: i32) -> i32, [span(p, n as usize)];

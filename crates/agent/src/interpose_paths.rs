@@ -25,6 +25,10 @@ buffers! {
         [unsafe { text(path) }, span(out, 1)];
     statfs(path: *const c_char, out: *mut libc::statfs) -> i32, [unsafe { text(path) }, span(out, 1)];
     statvfs(path: *const c_char, out: *mut libc::statvfs) -> i32, [unsafe { text(path) }, span(out, 1)];
+    statfs64(path: *const c_char, out: *mut libc::statfs64) -> i32, [unsafe { text(path) }, span(out, 1)];
+    statvfs64(path: *const c_char, out: *mut libc::statvfs64) -> i32, [unsafe { text(path) }, span(out, 1)];
+    fstatfs(fd: i32, out: *mut libc::statfs) -> i32, [span(out, 1)];
+    fstatfs64(fd: i32, out: *mut libc::statfs64) -> i32, [span(out, 1)];
     access(path: *const c_char, mode: i32) -> i32, [unsafe { text(path) }];
     faccessat(at: i32, path: *const c_char, mode: i32, flags: i32) -> i32, [unsafe { text(path) }];
     readlink(path: *const c_char, out: *mut c_char, n: usize) -> isize, [unsafe { text(path) }, span(out, n)];
@@ -33,6 +37,7 @@ buffers! {
     unlink(path: *const c_char) -> i32, [unsafe { text(path) }];
     unlinkat(at: i32, path: *const c_char, flags: i32) -> i32, [unsafe { text(path) }];
     truncate(path: *const c_char, length: i64) -> i32, [unsafe { text(path) }];
+    truncate64(path: *const c_char, length: i64) -> i32, [unsafe { text(path) }];
     rmdir(path: *const c_char) -> i32, [unsafe { text(path) }];
     chdir(path: *const c_char) -> i32, [unsafe { text(path) }];
     mkdir(path: *const c_char, mode: u32) -> i32, [unsafe { text(path) }];
@@ -41,12 +46,54 @@ buffers! {
     rename(from: *const c_char, to: *const c_char) -> i32, [unsafe { text(from) }, unsafe { text(to) }];
     link(from: *const c_char, to: *const c_char) -> i32, [unsafe { text(from) }, unsafe { text(to) }];
     symlink(from: *const c_char, to: *const c_char) -> i32, [unsafe { text(from) }, unsafe { text(to) }];
+    renameat(at: i32, from: *const c_char, to_at: i32, to: *const c_char) -> i32,
+        [unsafe { text(from) }, unsafe { text(to) }];
+    renameat2(at: i32, from: *const c_char, to_at: i32, to: *const c_char, flags: u32) -> i32,
+        [unsafe { text(from) }, unsafe { text(to) }];
+    linkat(at: i32, from: *const c_char, to_at: i32, to: *const c_char, flags: i32) -> i32,
+        [unsafe { text(from) }, unsafe { text(to) }];
+    symlinkat(from: *const c_char, to_at: i32, to: *const c_char) -> i32,
+        [unsafe { text(from) }, unsafe { text(to) }];
+    remove(path: *const c_char) -> i32, [unsafe { text(path) }];
+    creat(path: *const c_char, mode: u32) -> i32, [unsafe { text(path) }];
+    creat64(path: *const c_char, mode: u32) -> i32, [unsafe { text(path) }];
+    mkfifo(path: *const c_char, mode: u32) -> i32, [unsafe { text(path) }];
+    mkstemp(path: *mut c_char) -> i32, [unsafe { text(path) }];
+    mkstemp64(path: *mut c_char) -> i32, [unsafe { text(path) }];
+    mkostemp(path: *mut c_char, flags: i32) -> i32, [unsafe { text(path) }];
+    mkstemps(path: *mut c_char, n: i32) -> i32, [unsafe { text(path) }];
+    mkdtemp(path: *mut c_char) -> *mut c_char, [unsafe { text(path) }];
+    chown(path: *const c_char, user: u32, group: u32) -> i32, [unsafe { text(path) }];
+    lchown(path: *const c_char, user: u32, group: u32) -> i32, [unsafe { text(path) }];
+    fchownat(at: i32, path: *const c_char, user: u32, group: u32, flags: i32) -> i32, [unsafe { text(path) }];
+    fchmodat(at: i32, path: *const c_char, mode: u32, flags: i32) -> i32, [unsafe { text(path) }];
+    euidaccess(path: *const c_char, mode: i32) -> i32, [unsafe { text(path) }];
+    eaccess(path: *const c_char, mode: i32) -> i32, [unsafe { text(path) }];
+    realpath(path: *const c_char, out: *mut c_char) -> *mut c_char,
+        [unsafe { text(path) }, span(out, if out.is_null() { 0 } else { libc::PATH_MAX as usize })];
+    utime(path: *const c_char, times: *const libc::utimbuf) -> i32, [unsafe { text(path) }, span(times, 1)];
+    utimes(path: *const c_char, times: *const libc::timeval) -> i32, [unsafe { text(path) }, span(times, 2)];
+    utimensat(at: i32, path: *const c_char, times: *const libc::timespec, flags: i32) -> i32,
+        [unsafe { text(path) }, span(times, 2)];
+    futimens(fd: i32, times: *const libc::timespec) -> i32, [span(times, 2)];
+    getxattr(path: *const c_char, name: *const c_char, out: *mut c_void, n: usize) -> isize,
+        [unsafe { text(path) }, unsafe { text(name) }, span(out, n)];
+    lgetxattr(path: *const c_char, name: *const c_char, out: *mut c_void, n: usize) -> isize,
+        [unsafe { text(path) }, unsafe { text(name) }, span(out, n)];
+    fgetxattr(fd: i32, name: *const c_char, out: *mut c_void, n: usize) -> isize,
+        [unsafe { text(name) }, span(out, n)];
+    listxattr(path: *const c_char, out: *mut c_char, n: usize) -> isize, [unsafe { text(path) }, span(out, n)];
+    inotify_add_watch(fd: i32, path: *const c_char, mask: u32) -> i32, [unsafe { text(path) }];
     opendir(path: *const c_char) -> *mut c_void, [unsafe { text(path) }];
     // The C library's buffer follows its struct.
     readdir(folder: *mut u8) -> *mut c_void, [span(folder, FOLDER)];
     readdir64(folder: *mut u8) -> *mut c_void, [span(folder, FOLDER)];
     fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE, [unsafe { text(path) }];
     fopen64(path: *const c_char, mode: *const c_char) -> *mut libc::FILE, [unsafe { text(path) }];
+    freopen(path: *const c_char, mode: *const c_char, file: *mut libc::FILE) -> *mut libc::FILE,
+        [unsafe { text(path) }];
+    freopen64(path: *const c_char, mode: *const c_char, file: *mut libc::FILE) -> *mut libc::FILE,
+        [unsafe { text(path) }];
 }
 
 /// What glibc takes for an open folder: 32 KiB and a little.
@@ -72,4 +119,12 @@ front! {
     open64(path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
     openat(at: i32, path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
     openat64(at: i32, path: *const c_char, flags: i32, mode: u32) -> i32, unsafe { opened(path) };
+    /// Without a mode, under `_FORTIFY_SOURCE`.
+    __open_2(path: *const c_char, flags: i32) -> i32, unsafe { opened(path) };
+    /// Without a mode, under `_FORTIFY_SOURCE`.
+    __open64_2(path: *const c_char, flags: i32) -> i32, unsafe { opened(path) };
+    /// Without a mode, under `_FORTIFY_SOURCE`.
+    __openat_2(at: i32, path: *const c_char, flags: i32) -> i32, unsafe { opened(path) };
+    /// Without a mode, under `_FORTIFY_SOURCE`.
+    __openat64_2(at: i32, path: *const c_char, flags: i32) -> i32, unsafe { opened(path) };
 }

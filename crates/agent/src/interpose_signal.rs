@@ -6,6 +6,7 @@ use homenode_runtime::moving::{self, handler_stack, signals};
 use libc::{sigaction as Action, sigset_t as Set};
 
 use crate::interpose::span;
+use crate::interpose_small::bits;
 use crate::next::next;
 use crate::state;
 
@@ -79,8 +80,8 @@ plain! {
 }
 
 macro_rules! masks {
-    ($($name:ident($($before:ident: $b:ty),*; set $(, $after:ident: $a:ty)*);)*) => { $(
-        #[doc = concat!("`", stringify!($name), "`: without SIGBUS and SIGSEGV.")]
+    ($($name:ident($($before:ident: $b:ty),*; set $(, $after:ident: $a:ty)*), [$($span:expr),*];)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: without SIGBUS and SIGSEGV, its buffers published.")]
         ///
         /// # Safety
         /// As the function of this name.
@@ -89,17 +90,25 @@ macro_rules! masks {
             type Real = unsafe extern "C-unwind" fn($($b,)* *const Set $(, $a)*) -> i32;
             let Some(f) = next!($name: Real) else { return -1 };
             let mut copy = None;
+            let flight = moving::publish(&[$($span),*]);
             // SAFETY: the caller's arguments, but for the set.
-            unsafe { f($($before,)* passed(set, &mut copy) $(, $after)*) }
+            let result = unsafe { f($($before,)* passed(set, &mut copy) $(, $after)*) };
+            moving::retire(flight);
+            result
         }
     )* };
 }
 
+type Time = *const libc::timespec;
+type Bits = *mut libc::fd_set;
+
 masks! {
-    sigsuspend(; set);
-    ppoll(p: *mut libc::pollfd, n: libc::nfds_t, t: *const libc::timespec; set);
-    pselect(n: i32, r: *mut libc::fd_set, w: *mut libc::fd_set, e: *mut libc::fd_set, t: *const libc::timespec; set);
-    epoll_pwait(fd: i32, p: *mut libc::epoll_event, n: i32, t: i32; set);
+    sigsuspend(; set), [];
+    ppoll(p: *mut libc::pollfd, n: libc::nfds_t, t: Time; set), [span(p, n as usize), span(t, 1)];
+    __ppoll_chk(p: *mut libc::pollfd, n: libc::nfds_t, t: Time; set, room: usize), [span(p, n as usize), span(t, 1)];
+    pselect(n: i32, r: Bits, w: Bits, e: Bits, t: Time; set), [bits(r, n), bits(w, n), bits(e, n), span(t, 1)];
+    epoll_pwait(fd: i32, p: *mut libc::epoll_event, n: i32, t: i32; set), [span(p, n.max(0) as usize)];
+    epoll_pwait2(fd: i32, p: *mut libc::epoll_event, n: i32, t: Time; set), [span(p, n.max(0) as usize), span(t, 1)];
 }
 
 macro_rules! blocking {
@@ -113,8 +122,12 @@ macro_rules! blocking {
             type Real = unsafe extern "C" fn(i32, *const Set, *mut Set) -> i32;
             let Some(f) = next!($name: Real) else { return -1 };
             let mut copy = None;
+            let flight = moving::publish(&[span(set, 1), span(old, 1)]);
             // SAFETY: the caller's arguments, but for what would be blocked.
-            unsafe { f(how, if how == libc::SIG_UNBLOCK { set } else { passed(set, &mut copy) }, old) }
+            let result =
+                unsafe { f(how, if how == libc::SIG_UNBLOCK { set } else { passed(set, &mut copy) }, old) };
+            moving::retire(flight);
+            result
         }
     )* };
 }

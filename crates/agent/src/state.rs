@@ -10,7 +10,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{modules, mover};
+use crate::{clib, modules, mover};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -146,6 +146,7 @@ pub fn start() {
                 PROCESS.store(std::process::id(), Ordering::Relaxed);
                 // SAFETY: registers a function that lives as long as the library, which is never unloaded.
                 unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+                clib::find();
                 if moving::mechanism() != moving::Mechanism::None {
                     moving::handler_stack::give();
                 }

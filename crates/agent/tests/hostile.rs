@@ -168,7 +168,7 @@ fn hostile_with_allocator(package: &str, library: &str) {
         None => println!("skipped: no {library} (package {package})"),
         Some(path) => {
             let settings = [("HOMENODE_ARMING", "asked")];
-            for name in ["writers", "threads", "remaps"] {
+            for name in ["writers", "threads", "remaps", "files", "paths", "stdio"] {
                 let test = format!("{name}-{package}");
                 hostile_as(name, &test, &[], |_| Vec::new(), false, &settings, Some(&path));
             }
@@ -198,6 +198,9 @@ programs! {
     contended_locks_in_an_array "mutex";
     files_pipes_and_reads_begun_before "files";
     paths_and_folders "paths";
+    checked_functions "checked";
+    small_things_of_the_kernel "small";
+    streams_and_their_buffers "stdio";
     datagrams "udp";
     a_peer_that_reads_this_memory "peer";
     threads_that_end_or_are_cancelled "threads";
@@ -224,6 +227,9 @@ watched! {
     watched_memory_that_is_remapped_by_system_calls "remaps_raw" false;
     watched_files_and_pipes "files" false;
     watched_paths "paths" false;
+    watched_streams "stdio" false;
+    watched_checked_functions "checked" false;
+    watched_small_things "small" false;
     watched_own_handlers "signals" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;

@@ -1,8 +1,9 @@
-//! What `homenode run` costs a program, on two pretended nodes: settled (regions are seen and nothing is armed) and while watching.
+//! What `homenode run` costs a program, on two pretended nodes: settled (regions are seen and nothing is armed), while watching, and after
+//! its pages have moved: in the last part of twice as long a run.
 //!
 //! Own time is CPU time as the closing report has it. Wall time is the median ratio of interleaved pairs, with against without, and
 //! its 95 % interval by order statistics: alone, settled, alone, watching, and so on, each against the mean of those next to it. Those
-//! alone against one another show what this machine can resolve. `PAIRS` in the environment sets how many, 30 unless told;
+//! alone against one another show what this machine can resolve. `PAIRS` in the environment sets how many, 30 unless told, 0 leaves them out;
 //! `ONLY` names the one program to be run.
 
 use std::path::{Path, PathBuf};
@@ -12,12 +13,12 @@ use std::time::Instant;
 use serde_json::Value;
 
 /// Short regions, one after the other, ten thousand a second on two cores of 2.5 GHz, for about three seconds.
-const REGIONS: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { int n = 1 << 17; double *a = calloc(n, 8);\n\
-    for (int r = 0; r < 30000; r++) {\n#pragma omp parallel for schedule(static)\n for (int b = 0; b < n; b += 64)\n\
+const REGIONS: &str = "#include <stdio.h>\n#include <stdlib.h>\nint main(int c, char **v) { int n = 1 << 17, all = atoi(v[c - 1]); double *a = calloc(n, 8);\n\
+    for (int r = 0; r < all; r++) {\n#pragma omp parallel for schedule(static)\n for (int b = 0; b < n; b += 64)\n\
     for (int k = 0; k < 4; k++) for (int i = b; i < b + 64; i++) a[i] += k; }\n\
     printf(\"%g\\n\", a[n / 2]); return 0; }\n";
 
-/// A program: its name, and how it is called.
+/// A program: its name, and how it is called, its iterations last.
 type Program = (&'static str, Vec<String>);
 
 fn homenode() -> PathBuf {
@@ -33,11 +34,11 @@ fn programs(folder: &Path) -> Vec<Program> {
     std::fs::write(&source, REGIONS).expect("a file in the temporary folder");
     let built = Command::new("gcc").args(["-O2", "-fopenmp", "-o"]).arg(&binary).arg(&source).status();
     if built.is_ok_and(|s| s.success()) {
-        all.push(("regions", vec!["--".into(), binary.display().to_string()]));
+        all.push(("regions", vec!["--".into(), binary.display().to_string(), "30000".into()]));
     }
     for (name, class, iterations) in [("nas-cg", "A", "60"), ("heat", "A", "500"), ("nas-mg", "B", "20")] {
         let words = [format!("kernel:{name}"), "--class".into(), class.into(), "--".into()];
-        let more = ["--iterations", iterations, "--init", "serial"].map(str::to_owned);
+        let more = ["--init", "serial", "--iterations", iterations].map(str::to_owned);
         all.push((name, words.into_iter().chain(more).collect()));
     }
     all
@@ -86,10 +87,35 @@ fn own(name: &str, what: &str, report: &Value) {
     let (asked, told) =
         (number(&report["watched"], "pages_asked"), number(&report["watched"], "touches_told"));
     println!(
-        "{name}, {what}: {regions} regions; {} arms, {} pages copied, {asked} pages asked for, {told} touches told",
-        number(report, "arms"),
-        number(report, "pages_copied")
+        "{name}, {what}: {regions} regions; {}, {asked} pages asked for, {told} touches told",
+        done(report)
     );
+}
+
+fn done(report: &Value) -> String {
+    let [arms, faults, copied] = ["arms", "faults", "pages_copied"].map(|key| number(report, key));
+    format!("{arms} arms, {faults} faults, {copied} pages copied")
+}
+
+/// Own time once pages have moved: in the last part of a run with twice the iterations, in which nothing armed was touched. `None`: the run failed.
+fn after_moving(program: &Program, folder: &Path) -> Option<()> {
+    let iterations: u64 = program.1.last()?.parse().ok()?;
+    let mut twice = program.clone();
+    *twice.1.last_mut()? = (2 * iterations).to_string();
+    let options = ["--pretend-nodes", "2", "--policy", "next-touch", "--budget", "100%+60s"];
+    let (_, report) = run(&twice, &options, folder)?;
+    let [own, cpu, regions] = ["own_ns", "cpu_ns", "regions"].map(|key| number(&report["settled"], key));
+    println!("bench: live-{}-after-moving-own {:.3} %", program.0, own / cpu.max(1.0) * 100.0);
+    println!("bench: live-{}-after-moving-region {:.0} ns", program.0, own / regions.max(1.0));
+    println!(
+        "{}, after moving: {}; then {regions} of {} regions without",
+        program.0,
+        done(&report),
+        number(&report, "region_runs")
+    );
+    let moved = ["arms", "faults", "pages_copied"].iter().all(|key| number(&report, key) > 0.0);
+    assert!(moved && regions > 0.0, "nothing was armed, or nothing touched, or all the time");
+    Some(())
 }
 
 /// Alone, settled, alone, watching, alone … so many times; `None`: a run failed.
@@ -104,6 +130,9 @@ fn wall(program: &Program, pairs: usize, folder: &Path) -> Option<()> {
             same.push(after / before);
             before = after;
         }
+    }
+    if pairs == 0 {
+        return Some(());
     }
     let (_, aa_low, aa_high) = median(same);
     let unresolved = if aa_low > 0.995 && aa_high < 1.005 { "" } else { ": not resolved" };
@@ -121,7 +150,7 @@ fn wall(program: &Program, pairs: usize, folder: &Path) -> Option<()> {
 fn main() {
     let folder = std::env::temp_dir().join(format!("homenode-bench-live-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
-    let pairs = std::env::var("PAIRS").ok().and_then(|v| v.parse().ok()).unwrap_or(30).max(1);
+    let pairs = std::env::var("PAIRS").ok().and_then(|v| v.parse().ok()).unwrap_or(30);
     let only = std::env::var("ONLY").ok();
     for program in programs(&folder) {
         if only.as_deref().is_some_and(|o| o != program.0) {
@@ -137,7 +166,7 @@ fn main() {
                 own(program.0, what, &report);
             }
         }
-        if wall(&program, pairs, &folder).is_none() {
+        if after_moving(&program, &folder).is_none() || wall(&program, pairs, &folder).is_none() {
             println!("{}: a run failed", program.0);
         }
     }

@@ -37,6 +37,9 @@ struct World {
     calls: Vec<usize>,
     pinned: Vec<usize>,
     arms: Vec<(usize, usize, Manner)>,
+    settled: usize,
+    restored: usize,
+    own_ns: u64,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -53,7 +56,15 @@ impl Mover for Hands {
     }
     fn disarm(&mut self) {}
     fn leave(&mut self, _: usize, _: usize) {}
-    fn settle(&mut self) {}
+    fn settle(&mut self) {
+        self.0.lock().unwrap().settled += 1;
+    }
+    fn restore_huge_pages(&mut self, _: Ns) -> bool {
+        let mut world = self.0.lock().unwrap();
+        world.restored += 1;
+        // The first time there is more to do.
+        world.restored == 1
+    }
     fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
         std::mem::take(&mut self.0.lock().unwrap().touches).into_iter().for_each(tell);
     }
@@ -78,7 +89,7 @@ impl Mover for Hands {
         Ok(false)
     }
     fn counters(&self) -> Counters {
-        Counters::default()
+        Counters { own_ns: self.0.lock().unwrap().own_ns, ..Counters::default() }
     }
     fn cannot(&self) -> Vec<String> {
         Vec::new()
@@ -377,4 +388,108 @@ fn reads_and_writes_are_told_as_such() {
     }
     // Copies are what Linux cannot do: the policy is told so, and nothing breaks.
     assert!(d.stopped().is_none());
+}
+
+/// A driver for next touch that holds blocks back, with an object of 64 MiB on node 0; and the object.
+fn next_touch_with_object(more: &[(&str, &str)]) -> (Driver, Shared, usize, usize) {
+    let mut set = vec![(settings::FORCE, "0")];
+    set.extend(more);
+    let (mut d, world) = driver("next-touch", None, &set);
+    let (object, pages) = (BASE + (1 << 24), 1 << 14);
+    d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    for i in 0..pages {
+        world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0));
+    }
+    (d, world, object, pages)
+}
+
+/// Has all that was armed be touched: what was armed for a whole by `node`, samples of one page by the node that `sample` names. How many pages.
+fn touch_armed(world: &Shared, node: u16, sample: impl Fn(u16) -> u16) -> usize {
+    let mut world = world.lock().unwrap();
+    let arms = std::mem::take(&mut world.arms);
+    for (address, bytes, _) in &arms {
+        let at = world.homes.get(address).map_or(0, |n| n.0);
+        let by = NodeId(if *bytes == PAGE { sample(at) } else { node });
+        for page in (*address..address + bytes).step_by(16 * PAGE) {
+            let pages = ((address + bytes - page) / PAGE).min(16) as u32;
+            world.touches.push(Touch { address: page, pages, node: by, moved: true });
+        }
+        for page in (*address..address + bytes).step_by(PAGE) {
+            world.homes.insert(page, by);
+        }
+    }
+    arms.iter().map(|a| a.1 / PAGE).sum()
+}
+
+fn a_region(d: &mut Driver) {
+    later(20_000_000);
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+}
+
+#[test]
+fn what_moving_made_worse_is_moved_back() {
+    let (mut d, world, object, pages) = next_touch_with_object(&[]);
+    a_region(&mut d);
+    let moved = touch_armed(&world, 1, |_| 1);
+    assert!((pages / 2..pages).contains(&moved), "{moved} of {pages}: some are held back");
+    d.region_end();
+    // From now on the first node alone uses all of it: what moved is remote, what was held back is not.
+    for _ in 0..200 {
+        a_region(&mut d);
+        touch_armed(&world, 1, |_| 0);
+        d.region_end();
+        if d.stopped().is_some() {
+            break;
+        }
+    }
+    assert!(d.stopped().unwrap().contains("made it worse"), "{:?}", d.stopped());
+    let world = world.lock().unwrap();
+    assert!((0..pages).all(|i| world.homes[&(object + i * PAGE)] == NodeId(0)), "all is back");
+    assert!(world.calls.iter().sum::<usize>() > pages / 2, "by moving it");
+}
+
+#[test]
+fn without_budget_nothing_is_armed_any_more() {
+    let (mut d, world, ..) = next_touch_with_object(&[(settings::BUDGET, "10,0")]);
+    PROCESS.set(1_000_000);
+    a_region(&mut d);
+    assert!(touch_armed(&world, 1, |_| 1) > 0);
+    // A thread of the program's has spent a second for homenode, by the mover's own account.
+    world.lock().unwrap().own_ns = 1_000_000_000;
+    d.region_end();
+    for _ in 0..5 {
+        a_region(&mut d);
+        d.region_end();
+    }
+    assert!(d.stopped().unwrap().contains("budget ran out"), "{:?}", d.stopped());
+    world.lock().unwrap().arms.clear();
+    assert!(!d.next_touch(BASE + (1 << 24), 1 << 20));
+    assert_eq!(world.lock().unwrap().arms, [], "not even when asked");
+}
+
+#[test]
+fn nothing_is_held_back_of_what_the_program_asks_for() {
+    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::ARMING, "asked")]);
+    assert!(d.next_touch(object, pages * PAGE));
+    assert_eq!(touch_armed(&world, 1, |_| 1), pages);
+}
+
+#[test]
+fn what_was_touched_is_tidied_up_though_nothing_moved() {
+    let (mut d, world, ..) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    a_region(&mut d);
+    assert!(touch_armed(&world, 0, |_| 0) > 0);
+    d.region_end();
+    let counts = |world: &Shared| {
+        let world = world.lock().unwrap();
+        (world.settled, world.restored)
+    };
+    assert_eq!(counts(&world), (1, 0), "more may be touched at once");
+    // There were more huge pages to bring back; then there were none.
+    for _ in 0..4 {
+        a_region(&mut d);
+        world.lock().unwrap().arms.clear();
+        d.region_end();
+    }
+    assert_eq!(counts(&world), (1, 2));
 }

@@ -1,6 +1,6 @@
 //! Moving by `Mechanism::UserFault`, with two pretended nodes.
 
-use homenode_model::Bytes;
+use homenode_model::{Bytes, Ns};
 use homenode_runtime::moving::{self, Manner, Mechanism, Span};
 use homenode_sys::memory::{Access, map_aligned, prefer_huge};
 use homenode_sys::{HUGE, PAGE, maps};
@@ -108,4 +108,62 @@ fn a_whole_gib_is_armed_and_comes_back() {
     // SAFETY: nobody uses it any more.
     unsafe { homenode_sys::memory::unmap(all).unwrap() };
     moving::retire(held);
+}
+
+/// Huge pages of a range.
+fn huge(range: Span) -> usize {
+    let mut n = 0;
+    maps::huge_units(range, |_| n += 1).unwrap();
+    n
+}
+
+/// What arming has split is a huge page again once all of it has one home, also where a single page was armed.
+#[test]
+fn huge_pages_come_back() {
+    let Some(_one) = cases::ready() else { return };
+    let units = 6;
+    let m = cases::Memory::huge(units * HUGE);
+    if maps::huge_units(m.0, |_| {}).is_err()
+        || huge(m.0) < units
+        || !moving::start(&moving::Options::default()).collapse
+    {
+        return println!("skipped: no huge pages, or none can be made");
+    }
+    let unit = |n: usize| Span::new(m.0.start + n * HUGE, HUGE);
+    let touch = |span: Span| span.pieces(PAGE).for_each(|p| _ = m.read((p.start - m.0.start) / PAGE));
+    let restore = || {
+        moving::settle();
+        assert!(!moving::restore_huge_pages(Ns(1_000_000_000)));
+    };
+    let collapsed = || moving::counters().collapsed;
+    // Whole; a page alone; two nodes; not touched to the end; not at all.
+    let before = collapsed();
+    assert_eq!(moving::arm(&[unit(0)]).armed, unit(0).bytes());
+    assert_eq!(
+        moving::arm_as(&[Span::new(unit(1).start + 7 * PAGE, PAGE)], Manner::Alone).armed.0,
+        PAGE as u64
+    );
+    [2, 3].iter().for_each(|n| assert_eq!(moving::arm(&[unit(*n)]).armed, unit(*n).bytes()));
+    assert_eq!(huge(m.0), 2);
+    cases::on_node(0, || {
+        [unit(0), unit(1)].into_iter().for_each(touch);
+        touch(Span::new(unit(2).start, HUGE / 2));
+        touch(Span::new(unit(3).start, HUGE / 2));
+    });
+    cases::on_node(1, || touch(Span::new(unit(2).start + HUGE / 2, HUGE / 2)));
+    restore();
+    assert_eq!((collapsed() - before, huge(unit(0)), huge(unit(1)), huge(m.0)), (2, 1, 1, 4));
+    // The rest of the fourth goes back untouched: then it is of the first node altogether, too.
+    moving::disarm_all();
+    restore();
+    assert_eq!((collapsed() - before, huge(unit(3)), huge(unit(2))), (3, 1, 0));
+    // What is armed a second time before it came back is still known to have been one.
+    moving::arm(&[unit(4)]);
+    cases::on_node(1, || touch(Span::new(unit(4).start, HUGE / 2)));
+    moving::settle();
+    moving::arm(&[Span::new(unit(4).start, HUGE / 2)]);
+    cases::on_node(1, || touch(unit(4)));
+    restore();
+    assert_eq!((collapsed() - before, huge(unit(4))), (4, 1));
+    assert_eq!(m.wrong(), 0);
 }

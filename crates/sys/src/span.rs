@@ -66,6 +66,7 @@ impl Span {
         if end <= start { Self::EMPTY } else { Self { start, end } }
     }
     /// The units of `unit` bytes (a power of two) that it touches.
+    #[inline]
     pub const fn outer(self, unit: usize) -> Self {
         if self.is_empty() {
             return Self::EMPTY;

@@ -80,6 +80,8 @@ pub struct Facts {
     pub own: u64,
     /// Nanoseconds of CPU time of the process, all threads.
     pub cpu: u64,
+    /// The last part of the run, in which nothing armed was touched: own and all CPU time in nanoseconds, regions.
+    pub settled: Option<[u64; 3]>,
     /// Budget: permille, nanoseconds.
     pub budget: (u64, u64),
     /// The policy's spec.
@@ -204,6 +206,7 @@ impl Facts {
             "elapsed" => self.elapsed = number(rest)?,
             "own" => self.own = number(rest)?,
             "cpu" => self.cpu = number(rest)?,
+            "settled" => self.settled = Some(numbers(rest)?),
             "watch" => self.watch = Some(numbers(rest)?),
             "source" => rest.clone_into(&mut self.source),
             "budget" => self.budget = numbers(rest).map(|[p, ns]| (p, ns))?,

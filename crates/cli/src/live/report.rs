@@ -109,6 +109,15 @@ impl Report<'_> {
         } else {
             writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
         }
+        if let Some([own, cpu, regions]) = f.settled {
+            writeln!(
+                out,
+                "  settled    {} of own time of {} in the last {regions} regions, in which nothing armed was touched ({})",
+                seconds(own),
+                seconds(cpu),
+                percent(own, cpu)
+            )?;
+        }
         let [watched, armed, pages, moved, back] = f.objects;
         writeln!(
             out,
@@ -197,6 +206,7 @@ impl Report<'_> {
             "elapsed_ns": f.elapsed,
             "own_ns": f.own,
             "cpu_ns": f.cpu,
+            "settled": f.settled.map(|[own, cpu, regions]| json!({ "own_ns": own, "cpu_ns": cpu, "regions": regions })),
             "watched": watch_json(f),
             "budget": { "permille": f.budget.0, "fixed_ns": f.budget.1 },
             "counts": "exact",

@@ -262,7 +262,7 @@ impl Driver {
         moved
     }
 
-    /// Arms pages, but for the blocks that are held back.
+    /// Arms pages; but for the blocks that are held back, unless the program asks for it.
     fn arm(&mut self, pages: PageRange) -> u64 {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
         let Some(object) = self.objects.at(start) else { return 0 };
@@ -270,6 +270,9 @@ impl Driver {
         let bytes = object.bytes;
         let (block, manner) = (block_of(bytes), self.manner(bytes));
         let end = start + pages.count as usize * PAGE;
+        if self.asked {
+            return self.arm_bytes(start, end, manner);
+        }
         let (mut at, mut from, mut armed) = (start, start, 0);
         while at < end {
             let next = ((at / block + 1) * block).min(end);
@@ -319,6 +322,7 @@ impl Driver {
         touches.clear();
         self.mover.touches(&mut |t| touches.push(t));
         if !touches.is_empty() {
+            self.unsettled = true;
             self.heavy(|d| touches.iter().for_each(|t| d.touch(t)));
         }
         self.touches = touches;

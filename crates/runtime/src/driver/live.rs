@@ -90,6 +90,10 @@ impl Mover for Live {
         moving::settle();
     }
 
+    fn restore_huge_pages(&mut self, cap: Ns) -> bool {
+        moving::restore_huge_pages(cap)
+    }
+
     fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
         let mut brought = Vec::new();
         moving::drain(|t| {
@@ -144,7 +148,7 @@ impl Mover for Live {
             kernel_moves: c.moved.0 / page,
             lost_touches: c.touches_lost,
             // Calls are made by the driver, which measures them itself.
-            own_ns: c.in_handlers.0,
+            own_ns: (c.in_handlers + c.in_calls + c.in_events).0,
         }
     }
 

@@ -17,5 +17,5 @@ pub use clocks::Clocks;
 pub use live::Live;
 pub use machine::Machine;
 pub use mover::{Armed, Counters, Mover, Touch};
-pub use run::{Driver, RegionStats};
+pub use run::{Driver, RegionStats, Settled};
 pub use settings::{Arming, Settings};

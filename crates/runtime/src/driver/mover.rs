@@ -1,6 +1,6 @@
 //! What the driver asks of whoever moves pages. Another one stands in for it in tests.
 
-use homenode_model::{MoveResult, NodeId};
+use homenode_model::{MoveResult, NodeId, Ns};
 
 pub use crate::moving::Manner;
 
@@ -41,7 +41,7 @@ pub struct Counters {
     pub kernel_moves: u64,
     /// Touches that were not told, for the buffer was full.
     pub lost_touches: u64,
-    /// CPU time in fault handlers, over all threads, in nanoseconds.
+    /// CPU time in fault handlers and front ends of the program's threads, and in the mover's own, in nanoseconds.
     pub own_ns: u64,
 }
 
@@ -57,6 +57,8 @@ pub trait Mover: Send {
     fn leave(&mut self, address: usize, bytes: usize);
     /// A moment when the team sleeps: what has been touched altogether can be tidied up.
     fn settle(&mut self);
+    /// At such a moment: brings huge pages back that arming split, for about `cap`. Whether there are more.
+    fn restore_huge_pages(&mut self, cap: Ns) -> bool;
     /// Tells of the touches since the last time.
     fn touches(&mut self, tell: &mut dyn FnMut(Touch));
     /// Homes of the pages of a range; `None` where there is no page. One entry a page.

@@ -89,7 +89,29 @@ pub struct Driver {
     seams: bool,
     /// All was armed in this round.
     pub(super) armed_all: bool,
+    /// The program asks at this moment.
+    pub(super) asked: bool,
+    /// Something armed was touched, moved or not, since the last tidying up.
+    pub(super) unsettled: bool,
+    /// Huge pages may be to bring back.
+    split: bool,
+    /// Regions that have ended.
+    region_ends: u64,
+    /// When there was last something to do: own time, the process's CPU time, regions.
+    busy: (Ns, Ns, u64),
+    settled: Option<Settled>,
     pub(super) clocks: Clocks,
+}
+
+/// The last part of a run, in which nothing armed was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// homenode's own CPU time.
+    pub own: Ns,
+    /// The process's.
+    pub cpu: Ns,
+    /// Regions that ended.
+    pub regions: u64,
 }
 
 impl Driver {
@@ -156,6 +178,12 @@ impl Driver {
             watching,
             seams: false,
             armed_all: false,
+            asked: false,
+            unsettled: false,
+            split: false,
+            region_ends: 0,
+            busy: (Ns::ZERO, Ns::ZERO, 0),
+            settled: None,
             clocks,
         })
     }
@@ -270,9 +298,35 @@ impl Driver {
             if d.moved_now > 0 {
                 // Whole blocks came with a touch; at the seams some pages came with the wrong one.
                 d.seams |= armed && d.settings.arming == Arming::First;
-                d.heavy(|d| d.mover.settle());
             }
+            if std::mem::take(&mut d.unsettled) {
+                d.heavy(|d| d.mover.settle());
+                d.split = true;
+                d.note_busy();
+            } else if d.split {
+                d.restore_huge_pages();
+                d.note_busy();
+            }
+            d.region_ends += 1;
         });
+    }
+
+    fn note_busy(&mut self) {
+        self.busy = (self.own_time(), self.cpu_time(), self.region_ends + 1);
+    }
+
+    /// What homenode took since nothing armed was touched any more, up to the program's end.
+    pub const fn settled(&self) -> Option<Settled> {
+        self.settled
+    }
+
+    /// Brings huge pages back that arming split, a few at a time, when nothing is about to split them again and the budget has room for it.
+    fn restore_huge_pages(&mut self) {
+        const CAP: Ns = Ns(10_000_000);
+        let room = || self.own_time() + CAP <= self.settings.budget.allows(self.cpu_time());
+        if !self.hold.is_sampling() && self.stopped.is_none() && room() {
+            self.split = self.heavy(|d| d.mover.restore_huge_pages(CAP));
+        }
     }
 
     /// The main thread leaves a barrier of its team.
@@ -299,7 +353,10 @@ impl Driver {
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
         self.placed.remove(Span::new(address, bytes));
-        self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0))
+        self.asked = true;
+        let armed = self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0));
+        self.asked = false;
+        armed
     }
 
     /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.
@@ -489,6 +546,12 @@ impl Driver {
     }
     /// The program ends: nothing is armed any more, and the last touches are counted.
     pub fn end(&mut self) {
+        let (own, cpu, regions) = self.busy;
+        self.settled = (self.region_ends > regions).then(|| Settled {
+            own: self.own_time() - own,
+            cpu: self.cpu_time() - cpu,
+            regions: self.region_ends - regions,
+        });
         self.timed(|d, _| {
             d.take_touches();
             d.heavy(|d| {

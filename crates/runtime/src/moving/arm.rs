@@ -55,7 +55,7 @@ pub fn arm_as(spans: &[Span], manner: Manner) -> ArmReport {
         count(&state::ARMS, 1);
         count(&state::ARMED, report.armed.0);
     }
-    report.took = state::count_time(&state::IN_CALLS, begin);
+    report.took = call::now() - begin;
     report
 }
 
@@ -127,7 +127,7 @@ fn may_copy(lock: &Locked, fixed: &maps::Fixed) -> bool {
     if !copies || pinning::look(fixed).is_none() {
         return true;
     }
-    disarm::everything(lock, false);
+    disarm::everything(lock);
     state::without_copying()
 }
 
@@ -147,8 +147,6 @@ struct Scratch {
     candidates: [Candidate; MOST],
     /// Pages to arm, by block.
     pages: [Pages; BLOCKS],
-    /// Blocks in huge pages.
-    huge: [bool; BLOCKS],
 }
 
 struct Shared(UnsafeCell<*mut Scratch>);
@@ -275,18 +273,16 @@ struct Arming<'a> {
 
 impl Arming<'_> {
     fn run(mut self) {
-        let (pages, huge) = match scratch(self.lock) {
+        let pages = match scratch(self.lock) {
             // SAFETY: under the lock; the candidates, which the caller reads, are another part of it.
-            Ok(scratch) => unsafe { (&mut (*scratch).pages, &mut (*scratch).huge) },
+            Ok(scratch) => unsafe { &mut (*scratch).pages },
             Err(e) => return self.report.fail(e, self.span.len()),
         };
-        self.claim(pages, huge);
+        self.claim(pages);
         self.leave_out_published(pages);
         if self.huge {
-            let first = self.span.start & !(BLOCK - 1);
-            let _ = maps::huge_units(self.span, |s| {
-                Block::all(s).for_each(|b| huge[(b.span().start - first) / BLOCK] = true);
-            });
+            // A page of it is enough to split one.
+            let _ = maps::huge_units(self.span.outer(HUGE), table::note_split);
         }
         let armed = match state::chosen() {
             Mechanism::UserFault => self.by_user_faults(pages),
@@ -297,9 +293,8 @@ impl Arming<'_> {
     }
 
     /// Claims all blocks and chooses the pages.
-    fn claim(&self, pages: &mut [Pages], huge: &mut [bool]) {
+    fn claim(&self, pages: &mut [Pages]) {
         table::claim_all(self.span);
-        huge.fill(false);
         let span = self.span;
         for (block, pages) in self.first.and_next(span).zip(pages) {
             let word = block.owned();
@@ -372,17 +367,12 @@ impl Arming<'_> {
 
     /// Gives the blocks up with what came of it, and says what was left out.
     fn release(&mut self, pages: &[Pages], marks: impl Fn(Pages, Pages) -> Pages) {
-        // SAFETY: under the lock; only this part of it is read here.
-        let huge = match scratch(self.lock) {
-            Ok(s) => unsafe { &(*s).huge },
-            Err(_) => return table::release_all(self.span),
-        };
         // Nothing was armed of a block that is armed whole now.
         let whole =
             Word::NOTHING.with_marked(marks(0, Pages::MAX)).with_armed(Pages::MAX).with_manner(self.manner);
-        for ((block, armed), huge) in self.first.and_next(self.span).zip(pages).zip(huge) {
+        for (block, armed) in self.first.and_next(self.span).zip(pages) {
             if *armed == Pages::MAX {
-                block.keep(whole.with_huge(*huge));
+                block.keep(whole);
                 continue;
             }
             let word = block.owned();
@@ -393,7 +383,7 @@ impl Arming<'_> {
                     Manner::Stays if word.armed() != 0 && !word.stays() => Manner::Alone,
                     manner => manner,
                 };
-                new = new.with_armed(word.armed() | armed).with_huge(*huge).with_manner(manner);
+                new = new.with_armed(word.armed() | armed).with_manner(manner);
             }
             block.keep(new);
         }
@@ -432,12 +422,13 @@ impl Arming<'_> {
         if table::is_own(span) {
             return Err(own_memory(span));
         }
+        let wide = if registered { span } else { with_neighbour(span) };
         if !registered {
             // SAFETY: our handler is there (looked at by the caller).
-            unsafe { uffd.register(span, Watch::Missing)? };
-            policy = local_policy(span);
+            unsafe { uffd.register(wide, Watch::Missing)? };
+            policy = local_policy(wide);
             if !pieces::add(self.lock, Piece { span, policy }) {
-                return Err(self.undo(uffd, span, policy, "keeping account of so many pieces"));
+                return Err(self.undo(uffd, wide, policy, "keeping account of so many pieces"));
             }
         }
         let shadow = Span::new(table::shadow(span.start), span.len());
@@ -453,7 +444,12 @@ impl Arming<'_> {
             }
             if !registered {
                 pieces::take(self.lock, span);
-                self.undo(uffd, span, policy, "");
+                self.undo(uffd, wide, policy, "");
+            }
+        }
+        for rest in [Span { start: wide.start, end: span.start }, Span { start: span.end, end: wide.end }] {
+            if plain.is_ok() && !rest.is_empty() {
+                self.undo(uffd, rest, policy, "");
             }
         }
         plain
@@ -544,6 +540,14 @@ unsafe fn leave_mapping(span: Span, to: usize) -> Result<()> {
     // armed; and the last one wherever it is now. An armed page that has never left is found there when it is disarmed.
     let _ = leave(last);
     Ok(())
+}
+
+/// A page of a huge page that was split, with the one next to it, which is registered for a moment only. A mapping of one page
+/// that loses its page is never joined again (see [`leave_mapping`]), and a huge page lies in one mapping.
+fn with_neighbour(span: Span) -> Span {
+    let pair = Span::new(span.start & !(2 * PAGE - 1), 2 * PAGE);
+    let registered = || Block::all(pair).any(|b| b.owned().marked() & b.pages_in(pair) != 0);
+    if span.len() == PAGE && table::is_split(span.start) && !registered() { pair } else { span }
 }
 
 /// Sets the policy that gives pages to their toucher; what it was, where it was another.

@@ -1,5 +1,6 @@
 //! Disarming: untouched pages go back to where they were, and stay on their nodes.
 
+use homenode_model::Ns;
 use homenode_sys::call::yield_now;
 use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
@@ -11,7 +12,7 @@ use super::fault::{
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
-use super::{Mechanism, events};
+use super::{Mechanism, events, kernel};
 use std::sync::atomic::Ordering;
 
 /// Pages of `span` that are armed and untouched stay on their nodes, and are no longer armed.
@@ -21,11 +22,11 @@ pub fn disarm(span: Span) {
     if Block::all(whole).all(|b| is_idle(b, whole)) {
         return;
     }
-    let begin = call::now();
-    if let Some(lock) = Locked::new() {
-        part(&lock, whole, false);
-    }
-    state::count_time(&state::IN_CALLS, begin);
+    state::in_front_end(|| {
+        if let Some(lock) = Locked::new() {
+            part(&lock, whole);
+        }
+    });
 }
 
 /// No page of the block that `span` touches is armed, registered or being worked on.
@@ -34,25 +35,23 @@ fn is_idle(block: Block, span: Span) -> bool {
     (word.armed() | word.marked()) & block.pages_touched(span) == 0 && !word.busy()
 }
 
-/// The same for all memory; huge pages that were taken altogether by one node come back.
+/// The same for all memory.
 pub fn disarm_all() {
     // Who is arming has no pieces yet, but the lock.
     if !pieces::any() && state::nobody_arms() {
         return;
     }
-    let begin = call::now();
     if let Some(lock) = Locked::new() {
-        everything(&lock, true);
+        everything(&lock);
     }
-    state::count_time(&state::IN_CALLS, begin);
 }
 
 /// All memory, under the lock.
-pub fn everything(lock: &Locked, collapse: bool) {
-    part(lock, Span { start: 0, end: usize::MAX & !(PAGE - 1) }, collapse);
+pub fn everything(lock: &Locked) {
+    part(lock, Span { start: 0, end: usize::MAX & !(PAGE - 1) });
 }
 
-fn part(lock: &Locked, span: Span, collapse: bool) {
+fn part(lock: &Locked, span: Span) {
     while let Some(piece) = pieces::take(lock, span) {
         let inside = piece.span.cut(span);
         // There was room for it a moment ago; a second part may find none, then it is disarmed, too.
@@ -63,33 +62,26 @@ fn part(lock: &Locked, span: Span, collapse: bool) {
                 give_back(&Piece { span: rest, ..piece });
             }
         }
-        let inside = Piece { span: inside, ..piece };
-        give_back(&inside);
-        if collapse {
-            restore_huge(inside.span);
-        }
+        give_back(&Piece { span: inside, ..piece });
     }
 }
 
-/// What has been touched altogether is no longer registered, and its huge pages come back. When the team sleeps.
+/// What has been touched altogether is no longer registered. When the team sleeps.
 pub fn settle() {
     if !pieces::any() {
         return;
     }
-    let begin = call::now();
     if let Some(lock) = Locked::new() {
         let mut place = 0;
         while let Some(piece) = pieces::at(&lock, place) {
             let touched = Block::all(piece.span).all(|b| b.word().armed() & b.pages_touched(piece.span) == 0);
             if touched && pieces::take(&lock, piece.span).is_some() {
                 give_back(&piece);
-                restore_huge(piece.span);
             } else {
                 place += 1;
             }
         }
     }
-    state::count_time(&state::IN_CALLS, begin);
 }
 
 /// Gives a piece back to the program as it was.
@@ -213,14 +205,35 @@ fn make_accessible(span: Span) {
     note_change();
 }
 
-/// Brings back the huge pages that arming split, where one node has all of them now.
-fn restore_huge(span: Span) {
-    for unit in span.inner(HUGE).pieces(HUGE) {
-        let was_huge = Block::all(unit).all(|b| b.word().huge());
-        let home = table::home(unit.start);
-        let one_home = || unit.pieces(PAGE).all(|p| table::home(p.start) == home);
-        if was_huge && home.is_some() && one_home() && memory::collapse(unit).is_ok() {
+/// Brings back huge pages that arming split: those of which nothing is armed or registered any more, and one node has all. When the team sleeps;
+/// for about `cap`, some 0.4 ms each. Whether there are more.
+pub fn restore_huge_pages(cap: Ns) -> bool {
+    if !table::any_split() {
+        return false;
+    }
+    let begin = call::now();
+    let Some(_lock) = Locked::new() else { return true };
+    let mut more = false;
+    for unit in table::split_units() {
+        if Block::all(unit).any(|b| !is_idle(b, unit)) {
+            continue;
+        }
+        if call::now() - begin > cap {
+            more = true;
+            break;
+        }
+        // Those of several nodes stay as they are.
+        table::forget_split(unit);
+        if has_one_home(unit) && memory::collapse(unit).is_ok() {
             count(&state::COLLAPSED, 1);
         }
     }
+    more
+}
+
+fn has_one_home(unit: Span) -> bool {
+    const PAGES: usize = HUGE / PAGE;
+    let (pages, mut homes) = (std::array::from_fn::<_, PAGES, _>(|i| unit.start + i * PAGE), [None; PAGES]);
+    kernel::homes(&pages, &mut homes);
+    homes[0].is_some() && homes.iter().all(|h| *h == homes[0])
 }

@@ -12,7 +12,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use homenode_sys::call::yield_now;
+use homenode_sys::call::{self, yield_now};
 use homenode_sys::signal::{Set, replace_mask};
 use homenode_sys::uffd::{Event, Uffd};
 use homenode_sys::{PAGE, Result, Span, maps, memory, thread};
@@ -133,6 +133,7 @@ fn read_for_ever() -> ! {
             reader.deal_with(event);
         }
         PENDING.store(false, Ordering::SeqCst);
+        state::IN_EVENTS.store(call::thread_time().0, Ordering::Relaxed);
     }
 }
 

@@ -110,8 +110,17 @@ fn first_try(address: usize) -> bool {
 
 /// Brings the armed pages of `buffer` to the caller's node, whole blocks of them.
 pub fn bring(buffer: Span) {
-    for block in Block::all(buffer) {
-        bring_block(block, block.pages_touched(buffer), Pages::MAX, state::current_node(), true);
+    events::wait();
+    let idle = |b: &Block| {
+        let word = b.word();
+        !word.busy() && word.armed() & b.pages_touched(buffer) == 0
+    };
+    let mut blocks = Block::all(buffer).skip_while(idle).peekable();
+    if blocks.peek().is_some() {
+        let bring = |block: Block| {
+            bring_block(block, block.pages_touched(buffer), Pages::MAX, state::current_node(), true);
+        };
+        state::in_front_end(|| blocks.for_each(bring));
     }
 }
 

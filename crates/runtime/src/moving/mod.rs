@@ -7,8 +7,8 @@
 //! 2. [`move_pages`] where the homes are known, in the calling thread, while the others wait.
 //! 3. [`arm()`] where the next toucher is to get the pages. It skips what must not be touched and says how much and why.
 //!    Threads that touch an armed page fault, the page comes to their node with the rest of its 64 KiB, they go on.
-//! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether (huge pages come
-//!    back there), [`disarm_all`] ends it all: untouched pages stay on their nodes.
+//! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether, [`restore_huge_pages`]
+//!    brings the huge pages back that arming split, [`disarm_all`] ends it all: untouched pages stay on their nodes.
 //! 5. [`stop`] at the end or when something is wrong: everything is disarmed, for good.
 //!
 //! What front ends (the agent's exported functions) must call, before the real function unless said otherwise:
@@ -66,7 +66,7 @@ use homenode_model::{Bytes, NodeId, Ns};
 pub use homenode_sys::Span;
 
 pub use arm::{arm, arm_as, can_stay};
-pub use disarm::{disarm, disarm_all, settle};
+pub use disarm::{disarm, disarm_all, restore_huge_pages, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, publish, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
@@ -271,6 +271,8 @@ pub struct Counters {
     pub touches_lost: u64,
     /// CPU time in fault handlers, all threads together.
     pub in_handlers: Ns,
-    /// Time in [`arm()`], [`disarm_all`], [`settle`] and kernel moves.
+    /// CPU time of the program's threads in front ends that brought or disarmed memory.
     pub in_calls: Ns,
+    /// CPU time of the thread that reads what the kernel tells of the program's mappings.
+    pub in_events: Ns,
 }

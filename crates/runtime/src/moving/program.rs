@@ -31,6 +31,7 @@ pub fn before_free(span: Span) -> InFlight {
 /// with it, or it could not have come from the allocator.
 pub fn fresh(span: Span) {
     if state::mechanism() != Mechanism::None {
+        table::forget_split(span);
         for block in Block::all(span) {
             if block.word().excluded() != 0 {
                 block.include(block.pages_in(span));
@@ -60,7 +61,7 @@ pub fn exclude(span: Span) {
 /// nothing armed while the result lives.
 pub fn before_process() -> Quiet {
     let quiet = Quiet::new();
-    disarm::disarm_all();
+    state::in_front_end(disarm::disarm_all);
     quiet
 }
 
@@ -78,7 +79,9 @@ extern "C" fn before_fork() {
     let quiet = Quiet::new();
     if let Some(lock) = Locked::new() {
         // The child gets the memory as it is now: nothing may be elsewhere.
-        disarm::everything(&lock, false);
+        if pieces::any() {
+            state::in_front_end(|| disarm::everything(&lock));
+        }
         FORK.by.store(call::thread_id() as u32, Ordering::SeqCst);
         // SAFETY: only the owner of the lock comes here.
         unsafe { *FORK.held.get() = Some((quiet, lock)) };

@@ -23,7 +23,7 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
     }
     // Nobody splits it further meanwhile.
     let lock = Locked::new()?;
-    disarm::everything(&lock, false);
+    disarm::everything(&lock);
     let (parts, access) = parts(mapped)?;
     let target = match to {
         Some(to) if to.is_multiple_of(PAGE) && !Span::new(to, bytes).overlaps(mapped) => to,

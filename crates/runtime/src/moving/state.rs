@@ -171,7 +171,7 @@ macro_rules! counters {
         pub static $name: AtomicU64 = AtomicU64::new(0);
     )* };
 }
-counters! { ARMS ARMED FAULTS COPIED MOVED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS }
+counters! { ARMS ARMED FAULTS COPIED MOVED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS IN_EVENTS }
 
 /// Adds.
 #[inline]
@@ -179,11 +179,12 @@ pub fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-/// Adds the time since `begin`.
-pub fn count_time(counter: &AtomicU64, begin: Ns) -> Ns {
-    let took = call::now() - begin;
-    count(counter, took.0);
-    took
+/// Runs `f`, in a thread of the program's that does something for homenode in a front end; its CPU time is homenode's.
+pub fn in_front_end<R>(f: impl FnOnce() -> R) -> R {
+    let begin = call::thread_time();
+    let result = f();
+    count(&IN_CALLS, (call::thread_time() - begin).0);
+    result
 }
 
 /// So far.
@@ -201,5 +202,6 @@ pub fn counters() -> Counters {
         touches_lost: get(&TOUCHES_LOST),
         in_handlers: Ns(get(&IN_HANDLERS)),
         in_calls: Ns(get(&IN_CALLS)),
+        in_events: Ns(get(&IN_EVENTS)),
     }
 }

@@ -31,7 +31,6 @@ impl Word {
     const EXCLUDED: u32 = 16;
     const MARKED: u32 = 32;
     const BUSY: u64 = 1 << 48;
-    const HUGE: u64 = 1 << 49;
     const EVER: u64 = 1 << 50;
     const ALONE: u64 = 1 << 51;
     const STAYS: u64 = 1 << 52;
@@ -60,10 +59,6 @@ impl Word {
     /// Somebody works on the block.
     pub const fn busy(self) -> bool {
         self.0 & Self::BUSY != 0
-    }
-    /// The block lay in a huge page when it was armed.
-    pub const fn huge(self) -> bool {
-        self.0 & Self::HUGE != 0
     }
     /// Something of the block was armed once.
     pub const fn ever(self) -> bool {
@@ -102,16 +97,14 @@ impl Word {
     pub const fn with_marked(self, pages: Pages) -> Self {
         Self(self.0 & !((Pages::MAX as u64) << Self::MARKED) | (pages as u64) << Self::MARKED)
     }
-    /// The same, in a huge page or not.
-    pub const fn with_huge(self, huge: bool) -> Self {
-        if huge { Self(self.0 | Self::HUGE) } else { Self(self.0 & !Self::HUGE) }
-    }
 }
 
 /// Blocks of a leaf.
 pub const BLOCKS: usize = LEAF / BLOCK;
-/// Blocks that are claimed at once.
+/// Blocks that are claimed at once: bits of a word.
 const GROUP: usize = u64::BITS as usize;
+/// Units of 2 MiB of a leaf.
+const UNITS: usize = LEAF / HUGE;
 
 /// What belongs to a GiB.
 pub struct Leaf {
@@ -120,6 +113,8 @@ pub struct Leaf {
     /// `Word::OWNED` of each.
     blocks: [AtomicU64; BLOCKS],
     excluded: [AtomicU16; BLOCKS],
+    /// A bit a unit: it was a huge page before some of it was armed.
+    split: [AtomicU64; UNITS / GROUP],
     /// 0: not known; otherwise the node's number and one.
     homes: [AtomicU8; LEAF / PAGE],
     /// Where the shadow begins.
@@ -174,9 +169,16 @@ fn make_leaf(address: usize) -> Result<&'static Leaf> {
     }
     note_own(memory);
     note_own(shadow);
+    if let Some(place) = MADE.get(MADE_COUNT.fetch_add(1, Ordering::AcqRel)) {
+        place.store(address / LEAF, Ordering::Release);
+    }
     // SAFETY: now in the table, never freed.
     Ok(unsafe { &*new })
 }
+
+/// Numbers of the GiBs that have a leaf, in the order in which they came; 0: not yet written.
+static MADE: [AtomicUsize; MOST_OWN / 2] = [const { AtomicUsize::new(0) }; MOST_OWN / 2];
+static MADE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory of the mover's own, never freed, in the order in which it came: first address and length.
 static OWN: [[AtomicUsize; 2]; MOST_OWN] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_OWN];
@@ -281,6 +283,7 @@ impl Block {
     }
 
     /// Its pages that `span` touches.
+    #[inline]
     pub fn pages_touched(self, span: Span) -> Pages {
         self.bits(span.outer(PAGE))
     }
@@ -440,6 +443,61 @@ fn each_group(span: Span, mut f: impl FnMut(&AtomicU64, u64)) {
     }
 }
 
+/// Units that were huge pages before arming split them.
+static SPLIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether arming has split a huge page that has not come back.
+#[inline]
+pub fn any_split() -> bool {
+    SPLIT.load(Ordering::Relaxed) != 0
+}
+
+/// The unit of 2 MiB is a huge page, and is about to be split. It has a leaf.
+pub fn note_split(unit: Span) {
+    let Some(leaf) = leaf(unit.start) else { return };
+    let number = unit.start % LEAF / HUGE;
+    let bit = 1 << (number % GROUP);
+    if leaf.split[number / GROUP].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+        SPLIT.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the unit around an address was a huge page before arming split it.
+pub fn is_split(address: usize) -> bool {
+    let number = address % LEAF / HUGE;
+    any_split()
+        && leaf(address)
+            .is_some_and(|l| l.split[number / GROUP].load(Ordering::Relaxed) >> (number % GROUP) & 1 == 1)
+}
+
+/// Units that `span` touches are huge pages no more, or again.
+pub fn forget_split(span: Span) {
+    if !any_split() {
+        return;
+    }
+    for unit in span.outer(HUGE).pieces(HUGE) {
+        let Some(leaf) = leaf(unit.start) else { continue };
+        let number = unit.start % LEAF / HUGE;
+        let bit = 1 << (number % GROUP);
+        if leaf.split[number / GROUP].fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
+            SPLIT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Units of 2 MiB that were huge pages before arming split them.
+pub fn split_units() -> impl Iterator<Item = Span> {
+    let made = MADE.iter().take(MADE_COUNT.load(Ordering::Acquire)).map(|n| n.load(Ordering::Acquire) * LEAF);
+    made.filter_map(|start| Some((start, leaf(start)?))).flat_map(|(start, leaf)| {
+        leaf.split.iter().enumerate().flat_map(move |(i, word)| {
+            let word = word.load(Ordering::Relaxed);
+            (0..GROUP)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| Span::new(start + (i * GROUP + bit) * HUGE, HUGE))
+        })
+    })
+}
+
 /// The home that was noted for the page at `address`.
 pub fn home(address: usize) -> Option<u8> {
     leaf(address)?.homes[address % LEAF / PAGE].load(Ordering::Relaxed).checked_sub(1)
@@ -486,10 +544,10 @@ mod tests {
         let word = block.try_claim().unwrap();
         assert!(block.try_claim().is_none() && block.word().busy());
         block.exclude(0b100);
-        block.release(word.with_armed(0b11).with_marked(0b111).with_huge(true));
+        block.release(word.with_armed(0b11).with_marked(0b111));
         let word = block.word();
         assert_eq!((word.armed(), word.marked(), word.excluded()), (0b11, 0b111, 0b100));
-        assert!(word.huge() && word.ever() && !word.busy());
+        assert!(word.ever() && !word.busy());
         let word = word.with_stale(Word::MOST_STALE);
         assert_eq!((word.stale(), word.with_stale(1).stale(), word.with_stale(0)), (15, 1, block.word()));
     }
@@ -570,6 +628,23 @@ mod tests {
         Block::make(12 * LEAF).unwrap();
         assert_eq!(Block::all(Span { start: 11 * LEAF, end: 12 * LEAF + 2 * BLOCK }).count(), 2);
         assert!(Block::make(1 << 50).is_err());
+    }
+
+    #[test]
+    fn split_units_are_known_until_they_are_forgotten() {
+        let start = 22 * LEAF;
+        let unit = |n: usize| Span::new(start + n * HUGE, HUGE);
+        let known = || split_units().filter(|u| (start..start + LEAF).contains(&u.start)).collect::<Vec<_>>();
+        note_split(unit(3));
+        assert!(known().is_empty(), "nothing of that GiB was ever armed");
+        Block::make(start).unwrap();
+        [0, 63, 64, 511, 64].map(unit).into_iter().for_each(note_split);
+        assert_eq!(known(), [0, 63, 64, 511].map(unit));
+        assert!(any_split() && is_split(start + HUGE - 1) && !is_split(start + HUGE));
+        forget_split(Span::new(start + 64 * HUGE - 1, 2));
+        assert_eq!(known(), [0, 511].map(unit));
+        forget_split(Span::new(start, LEAF));
+        assert!(known().is_empty());
     }
 
     #[test]

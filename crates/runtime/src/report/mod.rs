@@ -52,6 +52,9 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     writeln!(out, "elapsed {}", d.elapsed().0)?;
     writeln!(out, "own {}", d.own_time().0)?;
     writeln!(out, "cpu {}", d.cpu_time().0)?;
+    if let Some(s) = d.settled() {
+        writeln!(out, "settled {} {} {}", s.own.0, s.cpu.0, s.regions)?;
+    }
     writeln!(out, "budget {} {}", settings.budget.permille, settings.budget.fixed.0)?;
     writeln!(out, "policy {}", settings.policy)?;
     let arming = match settings.arming {

@@ -37,6 +37,14 @@ impl Memory {
         m.fill();
         m
     }
+    /// In huge pages, if there are any.
+    #[allow(dead_code)]
+    pub fn huge(bytes: usize) -> Self {
+        let m = Self(map_aligned(bytes, HUGE, Access::ReadWrite).unwrap());
+        let _ = homenode_sys::memory::prefer_huge(m.0, true);
+        m.fill();
+        m
+    }
     fn fill(&self) {
         for at in (self.0.start..self.0.end).step_by(8) {
             // SAFETY: this test's memory.
@@ -80,7 +88,7 @@ fn run_on(cpu: usize) {
     }
 }
 
-fn on_node(node: u16, f: impl FnOnce() + Send) {
+pub fn on_node(node: u16, f: impl FnOnce() + Send) {
     std::thread::scope(|s| {
         s.spawn(|| {
             run_on(usize::from(node));

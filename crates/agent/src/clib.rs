@@ -1,0 +1,99 @@
+//! Memory that the C library allocates for itself: buffers of streams and folders, paths, names, thread-local storage. It hands
+//! them to the kernel by calls of its own, which no front end sees; so their pages are never armed.
+//!
+//! Who calls `malloc` tells: the return address lies in the library. A page that was excluded stays so while its mapping
+//! lives, whoever gets it next from the allocator.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homenode_runtime::moving::{self, Span};
+use homenode_runtime::report::Module;
+
+/// Where one of its files lies.
+struct Part {
+    start: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// The library and its loader.
+static PARTS: [Part; 2] = [const { Part::nowhere() }; 2];
+
+unsafe extern "C" {
+    // The loader's.
+    fn __tls_get_addr(index: *mut c_void) -> *mut c_void;
+}
+
+/// A function of each, that no allocator stands in front of: some bring a `__libc_malloc`, too.
+fn theirs() -> [usize; 2] {
+    [libc::gnu_get_libc_version as *const () as usize, __tls_get_addr as *const () as usize]
+}
+
+/// Looks where they lie. Before that nothing is theirs; memory that was there before is no object and never armed.
+pub fn find() {
+    let modules = crate::modules::loaded();
+    let mut around = Span { start: usize::MAX, end: 0 };
+    for (part, function) in PARTS.iter().zip(theirs()) {
+        let at = |m: &Module| Span { start: (m.base + m.low) as usize, end: (m.base + m.high) as usize };
+        if let Some(span) = modules.iter().map(at).find(|s| s.contains(function)) {
+            part.set(span);
+            around = Span { start: around.start.min(span.start), end: around.end.max(span.end) };
+        }
+    }
+    if !around.is_empty() {
+        AROUND.set(around);
+    }
+}
+
+/// From the first byte of one to the last of the other: most programs lie elsewhere, and cost one comparison.
+static AROUND: Part = Part::nowhere();
+
+impl Part {
+    const fn nowhere() -> Self {
+        Self { start: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    fn has(&self, address: usize) -> bool {
+        address.wrapping_sub(self.start.load(Ordering::Relaxed)) < self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, span: Span) {
+        self.start.store(span.start, Ordering::Relaxed);
+        self.bytes.store(span.len(), Ordering::Relaxed);
+    }
+}
+
+fn is_part(caller: usize) -> bool {
+    PARTS.iter().any(|p| p.has(caller))
+}
+
+/// `bytes` at `p` were allocated by the code at `caller`.
+#[inline]
+pub fn allocated(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
+    if AROUND.has(caller) {
+        keep(p, bytes, caller);
+    }
+    p
+}
+
+#[cold]
+fn keep(p: *mut c_void, bytes: usize, caller: usize) {
+    if !p.is_null() && is_part(caller) {
+        moving::exclude(Span::new(p as usize, bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_the_library_is_told_from_ours() {
+        let of_theirs = || theirs().map(is_part);
+        assert_eq!(of_theirs(), [false; 2], "not looked for yet");
+        find();
+        assert_eq!(of_theirs(), [true; 2]);
+        assert!(!is_part(find as *const () as usize) && !is_part(0) && !is_part(usize::MAX));
+    }
+}
