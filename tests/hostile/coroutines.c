@@ -3,6 +3,7 @@
 #include "hostile.h"
 #include <setjmp.h>
 #include <signal.h>
+#include <threads.h>
 #include <ucontext.h>
 
 #define COROUTINES 8
@@ -137,22 +138,34 @@ static void *work(void *arg) {
     return NULL;
 }
 
+static int work_c11(void *arg) {
+    work(arg);
+    thrd_exit(7);
+}
+
 int main(void) {
     nothing = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct sigaction a = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO};
     must(!sigaction(SIGSEGV, &a, NULL), "sigaction");
     pthread_t other;
     must(!pthread_create(&other, NULL, work, (void *)1), "pthread_create");
+    thrd_t another;
+    must(thrd_create(&another, work_c11, (void *)3) == thrd_success, "thrd_create");
     work((void *)2);
     pthread_join(other, NULL);
-    /* A stack that is full: no room for the handler's frame either, and the program ends by the signal. */
-    pid_t child = fork();
-    if (child == 0) {
-        char *full = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        must(!mprotect(full + PAGE, PAGE, PROT_READ | PROT_WRITE), "mprotect");
-        __asm__ volatile("lea 64(%0), %%rsp\n1: push $0\njmp 1b" ::"r"(full + PAGE) : "memory");
+    int code;
+    must(thrd_join(another, &code) == thrd_success && code == 7, "thrd_join");
+    for (int unmapped = 0; unmapped < 2; unmapped++) {
+        /* A stack that is full: no room for the handler's frame either, and the program ends by the signal. */
+        pid_t child = fork();
+        if (child == 0) {
+            char *full = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            must(!mprotect(full + PAGE, PAGE, PROT_READ | PROT_WRITE), "mprotect");
+            if (unmapped) munmap(full, PAGE);
+            __asm__ volatile("lea 64(%0), %%rsp\n1: push $0\njmp 1b" ::"r"(full + PAGE) : "memory");
+        }
+        int status;
+        must(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "a full stack");
     }
-    int status;
-    must(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "a full stack");
     return done();
 }

@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_long, c_void};
 use homenode_runtime::moving::{self, Span};
 
 use crate::interpose::{buffers, front, span, text};
+use crate::interpose_fork::forked;
 use crate::next::next;
 
 /// Buffers of a vector.
@@ -364,6 +365,18 @@ unsafe fn exclude_each(waits: *const FutexWait, n: usize) {
     }
 }
 
+/// Whether a system call makes a child that gets a copy of the memory.
+unsafe fn forks(number: c_long, a: usize) -> bool {
+    let shares = |flags: u64| flags & libc::CLONE_VM as u64 != 0;
+    match number {
+        libc::SYS_fork | libc::SYS_vfork => true,
+        libc::SYS_clone => !shares(a as u64),
+        // SAFETY: the caller's `clone_args`, which begin with flags.
+        libc::SYS_clone3 => a != 0 && !shares(unsafe { (a as *const u64).read_unaligned() }),
+        _ => false,
+    }
+}
+
 /// `syscall`: what it does to memory, for those calls that programs make this way.
 ///
 /// # Safety
@@ -406,6 +419,10 @@ pub unsafe extern "C-unwind" fn syscall(
         libc::SYS_madvise | libc::SYS_mprotect | libc::SYS_mlock | libc::SYS_mlock2 => {
             held = Some(moving::before_change(at(a, b)));
         }
+        libc::SYS_clone if a & (libc::CLONE_PARENT_SETTID | libc::CLONE_PIDFD) as usize != 0 => {
+            buffers[0] = at(c, 4)
+        }
+        libc::SYS_clone3 => buffers[0] = at(a, b),
         libc::SYS_io_uring_setup | libc::SYS_io_uring_register => moving::pins(RING),
         libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
         libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
@@ -417,7 +434,15 @@ pub unsafe extern "C-unwind" fn syscall(
     }
     let flight = moving::publish(&buffers);
     // SAFETY: the caller's arguments.
-    let result = unsafe { f(number, a, b, c, d, e, g) };
+    let result = unsafe {
+        if forks(number, a) {
+            // Nothing comes back twice to one stack: see the front end of `vfork`.
+            let number = if number == libc::SYS_vfork { libc::SYS_fork } else { number };
+            forked(|| f(number, a, b, c, d, e, g))
+        } else {
+            f(number, a, b, c, d, e, g)
+        }
+    };
     moving::retire(flight);
     held.into_iter().for_each(moving::retire);
     drop(quiet);

@@ -8,6 +8,7 @@ use libc::{sigaction as Action, sigset_t as Set};
 use crate::interpose::span;
 use crate::interpose_small::bits;
 use crate::next::next;
+use crate::state;
 
 /// The set that is passed on instead of `set`.
 unsafe fn passed(set: *const Set, copy: &mut Option<Set>) -> *const Set {
@@ -150,17 +151,6 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     }
 }
 
-/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between; POSIX
-/// lets it be `fork`.
-///
-/// # Safety
-/// As `fork`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vfork() -> i32 {
-    // SAFETY: no arguments.
-    next!(fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| unsafe { f() })
-}
-
 type Text = *const c_char;
 type Texts = *const Text;
 
@@ -176,6 +166,8 @@ macro_rules! processes {
                 return $crate::interpose::Absent::absent();
             };
             let quiet = moving::before_process();
+            // A child that shares the parent's memory does not come back to let go.
+            let quiet = Some(quiet).filter(|_| state::is_own_process());
             // SAFETY: the caller's arguments.
             let result = unsafe { f($($arg),*) };
             drop(quiet);

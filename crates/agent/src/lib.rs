@@ -29,6 +29,7 @@ mod heap;
 mod interpose;
 mod interpose_checked;
 mod interpose_context;
+mod interpose_fork;
 mod interpose_io;
 mod interpose_memory;
 mod interpose_paths;

@@ -176,8 +176,13 @@ fn make(settings: Settings) -> Result<Driver, String> {
 }
 
 /// In a forked child there is no homenode: its memory is the parent's.
-unsafe extern "C" fn in_child() {
+pub unsafe extern "C" fn in_child() {
     RUNNING.store(false, Ordering::Relaxed);
+}
+
+/// Whether the caller is of the process that homenode was made for, not of a child that shares its memory.
+pub fn is_own_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
 /// libomp has a tool: us.
@@ -250,7 +255,7 @@ pub fn barrier(caller: usize) {
 /// The program ends: everything in place, then the report.
 fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
-        if PROCESS.load(Ordering::Relaxed) == std::process::id() {
+        if is_own_process() {
             guarded(report_of_an_error);
         }
         return;

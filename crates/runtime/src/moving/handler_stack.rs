@@ -107,6 +107,8 @@ impl Spare {
                 return self.leave();
             }
         }
+        // Where its maker may have left word.
+        set_copying(false);
         let now = in_use();
         if now.ss_flags & libc::SS_DISABLE != 0 {
             install(self.memory);
@@ -276,22 +278,18 @@ pub fn note_stack(address: usize, pointer: usize) {
     }
 }
 
-/// The calling thread copies a signal's frame to `to`: who faults there now has no stack left.
-pub fn set_copying(to: Span) {
+/// The calling thread copies a signal's frame to the stack that was interrupted, or has done so: who faults meanwhile has no stack left.
+pub fn set_copying(is: bool) {
     let own = own();
-    if own.len() >= size_of::<[usize; 2]>() {
+    if !own.is_empty() {
         // SAFETY: the lower end of the thread's own stack, which is longer than all that runs there.
-        unsafe { (own.start as *mut [usize; 2]).write_volatile([to.start, to.end]) };
+        unsafe { (own.start as *mut usize).write_volatile(usize::from(is)) };
     }
 }
 
-/// What [`set_copying`] was told; empty afterwards.
-pub fn copying() -> Span {
+/// What [`set_copying`] was told last.
+pub fn is_copying() -> bool {
     let own = own();
-    if own.is_empty() {
-        return Span::EMPTY;
-    }
-    // SAFETY: as above; fresh memory is zero.
-    let [start, end] = unsafe { (own.start as *const [usize; 2]).read_volatile() };
-    Span { start, end }
+    // SAFETY: as above.
+    !own.is_empty() && unsafe { (own.start as *const usize).read_volatile() } != 0
 }

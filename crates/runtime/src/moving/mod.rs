@@ -20,7 +20,8 @@
 //! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish()`]; [`retire`] when the call has returned |
 //! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
 //! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
-//! | `fork` | nothing: the C library tells of every fork; a child has no mover |
+//! | `fork` | nothing: the C library tells of it; a child has no mover |
+//! | `_Fork`, `clone` and its like without shared memory | [`before_bare_fork`]; then [`bare_fork_in_parent`] and [`bare_fork_in_child`] |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
 //! | `sigaltstack`; the begin of a thread | [`handler_stack`] |
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
@@ -70,7 +71,10 @@ pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, publish, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use pinning::{pinning, pins, see_path};
-pub use program::{before_change, before_free, before_process, exclude, fresh};
+pub use program::{
+    bare_fork_in_child, bare_fork_in_parent, before_bare_fork, before_change, before_free, before_process,
+    exclude, fresh,
+};
 pub use remap::remap_in_parts;
 pub use start::{start, stop};
 pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};

@@ -110,7 +110,27 @@ extern "C" fn in_child() {
     Locked::break_in_child();
 }
 
-/// Has the C library call the three functions above at every fork, whoever calls it.
+/// The calling thread is about to make a child with a copy of the memory in a way that the C library does not tell of (`_Fork`, `clone`):
+/// as the C library does at a fork. To be followed by one of the next two.
+pub fn before_bare_fork() {
+    if state::chosen() != Mechanism::None {
+        before_fork();
+    }
+}
+
+/// In the parent, whether there is a child or not.
+pub fn bare_fork_in_parent() {
+    in_parent();
+}
+
+/// In the child.
+pub fn bare_fork_in_child() {
+    if state::chosen() != Mechanism::None {
+        in_child();
+    }
+}
+
+/// Has the C library do so at every fork, whoever calls it.
 pub fn watch_forks() -> bool {
     static DONE: AtomicBool = AtomicBool::new(false);
     // SAFETY: functions of this library, which is never unloaded.

@@ -69,7 +69,7 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
         handler_stack::note_stack(address, unsafe { stack_pointer(context.cast()) });
         return;
     }
-    if code == FAULT && handler_stack::copying().contains(address) {
+    if code > 0 && handler_stack::is_copying() {
         // As the kernel does with who has no stack left for a frame.
         return die(signal, false);
     }
@@ -168,12 +168,13 @@ mod frame {
             }
             let registers = (*context).uc_mcontext.fpregs as usize;
             let registers = Span::new(registers, extent(registers));
-            let top = (pointer - RED_ZONE - registers.len()) & !63;
-            let frame = ((top - old.len()) & !15) - RETURN;
-            handler_stack::set_copying(Span { start: frame, end: pointer });
+            // A pointer that is none fails at the first byte.
+            let top = pointer.wrapping_sub(RED_ZONE + registers.len()) & !63;
+            let frame = (top.wrapping_sub(old.len()) & !15).wrapping_sub(RETURN);
+            handler_stack::set_copying(true);
             copy(registers, top);
             copy(old, frame);
-            handler_stack::set_copying(Span::EMPTY);
+            handler_stack::set_copying(false);
             if !registers.is_empty() {
                 let context = (frame + RETURN) as *mut libc::ucontext_t;
                 (*context).uc_mcontext.fpregs = top as *mut _;
@@ -188,11 +189,11 @@ mod frame {
             // SAFETY: the stack pointer is where the kernel puts it at a handler's begin, above it the address to return to.
             unsafe {
                 std::arch::asm!(
-                    "mov rsp, {frame}",
+                    "mov rsp, rcx",
                     "xor eax, eax",
-                    "jmp {handler}",
-                    frame = in(reg) self.start,
-                    handler = in(reg) handler,
+                    "jmp r11",
+                    in("rcx") self.start,
+                    in("r11") handler,
                     in("rdi") signal,
                     in("rsi") self.info,
                     in("rdx") self.start + RETURN,

@@ -1,0 +1,95 @@
+//! Children that get a copy of the memory: it must be complete then. Of `fork` the C library tells; these it does not tell of.
+
+use std::ffi::{c_int, c_void};
+
+use homenode_runtime::moving;
+
+use crate::next::next;
+use crate::state;
+
+/// Makes a child by `make`, which answers as `fork`: 0 in the child.
+pub fn forked<N: Copy + Into<i64>>(make: impl FnOnce() -> N) -> N {
+    moving::before_bare_fork();
+    let child = make();
+    if child.into() == 0 {
+        in_child()
+    } else {
+        moving::bare_fork_in_parent()
+    }
+    child
+}
+
+fn in_child() {
+    // SAFETY: this is the only thread of the child.
+    unsafe { state::in_child() };
+    moving::bare_fork_in_child();
+}
+
+/// `_Fork`.
+///
+/// # Safety
+/// As the function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Fork() -> i32 {
+    // SAFETY: no arguments.
+    next!(_Fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| forked(|| unsafe { f() }))
+}
+
+/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between; POSIX
+/// lets it be `fork`.
+///
+/// # Safety
+/// As `fork`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vfork() -> i32 {
+    // SAFETY: no arguments.
+    next!(fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| unsafe { f() })
+}
+
+type Work = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+
+/// What a child is to do.
+struct Child {
+    run: Work,
+    argument: *mut c_void,
+}
+
+unsafe extern "C-unwind" fn begin(child: *mut c_void) -> c_int {
+    in_child();
+    // SAFETY: the maker's, in the child's copy of its stack; the program's function with its argument.
+    unsafe {
+        let Child { run, argument } = child.cast::<Child>().read();
+        run(argument)
+    }
+}
+
+/// `clone`: a child that shares the memory shares homenode, too. Who waits for it to start another program has nothing armed meanwhile.
+///
+/// # Safety
+/// As `clone`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clone(
+    run: Option<Work>,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent: usize,
+    tls: usize,
+    child: usize,
+) -> c_int {
+    // The last three are there only where the flags say so; what was not passed is not looked at.
+    type Real =
+        unsafe extern "C" fn(Option<Work>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
+    let Some(f) = next!(clone: Real) else { return -1 };
+    let Some(real) = run.filter(|_| flags & libc::CLONE_VM == 0) else {
+        let quiet = (flags & libc::CLONE_VFORK != 0).then(moving::before_process);
+        // SAFETY: the caller's arguments.
+        let made = unsafe { f(run, stack, flags, argument, parent, tls, child) };
+        drop(quiet);
+        return made;
+    };
+    let mut work = Child { run: real, argument };
+    // Only the parent comes back.
+    // SAFETY: the caller's arguments; the child has a copy of this frame.
+    forked(|| unsafe { f(Some(begin), stack, flags, (&raw mut work).cast(), parent, tls, child) })
+}
