@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{fresh, homenode, outcome, plain};
+use crate::support::{compilers, fresh, homenode, outcome, plain};
 
 /// Initialised by one thread, used by all; prints a sum that shows lost updates. The bounds allow for a slow machine, and
 /// the rounds for the recognition of the iteration.
@@ -289,6 +289,113 @@ fn policies_that_are_told_decide_what_their_journals_replay() {
     }
     let (status, _, err) = live(&dir, &["--source", "pebs", "--", "./steady"]);
     assert!(status == Some(125) && err.contains("pmu"), "{status:?} {err}");
+}
+
+/// Calls that are there only if homenode is.
+const ASKS: &str = r#"
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int hn_next_touch(const void *, size_t) __attribute__((weak));
+extern int hn_iteration(uint32_t) __attribute__((weak));
+int main(void) {
+    int n = 1 << 18, accepted = 0;
+    double *a = malloc(n * sizeof *a);
+    for (int i = 0; i < n; i++) a[i] = i;
+    for (int it = 0; it < 7; it++) {
+        accepted += hn_iteration(it) == 0;
+        if (it == 3) accepted += hn_next_touch(a, n * sizeof *a) == 0;
+#pragma omp parallel for
+        for (int i = 0; i < n; i++) a[i] += 1;
+    }
+    accepted += hn_iteration(7) == 0;
+    printf("next touch: accepted %d\n7 iterations\n", accepted);
+    return 0;
+}
+"#;
+
+/// The same with the module, linked with the library.
+const ASKS_IN_FORTRAN: &str = "
+program asks
+   use homenode, only: hn_iteration, hn_next_touch
+   use iso_c_binding
+   implicit none
+   integer, parameter :: n = 2**18
+   real(c_double), pointer :: a(:)
+   integer :: i, it, accepted
+   allocate (a(n))
+   a = 1
+   accepted = 0
+   do it = 0, 6
+      if (hn_iteration(it) == 0) accepted = accepted + 1
+      if (it == 3) then
+         if (hn_next_touch(c_loc(a), n*8_c_size_t) == 0) accepted = accepted + 1
+      end if
+!$omp parallel do
+      do i = 1, n
+         a(i) = a(i) + 1
+      end do
+   end do
+   if (hn_iteration(7) == 0) accepted = accepted + 1
+   print '(a, i0)', 'next touch: accepted ', accepted
+   print '(a)', '7 iterations'
+end program
+";
+
+/// Runs what calls `hn_iteration` and `hn_next_touch`, with nothing armed that it does not ask for, and sees that both arrived.
+fn says_and_is_heard(dir: &Path, subject: &[&str]) -> String {
+    let mut words = vec!["--json", "--force", "--summary", "said.json", "--policy", "next-touch=asked"];
+    words.extend(["--pretend-nodes", "2", "--threads", "2"]);
+    words.extend(subject);
+    let (status, out, err) = live(dir, &words);
+    assert_eq!(status, Some(0), "{subject:?}: {out}{err}");
+    assert!(out.contains("next touch: accepted"), "{subject:?}: {out}{err}");
+    let json = std::fs::read_to_string(dir.join("said.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for key in ["arms", "faults", "pages_copied"] {
+        assert!(number(&json, key) > 0, "{subject:?}: {key} in {json:#}");
+    }
+    let words: Vec<&str> = out.split([' ', '\n']).collect();
+    let at = words.iter().position(|w| w.starts_with("iterations")).expect("how many iterations there were");
+    let rounds: u64 = words[at - 1].parse().unwrap();
+    // What is recognised is seen after two rounds: only those that are told are all.
+    assert_eq!(number(&json, "rounds"), rounds, "{subject:?}: {json:#}");
+    out
+}
+
+#[test]
+fn kernels_tell_of_iterations_and_ask_for_next_touch() {
+    let dir = fresh("run-kernels-say");
+    if !compilers() {
+        return;
+    }
+    says_and_is_heard(&dir, &["--class", "S", "kernel:nas-cg", "--", "--next-touch"]);
+    if Command::new("gfortran").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gfortran");
+        return;
+    }
+    says_and_is_heard(&dir, &["--class", "S", "kernel:nas-mg", "--", "--next-touch"]);
+}
+
+#[test]
+fn programs_in_c_and_fortran_tell_of_iterations_and_ask_for_next_touch() {
+    let dir = fresh("run-programs-say");
+    let Some(_) = plain(&dir, "asks", ASKS) else { return };
+    assert!(says_and_is_heard(&dir, &["--", "./asks"]).starts_with("next touch: accepted 9\n"));
+    if Command::new("gfortran").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gfortran");
+        return;
+    }
+    std::fs::write(dir.join("asks.f90"), ASKS_IN_FORTRAN).unwrap();
+    let libraries = Path::new(env!("CARGO_BIN_EXE_homenode")).parent().unwrap();
+    let mut fc = Command::new("gfortran");
+    fc.current_dir(&dir).args(["-O1", "-fopenmp", "-o", "fortran"]);
+    fc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fortran/homenode.f90")).arg("asks.f90");
+    fc.arg("-L").arg(libraries).arg("-lhomenode").arg(format!("-Wl,-rpath,{}", libraries.display()));
+    let built = fc.output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    assert!(says_and_is_heard(&dir, &["--", "./fortran"]).starts_with("next touch: accepted 9\n"));
 }
 
 /// Where a call goes is looked up once for each place that it is made at: it costs more than a region.
