@@ -103,7 +103,7 @@ impl LiveArgs {
             fs::File::create(path).context(|| format!("cannot write the summary {}", path.display()))?;
         }
         let (program, args) = self.program(subject)?;
-        refuse_launcher(&program)?;
+        refuse_launcher(&program, &args)?;
         let path = find(&program)?;
         let mut command = Command::new(&path);
         command.arg0(&program).args(&args);

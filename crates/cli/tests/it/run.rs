@@ -250,6 +250,9 @@ int main(void) {
 }
 "#;
 
+    let (status, out, err) = live(&dir, &["--", "env", "X=1", "nice", "-n", "1", "srun", "./serial"]);
+    assert_eq!((status, out.as_str()), (Some(125), ""));
+    assert!(err.contains("srun … homenode run -- APP"), "{err}");
 #[test]
 fn policies_that_are_told_decide_what_their_journals_replay() {
     let dir = fresh("run-told");
