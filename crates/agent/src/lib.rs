@@ -35,4 +35,5 @@ mod next;
 mod ompt;
 mod python;
 mod state;
+mod statics;
 mod told;
