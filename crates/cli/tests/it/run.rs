@@ -27,16 +27,29 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that made the team.
+/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that made the team. Its array is
+/// used for some milliseconds.
 const PLUGIN: &str = r#"
 #include <omp.h>
-long plugin(int threads) {
+#include <stdlib.h>
+enum { N = 1 << 17, ROUNDS = 60 };
+long plugin(int threads, long *sum) {
     long s = 0;
+    long *a = malloc(N * sizeof *a);
+    for (long i = 0; i < N; i++) a[i] = i;
+    for (int r = 0; r < ROUNDS; r++) {
+        s = 0;
 #pragma omp parallel num_threads(threads) reduction(+:s)
-    {
+        {
+#pragma omp for
+            for (long i = 0; i < N; i++) a[i] += r;
 #pragma omp barrier
-        s += omp_get_thread_num() + 100 * omp_get_num_threads();
+            s += omp_get_thread_num() + 100 * omp_get_num_threads();
+        }
     }
+    *sum = 0;
+    for (long i = 0; i < N; i++) *sum += a[i];
+    free(a);
     return s;
 }
 "#;
@@ -52,7 +65,8 @@ int main(void) {
             sprintf(name, "./plugin%d.so", which);
             void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
             if (!h) { puts(dlerror()); return 1; }
-            printf("%ld\n", ((long (*)(int))dlsym(h, "plugin"))(1 + which));
+            long sum, team = ((long (*)(int, long *))dlsym(h, "plugin"))(1 + which, &sum);
+            printf("%ld %ld\n", team, sum);
         }
     return 0;
 }
@@ -191,10 +205,22 @@ fn two_private_libgomps_each_get_their_own_teams() {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-o", "host", "host.c", "-ldl"]);
     assert!(gcc.current_dir(&dir).status().unwrap().success());
-    let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--", "./host"]);
-    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300.
-    assert_eq!((status, out.as_str()), (Some(0), "401\n903\n401\n903\n401\n903\n"), "{err}");
-    assert!(err.contains("run 6 times (exact)"), "{err}");
+    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300. The array: 0 … N - 1, and 0 … 59 for each.
+    let sum = (1_u64 << 17) * ((1 << 17) - 1) / 2 + (1 << 17) * (59 * 60 / 2);
+    let want = format!("401 {sum}\n903 {sum}\n").repeat(3);
+    for policy in ["next-touch", "next-touch=region", "competitive", "presence", "daemon", "round-robin"] {
+        let mut c = homenode(&dir);
+        c.args(["run", "--json", "--summary", "private.json", "--pretend-nodes", "2", "--policy", policy]);
+        c.args(["--budget", "100%+60s", "--", "./host"]).env("HOMENODE_RUN_FORCE_ARM", "1");
+        let (status, out, err) = outcome(&c.output().unwrap());
+        assert_eq!((status, &out), (Some(0), &want), "{policy}: {err}");
+        let json = std::fs::read_to_string(dir.join("private.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(number(&json, "region_runs"), 6 * 60, "{policy}: {json:#}");
+        assert!(number(&json, "arms") > 0 && number(&json, "pages_copied") > 0, "{policy}: {json:#}");
+        let modules = json["processes"][0]["modules"].to_string();
+        assert!(modules.contains("/libgompA.s.1") && modules.contains("/libgompB.s.1"), "{modules}");
+    }
 }
 
 #[test]
@@ -224,6 +250,9 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     let (status, out, err) = live(&dir, &["--", "srun", "-n", "2", "./serial"]);
     assert_eq!((status, out.as_str()), (Some(125), ""));
     assert!(err.contains("srun … homenode run -- APP"), "{err}");
+    let (status, out, err) = live(&dir, &["--", "env", "X=1", "nice", "-n", "1", "srun", "./serial"]);
+    assert_eq!((status, out.as_str()), (Some(125), ""));
+    assert!(err.contains("srun … homenode run -- APP"), "{err}");
     let (status, _, err) = live(&dir, &["--policy", "nxt-touch", "--", "./serial"]);
     assert!(status == Some(125) && err.contains("did you mean `next-touch`"), "{err}");
     assert_eq!(live(&dir, &["--", "./no-such-program"]).0, Some(127));
@@ -250,9 +279,6 @@ int main(void) {
 }
 "#;
 
-    let (status, out, err) = live(&dir, &["--", "env", "X=1", "nice", "-n", "1", "srun", "./serial"]);
-    assert_eq!((status, out.as_str()), (Some(125), ""));
-    assert!(err.contains("srun … homenode run -- APP"), "{err}");
 #[test]
 fn policies_that_are_told_decide_what_their_journals_replay() {
     let dir = fresh("run-told");
@@ -292,6 +318,53 @@ fn policies_that_are_told_decide_what_their_journals_replay() {
     }
     let (status, _, err) = live(&dir, &["--source", "pebs", "--", "./steady"]);
     assert!(status == Some(125) && err.contains("pmu"), "{status:?} {err}");
+}
+
+/// A static array, written by one thread and used by two.
+const STATIC: &str = r#"
+#include <stdio.h>
+enum { N = 1 << 17 };
+double table[N];
+int main(void) {
+    for (int i = 0; i < N; i++) table[i] = i;
+    for (int it = 0; it < 8; it++) {
+#pragma omp parallel for schedule(static)
+        for (int i = 0; i < N; i++) table[i] += 1;
+    }
+    double s = 0;
+    for (int i = 0; i < N; i++) s += table[i];
+    printf("%.17g\n", s);
+    return 0;
+}
+"#;
+
+#[test]
+fn static_arrays_are_seen_behind_wrappers_and_named() {
+    let dir = fresh("run-static");
+    let Some(_) = plain(&dir, "static", STATIC) else { return };
+    let n = f64::from(1 << 17);
+    let want = format!("{}\n", n * (n - 1.0) / 2.0 + 8.0 * n);
+    for command in [
+        &["./static"][..],
+        &["env", "X=1", "./static"],
+        &["sh", "-c", "./static"],
+        // The shell stays, and has a report of its own or none.
+        &["sh", "-c", "./static && true"],
+    ] {
+        let mut words = vec!["--json", "--summary", "static.json", "--force"];
+        words.extend(["--pretend-nodes", "2", "--threads", "2", "--"]);
+        words.extend(command);
+        let (status, out, err) = live(&dir, &words);
+        assert_eq!((status, &out), (Some(0), &want), "{command:?}: {err}");
+        let json = std::fs::read_to_string(dir.join("static.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let objects = json["processes"][0]["objects"].as_array().unwrap();
+        let table = objects.iter().find(|o| o["name"] == "array table, static");
+        let table = table.unwrap_or_else(|| panic!("{command:?}: {json:#}"));
+        assert_eq!((table["bytes"].as_u64(), table["static"].as_bool()), (Some(1 << 20), Some(true)));
+        let touched = table["touched_pages_by_node"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap());
+        assert!(touched.sum::<u64>() > 0, "{command:?}: {table}");
+    }
 }
 
 /// Calls that are there only if homenode is.
