@@ -1,6 +1,11 @@
 /* exec from armed memory, also one that fails, and from a thread. */
 #include "hostile.h"
 
+static void *replace(void *args) {
+    execv("/proc/self/exe", args);
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) {
         for (int i = 1; i < argc; i++)
@@ -26,6 +31,8 @@ int main(int argc, char **argv) {
     }
     args[50] = NULL;
     usleep(5000);
-    execv("/proc/self/exe", args);
+    pthread_t t;
+    must(!pthread_create(&t, NULL, replace, args), "pthread_create");
+    pthread_join(t, NULL);
     return 1;
 }
