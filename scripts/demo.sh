@@ -28,7 +28,7 @@ sources=(kernels/heat/main.c)
 for name in dense fourier memory options report nas_random pairs places no_homenode; do
     sources+=("kernels/common/$name.c")
 done
-gcc -O2 -g1 -fopenmp -std=c11 -Ikernels/common -Iinclude -o "$work/heat" "${sources[@]}" -lm
+gcc -O2 -g1 -fopenmp -std=c11 -Ikernels/common -Iinclude -o "$work/heat" "${sources[@]}" -lm -ldl
 cat >"$work/script" <<SCRIPT
 set -e
 export HOMES_OF=heat LD_PRELOAD=$work/homes.so

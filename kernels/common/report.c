@@ -28,6 +28,7 @@ static struct {
     double cpu_begin, cpu_end;
     double section_begin; /* 0: with round 0 */
     int next_touch_code; /* the worst answer; -1: not asked */
+    int next_touch_done; /* for some array the answer was HN_OK */
     int counts;
     struct {
         const char *name;
@@ -117,6 +118,7 @@ void kernel_note_next_touch(int code)
 {
     if (code > run.next_touch_code)
         run.next_touch_code = code;
+    run.next_touch_done |= code == HN_OK;
 }
 
 void kernel_note_count(const char *name, int64_t value)
@@ -141,7 +143,7 @@ static const char *next_touch_word(void)
     case HN_OK:
         return "accepted";
     case HN_IDLE:
-        return "ignored";
+        return run.next_touch_done ? "accepted in part" : "ignored";
     default:
         return "refused";
     }
@@ -151,7 +153,8 @@ static const char *next_touch_reason(void)
 {
     switch (run.next_touch_code) {
     case HN_IDLE:
-        return ": homenode is not watching this program";
+        return run.next_touch_done ? ": homenode had nothing to do for some of the arrays"
+                                   : ": homenode is not watching this program";
     case HN_EINVAL:
         return ": homenode said that an argument makes no sense";
     default:

@@ -1,4 +1,4 @@
-/* exec from armed memory, in all ways, also one that fails. */
+/* exec from armed memory, in all ways, also one that fails, and from a thread. */
 #include "hostile.h"
 
 enum { LONG = 2000 };
@@ -19,6 +19,11 @@ static int right(int argc, char **argv) {
     int n = 0;
     for (int i = 1; i < argc; i++) n += strlen(argv[i]) == LONG && argv[i][1] == 'a' + i % 26;
     return n;
+}
+
+static void *replace(void *args) {
+    execv("/proc/self/exe", args);
+    return NULL;
 }
 
 int main(int argc, char **argv) {
@@ -60,6 +65,8 @@ int main(int argc, char **argv) {
     for (int i = 1; i < 50; i++) args[i] = text(i, '1');
     args[50] = NULL;
     usleep(5000);
-    execv("/proc/self/exe", args);
+    pthread_t t;
+    must(!pthread_create(&t, NULL, replace, args), "pthread_create");
+    pthread_join(t, NULL);
     return 1;
 }

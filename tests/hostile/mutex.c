@@ -17,6 +17,7 @@ struct cell {
 static struct cell *cells;
 static size_t n_cells = 1024;
 static uint64_t rounds = 4000;
+static pthread_barrier_t *barrier;
 
 static void *work(void *arg) {
     size_t me = (size_t)arg;
@@ -39,6 +40,7 @@ static void *work(void *arg) {
         pthread_rwlock_wrlock(&c->rw);
         c->written++;
         pthread_rwlock_unlock(&c->rw);
+        if (i % 256 == 0) pthread_barrier_wait(barrier);
         struct timespec moment = {0, 20000};
         long r = i % 16 ? 0 : syscall(SYS_futex, &c->futex, FUTEX_WAIT_PRIVATE, 0, &moment, NULL, 0);
         if (r < 0 && errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR) {
@@ -57,6 +59,8 @@ int main(void) {
         pthread_rwlock_init(&cells[i].rw, NULL);
         sem_init(&cells[i].sem, 0, 1);
     }
+    barrier = (pthread_barrier_t *)cells[n_cells / 2].space;
+    must(!pthread_barrier_init(barrier, NULL, THREADS), "pthread_barrier_init");
     pthread_t t[THREADS];
     for (size_t i = 0; i < THREADS; i++) must(!pthread_create(&t[i], NULL, work, (void *)i), "pthread_create");
     for (size_t i = 0; i < THREADS; i++) pthread_join(t[i], NULL);

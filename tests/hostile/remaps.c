@@ -34,6 +34,15 @@ int main(void) {
         usleep(1500);
         must(!munmap((char *)m + MiB, MiB), "munmap");
         for (size_t i = n / 16; i < n / 8; i++) wrong_bytes += m[i] == value(i, round) ? 0 : 8;
+        /* What is written after MADV_FREE stays; of the rest each word is as it was, or zero. */
+        uint64_t *rest = m + n / 8;
+        fill(rest, n, round);
+        usleep(1500);
+        must(!madvise(rest, n, MADV_FREE), "madvise");
+        for (size_t i = 0; i < n / 16; i++) rest[i] = value(i, round + 1);
+        usleep(1500);
+        check(rest, n / 2, round + 1, "MADV_FREE, written");
+        for (size_t i = n / 16; i < n / 8; i++) wrong_bytes += rest[i] && rest[i] != value(i, round) ? 8 : 0;
         must(!munmap(m, 2 * n), "munmap");
     }
     return done();

@@ -6,8 +6,13 @@ static uint64_t *p;
 static int never[2];
 
 static void *look(void *arg) {
+    uint64_t *own = mmap(NULL, MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(own != MAP_FAILED, "mmap");
+    fill(own, MiB, (uint64_t)arg);
     size_t from = (size_t)arg * n / 32, k = n / 32;
     for (size_t i = from; i < from + k; i++) __atomic_fetch_add(&wrong_bytes, p[i] == value(i, 8) ? 0 : 8, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < MiB / 8; i++) __atomic_fetch_add(&wrong_bytes, own[i] == value(i, (uint64_t)arg) ? 0 : 8, __ATOMIC_RELAXED);
+    must(!munmap(own, MiB), "munmap");
     return NULL;
 }
 

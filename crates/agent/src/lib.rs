@@ -43,4 +43,5 @@ mod ompt;
 mod python;
 mod slots;
 mod state;
+mod statics;
 mod told;

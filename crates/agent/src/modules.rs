@@ -6,7 +6,6 @@ use std::path::Path;
 use homenode_runtime::driver::Driver;
 use homenode_runtime::driver::plan::Table;
 use homenode_runtime::report::Module;
-use homenode_runtime::watch::Origin;
 
 const MAX_MODULES: usize = 4096;
 
@@ -50,21 +49,4 @@ pub fn plan(driver: &Driver, path: &Path) -> Result<Table, String> {
     let modules = loaded();
     let base = |path: &str| modules.iter().find(|m| m.path == path).map(|m| m.base as usize);
     Table::read(path, driver.settings().machine.nodes(), base)
-}
-
-/// The static objects of the launcher's table: `path<tab>address<tab>bytes` lines, whose number is the object's.
-pub fn add_statics(driver: &mut Driver, table: &Path) {
-    let Ok(text) = std::fs::read_to_string(table) else { return };
-    let modules = loaded();
-    for (number, line) in (0u32..).zip(text.lines()) {
-        let mut fields = line.split('\t');
-        let (Some(path), Some(address), Some(bytes)) = (fields.next(), fields.next(), fields.next()) else {
-            continue;
-        };
-        let (Ok(address), Ok(bytes)) = (address.parse::<u64>(), bytes.parse::<usize>()) else { continue };
-        let Some(module) = modules.iter().find(|m| m.path == path) else { continue };
-        if (module.low..module.high).contains(&address) {
-            driver.born((module.base + address) as usize, bytes, Origin::Static(number));
-        }
-    }
 }

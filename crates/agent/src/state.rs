@@ -10,7 +10,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{clib, modules, mover, slots};
+use crate::{clib, modules, mover, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -161,7 +161,7 @@ pub fn start() {
 
 fn make(settings: Settings) -> Result<Driver, String> {
     std::panic::set_hook(Box::new(note_panic));
-    let (statics, plan) = (settings.statics.clone(), settings.plan.clone());
+    let plan = settings.plan.clone();
     let (mover, eyes) = mover::make(&settings)?;
     WATCHED.store(eyes.is_some(), Ordering::Relaxed);
     let mut driver = Driver::new(settings, mover, eyes, Clocks::KERNEL)?;
@@ -169,9 +169,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
         // Before any object is told of.
         driver.follow(modules::plan(&driver, &path)?);
     }
-    if let Some(table) = statics {
-        modules::add_statics(&mut driver, &table);
-    }
+    statics::add(&mut driver);
     Ok(driver)
 }
 

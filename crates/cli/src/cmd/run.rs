@@ -17,6 +17,7 @@ use crate::args::subject::Subject;
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
+use crate::live::advice::Names;
 use crate::live::facts::{self, Facts};
 use crate::live::program::{Loadable, loadable, refuse_launcher};
 use crate::live::report::Report;
@@ -103,7 +104,7 @@ impl LiveArgs {
             fs::File::create(path).context(|| format!("cannot write the summary {}", path.display()))?;
         }
         let (program, args) = self.program(subject)?;
-        refuse_launcher(&program)?;
+        refuse_launcher(&program, &args)?;
         let path = find(&program)?;
         let mut command = Command::new(&path);
         command.arg0(&program).args(&args);
@@ -161,7 +162,6 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
 /// The folder that the library in the program reports to, removed in the end; and what is known before the program runs.
 struct Live {
     folder: PathBuf,
-    statics: Vec<String>,
     /// What a person should know.
     told: Vec<String>,
     before: Vec<String>,
@@ -181,7 +181,7 @@ impl Live {
             let folder = base.join(format!("homenode-run-{}-{n}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    return Ok(Self { folder, statics: Vec::new(), told: Vec::new(), before: Vec::new() });
+                    return Ok(Self { folder, told: Vec::new(), before: Vec::new() });
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
@@ -224,7 +224,6 @@ impl Live {
             );
             return Ok(());
         }
-        self.write_statics(path)?;
         if let Some(planned) = planned {
             self.write_plan(planned, &nodes, path, command)?;
         }
@@ -246,7 +245,6 @@ impl Live {
             fs::create_dir_all(folder).context(failed)?;
             command.env(settings::JOURNAL, fs::canonicalize(folder).context(failed)?);
         }
-        command.env(settings::STATICS, self.folder.join("statics"));
         if let Some(n) = args.pretend_nodes {
             command.env(settings::PRETEND, n.to_string());
         }
@@ -275,17 +273,6 @@ impl Live {
         command.env("OMP_PLACES", nodes.places()).env("OMP_PROC_BIND", "close");
     }
 
-    fn write_statics(&mut self, path: &Path) -> Result<()> {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut table = String::new();
-        for s in symbols::statics_of(&path, STATIC) {
-            table += &format!("{}\t{}\t{}\n", path.display(), s.address, s.bytes);
-            self.statics.push(s.name);
-        }
-        let file = self.folder.join("statics");
-        fs::write(&file, table).context(|| format!("cannot write {}", file.display()))
-    }
-
     /// The plan as the library needs it; without a number of threads in the environment, the plan's.
     fn write_plan(
         &mut self,
@@ -296,7 +283,7 @@ impl Live {
     ) -> Result<()> {
         planned.check_nodes(nodes)?;
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let applied = apply::table(&planned.plan, &path, &self.statics);
+        let applied = apply::table(&planned.plan, &path, &symbols::statics_of(&path, STATIC));
         self.before.extend(applied.notes);
         if let Fit::Scaled(text) = &planned.fit {
             self.told.push(text.clone());
@@ -312,8 +299,8 @@ impl Live {
 
     fn report(&self, args: &LiveArgs, command: &str, elapsed: std::time::Duration) -> String {
         let processes = facts::all(&self.folder);
-        let named = |f: &Facts| symbols::resolve(&f.modules, &f.addresses()).symbols.places;
-        let places: Vec<_> = processes.iter().map(named).collect();
+        let named = |f: &Facts| Names::of(symbols::resolve(&f.modules, &f.addresses()).symbols);
+        let names: Vec<_> = processes.iter().map(named).collect();
         let report = Report {
             elapsed,
             command: command.to_owned(),
@@ -324,8 +311,7 @@ impl Live {
             told: self.told.clone(),
             before: self.before.clone(),
             processes: &processes,
-            places: &places,
-            statics: &self.statics,
+            names: &names,
         };
         if args.json { format!("{:#}\n", report.json()) } else { report.text() }
     }

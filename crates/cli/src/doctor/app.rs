@@ -46,7 +46,7 @@ pub fn look(path: &Path) -> App {
             Loadable::Yes => None,
             Loadable::No(why) => Some(why),
         },
-        launcher: refuse_launcher(path.as_os_str()).err().and_then(|e| e.hint),
+        launcher: refuse_launcher(path.as_os_str(), &[]).err().and_then(|e| e.hint),
         is_static: is_static(path),
         inside: inside(path),
         wheels: if is_python(path) { wheels::copies(&wheels::folders(Some(path))) } else { Vec::new() },

@@ -4,14 +4,26 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 
-use homenode_log::recording::SourcePlace;
+use homenode_log::recording::{SourcePlace, Symbols};
 
 use super::facts::{Facts, Object, Origin};
 
-/// Names of static objects, by line of the launcher's table.
-pub type Statics = [String];
-/// Places in the source by return address.
-pub type Places = BTreeMap<u64, SourcePlace>;
+/// What things are called in the source of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Places by return address.
+    pub places: BTreeMap<u64, SourcePlace>,
+    /// Static objects by address in the program's file.
+    pub statics: BTreeMap<u64, String>,
+}
+
+impl Names {
+    /// Of what was found; the program is the first module.
+    pub fn of(found: Symbols) -> Self {
+        let of_program = found.statics.into_iter().filter(|s| s.module == 0);
+        Self { places: found.places, statics: of_program.map(|s| (s.address, s.name)).collect() }
+    }
+}
 
 /// Objects that are worth a sentence.
 const SENTENCES: usize = 6;
@@ -21,16 +33,16 @@ const ALONE: u64 = 90;
 const USES: u64 = 5;
 
 /// What an object is called: `array a, allocated at init.c:31`.
-pub fn name(object: &Object, places: &Places, statics: &Statics) -> String {
+pub fn name(object: &Object, names: &Names) -> String {
     if let Some(frames) = &object.python {
         return format!("the array allocated near {}", frames.replace(" < ", ", called from "));
     }
     match &object.origin {
-        Origin::Static(n) => match statics.get(*n) {
+        Origin::Static(n) => match names.statics.get(n) {
             Some(name) => format!("array {name}, static"),
             None => "a static array".into(),
         },
-        Origin::Allocated(frames) => match frames.iter().find_map(|f| places.get(f)) {
+        Origin::Allocated(frames) => match frames.iter().find_map(|f| names.places.get(f)) {
             Some(place) => match variable(place) {
                 Some(variable) => format!("array {variable}, allocated at {place}"),
                 None => format!("the array allocated at {place}"),
@@ -76,14 +88,14 @@ fn assigned(line: &str) -> Option<String> {
 }
 
 /// A sentence for each object that was on the wrong nodes, the largest first.
-pub fn sentences(facts: &Facts, places: &Places, statics: &Statics) -> Vec<String> {
+pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for object in &facts.most {
         if said.len() == SENTENCES {
             break;
         }
         if let Some(text) = sentence(object) {
-            let line = format!("{}, {text}", name(object, places, statics));
+            let line = format!("{}, {text}", name(object, names));
             if !said.contains(&line) {
                 said.push(line);
             }
@@ -162,6 +174,9 @@ mod tests {
         assert!(says(&object(&[50, 50], &[50, 50], 50, 0)).contains("another distribution"));
         assert!(says(&object(&[100], &[50, 50], 90, 60)).contains("back and forth"));
         assert_eq!(says(&object(&[100], &[100], 0, 0)), "");
-        assert_eq!(name(&object(&[], &[], 0, 0), &Places::new(), &["grid".into()]), "array grid, static");
+        let mut names = Names::default();
+        assert_eq!(name(&object(&[], &[], 0, 0), &names), "a static array");
+        names.statics.insert(0, "grid".into());
+        assert_eq!(name(&object(&[], &[], 0, 0), &names), "array grid, static");
     }
 }

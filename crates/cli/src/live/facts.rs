@@ -14,8 +14,8 @@ use crate::symbols::Addresses;
 pub enum Origin {
     /// Allocated: return addresses, innermost first.
     Allocated(Vec<u64>),
-    /// Line of the launcher's table of static objects.
-    Static(usize),
+    /// A static object: its address in the program's file.
+    Static(u64),
 }
 
 /// An object that was armed.
@@ -67,6 +67,8 @@ pub struct Times {
     pub median: u64,
     /// Third quartile.
     pub high: u64,
+    /// The median's 95 % interval by order statistics; zeros with fewer than six rounds.
+    pub interval: (u64, u64),
 }
 
 /// What one process left.
@@ -279,15 +281,15 @@ impl Facts {
 }
 
 fn times(rest: &str) -> Option<Times> {
-    let [rounds, low, median, high] = numbers(rest)?;
-    Some(Times { rounds, low, median, high })
+    let [rounds, low, median, high, from, to] = numbers(rest)?;
+    Some(Times { rounds, low, median, high, interval: (from, to) })
 }
 
 fn object(rest: &str) -> Option<Object> {
     let mut fields = rest.split(' ');
     let (kind, what) = fields.next()?.split_once(':')?;
     let origin = match kind {
-        "static" => Origin::Static(what.parse().ok()?),
+        "static" => Origin::Static(number(what)?),
         _ => Origin::Allocated(what.split(',').filter_map(number).collect()),
     };
     let mut next = || fields.next().and_then(number);
@@ -308,8 +310,8 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
-        regions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
-        object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:4 65536 0 0 16 -\nnote a b c\n\
+        regions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3 1 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
+        object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:0x4000 65536 0 0 16 -\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whether a library can be loaded into a program, and what stands in the way.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -26,6 +26,83 @@ const JOB_LAUNCHERS: [&str; 12] = [
     "ssh",
 ];
 
+/// A command that becomes another, which its arguments name after its options.
+struct Wrapper {
+    name: &'static str,
+    /// Options whose value is the next word.
+    valued: &'static [&'static str],
+    /// Words between its options and the other command.
+    operands: usize,
+}
+
+const fn wrapper(name: &'static str, valued: &'static [&'static str], operands: usize) -> Wrapper {
+    Wrapper { name, valued, operands }
+}
+
+const NUMACTL: &[&str] = &[
+    "-i",
+    "--interleave",
+    "-w",
+    "--weighted-interleave",
+    "-p",
+    "--preferred",
+    "-P",
+    "--preferred-many",
+    "-N",
+    "--cpunodebind",
+    "-C",
+    "--physcpubind",
+    "-m",
+    "--membind",
+];
+
+const WRAPPERS: [Wrapper; 9] = [
+    // With -S the rest is a text of its own: not looked into.
+    wrapper("env", &["-u", "--unset", "-C", "--chdir", "-S", "--split-string"], 0),
+    wrapper("nice", &["-n", "--adjustment"], 0),
+    wrapper("nohup", &[], 0),
+    wrapper("numactl", NUMACTL, 0),
+    wrapper("setsid", &[], 0),
+    wrapper("stdbuf", &["-i", "--input", "-o", "--output", "-e", "--error"], 0),
+    wrapper("taskset", &[], 1),
+    wrapper("time", &["-f", "--format", "-o", "--output"], 0),
+    wrapper("timeout", &["-k", "--kill-after", "-s", "--signal"], 1),
+];
+
+impl Wrapper {
+    /// The other command and its arguments.
+    fn wrapped<'a>(&self, mut args: &'a [OsString]) -> Option<(&'a OsStr, &'a [OsString])> {
+        let mut operands = self.operands;
+        while let [word, rest @ ..] = args {
+            let text = word.to_string_lossy();
+            if text == "--" {
+                args = rest;
+                break;
+            }
+            let assigns = self.name == "env" && text.contains('=');
+            if !text.starts_with('-') && !assigns {
+                break;
+            }
+            let value = usize::from(self.valued.contains(&&*text));
+            args = rest.get(value..)?;
+        }
+        while let [word, rest @ ..] = args {
+            // After `env --`, too.
+            let assigns = self.name == "env" && word.to_string_lossy().contains('=');
+            if !assigns {
+                let Some(left) = operands.checked_sub(1) else { return Some((word, rest)) };
+                operands = left;
+            }
+            args = rest;
+        }
+        None
+    }
+}
+
+fn file_name(program: &OsStr) -> std::borrow::Cow<'_, str> {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy()
+}
+
 /// Whether homenode can be loaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loadable {
@@ -35,12 +112,17 @@ pub enum Loadable {
     No(String),
 }
 
-/// Refuses launchers of jobs.
+/// Refuses launchers of jobs, behind the usual wrappers too.
 ///
 /// # Errors
 /// A usage error with the right order of words.
-pub fn refuse_launcher(program: &OsStr) -> Result<()> {
-    let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+pub fn refuse_launcher(program: &OsStr, args: &[OsString]) -> Result<()> {
+    let mut command = (program, args);
+    while let Some(wrapper) = WRAPPERS.iter().find(|w| file_name(command.0) == w.name) {
+        let Some(wrapped) = wrapper.wrapped(command.1) else { return Ok(()) };
+        command = wrapped;
+    }
+    let name = file_name(command.0);
     if !JOB_LAUNCHERS.contains(&&*name) {
         return Ok(());
     }
@@ -80,11 +162,49 @@ mod tests {
 
     #[test]
     fn launchers_of_jobs_are_refused_with_the_right_order() {
-        let error = refuse_launcher("/usr/bin/srun".as_ref()).unwrap_err();
+        let refuse = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            refuse_launcher(&words[0], &words[1..])
+        };
+        let error = refuse("/usr/bin/srun").unwrap_err();
         assert!(
             error.hint.unwrap().starts_with("put srun and its options in front: srun … homenode run -- APP")
         );
-        assert!(refuse_launcher("numactl".as_ref()).is_ok() && refuse_launcher("./srunner".as_ref()).is_ok());
+        for refused in [
+            "mpirun -n 4 ./app",
+            "env srun ./app",
+            "env -i -u HOME X=1 srun ./app",
+            "env -- X=1 /usr/bin/srun",
+            "nice -n 5 srun",
+            "nice -5 srun",
+            "numactl -i all srun",
+            "numactl --interleave=all --cpunodebind 0 srun",
+            "time -f %e srun",
+            "timeout -k 5 10 srun",
+            "stdbuf -oL nohup setsid -w srun",
+            "taskset -c 0-3 srun",
+            "env A=b taskset 0xff nice env C=d mpiexec ./app",
+        ] {
+            let error = refuse(refused).expect_err(refused);
+            assert!(error.message.contains("starts the program elsewhere"), "{refused}: {error}");
+        }
+        for taken in [
+            "numactl",
+            "./srunner",
+            "./app srun",
+            "env",
+            "env -u srun ./app",
+            "env ./app srun",
+            "env srun=1 ./app",
+            "nice -n",
+            "timeout srun",
+            "timeout 10 ./app srun",
+            "taskset srun ./app",
+            "time -o srun ./app",
+            "sh -c srun",
+        ] {
+            assert!(refuse(taken).is_ok(), "{taken}");
+        }
     }
 
     #[test]

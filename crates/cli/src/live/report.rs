@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::advice::{self, Places, Statics};
+use super::advice::{self, Names};
 use super::facts::{Facts, Object, Origin, Region, Times};
 
 /// Schema and version of the JSON form.
@@ -27,9 +27,7 @@ pub struct Report<'a> {
     /// What processes left behind.
     pub processes: &'a [Facts],
     /// Names by process.
-    pub places: &'a [Places],
-    /// Names of static objects.
-    pub statics: &'a Statics,
+    pub names: &'a [Names],
 }
 
 /// Processes that are told of one by one.
@@ -73,8 +71,8 @@ impl Report<'_> {
         }
         let with_regions = self.processes.iter().filter(|f| f.region_runs > 0 || f.arms > 0).count();
         let shown = with_regions.clamp(1, PROCESSES).min(self.processes.len());
-        for (facts, places) in self.processes.iter().zip(self.places).take(shown) {
-            let _ = self.process(&mut out, facts, places, with_regions > 1);
+        for (facts, names) in self.processes.iter().zip(self.names).take(shown) {
+            let _ = process(&mut out, facts, names, with_regions > 1);
         }
         if with_regions > shown {
             let _ = writeln!(out, "  and {} more processes: --json tells of all", with_regions - shown);
@@ -82,86 +80,10 @@ impl Report<'_> {
         out
     }
 
-    fn process(&self, out: &mut String, f: &Facts, places: &Places, several: bool) -> std::fmt::Result {
-        if several {
-            writeln!(out, " process {}", f.pid)?;
-        }
-        if let (0, Some(why)) = (f.nodes, &f.stopped) {
-            return writeln!(out, "  stopped    {why}; what it did before is not known");
-        }
-        let kind = if f.pretended { "pretended nodes" } else { "nodes" };
-        let (permille, fixed) = f.budget;
-        writeln!(
-            out,
-            "  own time   {} of {} of CPU time ({}; budget {} % + {}), {} {kind}",
-            seconds(f.own),
-            seconds(f.cpu),
-            percent(f.own, f.cpu),
-            permille as f64 / 10.0,
-            seconds(fixed),
-            f.nodes
-        )?;
-        if f.region_runs == 0 {
-            writeln!(
-                out,
-                "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know"
-            )?;
-        } else {
-            writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
-        }
-        if let Some([own, cpu, regions]) = f.settled {
-            writeln!(
-                out,
-                "  settled    {} of own time of {} in the last {regions} regions, in which nothing armed was touched ({})",
-                seconds(own),
-                seconds(cpu),
-                percent(own, cpu)
-            )?;
-        }
-        let [watched, armed, pages, moved, back] = f.objects;
-        writeln!(
-            out,
-            "  watched    {watched} objects at the end; {armed} armed, looked at or moved, {pages} pages (exact)"
-        )?;
-        writeln!(
-            out,
-            "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",
-            f.copies, f.kernel_moves, f.arms, f.faults
-        )?;
-        plan(out, f)?;
-        watch(out, f)?;
-        remote(out, f)?;
-        iteration(out, f)?;
-        held_back(out, f)?;
-        if f.arming == "region" {
-            per_region(out, f, places)?;
-        }
-        if let Some(why) = &f.stopped {
-            writeln!(out, "  stopped    {why}")?;
-        }
-        if f.lost_touches > 0 {
-            writeln!(
-                out,
-                "  could not: {} touches came too fast to be told (exact); their pages moved all the same",
-                f.lost_touches
-            )?;
-        }
-        for note in &f.notes {
-            writeln!(out, "  could not: {note}")?;
-        }
-        if !f.complete {
-            writeln!(out, "  could not: the process's report was cut off")?;
-        }
-        for line in advice::sentences(f, places, self.statics) {
-            writeln!(out, "  advice     {line}")?;
-        }
-        Ok(())
-    }
-
     /// As JSON.
     pub fn json(&self) -> Value {
         let processes: Vec<Value> =
-            self.processes.iter().zip(self.places).map(|(f, p)| self.process_json(f, p)).collect();
+            self.processes.iter().zip(self.names).map(|(f, n)| process_json(f, n)).collect();
         json!({
             "schema": SCHEMA,
             "command": self.command,
@@ -172,71 +94,148 @@ impl Report<'_> {
             "processes": processes,
         })
     }
+}
 
-    fn process_json(&self, f: &Facts, places: &Places) -> Value {
-        let [watched, armed, pages, moved, back] = f.objects;
-        let (touched, remote) = f.touched();
-        let object = |o: &Object| {
-            json!({
-                "name": advice::name(o, places, self.statics),
-                "static": matches!(o.origin, Origin::Static(_)),
-                "bytes": o.bytes,
-                "pages_moved": o.moved,
-                "ping_pongs": o.ping_pongs,
-                "first_homes": o.homes,
-                "touched_pages_by_node": o.touched,
-                "python": o.python,
-            })
-        };
-        let region = |r: &Region| {
-            json!({
-                "name": region_name(r, places),
-                "runs": r.runs,
-                "time_ns": r.time,
-                "armings": r.armings,
-                "pages_moved": r.moved,
-                "ping_pongs": r.ping_pongs,
-            })
-        };
-        json!({
-            "pid": f.pid,
-            "complete": f.complete,
-            "nodes": f.nodes,
-            "pretended": f.pretended,
-            "elapsed_ns": f.elapsed,
-            "own_ns": f.own,
-            "cpu_ns": f.cpu,
-            "settled": f.settled.map(|[own, cpu, regions]| json!({ "own_ns": own, "cpu_ns": cpu, "regions": regions })),
-            "watched": watch_json(f),
-            "budget": { "permille": f.budget.0, "fixed_ns": f.budget.1 },
-            "counts": "exact",
-            "regions": f.regions,
-            "region_runs": f.region_runs,
-            "objects_watched": watched,
-            "objects_armed": armed,
-            "pages_armed": pages,
-            "pages_moved": moved,
-            "ping_pongs": back,
-            "arms": f.arms,
-            "faults": f.faults,
-            "pages_copied": f.copies,
-            "pages_moved_by_kernel": f.kernel_moves,
-            "touches_lost": f.lost_touches,
-            "remote_before": { "kind": "presence", "remote": remote, "all": touched },
-            "remote_after": { "kind": "presence", "remote": f.moved_samples.0, "all": f.moved_samples.1 },
-            "remote_held_back": { "kind": "presence", "remote": f.held_samples.0, "all": f.held_samples.1 },
-            "plan": plan_json(f),
-            "verdict": f.verdict,
-            "rounds": f.rounds,
-            "round_before": times_json(&f.before),
-            "round_after": times_json(&f.after),
-            "stopped": f.stopped,
-            "could_not": f.notes,
-            "objects": f.most.iter().map(object).collect::<Vec<_>>(),
-            "longest_regions": f.longest.iter().map(region).collect::<Vec<_>>(),
-            "advice": advice::sentences(f, places, self.statics),
-        })
+fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fmt::Result {
+    if several {
+        writeln!(out, " process {}", f.pid)?;
     }
+    if let (0, Some(why)) = (f.nodes, &f.stopped) {
+        return writeln!(out, "  stopped    {why}; what it did before is not known");
+    }
+    let kind = if f.pretended { "pretended nodes" } else { "nodes" };
+    let (permille, fixed) = f.budget;
+    writeln!(
+        out,
+        "  own time   {} of {} of CPU time ({}; budget {} % + {}), {} {kind}",
+        seconds(f.own),
+        seconds(f.cpu),
+        percent(f.own, f.cpu),
+        permille as f64 / 10.0,
+        seconds(fixed),
+        f.nodes
+    )?;
+    if f.region_runs == 0 {
+        writeln!(
+            out,
+            "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know"
+        )?;
+    } else {
+        writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
+    }
+    if let Some([own, cpu, regions]) = f.settled {
+        writeln!(
+            out,
+            "  settled    {} of own time of {} in the last {regions} regions, in which nothing armed was touched ({})",
+            seconds(own),
+            seconds(cpu),
+            percent(own, cpu)
+        )?;
+    }
+    let [watched, armed, pages, moved, back] = f.objects;
+    writeln!(
+        out,
+        "  watched    {watched} objects at the end; {armed} armed, looked at or moved, {pages} pages (exact)"
+    )?;
+    writeln!(
+        out,
+        "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",
+        f.copies, f.kernel_moves, f.arms, f.faults
+    )?;
+    plan(out, f)?;
+    watch(out, f)?;
+    remote(out, f)?;
+    iteration(out, f)?;
+    held_back(out, f)?;
+    if f.arming == "region" {
+        per_region(out, f, names)?;
+    }
+    if let Some(why) = &f.stopped {
+        writeln!(out, "  stopped    {why}")?;
+    }
+    if f.lost_touches > 0 {
+        writeln!(
+            out,
+            "  could not: {} touches came too fast to be told (exact); their pages moved all the same",
+            f.lost_touches
+        )?;
+    }
+    for note in &f.notes {
+        writeln!(out, "  could not: {note}")?;
+    }
+    if !f.complete {
+        writeln!(out, "  could not: the process's report was cut off")?;
+    }
+    for line in advice::sentences(f, names) {
+        writeln!(out, "  advice     {line}")?;
+    }
+    Ok(())
+}
+
+fn process_json(f: &Facts, names: &Names) -> Value {
+    let [watched, armed, pages, moved, back] = f.objects;
+    let (touched, remote) = f.touched();
+    let object = |o: &Object| {
+        json!({
+            "name": advice::name(o, names),
+            "static": matches!(o.origin, Origin::Static(_)),
+            "bytes": o.bytes,
+            "pages_moved": o.moved,
+            "ping_pongs": o.ping_pongs,
+            "first_homes": o.homes,
+            "touched_pages_by_node": o.touched,
+            "python": o.python,
+        })
+    };
+    let region = |r: &Region| {
+        json!({
+            "name": region_name(r, names),
+            "runs": r.runs,
+            "time_ns": r.time,
+            "armings": r.armings,
+            "pages_moved": r.moved,
+            "ping_pongs": r.ping_pongs,
+        })
+    };
+    json!({
+        "pid": f.pid,
+        "complete": f.complete,
+        "nodes": f.nodes,
+        "pretended": f.pretended,
+        "elapsed_ns": f.elapsed,
+        "own_ns": f.own,
+        "cpu_ns": f.cpu,
+        "settled": f.settled.map(|[own, cpu, regions]| json!({ "own_ns": own, "cpu_ns": cpu, "regions": regions })),
+        "watched": watch_json(f),
+        "budget": { "permille": f.budget.0, "fixed_ns": f.budget.1 },
+        "counts": "exact",
+        "regions": f.regions,
+        "region_runs": f.region_runs,
+        "objects_watched": watched,
+        "objects_armed": armed,
+        "pages_armed": pages,
+        "pages_moved": moved,
+        "ping_pongs": back,
+        "arms": f.arms,
+        "faults": f.faults,
+        "pages_copied": f.copies,
+        "pages_moved_by_kernel": f.kernel_moves,
+        "touches_lost": f.lost_touches,
+        "remote_before": share_json((remote, touched)),
+        "remote_after": share_json(f.moved_samples),
+        "remote_held_back": share_json(f.held_samples),
+        "plan": plan_json(f),
+        "verdict": f.verdict,
+        "rounds": f.rounds,
+        "round_before": times_json(&f.before),
+        "round_after": times_json(&f.after),
+        "stopped": f.stopped,
+        "could_not": f.notes,
+        "objects": f.most.iter().map(object).collect::<Vec<_>>(),
+        "longest_regions": f.longest.iter().map(region).collect::<Vec<_>>(),
+        "modules": f.modules.iter().map(|m| m.path.as_str()).collect::<Vec<_>>(),
+        "advice": advice::sentences(f, names),
+    })
 }
 
 fn nanos(d: Duration) -> u64 {
@@ -246,8 +245,42 @@ fn nanos(d: Duration) -> u64 {
 fn times_json(t: &Times) -> Value {
     match t.rounds {
         0 => Value::Null,
-        n => json!({ "rounds": n, "quartile_1_ns": t.low, "median_ns": t.median, "quartile_3_ns": t.high }),
+        n => json!({
+            "rounds": n,
+            "quartile_1_ns": t.low,
+            "median_ns": t.median,
+            "quartile_3_ns": t.high,
+            "median_interval_95_ns": (n >= LEAST_ROUNDS).then_some(t.interval),
+        }),
     }
+}
+
+/// Rounds from which on a median has a 95 % interval.
+const LEAST_ROUNDS: u64 = 6;
+
+/// Wilson's 95 % interval of a share, from 0 to 1; `None` of nothing.
+fn wilson(part: u64, all: u64) -> Option<(f64, f64)> {
+    if all == 0 {
+        return None;
+    }
+    let (z, n) = (1.959_964_f64, all as f64);
+    let p = part as f64 / n;
+    let scale = 1.0 + z * z / n;
+    let centre = (p + z * z / (2.0 * n)) / scale;
+    let half = z / scale * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    Some(((centre - half).max(0.0), (centre + half).min(1.0)))
+}
+
+/// A share with its interval.
+fn share(part: u64, all: u64) -> String {
+    match wilson(part, all) {
+        None => "–".into(),
+        Some((from, to)) => format!("{} [{:.1}, {:.1}]", percent(part, all), from * 100.0, to * 100.0),
+    }
+}
+
+fn share_json((remote, all): (u64, u64)) -> Value {
+    json!({ "kind": "presence", "remote": remote, "all": all, "interval_95": wilson(remote, all) })
 }
 
 fn plan(out: &mut String, f: &Facts) -> std::fmt::Result {
@@ -325,25 +358,26 @@ fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {
     }
     let after = match f.moved_samples {
         (_, 0) => "not sampled afterwards".to_owned(),
-        (r, all) => format!("{} of {all} samples afterwards", percent(r, all)),
+        (r, all) => format!("{} of {all} samples afterwards", share(r, all)),
     };
     writeln!(
         out,
-        "  remote     {} of {touched} touched pages had another home before, {after} (presence)",
-        percent(remote, touched)
+        "  remote     {} of {touched} touched pages had another home before, {after} (presence; 95 % intervals)",
+        share(remote, touched)
     )
 }
 
 fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
     let show = |t: &Times| match t.rounds {
         0 => "none timed".to_owned(),
-        n => format!("{} [{}, {}] over {n}", seconds(t.median), seconds(t.low), seconds(t.high)),
+        n if n < LEAST_ROUNDS => format!("{} over {n}, too few for an interval", seconds(t.median)),
+        n => format!("{} [{}, {}] over {n}", seconds(t.median), seconds(t.interval.0), seconds(t.interval.1)),
     };
     match f.rounds {
         0 => writeln!(out, "  iteration  none was recognised: the regions did not repeat"),
         n => writeln!(
             out,
-            "  iteration  {n} rounds (exact); median [quartiles]: before {}, after {}",
+            "  iteration  {n} rounds (exact); median [95 % interval]: before {}, after {}",
             show(&f.before),
             show(&f.after)
         ),
@@ -354,8 +388,8 @@ fn held_back(out: &mut String, f: &Facts) -> std::fmt::Result {
     let ((mr, ma), (hr, ha)) = (f.moved_samples, f.held_samples);
     let groups = format!(
         "remote in {} of {ma} samples of moved pages, in {} of {ha} of those held back (presence)",
-        percent(mr, ma),
-        percent(hr, ha)
+        share(mr, ma),
+        share(hr, ha)
     );
     match f.verdict.as_str() {
         "pays" => writeln!(out, "  judged     moving pays: {groups}"),
@@ -368,17 +402,17 @@ fn held_back(out: &mut String, f: &Facts) -> std::fmt::Result {
     }
 }
 
-fn region_name(r: &Region, places: &Places) -> String {
+fn region_name(r: &Region, names: &Names) -> String {
     let at = if r.function > 1 { r.function } else { r.caller };
-    places.get(&at).map_or_else(|| format!("{at:#x}"), ToString::to_string)
+    names.places.get(&at).map_or_else(|| format!("{at:#x}"), ToString::to_string)
 }
 
-fn per_region(out: &mut String, f: &Facts, places: &Places) -> std::fmt::Result {
+fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
     for r in f.longest.iter().filter(|r| r.armings > 0).take(8) {
         writeln!(
             out,
             "  region     {}: armed at {} of {} runs, {} pages moved, {} of them back (exact)",
-            region_name(r, places),
+            region_name(r, names),
             r.armings,
             r.runs,
             r.moved,
@@ -393,7 +427,7 @@ mod tests {
     use super::*;
 
     fn report(facts: &[Facts]) -> (String, Value) {
-        let places = vec![Places::new(); facts.len()];
+        let names = vec![Names::default(); facts.len()];
         let report = Report {
             elapsed: Duration::from_millis(1500),
             command: "app".into(),
@@ -401,8 +435,7 @@ mod tests {
             told: vec![],
             before: vec![],
             processes: facts,
-            places: &places,
-            statics: &[],
+            names: &names,
         };
         (report.text(), report.json())
     }
@@ -434,7 +467,40 @@ mod tests {
             assert!(line.contains("exact") || line.contains("presence"), "{line}");
         }
         assert_eq!((&json["schema"], &json["processes"][0]["pages_moved"]), (&json!(SCHEMA), &json!(50)));
-        assert!(text.contains("50.0 % of 100 touched pages"), "{text}");
+        assert!(text.contains("50.0 % [40.4, 59.6] of 100 touched pages"), "{text}");
+        assert_eq!(
+            json["processes"][0]["remote_before"]["interval_95"][0],
+            json!(wilson(50, 100).unwrap().0)
+        );
+    }
+
+    #[test]
+    fn a_share_has_wilsons_interval() {
+        // Newcombe 1998, Statistics in Medicine 17, table I.
+        for (part, all, from, to) in [
+            (81, 263, 0.2553, 0.3662),
+            (15, 148, 0.0624, 0.1605),
+            (0, 20, 0.0, 0.1611),
+            (1, 29, 0.0061, 0.1718),
+        ] {
+            let (low, high) = wilson(part, all).unwrap();
+            assert!((low - from).abs() < 5e-5 && (high - to).abs() < 5e-5, "{part} of {all}: {low} {high}");
+        }
+        assert_eq!((wilson(0, 0), share(0, 0).as_str()), (None, "–"));
+    }
+
+    #[test]
+    fn a_median_of_few_has_no_interval() {
+        let times = |rounds| Times { rounds, low: 1, median: 2, high: 3, interval: (1, 4) };
+        let facts =
+            Facts { rounds: 9, before: times(5), after: times(6), complete: true, ..Facts::default() };
+        let (text, json) = report(&[facts]);
+        assert!(
+            text.contains("over 5, too few for an interval, after 0.0 µs [0.0 µs, 0.0 µs] over 6"),
+            "{text}"
+        );
+        let of = |key: &str| json["processes"][0][key]["median_interval_95_ns"].clone();
+        assert_eq!((of("round_before"), of("round_after")), (Value::Null, json!([1, 4])));
     }
 
     #[test]

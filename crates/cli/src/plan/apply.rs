@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
+use homenode_log::recording::Static;
 use homenode_runtime::driver::plan::FIRST;
 
 use super::file::{Object, Place, Plan};
@@ -28,8 +29,8 @@ fn line_of(place: &Place) -> Option<LineOf> {
     Some(LineOf { file, line: place.line? })
 }
 
-/// The table of `plan` for the program at `path`, whose static objects are numbered as in `statics`.
-pub fn table(plan: &Plan, path: &Path, statics: &[String]) -> Applied {
+/// The table of `plan` for the program at `path`, whose static objects are `statics`.
+pub fn table(plan: &Plan, path: &Path, statics: &[Static]) -> Applied {
     let places = plan.objects.iter().flat_map(|o| o.site.iter().chain(&o.caller));
     let mut wanted: Vec<LineOf> = places.filter_map(line_of).collect();
     wanted.sort();
@@ -44,8 +45,8 @@ pub fn table(plan: &Plan, path: &Path, statics: &[String]) -> Applied {
     for (number, object) in plan.objects.iter().enumerate() {
         let out = &mut applied.table;
         let how = match &object.variable {
-            Some(name) => match statics.iter().position(|s| s == name) {
-                Some(n) => format!("static {n} 0 0"),
+            Some(name) => match statics.iter().find(|s| s.name == *name) {
+                Some(s) => format!("static {:x} 0 0", s.address),
                 None => {
                     missing += 1;
                     continue;
@@ -115,9 +116,15 @@ mod tests {
         let o = &mut plan.objects[0];
         (o.variable, o.site) = (Some("grid".into()), None);
         let with = |names: &[&str]| {
-            table(&plan, Path::new("/x"), &names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())
+            let statics = (16..).zip(names).map(|(address, name)| Static {
+                module: 0,
+                address,
+                bytes: 65536,
+                name: (*name).to_owned(),
+            });
+            table(&plan, Path::new("/x"), &statics.collect::<Vec<_>>())
         };
-        assert!(with(&["other", "grid"]).table.contains("object 0 static 1 0 0 "));
+        assert!(with(&["other", "grid"]).table.contains("object 0 static 11 0 0 "));
         let without = with(&["other"]);
         assert!(!without.table.contains("object") && without.notes[0].starts_with("1 static"), "{without:?}");
     }

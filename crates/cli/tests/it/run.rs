@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{fresh, homenode, outcome, plain};
+use crate::support::{compilers, fresh, homenode, outcome, plain};
 
 /// Initialised by one thread, used by all; prints a sum that shows lost updates. The bounds allow for a slow machine, and
 /// the rounds for the recognition of the iteration.
@@ -27,16 +27,29 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that made the team.
+/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that made the team. Its array is
+/// used for some milliseconds.
 const PLUGIN: &str = r#"
 #include <omp.h>
-long plugin(int threads) {
+#include <stdlib.h>
+enum { N = 1 << 17, ROUNDS = 60 };
+long plugin(int threads, long *sum) {
     long s = 0;
+    long *a = malloc(N * sizeof *a);
+    for (long i = 0; i < N; i++) a[i] = i;
+    for (int r = 0; r < ROUNDS; r++) {
+        s = 0;
 #pragma omp parallel num_threads(threads) reduction(+:s)
-    {
+        {
+#pragma omp for
+            for (long i = 0; i < N; i++) a[i] += r;
 #pragma omp barrier
-        s += omp_get_thread_num() + 100 * omp_get_num_threads();
+            s += omp_get_thread_num() + 100 * omp_get_num_threads();
+        }
     }
+    *sum = 0;
+    for (long i = 0; i < N; i++) *sum += a[i];
+    free(a);
     return s;
 }
 "#;
@@ -52,7 +65,8 @@ int main(void) {
             sprintf(name, "./plugin%d.so", which);
             void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
             if (!h) { puts(dlerror()); return 1; }
-            printf("%ld\n", ((long (*)(int))dlsym(h, "plugin"))(1 + which));
+            long sum, team = ((long (*)(int, long *))dlsym(h, "plugin"))(1 + which, &sum);
+            printf("%ld %ld\n", team, sum);
         }
     return 0;
 }
@@ -191,10 +205,22 @@ fn two_private_libgomps_each_get_their_own_teams() {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-o", "host", "host.c", "-ldl"]);
     assert!(gcc.current_dir(&dir).status().unwrap().success());
-    let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--", "./host"]);
-    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300.
-    assert_eq!((status, out.as_str()), (Some(0), "401\n903\n401\n903\n401\n903\n"), "{err}");
-    assert!(err.contains("run 6 times (exact)"), "{err}");
+    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300. The array: 0 … N - 1, and 0 … 59 for each.
+    let sum = (1_u64 << 17) * ((1 << 17) - 1) / 2 + (1 << 17) * (59 * 60 / 2);
+    let want = format!("401 {sum}\n903 {sum}\n").repeat(3);
+    for policy in ["next-touch", "next-touch=region", "competitive", "presence", "daemon", "round-robin"] {
+        let mut c = homenode(&dir);
+        c.args(["run", "--json", "--summary", "private.json", "--pretend-nodes", "2", "--policy", policy]);
+        c.args(["--budget", "100%+60s", "--", "./host"]).env("HOMENODE_RUN_FORCE_ARM", "1");
+        let (status, out, err) = outcome(&c.output().unwrap());
+        assert_eq!((status, &out), (Some(0), &want), "{policy}: {err}");
+        let json = std::fs::read_to_string(dir.join("private.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(number(&json, "region_runs"), 6 * 60, "{policy}: {json:#}");
+        assert!(number(&json, "arms") > 0 && number(&json, "pages_copied") > 0, "{policy}: {json:#}");
+        let modules = json["processes"][0]["modules"].to_string();
+        assert!(modules.contains("/libgompA.s.1") && modules.contains("/libgompB.s.1"), "{modules}");
+    }
 }
 
 #[test]
@@ -222,6 +248,9 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     assert_eq!((status, out.as_str()), (Some(4), "hi\n"), "{err}");
     assert!(err.contains("no process left a report"), "{err}");
     let (status, out, err) = live(&dir, &["--", "srun", "-n", "2", "./serial"]);
+    assert_eq!((status, out.as_str()), (Some(125), ""));
+    assert!(err.contains("srun … homenode run -- APP"), "{err}");
+    let (status, out, err) = live(&dir, &["--", "env", "X=1", "nice", "-n", "1", "srun", "./serial"]);
     assert_eq!((status, out.as_str()), (Some(125), ""));
     assert!(err.contains("srun … homenode run -- APP"), "{err}");
     let (status, _, err) = live(&dir, &["--policy", "nxt-touch", "--", "./serial"]);
@@ -289,6 +318,160 @@ fn policies_that_are_told_decide_what_their_journals_replay() {
     }
     let (status, _, err) = live(&dir, &["--source", "pebs", "--", "./steady"]);
     assert!(status == Some(125) && err.contains("pmu"), "{status:?} {err}");
+}
+
+/// A static array, written by one thread and used by two.
+const STATIC: &str = r#"
+#include <stdio.h>
+enum { N = 1 << 17 };
+double table[N];
+int main(void) {
+    for (int i = 0; i < N; i++) table[i] = i;
+    for (int it = 0; it < 8; it++) {
+#pragma omp parallel for schedule(static)
+        for (int i = 0; i < N; i++) table[i] += 1;
+    }
+    double s = 0;
+    for (int i = 0; i < N; i++) s += table[i];
+    printf("%.17g\n", s);
+    return 0;
+}
+"#;
+
+#[test]
+fn static_arrays_are_seen_behind_wrappers_and_named() {
+    let dir = fresh("run-static");
+    let Some(_) = plain(&dir, "static", STATIC) else { return };
+    let n = f64::from(1 << 17);
+    let want = format!("{}\n", n * (n - 1.0) / 2.0 + 8.0 * n);
+    for command in [
+        &["./static"][..],
+        &["env", "X=1", "./static"],
+        &["sh", "-c", "./static"],
+        // The shell stays, and has a report of its own or none.
+        &["sh", "-c", "./static && true"],
+    ] {
+        let mut words = vec!["--json", "--summary", "static.json", "--force"];
+        words.extend(["--pretend-nodes", "2", "--threads", "2", "--"]);
+        words.extend(command);
+        let (status, out, err) = live(&dir, &words);
+        assert_eq!((status, &out), (Some(0), &want), "{command:?}: {err}");
+        let json = std::fs::read_to_string(dir.join("static.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let objects = json["processes"][0]["objects"].as_array().unwrap();
+        let table = objects.iter().find(|o| o["name"] == "array table, static");
+        let table = table.unwrap_or_else(|| panic!("{command:?}: {json:#}"));
+        assert_eq!((table["bytes"].as_u64(), table["static"].as_bool()), (Some(1 << 20), Some(true)));
+        let touched = table["touched_pages_by_node"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap());
+        assert!(touched.sum::<u64>() > 0, "{command:?}: {table}");
+    }
+}
+
+/// Calls that are there only if homenode is.
+const ASKS: &str = r#"
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int hn_next_touch(const void *, size_t) __attribute__((weak));
+extern int hn_iteration(uint32_t) __attribute__((weak));
+int main(void) {
+    int n = 1 << 18, accepted = 0;
+    double *a = malloc(n * sizeof *a);
+    for (int i = 0; i < n; i++) a[i] = i;
+    for (int it = 0; it < 7; it++) {
+        accepted += hn_iteration(it) == 0;
+        if (it == 3) accepted += hn_next_touch(a, n * sizeof *a) == 0;
+#pragma omp parallel for
+        for (int i = 0; i < n; i++) a[i] += 1;
+    }
+    accepted += hn_iteration(7) == 0;
+    printf("next touch: accepted %d\n7 iterations\n", accepted);
+    return 0;
+}
+"#;
+
+/// The same with the module, linked with the library.
+const ASKS_IN_FORTRAN: &str = "
+program asks
+   use homenode, only: hn_iteration, hn_next_touch
+   use iso_c_binding
+   implicit none
+   integer, parameter :: n = 2**18
+   real(c_double), pointer :: a(:)
+   integer :: i, it, accepted
+   allocate (a(n))
+   a = 1
+   accepted = 0
+   do it = 0, 6
+      if (hn_iteration(it) == 0) accepted = accepted + 1
+      if (it == 3) then
+         if (hn_next_touch(c_loc(a), n*8_c_size_t) == 0) accepted = accepted + 1
+      end if
+!$omp parallel do
+      do i = 1, n
+         a(i) = a(i) + 1
+      end do
+   end do
+   if (hn_iteration(7) == 0) accepted = accepted + 1
+   print '(a, i0)', 'next touch: accepted ', accepted
+   print '(a)', '7 iterations'
+end program
+";
+
+/// Runs what calls `hn_iteration` and `hn_next_touch`, with nothing armed that it does not ask for, and sees that both arrived.
+fn says_and_is_heard(dir: &Path, subject: &[&str]) -> String {
+    let mut words = vec!["--json", "--force", "--summary", "said.json", "--policy", "next-touch=asked"];
+    words.extend(["--pretend-nodes", "2", "--threads", "2"]);
+    words.extend(subject);
+    let (status, out, err) = live(dir, &words);
+    assert_eq!(status, Some(0), "{subject:?}: {out}{err}");
+    assert!(out.contains("next touch: accepted"), "{subject:?}: {out}{err}");
+    let json = std::fs::read_to_string(dir.join("said.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for key in ["arms", "faults", "pages_copied"] {
+        assert!(number(&json, key) > 0, "{subject:?}: {key} in {json:#}");
+    }
+    let words: Vec<&str> = out.split([' ', '\n']).collect();
+    let at = words.iter().position(|w| w.starts_with("iterations")).expect("how many iterations there were");
+    let rounds: u64 = words[at - 1].parse().unwrap();
+    // What is recognised is seen after two rounds: only those that are told are all.
+    assert_eq!(number(&json, "rounds"), rounds, "{subject:?}: {json:#}");
+    out
+}
+
+#[test]
+fn kernels_tell_of_iterations_and_ask_for_next_touch() {
+    let dir = fresh("run-kernels-say");
+    if !compilers() {
+        return;
+    }
+    says_and_is_heard(&dir, &["--class", "S", "kernel:nas-cg", "--", "--next-touch"]);
+    if Command::new("gfortran").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gfortran");
+        return;
+    }
+    says_and_is_heard(&dir, &["--class", "S", "kernel:nas-mg", "--", "--next-touch"]);
+}
+
+#[test]
+fn programs_in_c_and_fortran_tell_of_iterations_and_ask_for_next_touch() {
+    let dir = fresh("run-programs-say");
+    let Some(_) = plain(&dir, "asks", ASKS) else { return };
+    assert!(says_and_is_heard(&dir, &["--", "./asks"]).starts_with("next touch: accepted 9\n"));
+    if Command::new("gfortran").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gfortran");
+        return;
+    }
+    std::fs::write(dir.join("asks.f90"), ASKS_IN_FORTRAN).unwrap();
+    let libraries = Path::new(env!("CARGO_BIN_EXE_homenode")).parent().unwrap();
+    let mut fc = Command::new("gfortran");
+    fc.current_dir(&dir).args(["-O1", "-fopenmp", "-o", "fortran"]);
+    fc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fortran/homenode.f90")).arg("asks.f90");
+    fc.arg("-L").arg(libraries).arg("-lhomenode").arg(format!("-Wl,-rpath,{}", libraries.display()));
+    let built = fc.output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    assert!(says_and_is_heard(&dir, &["--", "./fortran"]).starts_with("next touch: accepted 9\n"));
 }
 
 /// Where a call goes is looked up once for each place that it is made at: it costs more than a region.

@@ -38,8 +38,8 @@ type Home = (u64, u64, NodeId);
 /// How an object is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// Number in the launcher's table of static objects.
-    Static(u32),
+    /// Address in the program's file.
+    Static(u64),
     /// Place in the source, first instance, how many.
     Site(usize, u32, u32),
     /// The how-manieth allocation of its size, how many.
@@ -161,7 +161,7 @@ impl Table {
                 "object" => {
                     let (_, kind, a, b, c) = (next()?, next()?, next()?, next()?, next()?);
                     let how = match kind {
-                        "static" => How::Static(a.parse().ok()?),
+                        "static" => How::Static(number(a, 16)?),
                         "site" => How::Site(a.parse().ok()?, b.parse().ok()?, c.parse().ok()?),
                         _ => How::Size(b.parse().ok()?, c.parse().ok()?),
                     };
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn others_by_size_and_order_and_statics_by_number() {
+    fn others_by_size_and_order_and_statics_by_address() {
         let mut t = table();
         let found: Vec<_> = (0..3).map(|_| t.find(&allocated(&[1]), 1 << 20)).collect();
         assert_eq!(found, [None, Some(2), None]);

@@ -373,10 +373,11 @@ impl Driver {
         // By now everything has been touched that is touched at all.
         self.seams |= std::mem::take(&mut self.armed_all) && self.settings.arming == Arming::First;
         if round.new_level {
-            self.times.rounds = 0;
-            self.times.after.clear();
+            // Of another loop.
+            self.times = RoundTimes::default();
         }
-        self.times.rounds += 1;
+        // Before the first round that the program tells of, none has ended.
+        self.times.rounds += u64::from(!(round.new_level && self.rounds.told()));
         if let Some(took) = round.took {
             let quiet = self.moved_in_round == 0 && !self.hold.is_sampling();
             let list = match self.unasked {

@@ -21,9 +21,6 @@ pub const PRETEND: &str = "HOMENODE_PRETEND_NODES";
 pub const BUDGET: &str = "HOMENODE_BUDGET";
 /// `1`: hold nothing back and do not judge, as tests want it.
 pub const FORCE: &str = "HOMENODE_FORCE";
-/// The launcher's table of static objects: `path<tab>address<tab>bytes` lines.
-pub const STATICS: &str = "HOMENODE_STATICS";
-
 /// The launcher's table of a plan.
 pub const PLAN: &str = "HOMENODE_PLAN";
 
@@ -35,8 +32,8 @@ pub const COPY_UNSEEN: &str = "HOMENODE_COPY_UNSEEN";
 pub const JOURNAL: &str = "HOMENODE_JOURNAL";
 
 /// All of them.
-pub const ALL: [&str; 12] =
-    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, STATICS, PLAN, SOURCE, COPY_UNSEEN, JOURNAL];
+pub const ALL: [&str; 11] =
+    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, PLAN, SOURCE, COPY_UNSEEN, JOURNAL];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +104,6 @@ pub struct Settings {
     pub budget: Budget,
     /// Do not judge.
     pub force: bool,
-    /// The launcher's table of static objects.
-    pub statics: Option<PathBuf>,
     /// The launcher's table of a plan.
     pub plan: Option<PathBuf>,
     /// What tells who touches what.
@@ -140,7 +135,6 @@ impl Settings {
             pretend: get(PRETEND).is_some(),
             budget: get(BUDGET).map_or(Ok(Budget::DEFAULT), |t| Budget::parse(&t))?,
             force: get(FORCE).is_some_and(|v| v == "1"),
-            statics: get(STATICS).map(PathBuf::from),
             plan: get(PLAN).map(PathBuf::from),
             source: get(SOURCE).map_or(Ok(Wanted::Auto), |t| t.parse())?,
             copy_unseen: get(COPY_UNSEEN).is_some_and(|v| v == "1"),

@@ -81,7 +81,9 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     writeln!(out, "rounds {}", times.rounds)?;
     for (name, list) in [("before", &times.before), ("after", &times.after)] {
         let [low, median, high] = quartiles(list);
-        writeln!(out, "{name} {} {} {} {}", list.len(), low.0, median.0, high.0)?;
+        write!(out, "{name} {} {} {} {}", list.len(), low.0, median.0, high.0)?;
+        let (from, to) = interval(list).unwrap_or_default();
+        writeln!(out, " {} {}", from.0, to.0)?;
     }
     let (hold, verdict) = d.hold_back();
     let (moved, held) = hold.samples();
@@ -159,7 +161,7 @@ fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
             _ => l.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
         };
         let origin = match &o.origin {
-            Origin::Static(number) => format!("static:{number}"),
+            Origin::Static(address) => format!("static:{address:#x}"),
             Origin::Allocated(frames) => {
                 let frames: Vec<_> =
                     frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
@@ -186,6 +188,29 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
+/// An interval that holds the median in 95 % of the cases, whatever the distribution: order statistics of a binomial with one
+/// half. None of fewer than six.
+fn interval(list: &[Ns]) -> Option<(Ns, Ns)> {
+    let n = list.len();
+    let below = if n <= 1000 {
+        // P(fewer than k of n) by its terms; 2⁻¹⁰⁰⁰ is a number still.
+        let (mut k, mut term) = (0, 0.5_f64.powi(n as i32));
+        let mut sum = term;
+        while sum <= 0.025 {
+            k += 1;
+            term *= (n + 1 - k) as f64 / k as f64;
+            sum += term;
+        }
+        k
+    } else {
+        let n = n as f64;
+        (n / 2.0 - 0.98 * n.sqrt()) as usize
+    };
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    Some((*sorted.get(below.checked_sub(1)?)?, *sorted.get(n.checked_sub(below)?)?))
+}
+
 /// First quartile, median, third quartile; zeros of nothing.
 fn quartiles(list: &[Ns]) -> [Ns; 3] {
     let mut sorted = list.to_vec();
@@ -197,6 +222,17 @@ fn quartiles(list: &[Ns]) -> [Ns; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_medians_interval_is_that_of_the_tables() {
+        let of = |n: u64| interval(&(1..=n).rev().map(Ns).collect::<Vec<_>>());
+        assert_eq!([of(0), of(1), of(5)], [None; 3]);
+        // Ranks as tables of the sign test have them.
+        for (n, from, to) in [(6, 1, 6), (8, 1, 8), (9, 2, 8), (20, 6, 15), (50, 18, 33), (70, 27, 44)] {
+            assert_eq!(of(n), Some((Ns(from), Ns(to))), "{n}");
+        }
+        assert_eq!((of(1000), of(1001)), (Some((Ns(469), Ns(532))), Some((Ns(469), Ns(533)))));
+    }
 
     #[test]
     fn quartiles_of_few_and_many() {

@@ -16,4 +16,4 @@ pub mod thread;
 pub use choice::{Chosen, Wanted};
 pub use draws::Draws;
 pub use numbers::PageNumbers;
-pub use objects::{Object, Objects, Origin};
+pub use objects::{Object, Objects, Origin, SMALLEST};

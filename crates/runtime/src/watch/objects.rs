@@ -16,8 +16,8 @@ pub const FRAMES: usize = 6;
 pub enum Origin {
     /// Allocated: return addresses, innermost first; zeros behind the last.
     Allocated([usize; FRAMES]),
-    /// A static variable or common block: number in the launcher's table.
-    Static(u32),
+    /// A static variable or common block: its address in the program's file.
+    Static(u64),
 }
 
 /// An object.
