@@ -90,11 +90,18 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
             for span in candidate.span.pieces(LEAF) {
                 let (writable, huge) = (candidate.writable, plan.huge);
                 match Block::make(span.start) {
+                    _ if state::chosen() == Mechanism::UserFault && pinning::found().is_some() => {
+                        report.skip(Why::Pinning, span.len());
+                    }
                     Ok(first) => Arming { lock, span, first, writable, report, huge, changes, manner }.run(),
                     Err(e) => report.fail(e, span.len()),
                 }
             }
         }
+    }
+    // What pins memory came in between: nothing is armed by copying any more.
+    if state::chosen() == Mechanism::UserFault && pinning::found().is_some() {
+        may_copy(lock, &plan.fixed);
     }
 }
 
@@ -123,8 +130,13 @@ fn armed_in(span: Span) -> usize {
 
 /// Whether copying is safe, or the mechanism does not copy.
 fn may_copy(lock: &Locked, fixed: &maps::Fixed) -> bool {
-    let copies = state::chosen() == Mechanism::UserFault || state::copies_blocks();
-    if !copies || pinning::look(fixed).is_none() {
+    let nothing_pins = match state::chosen() {
+        // Descriptors are looked at when the pages have gone.
+        Mechanism::UserFault => pinning::look(fixed).is_none(),
+        _ if state::copies_blocks() => pinning::look(fixed).or_else(pinning::look_at_descriptors).is_none(),
+        _ => true,
+    };
+    if nothing_pins {
         return true;
     }
     disarm::everything(lock);
@@ -413,8 +425,41 @@ impl Arming<'_> {
             }
             done.is_ok()
         });
+        if armed > 0 && pinning::look_at_descriptors().is_some() {
+            self.stretches(pages, |this, span, registered| {
+                this.put_back(uffd, span, registered);
+                true
+            });
+            self.report.skip(Why::Pinning, armed);
+            pages.fill(0);
+            self.release(pages, |old, _| old);
+            return 0;
+        }
         self.release(pages, |old, armed| old | armed);
         armed
+    }
+
+    /// Puts the pages of a stretch that nobody has touched back where they were: the pages themselves, which something may have pinned.
+    fn put_back(&self, uffd: &Uffd, span: Span, registered: bool) {
+        let back = |part: Span| {
+            // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; none of the part is there, so nothing is
+            // lost with the mapping that is replaced. The shadow's mapping stays.
+            events::own(part, || unsafe {
+                memory::move_leaving_mapping(Span::new(table::shadow(part.start), part.len()), part.start)
+            })
+        };
+        let (most, last) = (Span { end: span.end - PAGE, ..span }, Span { start: span.end - PAGE, ..span });
+        let mut entry = [maps::PageEntry(0)];
+        // The last one may never have left (see `leave_mapping`).
+        let known = maps::page_entries(last.start, &mut entry).is_ok();
+        let left = known && !entry[0].present() && !entry[0].swapped();
+        for part in [most, last] {
+            if !part.is_empty() && (part == most || left) {
+                let _ = back(part);
+            }
+        }
+        let policy = if registered { None } else { pieces::take(self.lock, span).and_then(|p| p.policy) };
+        self.undo(uffd, span, policy, "");
     }
 
     fn take_away(&self, uffd: &Uffd, span: Span, registered: bool) -> Result<()> {

@@ -78,19 +78,30 @@ pub fn see_path(path: &[u8]) {
     }
 }
 
-/// Looks at the process's descriptors and at what the kernel accounts for, which `fixed` says.
+/// What is known without looking at descriptors, but for the first time; `fixed` is what the kernel accounts for.
 pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
-    static ENVIRONMENT: AtomicBool = AtomicBool::new(false);
+    static FIRST: AtomicBool = AtomicBool::new(false);
     if let Some(what) = found() {
         return Some(what);
-    }
-    if !ENVIRONMENT.swap(true, Ordering::Relaxed) && PEERS.iter().any(|name| is_several(name)) {
-        let _ = FOUND.set("other ranks on this machine, which may read this memory (process_vm_readv)");
     }
     if fixed.pinned != Bytes::ZERO {
         let _ = FOUND.set("pinned memory (VmPin)");
     }
-    descriptors();
+    if !FIRST.swap(true, Ordering::Relaxed) {
+        if PEERS.iter().any(|name| is_several(name)) {
+            let _ = FOUND.set("other ranks on this machine, which may read this memory (process_vm_readv)");
+        }
+        descriptors();
+    }
+    found()
+}
+
+/// Looks at the process's descriptors. What pins memory has one before it does: who looks after pages have gone from where the program
+/// has them, and before they are copied, sees whatever may have pinned them before.
+pub fn look_at_descriptors() -> Option<&'static str> {
+    if found().is_none() {
+        descriptors();
+    }
     found()
 }
 
