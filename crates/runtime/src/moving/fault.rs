@@ -239,14 +239,16 @@ static STALE: AtomicU32 = AtomicU32::new(0);
 /// At most, but for one a thread: 4 MiB.
 const MOST_STALE: u32 = 1024;
 
-/// Frees the shadow of a claimed block's `copied` pages. Where they are few and others of the block are armed it waits for these: to free
-/// memory interrupts the other CPUs, for 16 pages as for one.
+/// What is freed by one call, where it can be: 256 KiB. To free memory interrupts the other CPUs, for 16 pages as for 64.
+const TOGETHER: usize = 4 * BLOCK;
+
+/// Frees the shadow of a claimed block's `copied` pages. They wait for others of the block, or of its neighbours, that are still armed.
 fn free_shadow(block: Block, word: Word, copied: Pages) -> Word {
     let (armed, copied) = (word.armed() & !copied, word.armed() & copied);
-    let stale = word.stale() + copied.count_ones();
-    if armed != 0 && stale <= Word::MOST_STALE && STALE.load(Ordering::Relaxed) < MOST_STALE {
+    let waits = armed != 0 || block.has_armed_neighbours(TOGETHER);
+    if waits && STALE.load(Ordering::Relaxed) < MOST_STALE {
         STALE.fetch_add(copied.count_ones(), Ordering::Relaxed);
-        return word.with_stale(stale);
+        return word.with_stale(word.stale() + copied.count_ones());
     }
     free_all_but(block, word, armed)
 }
@@ -259,17 +261,12 @@ pub fn free_stale(block: Block, word: Word) -> Word {
 /// Of pages that are not armed the shadow has nothing that is needed. With the last block of 2 MiB all of these go at once, for then the
 /// kernel frees their page table, too (since 6.14), which it would have to look through when the shadow is next moved to.
 fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
-    let mut all_gone = false;
-    if armed == 0 {
-        block.with_idle_unit(|unit| {
-            discard_shadow(unit);
-            all_gone = true;
-        });
-    }
-    if !all_gone {
+    let together = |bytes| if armed == 0 { block.with_idle(bytes, discard_shadow) } else { None };
+    let others = together(HUGE).or_else(|| together(TOGETHER)).unwrap_or_else(|| {
         block.runs(word.marked() & !armed).for_each(discard_shadow);
-    }
-    STALE.fetch_sub(word.stale(), Ordering::Relaxed);
+        0
+    });
+    STALE.fetch_sub(word.stale() + others, Ordering::Relaxed);
     word.with_stale(0)
 }
 

@@ -37,9 +37,9 @@ impl Word {
     const STALE: u32 = 53;
     /// What only the owner changes.
     const OWNED: u64 = !(Self::BUSY | (Pages::MAX as u64) << Self::EXCLUDED);
-    const ANY_STALE: u64 = (Self::MOST_STALE as u64) << Self::STALE;
-    /// More pages than this are never stale.
-    pub const MOST_STALE: u32 = 15;
+    const ANY_STALE: u64 = ((Self::MOST_STALE << 1) as u64 - 1) << Self::STALE;
+    /// All pages of a block.
+    const MOST_STALE: u32 = (BLOCK / PAGE) as u32;
 
     /// Of a block of which nothing is armed.
     pub const NOTHING: Self = Self(0);
@@ -72,9 +72,9 @@ impl Word {
     pub const fn stays(self) -> bool {
         self.0 & Self::STAYS != 0
     }
-    /// Userfaultfd: how many pages the shadow still has that were copied, at most [`Word::MOST_STALE`].
+    /// Userfaultfd: how many pages the shadow still has that were copied.
     pub const fn stale(self) -> u32 {
-        (self.0 >> Self::STALE) as u32 & Self::MOST_STALE
+        ((self.0 & Self::ANY_STALE) >> Self::STALE) as u32
     }
     /// The same with so many.
     pub const fn with_stale(self, pages: u32) -> Self {
@@ -384,32 +384,46 @@ impl Block {
 }
 
 impl Block {
-    /// Runs `f` with the 2 MiB around as owner of all its blocks, if nobody owns another of them and none has armed or stale pages. By the
-    /// owner of this block, of which that need not hold.
-    pub fn with_idle_unit(self, f: impl FnOnce(Span)) {
-        let unit = Span::new(self.start & !(HUGE - 1), HUGE);
-        let idle = || {
-            let first = Self { start: unit.start, ..self };
-            let mut others = first.and_next(unit).filter(|b| b.start != self.start);
-            others.all(|b| b.owned().0 & (u64::from(Pages::MAX) | Word::ANY_STALE) == 0)
-        };
+    /// Runs `f` with the aligned `bytes` around, 2 MiB or a part of them, as owner of all its blocks, if nobody owns another of them and none
+    /// has armed pages: nothing of the others is stale afterwards, and that is how many pages were. By the owner of this block, of which that
+    /// need not hold.
+    pub fn with_idle(self, bytes: usize, f: impl FnOnce(Span)) -> Option<u32> {
+        let all = Span::new(self.start & !(bytes - 1), bytes);
+        let first = Self { start: all.start, ..self };
+        let others = || first.and_next(all).filter(|b| b.start != self.start);
+        let idle = || others().all(|b| b.owned().armed() == 0);
         if !idle() {
-            return;
+            return None;
         }
         let (busy, bit) = self.busy();
-        let first = unit.start % LEAF / BLOCK % GROUP;
-        let others = UNIT << first & !bit;
-        let new = others & !busy.fetch_or(others, Ordering::SeqCst);
-        if new == others && idle() {
-            f(unit);
-        }
+        let wanted = u64::MAX >> (GROUP - bytes / BLOCK) << (first.number() % GROUP) & !bit;
+        let new = wanted & !busy.fetch_or(wanted, Ordering::SeqCst);
+        let stale = (new == wanted && idle()).then(|| {
+            f(all);
+            others().map(Self::forget_stale).sum()
+        });
         busy.fetch_and(!new, Ordering::SeqCst);
+        stale
+    }
+
+    /// Nothing of it is stale any more; how many pages were. By its owner.
+    fn forget_stale(self) -> u32 {
+        let word = self.owned();
+        if word.stale() > 0 {
+            self.keep(word.with_stale(0));
+        }
+        word.stale()
+    }
+
+    /// Whether another block of the aligned `bytes` around has armed pages.
+    pub fn has_armed_neighbours(self, bytes: usize) -> bool {
+        let all = Span::new(self.start & !(bytes - 1), bytes);
+        let mut blocks = Self { start: all.start, ..self }.and_next(all);
+        blocks.any(|b| b.start != self.start && b.owned().armed() != 0)
     }
 }
 
-/// Bits of the blocks of 2 MiB.
-const UNIT: u64 = (1 << (HUGE / BLOCK)) - 1;
-const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK) && HUGE / BLOCK < GROUP);
+const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK));
 
 /// Becomes the owner of all blocks that `span`, of one leaf that is there, touches; waits for those that others own.
 pub fn claim_all(span: Span) {
@@ -548,8 +562,8 @@ mod tests {
         let word = block.word();
         assert_eq!((word.armed(), word.marked(), word.excluded()), (0b11, 0b111, 0b100));
         assert!(word.ever() && !word.busy());
-        let word = word.with_stale(Word::MOST_STALE);
-        assert_eq!((word.stale(), word.with_stale(1).stale(), word.with_stale(0)), (15, 1, block.word()));
+        let word = word.with_stale(16);
+        assert_eq!((word.stale(), word.with_stale(1).stale(), word.with_stale(0)), (16, 1, block.word()));
     }
 
     #[test]
@@ -570,36 +584,42 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_had_when_nothing_else_of_it_is_armed_or_owned() {
-        let start = 20 * LEAF + 3 * HUGE;
-        let block = |n: usize| Block::make(start + n * BLOCK).unwrap();
-        let mine = block(5);
-        let had = || {
-            let mut had = Span::EMPTY;
-            mine.with_idle_unit(|unit| {
-                assert!(Block::all(unit).all(|b| b.word().busy()));
-                had = unit;
-            });
-            let busy = Block::all(Span::new(start, HUGE)).filter(|b| b.word().busy()).count();
-            (had, busy)
-        };
-        let word = mine.claim().with_armed(0b1);
-        mine.keep(word);
-        assert_eq!(had(), (Span::new(start, HUGE), 1));
-        for other in [0, 4, 6, HUGE / BLOCK - 1].map(block) {
-            let word = other.claim();
-            assert_eq!(had(), (Span::EMPTY, 2));
-            other.release(word.with_armed(0b100));
-            assert_eq!(had(), (Span::EMPTY, 1));
-            other.release(other.claim().with_armed(0).with_stale(1));
-            assert_eq!(had(), (Span::EMPTY, 1));
-            other.release(other.claim().with_stale(0));
-            assert_eq!(had(), (Span::new(start, HUGE), 1));
+    fn the_blocks_around_are_had_when_none_of_them_is_armed_or_owned() {
+        for (leaf, bytes) in [(20, HUGE), (24, 4 * BLOCK)] {
+            let start = leaf * LEAF + 3 * HUGE;
+            let count = bytes / BLOCK;
+            let block = |n: usize| Block::make(start + n * BLOCK).unwrap();
+            let mine = block(2);
+            let had = || {
+                let stale = mine.with_idle(bytes, |all| {
+                    assert_eq!(all, Span::new(start, bytes));
+                    assert!(Block::all(all).all(|b| b.word().busy()));
+                });
+                let busy = Block::all(Span::new(start, HUGE)).filter(|b| b.word().busy()).count();
+                assert_eq!(
+                    mine.has_armed_neighbours(bytes),
+                    (0..count).any(|n| n != 2 && block(n).word().armed() != 0)
+                );
+                (stale, busy)
+            };
+            let word = mine.claim().with_armed(0b1);
+            mine.keep(word);
+            assert_eq!(had(), (Some(0), 1));
+            for other in [0, 1, 3, count - 1].map(block) {
+                let word = other.claim();
+                assert_eq!(had(), (None, 2));
+                other.release(word.with_armed(0b100));
+                assert_eq!(had(), (None, 1));
+                other.release(other.claim().with_armed(0).with_stale(16));
+                assert_eq!(had(), (Some(16), 1));
+                assert_eq!(other.word().stale(), 0);
+            }
+            // What comes next is another matter.
+            let next = block(count);
+            next.release(next.claim().with_armed(1));
+            assert_eq!(had(), (Some(0), 1));
+            mine.release(word);
         }
-        // The next 2 MiB are another matter.
-        block(HUGE / BLOCK).claim();
-        assert_eq!(had(), (Span::new(start, HUGE), 1));
-        mine.release(word);
     }
 
     #[test]
