@@ -2,7 +2,8 @@
 //! first touch, then arming and next touch of the same memory. CPU time of the thread; medians of the rounds.
 //!
 //! Goals: sequential sweep at most 1.1 × first touch, one page at a time at most 3.0 ×, marking at most 1 ms/GiB while others
-//! write, peak memory at most 1.1 ×, owners cyclic by 64 KiB: at least 99 % of the pages at their owner.
+//! write, peak memory at most 1.1 ×, owners cyclic by 64 KiB: at least 99 % of the pages at their owner. Beside sweep and single page: the
+//! same by a bare handler, which is the machine's part of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,6 +12,8 @@ use homenode_model::{Bytes, NodeId};
 use homenode_runtime::moving::{self, Mechanism, Options, Span};
 use homenode_sys::memory::{Access, map_aligned, move_leaving_mapping, prefer_huge, unmap};
 use homenode_sys::{HUGE, PAGE, maps};
+
+mod bare;
 
 const BYTES: usize = 256 << 20;
 /// What comes with a touch.
@@ -162,8 +165,11 @@ fn with_a_writer(m: Span, writer: Writer, f: impl FnOnce()) {
         // The golden section.
         Writer::Scattered => (words as f64 * 0.618) as usize | 1,
     };
+    // Each on a CPU of its own, wherever the scheduler would have them.
+    bind_to(0);
     std::thread::scope(|s| {
         s.spawn(|| {
+            bind_to(1);
             let mut at = 0;
             while !stop.load(Ordering::Relaxed) {
                 // SAFETY: memory of this program.
@@ -233,7 +239,10 @@ fn bare_move(m: Span) -> f64 {
 }
 
 fn main() {
-    // A process has one mover, and that one way to bring pages: the benchmark calls itself for the other.
+    // A process has one mover, and that one way to bring pages: the benchmark calls itself for the others.
+    if std::env::var_os("BENCH_BARE").is_some() {
+        return bare::run();
+    }
     let alone = std::env::var_os("BENCH_SINGLE_PAGE").is_some();
     let options = Options {
         pretend_nodes: Some(2),
@@ -252,9 +261,11 @@ fn main() {
         cyclic();
         marking(1 << 30);
         marking(4 << 30);
-        let me = std::env::current_exe().expect("the benchmark's own path");
-        let child = std::process::Command::new(me).env("BENCH_SINGLE_PAGE", "1").status();
-        assert!(child.is_ok_and(|s| s.success()));
+        for other in ["BENCH_SINGLE_PAGE", "BENCH_BARE"] {
+            let me = std::env::current_exe().expect("the benchmark's own path");
+            let child = std::process::Command::new(me).env(other, "1").status();
+            assert!(child.is_ok_and(|s| s.success()));
+        }
     }
     let c = moving::counters();
     assert!(c.arms > 0 && c.faults > 0 && c.copied > Bytes::ZERO);
