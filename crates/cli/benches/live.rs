@@ -4,7 +4,7 @@
 //! Own time is CPU time as the closing report has it. Wall time is the median ratio of interleaved pairs, with against without, and
 //! its 95 % interval by order statistics: alone, settled, alone, watching, and so on, each against the mean of those next to it. Those
 //! alone against one another show what this machine can resolve. `PAIRS` in the environment sets how many, 30 unless told, 0 leaves them out;
-//! `ONLY` names the one program to be run.
+//! `ONLY` names the one program to be run, or `every-region`, which compares arming at every region with arming once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -118,6 +118,34 @@ fn after_moving(program: &Program, folder: &Path) -> Option<()> {
     Some(())
 }
 
+/// Löf's question: memory armed at every region, as long as the guard says that it pays, beside once.
+fn every_region(folder: &Path) {
+    for name in ["heat", "nas-cg", "nas-mg", "nas-ft", "nas-bt", "nas-sp"] {
+        let program = [
+            format!("kernel:{name}"),
+            "--class".into(),
+            "W".into(),
+            "--".into(),
+            "--init".into(),
+            "serial".into(),
+        ];
+        for policy in ["next-touch", "next-touch=region"] {
+            let options = ["--bind", "--pretend-nodes", "2", "--policy", policy, "--budget", "100%+60s"];
+            let Some((_, report)) = run(&(name, program.to_vec()), &options, folder) else {
+                println!("{name}: {policy}: a run failed");
+                continue;
+            };
+            let [runs, moved, back] =
+                ["region_runs", "pages_moved", "ping_pongs"].map(|key| number(&report, key));
+            let own = number(&report, "own_ns") / number(&report, "cpu_ns") * 100.0;
+            println!(
+                "{name}, {policy}: {runs} region runs, {}, {moved} moved, {back} of them back, own {own:.2} %",
+                done(&report)
+            );
+        }
+    }
+}
+
 /// Alone, settled, alone, watching, alone … so many times; `None`: a run failed.
 fn wall(program: &Program, pairs: usize, folder: &Path) -> Option<()> {
     let (mut ratios, mut same) = ([vec![], vec![]], vec![]);
@@ -169,6 +197,9 @@ fn main() {
         if after_moving(&program, &folder).is_none() || wall(&program, pairs, &folder).is_none() {
             println!("{}: a run failed", program.0);
         }
+    }
+    if only.is_none_or(|o| o == "every-region") {
+        every_region(&folder);
     }
     let _ = std::fs::remove_dir_all(&folder);
 }

@@ -208,7 +208,7 @@ fn two_private_libgomps_each_get_their_own_teams() {
     // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300. The array: 0 … N - 1, and 0 … 59 for each.
     let sum = (1_u64 << 17) * ((1 << 17) - 1) / 2 + (1 << 17) * (59 * 60 / 2);
     let want = format!("401 {sum}\n903 {sum}\n").repeat(3);
-    for policy in ["next-touch", "next-touch=region", "competitive", "presence", "daemon", "round-robin"] {
+    for policy in crate::run_matrix::POLICIES {
         let mut c = homenode(&dir);
         c.args(["run", "--json", "--summary", "private.json", "--pretend-nodes", "2", "--policy", policy]);
         c.args(["--budget", "100%+60s", "--", "./host"]).env("HOMENODE_RUN_FORCE_ARM", "1");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{compilers, fresh, homenode, outcome};
 
 /// All that `homenode run` takes, but for `plan`, which needs one.
-const POLICIES: [&str; 19] = [
+pub const POLICIES: [&str; 19] = [
     "next-touch",
     "next-touch=region",
     "next-touch=asked",
@@ -96,7 +96,7 @@ impl Ran {
 
 /// The smallest class with an array that is large enough to be watched, and with some milliseconds to do it in.
 fn class(name: &str) -> &'static str {
-    if ["heat", "sor"].contains(&name) { "W" } else { "S" }
+    if ["heat", "lu", "sor"].contains(&name) { "W" } else { "S" }
 }
 
 /// Whether a kernel has anything that can be moved: all counters of `false-sharing` are on one page.
