@@ -18,6 +18,7 @@ mod plan;
 mod rec;
 mod record;
 mod run;
+mod run_gomp;
 mod run_limits;
 mod run_matrix;
 mod support;
