@@ -18,6 +18,8 @@ mod plan;
 mod rec;
 mod record;
 mod run;
+mod run_advice;
+mod run_bind;
 mod run_gomp;
 mod run_limits;
 mod run_matrix;
