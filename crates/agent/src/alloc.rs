@@ -209,6 +209,8 @@ entries! {
     posix_memalign => posix_memalign_for, "rcx";
     aligned_alloc => aligned_alloc_for, "rdx";
     memalign => memalign_for, "rdx";
+    valloc => valloc_for, "rsi";
+    pvalloc => pvalloc_for, "rsi";
 }
 
 // SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
@@ -293,6 +295,20 @@ macro_rules! aligned {
 }
 
 aligned! { aligned_alloc_for aligned_alloc memalign_for memalign }
+
+macro_rules! paged {
+    ($($f:ident $name:ident)*) => { $(
+        unsafe extern "C" fn $f(bytes: usize, caller: usize) -> *mut c_void {
+            // What the loader gets early on is not aligned so far; it does not ask for pages.
+            match allocator!($name: unsafe extern "C" fn(usize) -> *mut c_void) {
+                Some(f) => born(unsafe { f(bytes) }, bytes, caller),
+                None => std::ptr::null_mut(),
+            }
+        }
+    )* };
+}
+
+paged! { valloc_for valloc pvalloc_for pvalloc }
 
 /// `dlclose`: another object may come to lie where the closed one was.
 ///

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use homenode_runtime::moving::{self, Span};
+use homenode_runtime::own_thread;
 
 use crate::state;
 
@@ -13,6 +14,9 @@ const FORCE_ARM: &str = "HOMENODE_RUN_FORCE_ARM";
 /// `HOMENODE_RUN_FORCE_ERROR=1`: an error of homenode's own, a moment after the start. For tests of what becomes of the program.
 const FORCE_ERROR: &str = "HOMENODE_RUN_FORCE_ERROR";
 
+/// Of these threads' stacks; Rust's own for a thread.
+const STACK: usize = 2 << 20;
+
 #[allow(clippy::panic)]
 fn fail(after: Duration) {
     std::thread::sleep(after);
@@ -21,7 +25,7 @@ fn fail(after: Duration) {
 
 fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) {
     state::guarded(|| {
-        if let Err(e) = std::thread::Builder::new().name(name.to_owned()).spawn(run) {
+        if let Err(e) = own_thread::start(name, STACK, run) {
             state::complain(&format!("{name}: cannot start a thread: {e}"));
         }
     });

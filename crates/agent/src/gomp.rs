@@ -3,6 +3,7 @@
 //! reached without us ([`crate::callers`]).
 
 use std::arch::naked_asm;
+use std::cell::Cell;
 use std::ffi::CStr;
 
 use crate::{callers, state};
@@ -24,7 +25,7 @@ type Forward = unsafe extern "C-unwind" fn(
 type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 
 /// The functions above, as types that `sym` accepts.
-const _: (Forward, Forward, Forward, Forward) = (team, start, end, barrier);
+const _: [Forward; 6] = [team, start, end, barrier, cancellable, unregister];
 
 /// The program calls a function that no loaded run-time system has: it could not run without us either.
 #[cold]
@@ -43,39 +44,81 @@ fn real(target: callers::Target) -> Real {
 }
 
 macro_rules! forward {
-    ($(#[$doc:meta])* $name:ident($target:ident, $caller:ident, $function:ident) $before:block $after:block) => {
+    ($(#[$doc:meta])* $name:ident($caller:ident, $first:ident, $result:ident) $before:block $after:block) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C-unwind" fn $name(
             a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize,
             $caller: usize, entry: usize,
         ) -> usize {
-            let $target = target($caller, entry);
-            let $function = a;
-            if !$target.libomp $before
+            let target = target($caller, entry);
+            let $first = a;
+            if !target.libomp $before
             // SAFETY: the caller's arguments.
-            let result = unsafe { real($target)(a, b, c, d, e, f, g, h) };
-            if !$target.libomp $after
-            result
+            let $result = unsafe { real(target)(a, b, c, d, e, f, g, h) };
+            if !target.libomp $after
+            $result
         }
     };
 }
 
 forward! {
     /// Runs a team from its start to its end.
-    team(target, caller, function) { state::region_begin(function, caller); } { state::region_end(); }
+    team(caller, function, result) { state::region_begin(function, caller); } { state::region_end(); }
 }
 forward! {
     /// Starts a team whose end is another call.
-    start(target, caller, function) { state::region_begin(function, caller); } {}
+    start(caller, function, result) { state::region_begin(function, caller); } {}
 }
 forward! {
     /// Ends the team of an earlier call.
-    end(target, caller, _function) {} { state::region_end(); }
+    end(_caller, _first, result) {} { state::region_end(); }
 }
-forward! {
+
+thread_local! {
+    /// The thread waits in a barrier of libgomp's name, which libomp has as well.
+    static WAITING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the barrier that libomp tells of will be told by its front end here: libomp takes those of libgomp's names for its own.
+pub fn waiting() -> bool {
+    WAITING.get()
+}
+
+macro_rules! waits {
+    ($(#[$doc:meta])* $name:ident($first:ident, $result:ident) $cancelled:expr) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        unsafe extern "C-unwind" fn $name(
+            a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize,
+            caller: usize, entry: usize,
+        ) -> usize {
+            let target = target(caller, entry);
+            let $first = a;
+            // While it waits the thread may run tasks, which may wait themselves.
+            let before = WAITING.replace(target.libomp);
+            // SAFETY: the caller's arguments.
+            let $result = unsafe { real(target)(a, b, c, d, e, f, g, h) };
+            WAITING.set(before);
+            if !$cancelled {
+                state::barrier(caller);
+            }
+            $result
+        }
+    };
+}
+
+waits! {
     /// Waits for the team.
-    barrier(target, caller, _function) {} { state::barrier(caller); }
+    barrier(_first, result) false
+}
+waits! {
+    /// Waits for the team unless that is cancelled, which is what it answers: a `bool`, of which the lowest byte counts.
+    cancellable(_first, result) result as u8 != 0
+}
+waits! {
+    /// Ends what has reductions over tasks, and waits for the team unless that is cancelled: a `bool`, as above.
+    unregister(first, result) first as u8 != 0
 }
 
 macro_rules! entries {
@@ -145,4 +188,62 @@ entries! {
     barrier GOMP_barrier
     barrier GOMP_loop_end
     barrier GOMP_sections_end
+    cancellable GOMP_barrier_cancel
+    cancellable GOMP_loop_end_cancel
+    cancellable GOMP_sections_end_cancel
+    unregister GOMP_workshare_task_reduction_unregister
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::{Object, ObjectSymbol};
+    use std::process::Command;
+
+    /// What looks like the begin or the end of a team or like a barrier by its name, and why it is left alone.
+    const ALONE: &[(&str, &str)] = &[
+        (
+            "GOMP_teams",
+            "says how many teams there are on a device; on the host each is one thread until GOMP_parallel",
+        ),
+        ("GOMP_teams4", "the same, once for each team"),
+        ("GOMP_loop_end_nowait", "nobody waits"),
+        ("GOMP_sections_end_nowait", "nobody waits"),
+        (
+            "GOMP_single_copy_start",
+            "who comes first does not wait: the GOMP_barrier that follows is everybody's",
+        ),
+        ("GOMP_single_copy_end", "as its start"),
+        ("GOMP_taskgroup_reduction_unregister", "waits for tasks, not for the team"),
+    ];
+
+    fn is_of_a_team(name: &str) -> bool {
+        let begins = ["GOMP_parallel", "GOMP_teams", "GOMP_barrier", "GOMP_single_copy"];
+        let ends = ["GOMP_loop", "GOMP_sections", "GOMP_scope"];
+        begins.iter().any(|b| name.starts_with(b))
+            || ends.iter().any(|b| name.starts_with(b)) && name.contains("_end")
+            || name.ends_with("_unregister") && name.contains("reduction")
+    }
+
+    fn installed() -> Option<Vec<String>> {
+        let asked = Command::new("gcc").arg("-print-file-name=libgomp.so.1").output().ok()?;
+        let bytes = std::fs::read(String::from_utf8(asked.stdout).ok()?.trim()).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let defined = file.dynamic_symbols().filter(ObjectSymbol::is_definition);
+        Some(defined.filter_map(|s| s.name().ok().map(str::to_owned)).collect())
+    }
+
+    #[test]
+    fn the_installed_libgomp_has_no_team_that_is_not_known() {
+        let Some(installed) = installed() else { return println!("skipped: there is no libgomp") };
+        let ours: Vec<&str> = NAMES.iter().map(|n| n.to_str().unwrap()).collect();
+        let unknown = |name: &&String| {
+            is_of_a_team(name) && !ours.contains(&name.as_str()) && !ALONE.iter().any(|(n, _)| n == *name)
+        };
+        assert_eq!(installed.iter().filter(unknown).collect::<Vec<_>>(), [""; 0]);
+        // Since GCC 9; a misspelt one would never be called.
+        let strange: Vec<_> = ours.iter().filter(|n| !installed.iter().any(|i| i == **n)).collect();
+        assert_eq!(strange, [&""; 0]);
+        assert!(ours.iter().all(|n| is_of_a_team(n)), "{ours:?}");
+    }
 }

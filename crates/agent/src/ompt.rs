@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use crate::state;
+use crate::{gomp, state};
 
 type AnyFn = unsafe extern "C" fn();
 type Lookup = unsafe extern "C" fn(*const c_char) -> Option<AnyFn>;
@@ -223,7 +223,8 @@ unsafe extern "C" fn sync_region(
     task: *mut u64,
     caller: *const c_void,
 ) {
-    if endpoint == END && EXPLICIT_BARRIERS.contains(&kind) {
+    // The end of a region is a barrier, too, of no region any more: before LLVM 15 of the same kind as a loop's.
+    if endpoint == END && !parallel.is_null() && EXPLICIT_BARRIERS.contains(&kind) && !gomp::waiting() {
         state::barrier(caller as usize);
     }
     // SAFETY: libomp's arguments.

@@ -157,6 +157,8 @@ fn hostile_watched(name: &str, source: &str, moves: bool) {
         ("HOMENODE_POLICY", "competitive"),
         ("HOMENODE_SOURCE", source),
         ("HOMENODE_BUDGET", "1000,100000"),
+        // Enough for a second: on a busy machine what decides may not come to run in a shorter time.
+        ("HOSTILE_ADDS", "100000000"),
     ];
     hostile_as(name, &format!("{name}-{source}"), &[], |_| Vec::new(), moves, &settings, None);
 }
@@ -195,6 +197,7 @@ programs! {
     advice_by_system_calls_of_the_programs_own "dontneed_raw";
     locked_memory "locked";
     own_handlers_and_blocked_signals "signals";
+    signals_that_are_waited_for "waits";
     contended_locks_in_an_array "mutex";
     files_pipes_and_reads_begun_before "files";
     paths_and_folders "paths";
@@ -233,6 +236,7 @@ watched! {
     watched_checked_functions "checked" false;
     watched_small_things "small" false;
     watched_own_handlers "signals" false;
+    watched_waits_for_signals "waits" false;
     watched_locks "mutex" false;
     watched_threads "threads" false;
     watched_coroutines "coroutines" false;

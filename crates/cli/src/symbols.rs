@@ -4,6 +4,10 @@
 //! Done right after the run, while the program's own files are still those that ran. What cannot be found out is left
 //! out: a place without a name is shown as an address.
 
+mod commons;
+
+pub use commons::{Common, commons_of};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
@@ -209,6 +213,11 @@ impl Binary<'_> {
 
     /// Line numbers, if the module has any.
     fn lines(&self) -> Option<Lines<'_>> {
+        addr2line::Context::from_dwarf(self.dwarf()?).ok()
+    }
+
+    /// Debugging information, empty if the module has none.
+    fn dwarf(&self) -> Option<gimli::Dwarf<EndianSlice<'_, LittleEndian>>> {
         let section = |id: SectionId| -> Result<EndianSlice<'_, LittleEndian>, gimli::Error> {
             let data = self.file.section_by_name(id.name()).and_then(|s| {
                 let plain = s.compressed_file_range().ok()?.format == CompressionFormat::None;
@@ -217,7 +226,7 @@ impl Binary<'_> {
             Ok(EndianSlice::new(data.unwrap_or(&[]), LittleEndian))
         };
         let _ = self.cache; // what the slices borrow from
-        addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()
+        gimli::Dwarf::load(section).ok()
     }
 }
 

@@ -9,6 +9,7 @@
 //! | the budget of own time, and whether moving pays | [`guard`] |
 //! | what is said at the end | [`report`] |
 //! | the nodes that this process may use | [`nodes`] |
+//! | threads of homenode's own | [`own_thread`] |
 //! | what the program places itself, by the C API | [`placing`] |
 //!
 //! It lives in somebody else's process. Nothing here panics across the program's border or allocates in a signal
@@ -18,6 +19,7 @@ pub mod driver;
 pub mod guard;
 pub mod moving;
 pub mod nodes;
+pub mod own_thread;
 pub mod placing;
 pub mod regions;
 pub mod report;

@@ -18,7 +18,7 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::live::advice::Names;
-use crate::live::facts::{self, Facts};
+use crate::live::facts;
 use crate::live::program::{Loadable, loadable, refuse_launcher};
 use crate::live::report::Report;
 use crate::output::say;
@@ -299,8 +299,7 @@ impl Live {
 
     fn report(&self, args: &LiveArgs, command: &str, elapsed: std::time::Duration) -> String {
         let processes = facts::all(&self.folder);
-        let named = |f: &Facts| Names::of(symbols::resolve(&f.modules, &f.addresses()).symbols);
-        let names: Vec<_> = processes.iter().map(named).collect();
+        let names: Vec<_> = processes.iter().map(Names::of).collect();
         let report = Report {
             elapsed,
             command: command.to_owned(),

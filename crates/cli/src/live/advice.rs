@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use homenode_log::recording::{SourcePlace, Symbols};
 
 use super::facts::{Facts, Object, Origin};
+use crate::symbols::{self, Common};
 
 /// What things are called in the source of a process.
 #[derive(Clone, Debug, Default)]
@@ -15,13 +17,35 @@ pub struct Names {
     pub places: BTreeMap<u64, SourcePlace>,
     /// Static objects by address in the program's file.
     pub statics: BTreeMap<u64, String>,
+    /// Fortran's common blocks by the same.
+    pub commons: BTreeMap<u64, Common>,
 }
 
 impl Names {
-    /// Of what was found; the program is the first module.
-    pub fn of(found: Symbols) -> Self {
+    /// Of what a process has left.
+    pub fn of(facts: &Facts) -> Self {
+        let found = symbols::resolve(&facts.modules, &facts.addresses()).symbols;
+        let mut names = Self::from(found);
+        if let Some(program) = facts.modules.first()
+            && facts.most.iter().any(|o| names.may_be_common(o))
+        {
+            names.commons = symbols::commons_of(Path::new(&program.path));
+        }
+        names
+    }
+
+    /// Compilers put an underscore behind the names of common blocks. To look for them takes time in a large program.
+    fn may_be_common(&self, object: &Object) -> bool {
+        matches!(&object.origin, Origin::Static(at) if self.statics.get(at).is_some_and(|n| n.ends_with('_')))
+    }
+}
+
+impl From<Symbols> for Names {
+    /// The program is the first module.
+    fn from(found: Symbols) -> Self {
         let of_program = found.statics.into_iter().filter(|s| s.module == 0);
-        Self { places: found.places, statics: of_program.map(|s| (s.address, s.name)).collect() }
+        let statics = of_program.map(|s| (s.address, s.name)).collect();
+        Self { places: found.places, statics, commons: BTreeMap::new() }
     }
 }
 
@@ -38,9 +62,10 @@ pub fn name(object: &Object, names: &Names) -> String {
         return format!("the array allocated near {}", frames.replace(" < ", ", called from "));
     }
     match &object.origin {
-        Origin::Static(n) => match names.statics.get(n) {
-            Some(name) => format!("array {name}, static"),
-            None => "a static array".into(),
+        Origin::Static(at) => match (names.commons.get(at), names.statics.get(at)) {
+            (Some(common), _) => block(common),
+            (None, Some(name)) => format!("array {name}, static"),
+            (None, None) => "a static array".into(),
         },
         Origin::Allocated(frames) => match frames.iter().find_map(|f| names.places.get(f)) {
             Some(place) => match variable(place) {
@@ -55,6 +80,18 @@ pub fn name(object: &Object, names: &Names) -> String {
     }
 }
 
+/// Variables of a common block that are listed.
+const MEMBERS: usize = 8;
+
+/// A common block as the source has it: `common block /grid/ (u, v)`.
+fn block(common: &Common) -> String {
+    let mut members: Vec<&str> = common.members.iter().take(MEMBERS).map(String::as_str).collect();
+    if common.members.len() > MEMBERS {
+        members.push("…");
+    }
+    format!("common block /{}/ ({})", common.name, members.join(", "))
+}
+
 /// The variable that an allocation is assigned to, as the line in the source has it.
 fn variable(place: &SourcePlace) -> Option<String> {
     let (file, line) = (place.file.as_ref()?, place.line?);
@@ -65,14 +102,8 @@ fn variable(place: &SourcePlace) -> Option<String> {
 fn assigned(line: &str) -> Option<String> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let lower = line.to_ascii_lowercase();
-    // Fortran: allocate(a(n), …)
-    if let Some(at) = lower.find("allocate(").filter(|_| !line.contains('=')) {
-        let name: String = line[at + "allocate(".len()..]
-            .trim_start()
-            .chars()
-            .take_while(|c| word(*c) || *c == '%')
-            .collect();
-        return (!name.is_empty()).then_some(name);
+    if let Some(name) = allocated(line, &lower) {
+        return Some(name);
     }
     let calls = ["alloc", "new ", "new(", "mmap", "vector"];
     let call = calls.iter().filter_map(|a| lower.find(a)).min()?;
@@ -85,6 +116,20 @@ fn assigned(line: &str) -> Option<String> {
     let name: String = left.chars().rev().take_while(|c| word(*c) || ".->[]".contains(*c)).collect();
     let name: String = name.chars().rev().collect();
     name.starts_with(|c: char| c.is_alphabetic() || c == '_').then_some(name)
+}
+
+/// The first array of Fortran's `allocate (real(8) :: a(n), b(n), stat=i)`.
+fn allocated(line: &str, lower: &str) -> Option<String> {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let statement = |at: usize| {
+        let (before, after) = (line.get(..at)?, line.get(at + "allocate".len()..)?);
+        let list = after.trim_start().strip_prefix('(')?;
+        (!before.ends_with(word) && !before.contains('=')).then_some(list)
+    };
+    let list = lower.match_indices("allocate").find_map(|(at, _)| statement(at))?;
+    let list = list.split_once("::").map_or(list, |(_, names)| names);
+    let name: String = list.trim_start().chars().take_while(|c| word(*c) || *c == '%').collect();
+    (!name.is_empty()).then_some(name)
 }
 
 /// A sentence for each object that was on the wrong nodes, the largest first.
@@ -147,6 +192,12 @@ mod tests {
             ("    double *a = malloc(n * sizeof *a);", Some("a")),
             ("  grid->cells = calloc(n, 8);", Some("grid->cells")),
             ("  allocate(u(n, n), v(n))", Some("u")),
+            ("  ALLOCATE (u(n), v(n), stat=i)", Some("u")),
+            ("  allocate(real(8) :: grid%u(n), source=v)", Some("grid%u")),
+            ("  if (allocated(u)) deallocate(u)", None),
+            ("  if (.not. allocated(u)) allocate(u(n))", Some("u")),
+            ("  p = allocate(n);", Some("p")),
+            ("  p = my_allocate(n);", Some("p")),
             ("  auto p = new double[n];", Some("p")),
             ("int n = 8; double *a = malloc(n);", Some("a")),
             ("  return malloc(8);", None),
@@ -178,5 +229,10 @@ mod tests {
         assert_eq!(name(&object(&[], &[], 0, 0), &names), "a static array");
         names.statics.insert(0, "grid".into());
         assert_eq!(name(&object(&[], &[], 0, 0), &names), "array grid, static");
+        let members = |n: usize| (0..n).map(|i| format!("u{i}")).collect();
+        names.commons.insert(0, Common { name: "grid".into(), members: members(2) });
+        assert_eq!(name(&object(&[], &[], 0, 0), &names), "common block /grid/ (u0, u1)");
+        names.commons.insert(0, Common { name: String::new(), members: members(9) });
+        assert!(name(&object(&[], &[], 0, 0), &names).ends_with("// (u0, u1, u2, u3, u4, u5, u6, u7, …)"));
     }
 }

@@ -110,6 +110,8 @@ pub struct Facts {
     pub regions: u64,
     /// How often regions ran.
     pub region_runs: u64,
+    /// Barriers in them that the program's text has, and ends of loops and sections, as the team's first thread left them.
+    pub barriers: u64,
     /// Those that took longest.
     pub longest: Vec<Region>,
     /// Rounds of the iteration.
@@ -228,7 +230,7 @@ impl Facts {
                     self.lost_touches,
                 ] = numbers(rest)?;
             }
-            "regions" => [self.regions, self.region_runs] = numbers(rest)?,
+            "regions" => [self.regions, self.region_runs, self.barriers] = numbers(rest)?,
             "region" => {
                 let [function, caller, runs, time, armings, moved, ping_pongs] = numbers(rest)?;
                 self.longest.push(Region { function, caller, runs, time, armings, moved, ping_pongs });
@@ -310,7 +312,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
-        regions 2 40\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3 1 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
+        regions 2 40 3\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3 1 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
         object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:0x4000 65536 0 0 16 -\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
 
@@ -318,6 +320,7 @@ mod tests {
     fn a_report_is_read() {
         let f = parse(TEXT, 7).unwrap();
         assert!(f.complete && f.pretended);
+        assert_eq!((f.regions, f.barriers), (2, 3));
         assert_eq!((f.copies, f.region_runs, f.before.median, f.held_samples), (16, 40, 2, (9, 24)));
         assert_eq!(f.most[0].origin, Origin::Allocated(vec![0x30, 0x40]));
         assert_eq!((f.most[0].touched.as_slice(), f.most[1].touched.len()), ([10, 10].as_slice(), 0));

@@ -121,7 +121,11 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
             "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know"
         )?;
     } else {
-        writeln!(out, "  regions    {} in the source, run {} times (exact)", f.regions, f.region_runs)?;
+        writeln!(
+            out,
+            "  regions    {} in the source, run {} times, {} barriers in them (exact)",
+            f.regions, f.region_runs, f.barriers
+        )?;
     }
     if let Some([own, cpu, regions]) = f.settled {
         writeln!(
@@ -211,6 +215,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "counts": "exact",
         "regions": f.regions,
         "region_runs": f.region_runs,
+        "barriers": f.barriers,
         "objects_watched": watched,
         "objects_armed": armed,
         "pages_armed": pages,

@@ -53,7 +53,7 @@ fn masked(out: &str) -> String {
 }
 
 /// A folder in which libomp goes by the name of libgomp: it runs what GCC has built.
-fn libomp(dir: &Path) -> Option<PathBuf> {
+pub fn libomp(dir: &Path) -> Option<PathBuf> {
     let known =
         ["/usr/lib/x86_64-linux-gnu/libomp.so.5", "/usr/lib/llvm-14/lib/libomp.so.5", "/usr/lib64/libomp.so"];
     let library = known.iter().map(Path::new).find(|p| p.exists())?;

@@ -97,6 +97,8 @@ pub struct Driver {
     split: bool,
     /// Regions that have ended.
     region_ends: u64,
+    /// Barriers in regions.
+    barriers: u64,
     /// When there was last something to do: own time, the process's CPU time, regions.
     busy: (Ns, Ns, u64),
     settled: Option<Settled>,
@@ -182,6 +184,7 @@ impl Driver {
             unsettled: false,
             split: false,
             region_ends: 0,
+            barriers: 0,
             busy: (Ns::ZERO, Ns::ZERO, 0),
             settled: None,
             clocks,
@@ -332,6 +335,7 @@ impl Driver {
     /// The main thread leaves a barrier of its team.
     pub fn barrier(&mut self, caller: usize) {
         self.timed(|d, now| {
+            d.barriers += 1;
             // A routine with a barrier in it may be called from many regions: each has a barrier of its own there, so that none of them
             // looks like a part of another. No code lies at addresses as low as these numbers.
             let region = d.current.map_or(0, |(id, ..)| id.0 as usize + 1);
@@ -510,6 +514,10 @@ impl Driver {
     /// Regions by number.
     pub fn regions(&self) -> &[RegionStats] {
         &self.regions
+    }
+    /// Barriers in regions.
+    pub fn barriers(&self) -> u64 {
+        self.barriers
     }
     /// Times of rounds.
     pub fn times(&self) -> &RoundTimes {

@@ -1,4 +1,4 @@
-//! Known placement: pages that have to go to a known node are moved by the kernel, in chunks.
+//! Known placement: pages that have to go to a known node are moved by the kernel, in chunks ([`super::chunks`]).
 //!
 //! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next touch does it, and
 //! their homes noted.
@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_sys::maps::PageEntry;
 use homenode_sys::numa::{self, MemoryPolicy, Status};
-use homenode_sys::{Errno, HUGE, PAGE, Span, call, maps};
+use homenode_sys::{PAGE, Span, call, maps};
 
 use super::state::{self, count};
 use super::table::{self, Block};
-use super::{arm, disarm, fault};
+use super::{arm, chunks, disarm, fault};
 
 /// A page and where it is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,18 @@ impl Move {
 
 /// A move in the making.
 #[derive(Clone, Copy, Debug)]
-struct Work {
-    page: usize,
-    to: NodeId,
-    result: Option<MoveResult>,
+pub(super) struct Work {
+    pub page: usize,
+    pub to: NodeId,
+    pub result: Option<MoveResult>,
+}
+
+impl Work {
+    /// It has ended so.
+    pub fn finish(&mut self, result: MoveResult, report: &mut MoveReport) {
+        self.result = Some(result);
+        report.note(result);
+    }
 }
 
 /// What became of several moves.
@@ -170,16 +178,7 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     if state::pretended() != 0 {
         copy_as_if_moved(&mut work, &mut report);
     } else {
-        let mut chunk = Chunk::default();
-        let mut rest = &mut work[..];
-        while !rest.is_empty() {
-            let n = rest.len().min(chunk.pages);
-            // One target a call: the kernel starts anew at every change.
-            let n = rest[..n].iter().take_while(|m| m.to == rest[0].to).count();
-            let (now, later) = rest.split_at_mut(n);
-            chunk.run(now, &mut report, cap);
-            rest = later;
-        }
+        chunks::move_all(&mut chunks::Kernel, &mut work, cap, &mut report);
     }
     work.sort_unstable_by_key(|m| (m.to, m.page));
     moves.iter_mut().zip(&work).for_each(|(m, w)| m.result = w.result.unwrap_or(MoveResult::Busy));
@@ -188,125 +187,6 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     }
     report.took = call::now() - begin;
     report
-}
-
-/// Most pages a call.
-const MOST: usize = 4096;
-
-/// One call's worth, which adapts to what a call takes.
-struct Chunk {
-    pages: usize,
-    at: Vec<usize>,
-    to: Vec<i32>,
-    status: Vec<Status>,
-}
-
-impl Default for Chunk {
-    fn default() -> Self {
-        let (at, to) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
-        Self { pages: 64, at, to, status: vec![Status::UNKNOWN; MOST] }
-    }
-}
-
-impl Chunk {
-    fn run(&mut self, moves: &mut [Work], report: &mut MoveReport, cap: Ns) {
-        let begin = call::now();
-        self.at.clear();
-        self.at.extend(moves.iter().map(|m| m.page));
-        if let Err(e) = numa::query(&self.at, &mut self.status) {
-            report.error = Some(e);
-            return moves.iter_mut().for_each(|m| finish(m, MoveResult::Busy, report));
-        }
-        for (m, status) in moves.iter_mut().zip(&self.status) {
-            m.result = match (status.node(), status.errno()) {
-                (Some(node), _) if node == m.to => Some(MoveResult::AlreadyThere),
-                (Some(_), _) => None,
-                (None, e) => Some(failure(e)),
-            };
-        }
-        self.at.clear();
-        let huge = Huge::among(moves);
-        self.at
-            .extend(moves.iter().filter(|m| m.result.is_none() && !huge.has_as_tail(m.page)).map(|m| m.page));
-        if !self.at.is_empty() {
-            self.to.clear();
-            self.to.resize(self.at.len(), i32::from(moves[0].to.0));
-            // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
-            if let Err(e) = numa::move_to(&self.at, &self.to, &mut self.status) {
-                report.error = Some(e);
-            }
-            self.refused(moves);
-            self.ask_again(moves);
-        }
-        moves.iter_mut().for_each(|m| finish(m, m.result.unwrap_or(MoveResult::Busy), report));
-        let took = (call::now() - begin).0.max(1);
-        let fits = (moves.len() as u64).saturating_mul(cap.0) / took;
-        self.pages = (fits as usize).clamp(16, (self.pages * 2).min(MOST));
-    }
-
-    /// What the kernel said of the pages that it tried and did not move: only "no memory" is worth telling from "busy".
-    fn refused(&mut self, moves: &mut [Work]) {
-        let mut moves = moves.iter_mut();
-        for (page, status) in self.at.iter().zip(&self.status) {
-            if status.errno() == Some(Errno(libc::ENOMEM))
-                && let Some(m) = moves.find(|m| m.page == *page)
-            {
-                m.result = Some(MoveResult::NoMemory);
-            }
-        }
-    }
-
-    fn ask_again(&mut self, moves: &mut [Work]) {
-        let open = |m: &Work| matches!(m.result, None | Some(MoveResult::NoMemory));
-        self.at.clear();
-        self.at.extend(moves.iter().filter(|m| open(m)).map(|m| m.page));
-        if numa::query(&self.at, &mut self.status).is_err() {
-            return;
-        }
-        for (m, status) in moves.iter_mut().filter(|m| open(m)).zip(&self.status) {
-            match status.node() {
-                Some(node) if node == m.to => m.result = Some(MoveResult::Moved),
-                Some(_) => {
-                    m.result.get_or_insert(MoveResult::Busy);
-                }
-                None => m.result = Some(failure(status.errno())),
-            }
-        }
-    }
-}
-
-fn failure(errno: Option<Errno>) -> MoveResult {
-    match errno.map(|e| e.0) {
-        Some(libc::ENOENT | libc::EFAULT) => MoveResult::NoPage,
-        Some(libc::ENOMEM) => MoveResult::NoMemory,
-        _ => MoveResult::Busy,
-    }
-}
-
-fn finish(m: &mut Work, result: MoveResult, report: &mut MoveReport) {
-    m.result = Some(result);
-    report.note(result);
-}
-
-/// The huge pages among some moves: their first page moves them whole.
-struct Huge(Vec<Span>);
-
-impl Huge {
-    fn among(moves: &[Work]) -> Self {
-        let mut found = Vec::new();
-        let whole = moves
-            .windows(HUGE / PAGE)
-            .filter(|w| w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE);
-        for w in whole {
-            let unit = Span::new(w[0].page, HUGE);
-            let _ = maps::huge_units(unit, |unit| found.push(unit));
-        }
-        Self(found)
-    }
-
-    fn has_as_tail(&self, page: usize) -> bool {
-        self.0.iter().any(|s| s.contains(page) && s.start != page)
-    }
 }
 
 /// Pages between two that are armed with them: fewer mappings are worth more than what is armed for nothing.
@@ -320,8 +200,8 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     report.error = homes(&pages, &mut at).or(report.error);
     for (m, home) in moves.iter_mut().zip(at) {
         match home {
-            None => finish(m, MoveResult::NoPage, report),
-            Some(node) if node == m.to => finish(m, MoveResult::AlreadyThere, report),
+            None => m.finish(MoveResult::NoPage, report),
+            Some(node) if node == m.to => m.finish(MoveResult::AlreadyThere, report),
             Some(_) => {}
         }
     }
@@ -354,6 +234,6 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
         if there {
             table::set_homes(Span::new(m.page, PAGE), m.to.0.min(254) as u8);
         }
-        finish(m, if there { MoveResult::Moved } else { MoveResult::Busy }, report);
+        m.finish(if there { MoveResult::Moved } else { MoveResult::Busy }, report);
     }
 }

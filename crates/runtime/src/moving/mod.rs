@@ -44,6 +44,7 @@
 //! loses nothing; on pretended nodes it then notes the homes and copies nothing.
 
 mod arm;
+mod chunks;
 mod disarm;
 mod events;
 mod fault;

@@ -62,9 +62,14 @@ pub fn found() -> Option<&'static str> {
     FOUND.get().copied()
 }
 
+/// What something of this name is that can pin memory.
+fn named(name: &[u8]) -> Option<&'static str> {
+    NAMES.iter().find(|(begin, _)| name.starts_with(begin.as_bytes())).map(|(_, what)| *what)
+}
+
 /// A name of a mapping or descriptor is seen.
 pub fn see_mapping(name: &[u8]) {
-    if let Some((_, what)) = NAMES.iter().find(|(begin, _)| name.starts_with(begin.as_bytes())) {
+    if let Some(what) = named(name) {
         let _ = FOUND.set(what);
     }
 }
@@ -72,7 +77,7 @@ pub fn see_mapping(name: &[u8]) {
 /// A path is opened by the program.
 pub fn see_path(path: &[u8]) {
     if path.starts_with(b"/dev/")
-        && let Some((_, what)) = NAMES.iter().find(|(begin, _)| path.starts_with(begin.as_bytes()))
+        && let Some(what) = named(path)
     {
         pins(what);
     }
@@ -117,21 +122,130 @@ fn is_several(name: &CStr) -> bool {
 }
 
 fn descriptors() {
-    let Ok(folder) = File::folder(c"/proc/self/fd") else {
-        // Not knowing is not being safe.
-        let _ = FOUND.set("descriptors that cannot be looked at (/proc is not readable)");
-        return;
+    if let Some(what) = among_descriptors(c"/proc/self/fd") {
+        let _ = FOUND.set(what);
+    }
+}
+
+/// What can pin memory among the descriptors that this folder has links for, if anything.
+fn among_descriptors(folder: &CStr) -> Option<&'static str> {
+    // Not knowing is not being safe.
+    let Ok(folder) = File::folder(folder) else {
+        return Some("descriptors that cannot be looked at (/proc is not readable)");
     };
-    let _ = folder.entries(|name| {
+    let mut what = None;
+    let read = folder.entries(|name| {
         let mut link = [0; 64];
         let Some(link) = folder.link(name, &mut link) else { return true };
-        if link.starts_with(b"anon_inode:[userfaultfd]")
-            && !name.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::uffd::is_own)
-        {
-            let _ = FOUND.set("user-space page faults of the program's own (userfaultfd)");
+        what = if link.starts_with(b"anon_inode:[userfaultfd]") && !is_own_userfaultfd(name) {
+            Some("user-space page faults of the program's own (userfaultfd)")
         } else {
-            see_mapping(link);
-        }
-        found().is_none()
+            named(link)
+        };
+        what.is_none()
     });
+    what.or_else(|| read.err().map(|_| "descriptors that cannot be looked at (/proc is not readable)"))
+}
+
+fn is_own_userfaultfd(descriptor: &CStr) -> bool {
+    descriptor.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::uffd::is_own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
+
+    /// A folder like `/proc/self/fd`, gone in the end.
+    struct Descriptors(PathBuf);
+
+    impl Descriptors {
+        fn new(links: &[&str]) -> Self {
+            let folder = std::env::temp_dir().join(format!("homenode-pinning-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir(&folder).unwrap();
+            for (fd, link) in links.iter().enumerate() {
+                symlink(link, folder.join(fd.to_string())).unwrap();
+            }
+            Self(folder)
+        }
+
+        fn pins(&self) -> Option<&'static str> {
+            among_descriptors(&CString::new(self.0.as_os_str().as_bytes()).unwrap())
+        }
+    }
+
+    impl Drop for Descriptors {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// What every program may have open.
+    const HARMLESS: &[&str] = &[
+        "/dev/null",
+        "/dev/pts/3",
+        "/dev/shm/nvidia",
+        "/dev/nvme0n1",
+        "/dev/urandom",
+        "/home/me/dev/kfd",
+        "anon_inode:[eventfd]",
+        "anon_inode:[eventpoll]",
+        "anon_inode:[perf_event]",
+        "anon_inode:[pidfd]",
+        "pipe:[4711]",
+        "socket:[4712]",
+        "/memfd:x (deleted)",
+        "/a/path/that/is/longer/than/what/is/read/of/a/link/namely/sixty-four/bytes/at/most",
+    ];
+
+    #[test]
+    fn what_pins_is_known_by_its_descriptor_among_others() {
+        for (link, says) in [
+            ("/dev/infiniband/uverbs0", "InfiniBand"),
+            ("/dev/infiniband/rdma_cm", "InfiniBand"),
+            ("/dev/nvidia0", "NVIDIA"),
+            ("/dev/nvidiactl", "NVIDIA"),
+            ("/dev/nvidia-uvm", "NVIDIA"),
+            ("/dev/kfd", "AMD"),
+            ("/dev/dri/renderD128", "graphics"),
+            ("/dev/accel/accel0", "accelerator"),
+            ("/dev/vfio/vfio", "vfio"),
+            ("/dev/vfio/17", "vfio"),
+            ("/dev/iommu", "iommufd"),
+            ("/dev/xpmem", "xpmem"),
+            ("/dev/knem", "knem"),
+            ("/dev/hfi1_0", "Omni-Path"),
+            ("/dev/cxi0", "Slingshot"),
+            ("/dev/udmabuf", "udmabuf"),
+            ("/dmabuf:", "dma-buf"),
+            ("/dev/kvm", "virtual machine"),
+            ("anon_inode:kvm-vm", "virtual machine"),
+            ("anon_inode:[io_uring]", "io_uring"),
+            ("/[aio] (deleted)", "asynchronous I/O"),
+            // Not one of this process's own.
+            ("anon_inode:[userfaultfd]", "userfaultfd"),
+        ] {
+            let mut links = HARMLESS.to_vec();
+            links.insert(links.len() / 2, link);
+            let found = Descriptors::new(&links).pins();
+            assert!(found.is_some_and(|what| what.contains(says)), "{link}: {found:?}");
+        }
+        assert_eq!(Descriptors::new(HARMLESS).pins(), None);
+        assert_eq!(Descriptors::new(&[]).pins(), None);
+    }
+
+    #[test]
+    fn each_name_is_met_and_no_folder_is_not_safe() {
+        for (begin, what) in NAMES {
+            assert_eq!(named(begin.as_bytes()), Some(*what), "{begin} is behind another that begins so");
+            assert_eq!(named(&begin.as_bytes()[..begin.len() - 1]), None, "{begin}");
+        }
+        let nowhere = Path::new("/nowhere/fd").as_os_str().as_bytes();
+        let found = among_descriptors(&CString::new(nowhere).unwrap());
+        assert!(found.is_some_and(|what| what.contains("not readable")), "{found:?}");
+    }
 }

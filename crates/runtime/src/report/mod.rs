@@ -124,7 +124,7 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
 fn regions(out: &mut String, d: &Driver) -> std::fmt::Result {
     let all = d.regions();
     let runs: u64 = all.iter().map(|r| r.runs).sum();
-    writeln!(out, "regions {} {runs}", all.len())?;
+    writeln!(out, "regions {} {runs} {}", all.len(), d.barriers())?;
     let mut longest: Vec<_> = all.iter().filter(|r| r.runs > 0).collect();
     longest.sort_by_key(|r| (std::cmp::Reverse(r.time), r.key));
     for r in longest.into_iter().take(REGIONS) {

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use homenode_model::Ns;
-use homenode_sys::signal::{Set, replace_mask};
+
+use crate::own_thread;
 
 /// Shortest sleep: more often would cost more than it tells.
 const SHORTEST: Ns = Ns(1_000_000);
@@ -15,15 +16,10 @@ const LONGEST: Ns = Ns(100_000_000);
 
 /// Starts it: it calls `tick`, sleeps for as long as that says, and ends when it says nothing. `false`: no thread could be made.
 pub fn start(tick: fn() -> Option<Ns>) -> bool {
-    // Made with its signals blocked from the first instruction on: they are the program's.
-    let mask = replace_mask(Set::FOR_OWN_THREADS);
-    let made = std::thread::Builder::new().name("homenode-watch".to_owned()).stack_size(256 << 10).spawn(
-        move || {
-            while let Some(sleep) = tick() {
-                std::thread::sleep(Duration::from_nanos(sleep.clamp(SHORTEST, LONGEST).0));
-            }
-        },
-    );
-    replace_mask(mask);
-    made.is_ok()
+    let run = move || {
+        while let Some(sleep) = tick() {
+            std::thread::sleep(Duration::from_nanos(sleep.clamp(SHORTEST, LONGEST).0));
+        }
+    };
+    own_thread::start("homenode-watch", 256 << 10, run).is_ok()
 }
