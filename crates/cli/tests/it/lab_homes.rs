@@ -154,11 +154,36 @@ fn common(offset: u64, bytes: u64, of: impl Fn(u64) -> Option<usize>) -> Option<
     all.all(|owner| owner == Some(first)).then_some(first)
 }
 
-/// The thread whose rows, of the static schedule, the page at `offset` of a grid lies in alone; the border goes with its
-/// neighbours.
+/// The thread whose rows, of the static schedule, the page at `offset` of a grid of [`POINTS`] lies in alone; the border goes with
+/// its neighbours.
 pub fn owner_in_grid(offset: u64, bytes: u64) -> Option<usize> {
-    let width = (POINTS + 2) * 8;
-    common(offset, bytes, |byte| Some(static_schedule((byte / width).clamp(1, POINTS) - 1, POINTS)))
+    owner_among(POINTS, offset, bytes)
+}
+
+/// The same of a grid of so many points an edge.
+pub fn owner_among(points: u64, offset: u64, bytes: u64) -> Option<usize> {
+    let width = (points + 2) * 8;
+    common(offset, bytes, |byte| Some(static_schedule((byte / width).clamp(1, points) - 1, points)))
+}
+
+/// Owner and home of each page that has an owner, of the arrays of at least `least` bytes, when they were freed. `owner` is asked with
+/// offset and length of the array.
+pub fn owned(
+    homes: &Path,
+    least: u64,
+    owner: impl Fn(u64, u64) -> Option<usize>,
+) -> Vec<(usize, Option<usize>)> {
+    let mut all = Vec::new();
+    for ((bytes, _), array) in read(homes, "free").into_iter().filter(|((bytes, _), _)| *bytes >= least) {
+        let owners = (0..array.homes.len() as u64).map(|i| owner(array.offset + i * PAGE, bytes));
+        all.extend(owners.zip(array.homes).filter_map(|(owner, home)| Some((owner?, home))));
+    }
+    all
+}
+
+/// How many fulfil a condition.
+pub fn number<T: Copy>(list: &[T], is: impl Fn(T) -> bool) -> usize {
+    list.iter().filter(|t| is(**t)).count()
 }
 
 /// The thread whose planes, of MG's static schedule over each level, the page lies in alone. Ghost planes are written by all threads.

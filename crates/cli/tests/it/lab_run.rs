@@ -11,21 +11,10 @@ use crate::support::{compilers, fresh, outcome};
 type Owner = fn(u64, u64) -> Option<usize>;
 
 /// Of the pages of large arrays that have an owner: all, those on the owner's node, those on node 0.
-fn count(homes: &Path, owner: Owner) -> (u64, u64, u64) {
-    let (mut all, mut right, mut first) = (0, 0, 0);
-    for ((bytes, _), array) in lab_homes::read(homes, "free") {
-        if bytes < (POINTS + 2) * (POINTS + 2) * 8 {
-            continue;
-        }
-        for (i, home) in (0..).zip(array.homes) {
-            if let Some(owner) = owner(array.offset + i * lab_homes::PAGE, bytes) {
-                all += 1;
-                right += u64::from(home == Some(owner));
-                first += u64::from(home == Some(0));
-            }
-        }
-    }
-    (all, right, first)
+fn count(homes: &Path, owner: Owner) -> (usize, usize, usize) {
+    let all = lab_homes::owned(homes, (POINTS + 2) * (POINTS + 2) * 8, owner);
+    let right = lab_homes::number(&all, |(owner, home)| home == Some(owner));
+    (all.len(), right, lab_homes::number(&all, |(_, home)| home == Some(0)))
 }
 
 #[test]

@@ -246,6 +246,12 @@ impl Driver {
                             self.ping_pongs_now += u64::from(o.note_move(m.page, *to));
                         }
                         MoveResult::AlreadyThere => o.set_home(m.page, *to),
+                        // The rest of a huge page may have taken it elsewhere.
+                        MoveResult::Busy => {
+                            let mut now = Vec::with_capacity(1);
+                            self.mover.homes(*address, 1, &mut now);
+                            now.into_iter().flatten().for_each(|node| o.set_home(m.page, node));
+                        }
                         _ => {}
                     }
                 }

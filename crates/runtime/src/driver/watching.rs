@@ -80,6 +80,8 @@ pub struct Watched {
     pub state: (u64, u64),
     /// Blocks that the policy was told of by proportions.
     pub blocks: u64,
+    /// Of the touches told before anything had moved: those from another node than the page's, and all.
+    pub before: (u64, u64),
 }
 
 /// See the module.
@@ -373,6 +375,10 @@ impl Driver {
         let block = block_of(bytes);
         let Some(watching) = &mut self.watching else { return };
         watching.seen.told += 1;
+        if !self.has_moved {
+            watching.seen.before.0 += u64::from(home != node);
+            watching.seen.before.1 += 1;
+        }
         if moved {
             self.hold.saw(Group::Moved, home != node);
         } else if watching.held.contains(&(address & !(block - 1)))

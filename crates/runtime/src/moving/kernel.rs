@@ -3,6 +3,8 @@
 //! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next touch does it, and
 //! their homes noted.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
@@ -37,7 +39,36 @@ impl Move {
 struct Work {
     page: usize,
     to: NodeId,
+    /// Where it was, once that was asked.
+    before: Status,
+    /// The rest of its huge page goes elsewhere.
+    with_others: bool,
+    /// The target had no memory.
+    refused: bool,
     result: Option<MoveResult>,
+}
+
+impl Work {
+    const fn new(page: usize, to: NodeId) -> Self {
+        Self { page, to, before: Status::UNKNOWN, with_others: false, refused: false, result: None }
+    }
+
+    /// To be moved: it is there, elsewhere, and no huge page keeps it.
+    fn is_open(&self) -> bool {
+        self.before.node().is_some_and(|node| node != self.to) && !self.with_others
+    }
+
+    /// How it ended, from where it is `now`.
+    fn ended(&self, now: Status) -> MoveResult {
+        match (self.before.node(), now.node()) {
+            (None, _) => failure(self.before.errno()),
+            (_, None) => failure(now.errno()),
+            (Some(before), Some(now)) if now == self.to && before == now => MoveResult::AlreadyThere,
+            (_, Some(now)) if now == self.to => MoveResult::Moved,
+            _ if self.refused => MoveResult::NoMemory,
+            _ => MoveResult::Busy,
+        }
+    }
 }
 
 /// What became of several moves.
@@ -47,8 +78,10 @@ pub struct MoveReport {
     pub moved: Bytes,
     /// Were there already.
     pub already: Bytes,
-    /// In use or pinned: stay where they are.
+    /// In use or pinned, or parts of huge pages that go elsewhere.
     pub busy: Bytes,
+    /// Of these, the parts of huge pages.
+    pub with_others: Bytes,
     /// The target has no memory.
     pub no_memory: Bytes,
     /// Have no home: never touched, or gone.
@@ -161,25 +194,17 @@ fn where_it_is(page: usize) -> usize {
 }
 
 /// Moves pages in the calling thread and sets each result: asked first, sorted by target (the slice,
-/// too), huge pages whole, in calls that take about `cap` each.
+/// too), huge pages whole, in calls that take about `cap` each. A huge page goes where most of those of its pages are to go that are
+/// to go anywhere.
 pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
     moves.sort_unstable_by_key(|m| (m.to, m.page));
-    let mut work: Vec<Work> = moves.iter().map(|m| Work { page: m.page, to: m.to, result: None }).collect();
+    let mut work: Vec<Work> = moves.iter().map(|m| Work::new(m.page, m.to)).collect();
     if state::pretended() != 0 {
         copy_as_if_moved(&mut work, &mut report);
     } else {
-        let mut chunk = Chunk::default();
-        let mut rest = &mut work[..];
-        while !rest.is_empty() {
-            let n = rest.len().min(chunk.pages);
-            // One target a call: the kernel starts anew at every change.
-            let n = rest[..n].iter().take_while(|m| m.to == rest[0].to).count();
-            let (now, later) = rest.split_at_mut(n);
-            chunk.run(now, &mut report, cap);
-            rest = later;
-        }
+        by_kernel(&mut work, &mut report, cap);
     }
     work.sort_unstable_by_key(|m| (m.to, m.page));
     moves.iter_mut().zip(&work).for_each(|(m, w)| m.result = w.result.unwrap_or(MoveResult::Busy));
@@ -190,7 +215,42 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     report
 }
 
-/// Most pages a call.
+/// Asks where all are, before and afterwards: with a page of a huge page the others come along.
+fn by_kernel(work: &mut [Work], report: &mut MoveReport, cap: Ns) {
+    if let Err(e) = ask(work, |m, status| m.before = status) {
+        report.error = Some(e);
+        return work.iter_mut().for_each(|m| finish(m, MoveResult::Busy, report));
+    }
+    let huge = Huge::among(work);
+    huge.agree(work);
+    work.sort_unstable_by_key(|m| (!m.is_open(), m.to, m.page));
+    let open = work.partition_point(Work::is_open);
+    let mut rest = &mut work[..open];
+    let mut chunk = Chunk::default();
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at_mut(chunk.fits(rest, &huge));
+        chunk.run(now, &huge, report, cap);
+        rest = later;
+    }
+    if let Err(e) = ask(work, |m, status| finish(m, m.ended(status), report)) {
+        report.error = Some(e);
+    }
+    let with_others = work.iter().filter(|m| m.with_others && m.result == Some(MoveResult::Busy)).count();
+    report.with_others += Bytes((with_others * PAGE) as u64);
+}
+
+/// Tells where each page is now.
+fn ask(work: &mut [Work], mut tell: impl FnMut(&mut Work, Status)) -> homenode_sys::Result<()> {
+    let mut status = [Status::UNKNOWN; 256];
+    for part in work.chunks_mut(status.len()) {
+        let pages: Vec<usize> = part.iter().map(|m| m.page).collect();
+        numa::query(&pages, &mut status)?;
+        part.iter_mut().zip(status).for_each(|(m, status)| tell(m, status));
+    }
+    Ok(())
+}
+
+/// Most pages a call, but for the rest of a huge page.
 const MOST: usize = 4096;
 
 /// One call's worth, which adapts to what a call takes.
@@ -203,42 +263,37 @@ struct Chunk {
 
 impl Default for Chunk {
     fn default() -> Self {
-        let (at, to) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
-        Self { pages: 64, at, to, status: vec![Status::UNKNOWN; MOST] }
+        const ROOM: usize = MOST + HUGE / PAGE;
+        let (at, to) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
+        Self { pages: 64, at, to, status: vec![Status::UNKNOWN; ROOM] }
     }
 }
 
 impl Chunk {
-    fn run(&mut self, moves: &mut [Work], report: &mut MoveReport, cap: Ns) {
+    /// How many of the moves are for one call: of one target, for the kernel starts anew at every change, and all of a huge page's.
+    fn fits(&self, moves: &[Work], huge: &Huge) -> usize {
+        let same = moves.iter().take_while(|m| m.to == moves[0].to).count();
+        let n = same.min(self.pages);
+        let unit = huge.unit_of(moves[n - 1].page);
+        n + moves[n..same].iter().take_while(|m| unit.is_some() && huge.unit_of(m.page) == unit).count()
+    }
+
+    fn run(&mut self, moves: &mut [Work], huge: &Huge, report: &mut MoveReport, cap: Ns) {
         let begin = call::now();
         self.at.clear();
-        self.at.extend(moves.iter().map(|m| m.page));
-        if let Err(e) = numa::query(&self.at, &mut self.status) {
+        // One page moves a huge page.
+        let mut last = None;
+        self.at.extend(moves.iter().map(|m| m.page).filter(|page| {
+            let unit = huge.unit_of(*page);
+            std::mem::replace(&mut last, unit) != unit || unit.is_none()
+        }));
+        self.to.clear();
+        self.to.resize(self.at.len(), i32::from(moves[0].to.0));
+        // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
+        if let Err(e) = numa::move_to(&self.at, &self.to, &mut self.status) {
             report.error = Some(e);
-            return moves.iter_mut().for_each(|m| finish(m, MoveResult::Busy, report));
         }
-        for (m, status) in moves.iter_mut().zip(&self.status) {
-            m.result = match (status.node(), status.errno()) {
-                (Some(node), _) if node == m.to => Some(MoveResult::AlreadyThere),
-                (Some(_), _) => None,
-                (None, e) => Some(failure(e)),
-            };
-        }
-        self.at.clear();
-        let huge = Huge::among(moves);
-        self.at
-            .extend(moves.iter().filter(|m| m.result.is_none() && !huge.has_as_tail(m.page)).map(|m| m.page));
-        if !self.at.is_empty() {
-            self.to.clear();
-            self.to.resize(self.at.len(), i32::from(moves[0].to.0));
-            // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
-            if let Err(e) = numa::move_to(&self.at, &self.to, &mut self.status) {
-                report.error = Some(e);
-            }
-            self.refused(moves);
-            self.ask_again(moves);
-        }
-        moves.iter_mut().for_each(|m| finish(m, m.result.unwrap_or(MoveResult::Busy), report));
+        self.refused(moves);
         let took = (call::now() - begin).0.max(1);
         let fits = (moves.len() as u64).saturating_mul(cap.0) / took;
         self.pages = (fits as usize).clamp(16, (self.pages * 2).min(MOST));
@@ -251,25 +306,7 @@ impl Chunk {
             if status.errno() == Some(Errno(libc::ENOMEM))
                 && let Some(m) = moves.find(|m| m.page == *page)
             {
-                m.result = Some(MoveResult::NoMemory);
-            }
-        }
-    }
-
-    fn ask_again(&mut self, moves: &mut [Work]) {
-        let open = |m: &Work| matches!(m.result, None | Some(MoveResult::NoMemory));
-        self.at.clear();
-        self.at.extend(moves.iter().filter(|m| open(m)).map(|m| m.page));
-        if numa::query(&self.at, &mut self.status).is_err() {
-            return;
-        }
-        for (m, status) in moves.iter_mut().filter(|m| open(m)).zip(&self.status) {
-            match status.node() {
-                Some(node) if node == m.to => m.result = Some(MoveResult::Moved),
-                Some(_) => {
-                    m.result.get_or_insert(MoveResult::Busy);
-                }
-                None => m.result = Some(failure(status.errno())),
+                m.refused = true;
             }
         }
     }
@@ -288,25 +325,47 @@ fn finish(m: &mut Work, result: MoveResult, report: &mut MoveReport) {
     report.note(result);
 }
 
-/// The huge pages among some moves: their first page moves them whole.
-struct Huge(Vec<Span>);
+/// The addresses of the huge pages among some moves, ascending. The kernel moves each as a whole, whichever of its pages it is asked for.
+struct Huge(Vec<usize>);
 
 impl Huge {
     fn among(moves: &[Work]) -> Self {
+        let mut starts: Vec<usize> = moves.iter().map(|m| m.page & !(HUGE - 1)).collect();
+        starts.sort_unstable();
+        starts.dedup();
         let mut found = Vec::new();
-        let whole = moves
-            .windows(HUGE / PAGE)
-            .filter(|w| w[0].page % HUGE == 0 && w[w.len() - 1].page == w[0].page + HUGE - PAGE);
-        for w in whole {
-            let unit = Span::new(w[0].page, HUGE);
-            let _ = maps::huge_units(unit, |unit| found.push(unit));
+        for run in starts.chunk_by(|a, b| a + HUGE == *b) {
+            // Where the kernel does not tell (before Linux 6.7), each page is asked for.
+            let _ = maps::huge_units(Span::new(run[0], run.len() * HUGE), |unit| found.push(unit.start));
         }
         Self(found)
     }
 
-    fn has_as_tail(&self, page: usize) -> bool {
-        self.0.iter().any(|s| s.contains(page) && s.start != page)
+    fn unit_of(&self, page: usize) -> Option<usize> {
+        let start = page & !(HUGE - 1);
+        self.0.binary_search(&start).is_ok().then_some(start)
     }
+
+    /// Where pages of one huge page are to go to several nodes, notes those that do not get their way.
+    fn agree(&self, moves: &mut [Work]) {
+        let mut wanted: BTreeMap<usize, BTreeMap<NodeId, usize>> = BTreeMap::new();
+        for m in &*moves {
+            if let Some(unit) = self.unit_of(m.page) {
+                *wanted.entry(unit).or_default().entry(m.to).or_default() += 1;
+            }
+        }
+        wanted.retain(|_, nodes| nodes.len() > 1);
+        for m in moves {
+            let home = m.before.node();
+            let nodes = wanted.get(&(m.page & !(HUGE - 1)));
+            m.with_others = nodes.is_some_and(|nodes| most_wanted(nodes, home) != Some(m.to));
+        }
+    }
+}
+
+/// The node that most pages are to go to; of several where they are, or the first.
+fn most_wanted(nodes: &BTreeMap<NodeId, usize>, home: Option<NodeId>) -> Option<NodeId> {
+    nodes.iter().max_by_key(|(node, n)| (**n, home == Some(**node), Reverse(**node))).map(|(node, _)| *node)
 }
 
 /// Pages between two that are armed with them: fewer mappings are worth more than what is armed for nothing.
@@ -355,5 +414,43 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
             table::set_homes(Span::new(m.page, PAGE), m.to.0.min(254) as u8);
         }
         finish(m, if there { MoveResult::Moved } else { MoveResult::Busy }, report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_page_goes_where_most_of_it_is_to_go() {
+        let most = |wanted: &[(u16, usize)], home| {
+            let nodes = wanted.iter().map(|(node, n)| (NodeId(*node), *n)).collect();
+            most_wanted(&nodes, Some(NodeId(home)))
+        };
+        assert_eq!(most(&[(0, 100), (1, 300), (2, 112)], 0), Some(NodeId(1)));
+        assert_eq!(most(&[(0, 128), (1, 128), (2, 128), (3, 128)], 2), Some(NodeId(2)), "it is there");
+        assert_eq!(most(&[(1, 256), (3, 256)], 0), Some(NodeId(1)));
+    }
+
+    #[test]
+    fn what_came_along_has_moved_too() {
+        let ended = |before: i32, now: i32| {
+            Work { before: Status(before), ..Work::new(0, NodeId(2)) }.ended(Status(now))
+        };
+        assert_eq!([ended(0, 2), ended(2, 2)], [MoveResult::Moved, MoveResult::AlreadyThere]);
+        assert_eq!([ended(0, 1), ended(2, 1)], [MoveResult::Busy; 2], "a huge page went elsewhere");
+        assert_eq!([ended(-libc::ENOENT, 2), ended(0, -libc::ENOENT)], [MoveResult::NoPage; 2]);
+    }
+
+    #[test]
+    fn no_call_ends_within_a_huge_page() {
+        let work = |page: usize, to: u16| Work::new(page * PAGE, NodeId(to));
+        const UNIT: usize = HUGE / PAGE;
+        let moves: Vec<Work> = (10..3 * UNIT).map(|page| work(page, u16::from(page >= 2 * UNIT))).collect();
+        let (chunk, huge) = (Chunk::default(), Huge(vec![UNIT * PAGE, 2 * UNIT * PAGE]));
+        assert_eq!(chunk.fits(&moves, &huge), 64, "there is none");
+        let from = |page: usize| chunk.fits(&moves[page - 10..], &huge);
+        assert_eq!([from(UNIT - 1), from(UNIT), from(UNIT + 500)], [1 + UNIT, UNIT, 12]);
+        assert_eq!(from(2 * UNIT), UNIT);
     }
 }
