@@ -49,6 +49,14 @@ pub fn library(dir: &Path) {
     assert!(gcc.arg(root().join("tests/lab/homes.c")).status().unwrap().success());
 }
 
+/// A program of `tests/lab` with OpenMP.
+pub fn program(dir: &Path, name: &str) {
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp", "-o"]).arg(dir.join(name));
+    let source = root().join("tests/lab").join(name).with_extension("c");
+    assert!(gcc.arg(source).status().unwrap().success());
+}
+
 /// A kernel as anybody builds it, without homenode. `false`: there is no compiler for it, which is said.
 pub fn kernel(dir: &Path, name: &str) -> bool {
     let kernels = root().join("kernels");
@@ -154,16 +162,11 @@ fn common(offset: u64, bytes: u64, of: impl Fn(u64) -> Option<usize>) -> Option<
     all.all(|owner| owner == Some(first)).then_some(first)
 }
 
-/// The thread whose rows, of the static schedule, the page at `offset` of a grid of [`POINTS`] lies in alone; the border goes with
-/// its neighbours.
+/// The thread whose rows, of the static schedule, the page at `offset` of a grid lies in alone; the border goes with its
+/// neighbours.
 pub fn owner_in_grid(offset: u64, bytes: u64) -> Option<usize> {
-    owner_among(POINTS, offset, bytes)
-}
-
-/// The same of a grid of so many points an edge.
-pub fn owner_among(points: u64, offset: u64, bytes: u64) -> Option<usize> {
-    let width = (points + 2) * 8;
-    common(offset, bytes, |byte| Some(static_schedule((byte / width).clamp(1, points) - 1, points)))
+    let width = (POINTS + 2) * 8;
+    common(offset, bytes, |byte| Some(static_schedule((byte / width).clamp(1, POINTS) - 1, POINTS)))
 }
 
 /// Owner and home of each page that has an owner, of the arrays of at least `least` bytes, when they were freed. `owner` is asked with
