@@ -11,7 +11,7 @@ use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
 use super::plan::Table;
 use super::settings::{Arming, Settings};
-use super::watching::Watching;
+use super::watching::{Watching, spec_for};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
 use crate::watch::numbers::PAGE;
@@ -126,7 +126,8 @@ impl Driver {
         clocks: Clocks,
     ) -> Result<Self, String> {
         let context = settings.machine.context(Bytes(PAGE as u64));
-        let policy = homenode_policy::build(&settings.policy, &context).map_err(|e| e.to_string())?;
+        let spec = spec_for(&settings.policy, eyes.as_ref());
+        let policy = homenode_policy::build(&spec, &context).map_err(|e| e.to_string())?;
         let hold = HoldBack::new(settings.force);
         let interest = policy.interest();
         let mut notes = Vec::new();
@@ -139,12 +140,10 @@ impl Driver {
         }
         let policy = match &settings.journal {
             None => policy,
-            Some(folder) => {
-                journalled(policy, &settings.policy, &context, folder).unwrap_or_else(|(policy, why)| {
-                    notes.push(why);
-                    policy
-                })
-            }
+            Some(folder) => journalled(policy, &spec, &context, folder).unwrap_or_else(|(policy, why)| {
+                notes.push(why);
+                policy
+            }),
         };
         Ok(Self {
             settings,
