@@ -43,6 +43,11 @@ fn pages_move_to_the_nodes_that_use_them() {
             homenode.display()
         );
     }
+    // A fault alone takes milliseconds.
+    script += &format!(
+        "HOMES=spent {} run --budget 100ms --json --summary spent.json -- ./heat {grid} --threads 4 --init serial >spent.out\n",
+        homenode.display()
+    );
     fs::write(dir.join("script"), script).unwrap();
     let _alone = alone();
     let mut command = lab(
@@ -79,6 +84,11 @@ fn pages_move_to_the_nodes_that_use_them() {
             assert!(json["processes"][0][key].as_u64().unwrap() > 0, "{name}: {key} in {report}");
         }
     }
+    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+    let spent: serde_json::Value = serde_json::from_str(&read("spent.json")).unwrap();
+    let stopped = spent["processes"][0]["stopped"].as_str().unwrap_or_default();
+    assert!(stopped.starts_with("the budget ran out: "), "{spent:#}");
+    assert!(read("spent.out").contains("verification: successful"), "{}", read("spent.out"));
 }
 
 #[test]

@@ -77,10 +77,10 @@ fn judge(dir: &Path, i: usize, what: &str, named: &str) {
     assert!(moved >= 96 * 3 / 5 && right * 100 >= moved * 90, "{what}: {out}{report:#}");
     let wrong = out.trim_end().rsplit(' ').next();
     assert_eq!(wrong, Some("0"), "{what}: {out}");
-    // Three quarters of the touches, if all nodes are seen as often.
+    // Three quarters of the touches, for all nodes are seen as often; initialisation, by the first node alone, is none of them.
     let [remote, all] = ["remote", "all"].map(|key| process["remote_before"][key].as_u64().unwrap());
     assert!(
-        remote * 4 >= all && remote > 0,
+        remote * 2 >= all && remote > 0,
         "{what}: {remote} of {all} touches were remote before: {report:#}"
     );
 }

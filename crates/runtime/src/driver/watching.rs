@@ -196,7 +196,12 @@ impl Watching {
 impl Driver {
     /// New objects are told to the policy and to the source; `all`, or those whose turn it is to be looked at.
     pub(super) fn watch_new(&mut self, all: bool) {
-        for (address, pages) in self.objects.take_unseen(all) {
+        let new = self.objects.take_unseen(all);
+        if !new.is_empty() {
+            // Who initialised them is no draw: a first touch is a fault like those that tell.
+            self.drain();
+        }
+        for (address, pages) in new {
             if self.introduce(address, pages) == 0 {
                 continue;
             }
