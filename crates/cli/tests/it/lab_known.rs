@@ -53,7 +53,7 @@ const AGAIN: u64 = FRESH + (8 << 13);
 const DEALT: [(&str, &str); 3] = [
     ("block", "0 0 1 1 2 2 3 3"),
     ("cyclic:pages=512", "0 1 2 3 0 1 2 3"),
-    // All nodes want as much of each. Where the kernel tells of huge pages (Linux 6.7) it stays, else it is with the last that asked.
+    // Of each, all nodes are to have as much. Where the kernel tells of huge pages (Linux 6.7) it stays, else the last that is asked for has it.
     ("cyclic", ""),
 ];
 

@@ -70,6 +70,8 @@ pub struct Driver {
     started_cpu: Ns,
     pub(super) touches: Vec<Touch>,
     pub(super) moves: Vec<Wanted>,
+    /// Pages that are where the policy places them, among those that it decides on now.
+    pub(super) stays: Vec<Wanted>,
     pub(super) moved_now: u64,
     pub(super) ping_pongs_now: u64,
     table: RegionTable,
@@ -161,6 +163,7 @@ impl Driver {
             started_cpu: (clocks.process)(),
             touches: Vec::new(),
             moves: Vec::new(),
+            stays: Vec::new(),
             moved_now: 0,
             ping_pongs_now: 0,
             table: RegionTable::new(),
