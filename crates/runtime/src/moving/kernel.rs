@@ -194,8 +194,8 @@ fn where_it_is(page: usize) -> usize {
 }
 
 /// Moves pages in the calling thread and sets each result: asked first, sorted by target (the slice,
-/// too), huge pages whole, in calls that take about `cap` each. A huge page goes where most of those of its pages are to go that are
-/// to go anywhere.
+/// too), huge pages whole, in calls that take about `cap` each. A huge page goes where most of those of its pages are to be that are
+/// among the moves.
 pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
@@ -289,6 +289,7 @@ impl Chunk {
         }));
         self.to.clear();
         self.to.resize(self.at.len(), i32::from(moves[0].to.0));
+        self.status[..self.at.len()].fill(Status::UNKNOWN);
         // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
         if let Err(e) = numa::move_to(&self.at, &self.to, &mut self.status) {
             report.error = Some(e);
