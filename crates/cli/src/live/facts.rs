@@ -131,8 +131,8 @@ pub struct Facts {
     /// Objects that moved most.
     pub most: Vec<Object>,
     /// What was watched: touches told, pages asked for, touches lost, nanoseconds a sample, bytes of homenode's, bytes of the program's,
-    /// blocks that a policy was told of by proportions.
-    pub watch: Option<[u64; 7]>,
+    /// blocks that a policy was told of by proportions, touches before anything moved: remote, all.
+    pub watch: Option<[u64; 9]>,
     /// What told, and what its answers are.
     pub source: String,
     /// What became of a plan: objects planned, met, met with another size, pages looked at, those at home, those never touched,
@@ -275,8 +275,12 @@ impl Facts {
         }
     }
 
-    /// Pages of which it is known who touched them after an arming (presence), and those of them that another node had.
+    /// Pages of which it is known who touched them after an arming (presence), and those of them that another node had. Where touches
+    /// are told and move nothing: those before anything moved.
     pub fn touched(&self) -> (u64, u64) {
+        if let Some([.., remote, all]) = self.watch {
+            return (all, remote);
+        }
         let touched = self.most.iter().flat_map(|o| &o.touched).sum();
         (touched, self.objects[3].min(touched))
     }
@@ -311,7 +315,7 @@ fn object(rest: &str) -> Option<Object> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
+    const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1 3 4\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
         regions 2 40 3\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3 1 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
         object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:0x4000 65536 0 0 16 -\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
@@ -327,10 +331,11 @@ mod tests {
         let python = f.most.iter().map(|o| o.python.as_deref()).collect::<Vec<_>>();
         assert_eq!(python, [Some("a.py:3 (f) < a b.py:7 (<module>)"), None]);
         assert_eq!((f.notes[0].as_str(), f.modules[0].path.as_str()), ("a b c", "/a b/app"));
-        assert_eq!(f.touched(), (20, 10));
+        assert_eq!(f.touched(), (4, 3), "what was told before anything moved");
+        assert_eq!(Facts { watch: None, ..f.clone() }.touched(), (20, 10));
         assert_eq!(
             (f.watch, f.source.as_str()),
-            (Some([5, 6, 0, 3000, 100, 4096, 1]), "x; presence (order only)")
+            (Some([5, 6, 0, 3000, 100, 4096, 1, 3, 4]), "x; presence (order only)")
         );
     }
 

@@ -309,7 +309,7 @@ fn plan(out: &mut String, f: &Facts) -> std::fmt::Result {
 }
 
 fn watch_json(f: &Facts) -> Value {
-    let Some([told, asked, lost, cost, state, program, blocks]) = f.watch else { return Value::Null };
+    let Some([told, asked, lost, cost, state, program, blocks, ..]) = f.watch else { return Value::Null };
     json!({
         "source": f.source,
         "touches_told": told,
@@ -338,7 +338,7 @@ fn plan_json(f: &Facts) -> Value {
 }
 
 fn watch(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let Some([told, asked, lost, cost, state, program, blocks]) = f.watch else { return Ok(()) };
+    let Some([told, asked, lost, cost, state, program, blocks, ..]) = f.watch else { return Ok(()) };
     let asked = if asked > 0 { format!(" of {asked} pages asked for") } else { String::new() };
     let each = if cost > 0 { format!(", {} each", seconds(cost)) } else { String::new() };
     writeln!(

@@ -49,6 +49,14 @@ pub fn library(dir: &Path) {
     assert!(gcc.arg(root().join("tests/lab/homes.c")).status().unwrap().success());
 }
 
+/// A program of `tests/lab` with OpenMP.
+pub fn program(dir: &Path, name: &str) {
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp", "-o"]).arg(dir.join(name));
+    let source = root().join("tests/lab").join(name).with_extension("c");
+    assert!(gcc.arg(source).status().unwrap().success());
+}
+
 /// A kernel as anybody builds it, without homenode. `false`: there is no compiler for it, which is said.
 pub fn kernel(dir: &Path, name: &str) -> bool {
     let kernels = root().join("kernels");
@@ -159,6 +167,26 @@ fn common(offset: u64, bytes: u64, of: impl Fn(u64) -> Option<usize>) -> Option<
 pub fn owner_in_grid(offset: u64, bytes: u64) -> Option<usize> {
     let width = (POINTS + 2) * 8;
     common(offset, bytes, |byte| Some(static_schedule((byte / width).clamp(1, POINTS) - 1, POINTS)))
+}
+
+/// Owner and home of each page that has an owner, of the arrays of at least `least` bytes, when they were freed. `owner` is asked with
+/// offset and length of the array.
+pub fn owned(
+    homes: &Path,
+    least: u64,
+    owner: impl Fn(u64, u64) -> Option<usize>,
+) -> Vec<(usize, Option<usize>)> {
+    let mut all = Vec::new();
+    for ((bytes, _), array) in read(homes, "free").into_iter().filter(|((bytes, _), _)| *bytes >= least) {
+        let owners = (0..array.homes.len() as u64).map(|i| owner(array.offset + i * PAGE, bytes));
+        all.extend(owners.zip(array.homes).filter_map(|(owner, home)| Some((owner?, home))));
+    }
+    all
+}
+
+/// How many fulfil a condition.
+pub fn number<T: Copy>(list: &[T], is: impl Fn(T) -> bool) -> usize {
+    list.iter().filter(|t| is(**t)).count()
 }
 
 /// The thread whose planes, of MG's static schedule over each level, the page lies in alone. Ghost planes are written by all threads.

@@ -11,21 +11,10 @@ use crate::support::{compilers, fresh, outcome};
 type Owner = fn(u64, u64) -> Option<usize>;
 
 /// Of the pages of large arrays that have an owner: all, those on the owner's node, those on node 0.
-fn count(homes: &Path, owner: Owner) -> (u64, u64, u64) {
-    let (mut all, mut right, mut first) = (0, 0, 0);
-    for ((bytes, _), array) in lab_homes::read(homes, "free") {
-        if bytes < (POINTS + 2) * (POINTS + 2) * 8 {
-            continue;
-        }
-        for (i, home) in (0..).zip(array.homes) {
-            if let Some(owner) = owner(array.offset + i * lab_homes::PAGE, bytes) {
-                all += 1;
-                right += u64::from(home == Some(owner));
-                first += u64::from(home == Some(0));
-            }
-        }
-    }
-    (all, right, first)
+fn count(homes: &Path, owner: Owner) -> (usize, usize, usize) {
+    let all = lab_homes::owned(homes, (POINTS + 2) * (POINTS + 2) * 8, owner);
+    let right = lab_homes::number(&all, |(owner, home)| home == Some(owner));
+    (all.len(), right, lab_homes::number(&all, |(_, home)| home == Some(0)))
 }
 
 #[test]
@@ -54,6 +43,11 @@ fn pages_move_to_the_nodes_that_use_them() {
             homenode.display()
         );
     }
+    // A fault alone takes milliseconds.
+    script += &format!(
+        "HOMES=spent {} run --budget 100ms --json --summary spent.json -- ./heat {grid} --threads 4 --init serial >spent.out\n",
+        homenode.display()
+    );
     fs::write(dir.join("script"), script).unwrap();
     let _alone = alone();
     let mut command = lab(
@@ -90,6 +84,11 @@ fn pages_move_to_the_nodes_that_use_them() {
             assert!(json["processes"][0][key].as_u64().unwrap() > 0, "{name}: {key} in {report}");
         }
     }
+    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+    let spent: serde_json::Value = serde_json::from_str(&read("spent.json")).unwrap();
+    let stopped = spent["processes"][0]["stopped"].as_str().unwrap_or_default();
+    assert!(stopped.starts_with("the budget ran out: "), "{spent:#}");
+    assert!(read("spent.out").contains("verification: successful"), "{}", read("spent.out"));
 }
 
 #[test]

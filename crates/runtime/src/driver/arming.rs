@@ -1,7 +1,9 @@
 //! Carrying out what a policy decides, and telling it what became of it.
 
+use std::collections::BTreeSet;
+
 use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
-use homenode_sys::Span;
+use homenode_sys::{HUGE, Span};
 
 use super::mover::{Manner, Touch};
 use super::run::Driver;
@@ -195,6 +197,8 @@ impl Driver {
                 Some(result) => {
                     if result == MoveResult::Busy {
                         self.note_held(pages);
+                    } else if !run.told {
+                        self.stays.extend(pages.iter().map(|p| Wanted { page: p, to: run.to, told: false }));
                     }
                     self.answer(run, pages, result);
                 }
@@ -228,6 +232,13 @@ impl Driver {
     fn move_collected(&mut self) -> u64 {
         let mut moves = std::mem::take(&mut self.moves);
         let numbers = self.objects.numbers();
+        let stays = std::mem::take(&mut self.stays);
+        if !moves.is_empty() {
+            // Of a huge page, those that are to stay have a say, too.
+            let unit = |w: &Wanted| numbers.address(w.page).map(|address| address & !(HUGE - 1));
+            let units: BTreeSet<usize> = moves.iter().filter_map(unit).collect();
+            moves.extend(stays.into_iter().filter(|w| unit(w).is_some_and(|u| units.contains(&u))));
+        }
         moves.retain(|m| numbers.address(m.page).is_some());
         let list: Vec<(usize, NodeId)> =
             moves.iter().filter_map(|m| Some((numbers.address(m.page)?, m.to))).collect();
@@ -246,6 +257,12 @@ impl Driver {
                             self.ping_pongs_now += u64::from(o.note_move(m.page, *to));
                         }
                         MoveResult::AlreadyThere => o.set_home(m.page, *to),
+                        // The rest of a huge page may have taken it elsewhere.
+                        MoveResult::Busy => {
+                            let mut now = Vec::with_capacity(1);
+                            self.mover.homes(*address, 1, &mut now);
+                            now.into_iter().flatten().for_each(|node| o.set_home(m.page, node));
+                        }
                         _ => {}
                     }
                 }

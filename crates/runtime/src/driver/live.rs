@@ -17,6 +17,8 @@ pub struct Live {
     started: Started,
     kernel_moves_wanted: bool,
     skipped: [Bytes; Why::ALL.len()],
+    /// What goes where the rest of its huge page goes.
+    with_others: Bytes,
     failed: Vec<String>,
     /// Where nodes are real.
     room: Option<Room>,
@@ -36,6 +38,7 @@ impl Live {
             started,
             kernel_moves_wanted: false,
             skipped: [Bytes::ZERO; Why::ALL.len()],
+            with_others: Bytes::ZERO,
             failed: Vec::new(),
             room: (!settings.pretend).then(Room::default),
         }
@@ -125,6 +128,7 @@ impl Mover for Live {
         if let Some(e) = report.error {
             self.failure(e.to_string());
         }
+        self.with_others += report.with_others;
         let refused = moves.iter().filter(|m| m.result == MoveResult::NoMemory);
         self.room.iter_mut().for_each(|room| refused.clone().for_each(|m| room.refused(m.to)));
         // They were sorted by target on the way.
@@ -166,6 +170,12 @@ impl Mover for Live {
             if bytes > Bytes::ZERO && *why != Why::Armed {
                 list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
             }
+        }
+        if self.with_others > Bytes::ZERO {
+            list.push(format!(
+                "{} KiB did not move to their nodes: more of their huge pages was to be on others, and those are moved whole",
+                self.with_others.0 >> 10
+            ));
         }
         list.extend(self.room.iter().flat_map(Room::texts));
         list.extend(moving::pinning());

@@ -11,7 +11,7 @@ use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
 use super::plan::Table;
 use super::settings::{Arming, Settings};
-use super::watching::Watching;
+use super::watching::{Watching, spec_for};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
 use crate::watch::numbers::PAGE;
@@ -70,6 +70,8 @@ pub struct Driver {
     started_cpu: Ns,
     pub(super) touches: Vec<Touch>,
     pub(super) moves: Vec<Wanted>,
+    /// Pages that are where the policy places them, among those that it decides on now.
+    pub(super) stays: Vec<Wanted>,
     pub(super) moved_now: u64,
     pub(super) ping_pongs_now: u64,
     table: RegionTable,
@@ -128,7 +130,8 @@ impl Driver {
         clocks: Clocks,
     ) -> Result<Self, String> {
         let context = settings.machine.context(Bytes(PAGE as u64));
-        let policy = homenode_policy::build(&settings.policy, &context).map_err(|e| e.to_string())?;
+        let spec = spec_for(&settings.policy, eyes.as_ref());
+        let policy = homenode_policy::build(&spec, &context).map_err(|e| e.to_string())?;
         let hold = HoldBack::new(settings.force);
         let interest = policy.interest();
         let mut notes = Vec::new();
@@ -141,12 +144,10 @@ impl Driver {
         }
         let policy = match &settings.journal {
             None => policy,
-            Some(folder) => {
-                journalled(policy, &settings.policy, &context, folder).unwrap_or_else(|(policy, why)| {
-                    notes.push(why);
-                    policy
-                })
-            }
+            Some(folder) => journalled(policy, &spec, &context, folder).unwrap_or_else(|(policy, why)| {
+                notes.push(why);
+                policy
+            }),
         };
         Ok(Self {
             settings,
@@ -164,6 +165,7 @@ impl Driver {
             started_cpu: (clocks.process)(),
             touches: Vec::new(),
             moves: Vec::new(),
+            stays: Vec::new(),
             moved_now: 0,
             ping_pongs_now: 0,
             table: RegionTable::new(),

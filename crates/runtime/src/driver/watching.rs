@@ -49,6 +49,22 @@ const SHORTEST_LOOK: Ns = Ns(1_000_000);
 /// Policies for which proportions do.
 const BY_PROPORTION: [&str; 3] = ["competitive", "competitive-balanced", "daemon"];
 
+/// Those of them that end for good after a few intervals without a move.
+const END_WHEN_QUIET: [&str; 2] = ["competitive", "competitive-balanced"];
+
+/// The spec to build a policy of that is told by what was chosen. Of draws it is told a few blocks at a time, and that none of these
+/// moves says nothing of the others: it goes on, unless it was asked to end. Blocks that stay where they are rest ever longer.
+pub(super) fn spec_for(spec: &str, chosen: Option<&Chosen>) -> String {
+    let (name, options) = spec.split_once(':').unwrap_or((spec, ""));
+    let draws = chosen.and_then(|c| c.eyes.says()).is_some_and(|says| !says.counts());
+    let asked = options.split(',').any(|o| o.starts_with("quiet="));
+    match (draws && !asked && END_WHEN_QUIET.contains(&name), options) {
+        (false, _) => spec.to_owned(),
+        (true, "") => format!("{name}:quiet=0"),
+        (true, options) => format!("{name}:{options},quiet=0"),
+    }
+}
+
 /// How the policy is told.
 enum Telling {
     /// Each touch.
@@ -80,6 +96,8 @@ pub struct Watched {
     pub state: (u64, u64),
     /// Blocks that the policy was told of by proportions.
     pub blocks: u64,
+    /// Of the touches told before anything had moved: those from another node than the page's, and all.
+    pub before: (u64, u64),
 }
 
 /// See the module.
@@ -178,7 +196,12 @@ impl Watching {
 impl Driver {
     /// New objects are told to the policy and to the source; `all`, or those whose turn it is to be looked at.
     pub(super) fn watch_new(&mut self, all: bool) {
-        for (address, pages) in self.objects.take_unseen(all) {
+        let new = self.objects.take_unseen(all);
+        if !new.is_empty() {
+            // Who initialised them is no draw: a first touch is a fault like those that tell.
+            self.drain();
+        }
+        for (address, pages) in new {
             if self.introduce(address, pages) == 0 {
                 continue;
             }
@@ -373,6 +396,10 @@ impl Driver {
         let block = block_of(bytes);
         let Some(watching) = &mut self.watching else { return };
         watching.seen.told += 1;
+        if !self.has_moved {
+            watching.seen.before.0 += u64::from(home != node);
+            watching.seen.before.1 += 1;
+        }
         if moved {
             self.hold.saw(Group::Moved, home != node);
         } else if watching.held.contains(&(address & !(block - 1)))
@@ -551,5 +578,23 @@ impl Driver {
             Telling::Touches | Telling::Nothing => 0,
         };
         watching.seen.state = watching.seen.state.max((own, program));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_piece_by_piece_does_not_end_a_policy() {
+        let blocks = Chosen { eyes: Eyes::Armed, refused: Vec::new() };
+        let of = |spec: &str| spec_for(spec, Some(&blocks));
+        assert_eq!(of("competitive"), "competitive:quiet=0");
+        assert_eq!(of("competitive-balanced:gain=5"), "competitive-balanced:gain=5,quiet=0");
+        assert_eq!(of("competitive:quiet=3"), "competitive:quiet=3", "as asked");
+        assert_eq!([of("presence"), of("daemon:rate=8")], ["presence", "daemon:rate=8"]);
+        assert_eq!(spec_for("competitive", None), "competitive");
+        let nobody = Chosen { eyes: Eyes::Nobody, refused: Vec::new() };
+        assert_eq!(spec_for("competitive", Some(&nobody)), "competitive");
     }
 }

@@ -1,14 +1,17 @@
 //! Moves by the kernel in calls that take about as long as they may: the team waits meanwhile.
 //!
-//! Each call is for one target, for the kernel starts anew at every change. Pages are asked for first, and only those that are elsewhere
-//! go into the call; asked for again, they say what became of them. A huge page moves whole with its first page, so it is never cut in two
-//! calls: the second would find its part there already.
+//! All pages are asked for first, and only those that are elsewhere go into a call; each call is for one target, for the kernel starts anew at
+//! every change. Asked for again in the end they say what became of them. The kernel moves a huge page as a whole, whichever of its pages it is
+//! asked for: so it goes where most of its pages are to be, with one of them, and no call ends within it.
 
-use homenode_model::{MoveResult, Ns};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_sys::numa::{self, Status};
 use homenode_sys::{Errno, HUGE, PAGE, Result, Span, call, maps};
 
-use super::kernel::{MoveReport, Work};
+use super::kernel::MoveReport;
 
 /// Pages of the first call.
 const FIRST: usize = 64;
@@ -18,6 +21,8 @@ const LEAST: usize = 16;
 const MOST: usize = 4096;
 /// Pages of a huge page.
 const WHOLE: usize = HUGE / PAGE;
+/// Pages that are asked for at once.
+const ASKED: usize = 256;
 
 /// Who moves pages, and a clock.
 pub trait System {
@@ -25,8 +30,8 @@ pub trait System {
     fn query(&mut self, pages: &[usize], status: &mut [Status]) -> Result<()>;
     /// As [`numa::move_to`].
     fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize>;
-    /// Whether there is one huge page.
-    fn is_huge(&mut self, unit: Span) -> bool;
+    /// Tells the huge pages of a span of whole units, ascending.
+    fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span));
     /// The time.
     fn now(&mut self) -> Ns;
 }
@@ -42,27 +47,92 @@ impl System for Kernel {
     fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize> {
         numa::move_to(pages, to, status)
     }
-    fn is_huge(&mut self, unit: Span) -> bool {
-        let mut found = false;
-        // Where the kernel does not tell, pages are moved one by one.
-        let _ = maps::huge_units(unit, |_| found = true);
-        found
+    fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span)) {
+        // Where the kernel does not tell (before Linux 6.7), each page is asked for.
+        let _ = maps::huge_units(units, tell);
     }
     fn now(&mut self) -> Ns {
         call::now()
     }
 }
 
-/// Makes all moves, which are sorted by target and page.
-pub fn move_all(system: &mut impl System, moves: &mut [Work], cap: Ns, report: &mut MoveReport) {
+/// A move in the making.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    pub page: usize,
+    pub to: NodeId,
+    /// Where it was, once that was asked.
+    before: Status,
+    /// The rest of its huge page goes elsewhere.
+    with_others: bool,
+    /// The target had no memory.
+    refused: bool,
+    pub result: Option<MoveResult>,
+}
+
+impl Work {
+    pub const fn new(page: usize, to: NodeId) -> Self {
+        Self { page, to, before: Status::UNKNOWN, with_others: false, refused: false, result: None }
+    }
+
+    /// To be moved: it is there, elsewhere, and no huge page keeps it.
+    fn is_open(&self) -> bool {
+        self.before.node().is_some_and(|node| node != self.to) && !self.with_others
+    }
+
+    /// How it ended, from where it is `now`.
+    fn ended(&self, now: Status) -> MoveResult {
+        match (self.before.node(), now.node()) {
+            (None, _) => failure(self.before.errno()),
+            (_, None) => failure(now.errno()),
+            (Some(before), Some(now)) if now == self.to && before == now => MoveResult::AlreadyThere,
+            (_, Some(now)) if now == self.to => MoveResult::Moved,
+            _ if self.refused => MoveResult::NoMemory,
+            _ => MoveResult::Busy,
+        }
+    }
+
+    /// It has ended so.
+    pub fn finish(&mut self, result: MoveResult, report: &mut MoveReport) {
+        self.result = Some(result);
+        report.note(result);
+    }
+}
+
+/// Makes all moves, in calls that take about `cap` each.
+pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &mut MoveReport) {
+    if let Err(e) = ask(system, work, |m, status| m.before = status) {
+        report.error = Some(e);
+        return work.iter_mut().for_each(|m| m.finish(MoveResult::Busy, report));
+    }
+    let huge = Huge::among(system, work);
+    huge.agree(work);
+    work.sort_unstable_by_key(|m| (!m.is_open(), m.to, m.page));
+    let open = work.partition_point(Work::is_open);
+    let mut rest = &mut work[..open];
     let mut chunk = Chunk::default();
-    let mut rest = moves;
     while !rest.is_empty() {
-        let n = chunk.length(system, rest);
-        let (now, later) = rest.split_at_mut(n);
-        chunk.run(system, now, report, cap);
+        let (now, later) = rest.split_at_mut(chunk.fits(rest, &huge));
+        chunk.run(system, now, &huge, report, cap);
         rest = later;
     }
+    // With a page of a huge page the others have come along.
+    if let Err(e) = ask(system, work, |m, status| m.finish(m.ended(status), report)) {
+        report.error = Some(e);
+    }
+    let with_others = work.iter().filter(|m| m.with_others && m.result == Some(MoveResult::Busy)).count();
+    report.with_others += Bytes((with_others * PAGE) as u64);
+}
+
+/// Tells where each page is now.
+fn ask(system: &mut impl System, work: &mut [Work], mut tell: impl FnMut(&mut Work, Status)) -> Result<()> {
+    let mut status = [Status::UNKNOWN; ASKED];
+    for part in work.chunks_mut(ASKED) {
+        let pages: Vec<usize> = part.iter().map(|m| m.page).collect();
+        system.query(&pages, &mut status)?;
+        part.iter_mut().zip(status).for_each(|(m, status)| tell(m, status));
+    }
+    Ok(())
 }
 
 /// One call's worth, which adapts to what a call takes.
@@ -75,57 +145,45 @@ struct Chunk {
 
 impl Default for Chunk {
     fn default() -> Self {
-        let most = MOST + WHOLE;
-        let (at, to) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        Self { pages: FIRST, at, to, status: vec![Status::UNKNOWN; most] }
+        const ROOM: usize = MOST + WHOLE;
+        let (at, to) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
+        Self { pages: FIRST, at, to, status: vec![Status::UNKNOWN; ROOM] }
     }
 }
 
 impl Chunk {
-    /// How many of the moves come next.
-    fn length(&self, system: &mut impl System, moves: &[Work]) -> usize {
-        let n = moves.len().min(self.pages);
-        let n = moves[..n].iter().take_while(|m| m.to == moves[0].to).count();
-        let last = moves[n - 1].page;
-        let unit = Span::new(last & !(HUGE - 1), HUGE);
-        let Some(begin) = n.checked_sub((last - unit.start) / PAGE + 1) else { return n };
-        let end = begin + WHOLE;
-        match moves.get(begin..end) {
-            Some(cut) if end > n && is_whole(cut) && system.is_huge(unit) => end,
-            _ => n,
-        }
+    /// How many of the moves are for one call: of one target, for the kernel starts anew at every change, and all of a huge page's.
+    fn fits(&self, moves: &[Work], huge: &Huge) -> usize {
+        let same = moves.iter().take_while(|m| m.to == moves[0].to).count();
+        let n = same.min(self.pages);
+        let unit = huge.unit_of(moves[n - 1].page);
+        n + moves[n..same].iter().take_while(|m| unit.is_some() && huge.unit_of(m.page) == unit).count()
     }
 
-    fn run(&mut self, system: &mut impl System, moves: &mut [Work], report: &mut MoveReport, cap: Ns) {
+    fn run(
+        &mut self,
+        system: &mut impl System,
+        moves: &mut [Work],
+        huge: &Huge,
+        report: &mut MoveReport,
+        cap: Ns,
+    ) {
         let begin = system.now();
         self.at.clear();
-        self.at.extend(moves.iter().map(|m| m.page));
-        if let Err(e) = system.query(&self.at, &mut self.status) {
+        // One page moves a huge page.
+        let mut last = None;
+        self.at.extend(moves.iter().map(|m| m.page).filter(|page| {
+            let unit = huge.unit_of(*page);
+            std::mem::replace(&mut last, unit) != unit || unit.is_none()
+        }));
+        self.to.clear();
+        self.to.resize(self.at.len(), i32::from(moves[0].to.0));
+        self.status[..self.at.len()].fill(Status::UNKNOWN);
+        // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
+        if let Err(e) = system.move_to(&self.at, &self.to, &mut self.status) {
             report.error = Some(e);
-            return moves.iter_mut().for_each(|m| m.finish(MoveResult::Busy, report));
         }
-        for (m, status) in moves.iter_mut().zip(&self.status) {
-            m.result = match (status.node(), status.errno()) {
-                (Some(node), _) if node == m.to => Some(MoveResult::AlreadyThere),
-                (Some(_), _) => None,
-                (None, e) => Some(failure(e)),
-            };
-        }
-        self.at.clear();
-        let huge = Huge::among(system, moves);
-        self.at
-            .extend(moves.iter().filter(|m| m.result.is_none() && !huge.has_as_tail(m.page)).map(|m| m.page));
-        if !self.at.is_empty() {
-            self.to.clear();
-            self.to.resize(self.at.len(), i32::from(moves[0].to.0));
-            // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
-            if let Err(e) = system.move_to(&self.at, &self.to, &mut self.status) {
-                report.error = Some(e);
-            }
-            self.refused(moves);
-            self.ask_again(system, moves);
-        }
-        moves.iter_mut().for_each(|m| m.finish(m.result.unwrap_or(MoveResult::Busy), report));
+        self.refused(moves);
         let took = (system.now() - begin).0.max(1);
         let fits = (moves.len() as u64).saturating_mul(cap.0) / took;
         self.pages = (fits as usize).clamp(LEAST, (self.pages * 2).min(MOST));
@@ -138,25 +196,7 @@ impl Chunk {
             if status.errno() == Some(Errno(libc::ENOMEM))
                 && let Some(m) = moves.find(|m| m.page == *page)
             {
-                m.result = Some(MoveResult::NoMemory);
-            }
-        }
-    }
-
-    fn ask_again(&mut self, system: &mut impl System, moves: &mut [Work]) {
-        let open = |m: &Work| matches!(m.result, None | Some(MoveResult::NoMemory));
-        self.at.clear();
-        self.at.extend(moves.iter().filter(|m| open(m)).map(|m| m.page));
-        if system.query(&self.at, &mut self.status).is_err() {
-            return;
-        }
-        for (m, status) in moves.iter_mut().filter(|m| open(m)).zip(&self.status) {
-            match status.node() {
-                Some(node) if node == m.to => m.result = Some(MoveResult::Moved),
-                Some(_) => {
-                    m.result.get_or_insert(MoveResult::Busy);
-                }
-                None => m.result = Some(failure(status.errno())),
+                m.refused = true;
             }
         }
     }
@@ -170,31 +210,51 @@ fn failure(errno: Option<Errno>) -> MoveResult {
     }
 }
 
-/// Whether these, as many as a huge page has, are the pages of one place for a huge page, with one target.
-fn is_whole(moves: &[Work]) -> bool {
-    let (first, last) = (&moves[0], &moves[moves.len() - 1]);
-    first.page.is_multiple_of(HUGE) && last.page == first.page + HUGE - PAGE && last.to == first.to
-}
-
-/// The huge pages among some moves: their first page moves them whole.
-struct Huge(Vec<Span>);
+/// The addresses of the huge pages among some moves, ascending. The kernel moves each as a whole, whichever of its pages it is asked for.
+struct Huge(Vec<usize>);
 
 impl Huge {
     fn among(system: &mut impl System, moves: &[Work]) -> Self {
-        let units = moves.windows(WHOLE).filter(|w| is_whole(w)).map(|w| Span::new(w[0].page, HUGE));
-        Self(units.filter(|unit| system.is_huge(*unit)).collect())
+        let mut starts: Vec<usize> = moves.iter().map(|m| m.page & !(HUGE - 1)).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let mut found = Vec::new();
+        for run in starts.chunk_by(|a, b| a + HUGE == *b) {
+            system.huge_pages(Span::new(run[0], run.len() * HUGE), |unit| found.push(unit.start));
+        }
+        Self(found)
     }
 
-    fn has_as_tail(&self, page: usize) -> bool {
-        self.0.iter().any(|s| s.contains(page) && s.start != page)
+    fn unit_of(&self, page: usize) -> Option<usize> {
+        let start = page & !(HUGE - 1);
+        self.0.binary_search(&start).is_ok().then_some(start)
     }
+
+    /// Where pages of one huge page are to go to several nodes, notes those that do not get their way.
+    fn agree(&self, moves: &mut [Work]) {
+        let mut wanted: BTreeMap<usize, BTreeMap<NodeId, usize>> = BTreeMap::new();
+        for m in &*moves {
+            if let Some(unit) = self.unit_of(m.page) {
+                *wanted.entry(unit).or_default().entry(m.to).or_default() += 1;
+            }
+        }
+        wanted.retain(|_, nodes| nodes.len() > 1);
+        for m in moves {
+            let home = m.before.node();
+            let nodes = wanted.get(&(m.page & !(HUGE - 1)));
+            m.with_others = nodes.is_some_and(|nodes| most_wanted(nodes, home) != Some(m.to));
+        }
+    }
+}
+
+/// The node that most pages are to go to; of several where they are, or the first.
+fn most_wanted(nodes: &BTreeMap<NodeId, usize>, home: Option<NodeId>) -> Option<NodeId> {
+    nodes.iter().max_by_key(|(node, n)| (**n, home == Some(**node), Reverse(**node))).map(|(node, _)| *node)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_model::{Bytes, NodeId};
-    use std::collections::BTreeMap;
 
     const ENOENT: Status = Status(-libc::ENOENT);
     const CAP: Ns = Ns(1_000_000);
@@ -245,8 +305,8 @@ mod tests {
             self.moved.push((pages.to_vec(), to.to_vec(), cost * all));
             Ok(0)
         }
-        fn is_huge(&mut self, unit: Span) -> bool {
-            self.huge.contains(&unit)
+        fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span)) {
+            self.huge.iter().copied().filter(|unit| units.contains(unit.start)).for_each(tell);
         }
         fn now(&mut self) -> Ns {
             Ns(self.clock)
@@ -259,11 +319,10 @@ mod tests {
     }
 
     fn run(stub: &mut Stub, moves: &[(usize, u16)]) -> (MoveReport, Vec<Option<MoveResult>>) {
-        let work = |(page, to): &(usize, u16)| Work { page: *page, to: NodeId(*to), result: None };
-        let mut moves: Vec<Work> = moves.iter().map(work).collect();
-        moves.sort_unstable_by_key(|m| (m.to, m.page));
+        let mut moves: Vec<Work> = moves.iter().map(|(page, to)| Work::new(*page, NodeId(*to))).collect();
         let mut report = MoveReport::default();
         move_all(stub, &mut moves, CAP, &mut report);
+        moves.sort_unstable_by_key(|m| (m.to, m.page));
         (report, moves.iter().map(|m| m.result).collect())
     }
 
@@ -279,7 +338,8 @@ mod tests {
             moved,
             [(vec![PAGE, 5 * PAGE], vec![1, 1]), (vec![3 * PAGE], vec![2]), (vec![6 * PAGE], vec![3])]
         );
-        assert_eq!(stub.asked[0], [1, 2, 4, 5].map(|p| p * PAGE), "all of a target, before any is moved");
+        assert_eq!(stub.asked[0], [3, 1, 4, 2, 5, 6].map(|p| p * PAGE), "all, before any is moved");
+        assert!(stub.asked.len() == 2 && stub.asked[1].len() == 6, "{:?}", stub.asked);
         use MoveResult::{AlreadyThere, Moved, NoMemory, NoPage};
         let want = [Moved, AlreadyThere, NoPage, Moved, Moved, NoMemory].map(Some);
         assert_eq!(results, want);
@@ -336,13 +396,47 @@ mod tests {
     }
 
     #[test]
-    fn half_a_huge_page_is_moved_page_by_page() {
-        // The other half is for another node: the kernel decides.
+    fn a_huge_page_that_is_for_several_nodes_goes_to_one() {
         let mut stub = Stub { huge: vec![Span::new(HUGE, HUGE)], ..Stub::default() };
         stub.homes = pages(WHOLE, WHOLE).map(|p| (p, 0)).collect();
-        let moves: Vec<_> = pages(WHOLE, WHOLE).map(|p| (p, 1 + u16::from(p >= HUGE + HUGE / 2))).collect();
-        run(&mut stub, &moves);
-        assert!(stub.moved.iter().all(|(_, to, _)| to.iter().all(|n| *n == to[0])));
-        assert_eq!(stub.homes.values().filter(|n| **n == 0).count(), 0);
+        let moves: Vec<_> = pages(WHOLE, WHOLE).map(|p| (p, 1 + u16::from(p >= HUGE + HUGE / 4))).collect();
+        let (report, _) = run(&mut stub, &moves);
+        let quarter = Bytes(HUGE as u64 / 4);
+        let got = [report.moved, report.busy, report.with_others];
+        assert_eq!(got, [Bytes(3 * quarter.0), quarter, quarter]);
+        assert!(stub.moved.len() == 1 && stub.homes.values().all(|n| *n == 2), "{:?}", stub.moved);
+    }
+
+    #[test]
+    fn a_huge_page_goes_where_most_of_it_is_to_go() {
+        let most = |wanted: &[(u16, usize)], home| {
+            let nodes = wanted.iter().map(|(node, n)| (NodeId(*node), *n)).collect();
+            most_wanted(&nodes, Some(NodeId(home)))
+        };
+        assert_eq!(most(&[(0, 100), (1, 300), (2, 112)], 0), Some(NodeId(1)));
+        assert_eq!(most(&[(0, 128), (1, 128), (2, 128), (3, 128)], 2), Some(NodeId(2)), "it is there");
+        assert_eq!(most(&[(1, 256), (3, 256)], 0), Some(NodeId(1)));
+    }
+
+    #[test]
+    fn what_came_along_has_moved_too() {
+        let ended = |before: i32, now: i32| {
+            Work { before: Status(before), ..Work::new(0, NodeId(2)) }.ended(Status(now))
+        };
+        assert_eq!([ended(0, 2), ended(2, 2)], [MoveResult::Moved, MoveResult::AlreadyThere]);
+        assert_eq!([ended(0, 1), ended(2, 1)], [MoveResult::Busy; 2], "a huge page went elsewhere");
+        assert_eq!([ended(-libc::ENOENT, 2), ended(0, -libc::ENOENT)], [MoveResult::NoPage; 2]);
+    }
+
+    #[test]
+    fn no_call_ends_within_a_huge_page() {
+        let work = |page: usize, to: u16| Work::new(page * PAGE, NodeId(to));
+        const UNIT: usize = HUGE / PAGE;
+        let moves: Vec<Work> = (10..3 * UNIT).map(|page| work(page, u16::from(page >= 2 * UNIT))).collect();
+        let (chunk, huge) = (Chunk::default(), Huge(vec![UNIT * PAGE, 2 * UNIT * PAGE]));
+        assert_eq!(chunk.fits(&moves, &huge), 64, "there is none");
+        let from = |page: usize| chunk.fits(&moves[page - 10..], &huge);
+        assert_eq!([from(UNIT - 1), from(UNIT), from(UNIT + 500)], [1 + UNIT, UNIT, 12]);
+        assert_eq!(from(2 * UNIT), UNIT);
     }
 }

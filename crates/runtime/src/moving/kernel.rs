@@ -10,6 +10,7 @@ use homenode_sys::maps::PageEntry;
 use homenode_sys::numa::{self, MemoryPolicy, Status};
 use homenode_sys::{PAGE, Span, call, maps};
 
+use super::chunks::Work;
 use super::state::{self, count};
 use super::table::{self, Block};
 use super::{arm, chunks, disarm, fault};
@@ -32,22 +33,6 @@ impl Move {
     }
 }
 
-/// A move in the making.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
-    pub page: usize,
-    pub to: NodeId,
-    pub result: Option<MoveResult>,
-}
-
-impl Work {
-    /// It has ended so.
-    pub fn finish(&mut self, result: MoveResult, report: &mut MoveReport) {
-        self.result = Some(result);
-        report.note(result);
-    }
-}
-
 /// What became of several moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveReport {
@@ -55,8 +40,10 @@ pub struct MoveReport {
     pub moved: Bytes,
     /// Were there already.
     pub already: Bytes,
-    /// In use or pinned: stay where they are.
+    /// In use or pinned, or parts of huge pages that go elsewhere.
     pub busy: Bytes,
+    /// Of these, the parts of huge pages.
+    pub with_others: Bytes,
     /// The target has no memory.
     pub no_memory: Bytes,
     /// Have no home: never touched, or gone.
@@ -68,7 +55,7 @@ pub struct MoveReport {
 }
 
 impl MoveReport {
-    fn note(&mut self, result: MoveResult) {
+    pub(super) fn note(&mut self, result: MoveResult) {
         let sum = match result {
             MoveResult::Moved => &mut self.moved,
             MoveResult::AlreadyThere => &mut self.already,
@@ -169,12 +156,13 @@ fn where_it_is(page: usize) -> usize {
 }
 
 /// Moves pages in the calling thread and sets each result: asked first, sorted by target (the slice,
-/// too), huge pages whole, in calls that take about `cap` each.
+/// too), huge pages whole, in calls that take about `cap` each. A huge page goes where most of those of its pages are to be that are
+/// among the moves.
 pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
     moves.sort_unstable_by_key(|m| (m.to, m.page));
-    let mut work: Vec<Work> = moves.iter().map(|m| Work { page: m.page, to: m.to, result: None }).collect();
+    let mut work: Vec<Work> = moves.iter().map(|m| Work::new(m.page, m.to)).collect();
     if state::pretended() != 0 {
         copy_as_if_moved(&mut work, &mut report);
     } else {

@@ -98,7 +98,8 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     objects(out, d)?;
     if let Some(w) = d.watched() {
         let (told, asked, lost, cost, (state, program)) = (w.told, w.asked, w.lost, w.cost.0, w.state);
-        writeln!(out, "watch {told} {asked} {lost} {cost} {state} {program} {}", w.blocks)?;
+        let (blocks, (remote, all)) = (w.blocks, w.before);
+        writeln!(out, "watch {told} {asked} {lost} {cost} {state} {program} {blocks} {remote} {all}")?;
         writeln!(out, "source {}; {}", w.name, w.says)?;
     }
     if let Some(plan) = d.plan() {
