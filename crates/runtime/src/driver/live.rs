@@ -173,7 +173,7 @@ impl Mover for Live {
         }
         if self.with_others > Bytes::ZERO {
             list.push(format!(
-                "{} KiB did not move to their nodes: more of their huge pages was to be on others, and those are moved whole",
+                "{} KiB are not on their nodes: as much or more of their huge pages was to be on others, and those move whole",
                 self.with_others.0 >> 10
             ));
         }
