@@ -126,7 +126,7 @@ fn descriptors() {
         let mut link = [0; 64];
         let Some(link) = folder.link(name, &mut link) else { return true };
         if link.starts_with(b"anon_inode:[userfaultfd]")
-            && !name.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::uffd::is_own)
+            && !name.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::descriptor::is_own)
         {
             let _ = FOUND.set("user-space page faults of the program's own (userfaultfd)");
         } else {
