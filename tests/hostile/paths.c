@@ -20,11 +20,15 @@ static char *path(const char *folder, const char *name) {
     return p;
 }
 
+/* As programs call it that were built for glibc 2.32 or older. */
+int __xstat(int version, const char *path, struct stat *out);
+
 int main(void) {
     block = malloc(size);
     memset(block, 1, size);
     char folder[] = "/tmp/hostile-paths-XXXXXX";
     must(mkdtemp(folder) != NULL, "mkdtemp");
+    must(access((char *)PAGE, F_OK) && errno == EFAULT && open((char *)PAGE, O_RDONLY) == -1 && errno == EFAULT, "no path");
     double end = end_time();
     while (now() < end) {
         int fd = open(path(folder, "a"), O_CREAT | O_RDWR, 0600);
@@ -32,6 +36,7 @@ int main(void) {
         struct stat *s = place();
         must(!stat(path(folder, "a"), s) && s->st_size == 5, "stat");
         must(!lstat(path(folder, "a"), s) && s->st_size == 5, "lstat");
+        must(!__xstat(1, path(folder, "a"), s) && s->st_size == 5, "__xstat");
         usleep(1500);
         must(!fstat(fd, s) && s->st_size == 5, "fstat");
         must(!fstatat(AT_FDCWD, path(folder, "a"), s, 0) && s->st_size == 5, "fstatat");

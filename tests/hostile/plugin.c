@@ -1,10 +1,24 @@
-/* dlopen and dlclose of a library whose large array may be armed. Built twice: as the library and as the program. */
+/* dlopen and dlclose of a library whose large array may be armed, and whose constructor waits for a thread of its own. Built twice: as the library and as the program. */
 #include "hostile.h"
 #include <dlfcn.h>
+#include <sys/utsname.h>
 
 #ifdef PLUGIN
 uint64_t table[MiB / 8];
 uint64_t *get(void) { return table; }
+
+static void *asks(void *name) {
+    struct utsname *n = name;
+    return uname(n) ? NULL : n;
+}
+
+/* Waits for a thread, with what the loader holds meanwhile. */
+__attribute__((constructor)) static void waits(void) {
+    static struct utsname name;
+    pthread_t thread;
+    void *told;
+    must(!pthread_create(&thread, NULL, asks, &name) && !pthread_join(thread, &told) && told, "uname");
+}
 #else
 int main(int argc, char **argv) {
     must(argc == 2, "the library's path");

@@ -1,11 +1,16 @@
 /* Small things that the kernel reads or writes, in memory that may be armed. */
 #include "hostile.h"
 #include <fcntl.h>
+#include <mqueue.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,8 +19,11 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/times.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
+#include <threads.h>
 
 /* Where the next thing goes: another page each time, which nobody has touched for a while. */
 static char *block;
@@ -116,6 +124,71 @@ static void files(int from, int to) {
     expect("futimens", !futimens(to, times));
 }
 
+static char *text(const char *name) {
+    char *p = strcpy(place(), name);
+    usleep(200);
+    return p;
+}
+
+static void queues(void) {
+    int q = msgget(IPC_PRIVATE, 0600), s = semget(IPC_PRIVATE, 2, 0600);
+    must(q >= 0 && s >= 0, "msgget");
+    struct { long kind; char text[8]; } *m = fresh(sizeof *m);
+    m->kind = 1;
+    usleep(1500);
+    expect("msgsnd", !msgsnd(q, m, 8, 0));
+    expect("msgrcv", msgrcv(q, fresh(sizeof *m), 8, 0, 0) == 8);
+    GET(struct msqid_ds, about);
+    expect("msgctl", !msgctl(q, IPC_STAT, about) && about->msg_qnum == 0);
+    PUT(struct sembuf, up, {0, 1, 0});
+    expect("semop", !semop(s, up, 1));
+    unsigned short *values = fresh(2 * sizeof *values);
+    expect("semctl", !semctl(s, 0, GETALL, values) && values[0] == 1);
+    msgctl(q, IPC_RMID, NULL);
+    semctl(s, 0, IPC_RMID);
+    PUT(struct mq_attr, kind, {.mq_maxmsg = 2, .mq_msgsize = 64});
+    mqd_t p = mq_open(text("/hostile"), O_CREAT | O_RDWR, 0600, kind);
+    if (p == -1 && (errno == ENOSYS || errno == EACCES)) return;
+    expect("mq_send", !mq_send(p, text("message"), 8, 1));
+    GET(unsigned, first);
+    expect("mq_receive", mq_receive(p, fresh(64), 64, first) == 8 && *first == 1);
+    expect("mq_unlink", !mq_unlink(text("/hostile")));
+    mq_close(p);
+}
+
+static void names(int fd) {
+    expect("prctl", !prctl(PR_SET_NAME, text("hostile")) && !prctl(PR_GET_NAME, fresh(16)));
+    expect("pthread_setname_np", !pthread_setname_np(pthread_self(), text("hostile")));
+    errno = 0;
+    expect("fsetxattr", !fsetxattr(fd, text("user.hostile"), text("x"), 1, 0) || errno != EFAULT);
+    PUT(struct iovec, v, {place(), 100});
+    usleep(1500);
+    expect("pwritev2", pwritev2(fd, v, 1, 0, 0) == 100 && pwritev64v2(fd, v, 1, 0, 0) == 100);
+    usleep(1500);
+    expect("preadv64v2", preadv64v2(fd, v, 1, 0, 0) == 100);
+    PUT(struct sigevent, how, {.sigev_notify = SIGEV_NONE});
+    GET(timer_t, timer);
+    expect("timer_create", !timer_create(CLOCK_MONOTONIC, how, timer) && !timer_delete(*timer));
+    PUT(struct timespec, time, {0, 1000});
+    expect("thrd_sleep", !thrd_sleep(time, fresh(sizeof *time)));
+}
+
+/* Longer than a stream's buffer: written from where it lies. */
+static void long_text(FILE *f) {
+    enum { LONG = 1 << 20 };
+    static char *long_text;
+    if (!long_text) memset(long_text = calloc(1, LONG), 'x', LONG - 1);
+    usleep(1500);
+    rewind(f);
+    expect("fprintf", fprintf(f, "%d%s%g%s%s%s%.1f\n", 1, long_text, 1.5, "", "", "", 2.0) == LONG + 7 && !fflush(f));
+    usleep(1500);
+    expect("dprintf", dprintf(fileno(f), "%s", long_text) == LONG - 1);
+    rewind(f);
+    double x;
+    expect("fscanf", fscanf(f, "1%*[x]%lf", &x) == 1 && x == 1.52);
+    must(!ftruncate(fileno(f), 0), "ftruncate");
+}
+
 static void clocks(void) {
     PUT(struct timespec, time, {0, 1000});
     expect("nanosleep", !nanosleep(time, fresh(sizeof *time)));
@@ -150,6 +223,10 @@ int main(void) {
         sockets();
         files(fileno(a), fileno(b));
         clocks();
+        queues();
+        names(fileno(b));
+        long_text(a);
+        must(write(fileno(a), block, 4096) == 4096, "write");
     } while (now() < end);
     return done();
 }

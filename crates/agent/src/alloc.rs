@@ -4,7 +4,7 @@
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
@@ -13,15 +13,28 @@ use crate::next::next;
 use crate::told::Told;
 use crate::{clib, python, state};
 
-/// Live objects by address, so that `free` of anything else costs one look. Open addressing; an object that finds no place
-/// is not told of.
-static OBJECTS: [AtomicUsize; 1 << 14] = [const { AtomicUsize::new(0) }; 1 << 14];
-const GONE: usize = 1;
+/// A live object.
+struct Place {
+    /// 0: free.
+    address: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+const PLACES: usize = 1 << 14;
+/// Live objects by address. An object that finds no place is not told of.
+static OBJECTS: [Place; PLACES] =
+    [const { Place { address: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; PLACES];
+/// How many there are whose first place is this one, so that `free` of anything else costs one look, however many have come and gone.
+static HERE: [AtomicU16; PLACES] = [const { AtomicU16::new(0) }; PLACES];
+/// Places that an object may be at.
 const PROBES: usize = 64;
 
-fn slots(address: usize) -> impl Iterator<Item = &'static AtomicUsize> {
-    let first = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 50;
-    (0..PROBES).map(move |i| &OBJECTS[(first + i) % OBJECTS.len()])
+fn first_place(address: usize) -> usize {
+    (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 50
+}
+
+fn places(first: usize) -> impl Iterator<Item = &'static Place> {
+    (0..PROBES).map(move |i| &OBJECTS[(first + i) % PLACES])
 }
 
 /// The code at `caller` has got this from the allocator.
@@ -40,11 +53,7 @@ fn large(p: *mut c_void, bytes: usize) {
 
 #[cold]
 fn enter(address: usize, bytes: usize) {
-    let known = |s: &AtomicUsize| {
-        let old = s.load(Ordering::Relaxed);
-        old <= GONE && s.compare_exchange(old, address, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    };
-    if slots(address).any(known) {
+    if keep(address, bytes) {
         // At once: what the program excludes from now on is this object's.
         moving::fresh(Span::new(address, bytes));
         let frames = state::guarded(backtrace).unwrap_or_default();
@@ -53,38 +62,45 @@ fn enter(address: usize, bytes: usize) {
     }
 }
 
-/// Called before the memory goes back, so that nobody else can get it first. What it returns is to be retired when the
-/// memory has gone: until then nobody arms it.
-#[inline]
-fn dies(p: *mut c_void) -> Option<InFlight> {
-    if !is_object_no_more(p) {
-        return None;
-    }
-    let bytes = state::with(|d| {
-        let bytes = d.objects().live().find(|o| o.address == p as usize).map_or(0, |o| o.bytes);
-        d.dies(p as usize);
-        bytes
-    });
-    Some(moving::before_free(Span::new(p as usize, bytes.unwrap_or(0))))
+/// Whether there was a place for it.
+fn keep(address: usize, bytes: usize) -> bool {
+    let first = first_place(address);
+    let free = |place: &&Place| {
+        place.address.load(Ordering::Relaxed) == 0
+            && place.address.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    let Some(place) = places(first).find(free) else { return false };
+    place.bytes.store(bytes, Ordering::Relaxed);
+    HERE[first].fetch_add(1, Ordering::Relaxed);
+    true
 }
 
-/// Whether it was one until now.
+/// The length of what was an object until now. Its allocator orders who has it before who gives it back.
 #[inline]
-fn is_object_no_more(p: *mut c_void) -> bool {
-    if p.is_null() || !state::running() {
-        return false;
+fn no_more(p: *mut c_void) -> Option<usize> {
+    let first = first_place(p as usize);
+    if HERE[first].load(Ordering::Relaxed) == 0 || p.is_null() || !state::running() {
+        return None;
     }
-    for slot in slots(p as usize) {
-        match slot.load(Ordering::Relaxed) {
-            0 => return false,
-            a if a == p as usize => {
-                slot.store(GONE, Ordering::Relaxed);
-                return true;
-            }
-            _ => {}
-        }
-    }
-    false
+    let place = places(first).find(|place| place.address.load(Ordering::Relaxed) == p as usize)?;
+    let bytes = place.bytes.load(Ordering::Relaxed);
+    place.address.store(0, Ordering::Relaxed);
+    HERE[first].fetch_sub(1, Ordering::Relaxed);
+    Some(bytes)
+}
+
+/// Called before the memory goes back, so that nobody else can get it first. What it returns is to be retired when the
+/// memory has gone: until then nobody arms it. Waits for nobody who has the driver: he may be waiting for the caller, by a lock of the loader's
+/// or of an allocator's.
+#[inline]
+fn dies(p: *mut c_void) -> Option<InFlight> {
+    no_more(p).map(|bytes| gone(p as usize, bytes))
+}
+
+#[cold]
+fn gone(address: usize, bytes: usize) -> InFlight {
+    state::tell(Told::Died(address));
+    moving::before_free(Span::new(address, bytes))
 }
 
 unsafe extern "C" {
@@ -176,13 +192,14 @@ thread_local! {
 /// The allocator's own function; `None` while it is being looked up.
 macro_rules! allocator {
     ($name:ident : $ty:ty) => {{
-        if LOOKING.replace(true) {
-            None
-        } else {
-            let f = next!($name: $ty);
+        let next = crate::next::place!($name);
+        let mut p = next.known();
+        if p.is_null() && !LOOKING.replace(true) {
+            p = next.get();
             LOOKING.set(false);
-            f
         }
+        // SAFETY: the symbol has this type in every library that defines it; null becomes None.
+        unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(p) }
     }};
 }
 
@@ -336,7 +353,7 @@ pub fn mapped(p: *mut c_void, bytes: usize) {
 #[inline]
 pub fn unmaps(p: *mut c_void) {
     // The front end holds the mapping itself.
-    if is_object_no_more(p) {
+    if no_more(p).is_some() {
         state::tell(Told::Died(p as usize));
     }
 }

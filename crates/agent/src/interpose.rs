@@ -87,7 +87,12 @@ macro_rules! front {
 }
 pub(crate) use front;
 
-/// The text at `p`, to be read by the kernel. Reading its length here brings it over; publishing keeps it.
+/// A name that the kernel reads. How long it is, and whether it is one, is not for us to see.
+pub fn path(p: *const c_char) -> Span {
+    span(p.cast::<u8>(), if p.is_null() { 0 } else { libc::PATH_MAX as usize })
+}
+
+/// The text at `p`, which the C library reads and has the kernel read. Reading its length here brings it over; publishing keeps it.
 ///
 /// # Safety
 /// Null or a string.

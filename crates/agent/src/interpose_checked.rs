@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use crate::interpose::{buffers, span, text};
+use crate::interpose::{buffers, path, span};
 
 type File = libc::FILE;
 type Text = *const c_char;
@@ -40,11 +40,10 @@ buffers! {
 }
 
 buffers! {
-    // SAFETY of these: the caller's strings.
-    __readlink_chk(path: Text, p: *mut c_char, n: usize, room: usize) -> isize,
-        [unsafe { text(path) }, bytes(p, n, room)];
-    __readlinkat_chk(at: i32, path: Text, p: *mut c_char, n: usize, room: usize) -> isize,
-        [unsafe { text(path) }, bytes(p, n, room)];
-    __realpath_chk(path: Text, p: *mut c_char, room: usize) -> *mut c_char,
-        [unsafe { text(path) }, if p.is_null() { homenode_runtime::moving::Span::EMPTY } else { bytes(p, libc::PATH_MAX as usize, room) }];
+    __readlink_chk(name: Text, p: *mut c_char, n: usize, room: usize) -> isize,
+        [path(name), bytes(p, n, room)];
+    __readlinkat_chk(at: i32, name: Text, p: *mut c_char, n: usize, room: usize) -> isize,
+        [path(name), bytes(p, n, room)];
+    __realpath_chk(name: Text, p: *mut c_char, room: usize) -> *mut c_char,
+        [path(name), if p.is_null() { homenode_runtime::moving::Span::EMPTY } else { bytes(p, libc::PATH_MAX as usize, room) }];
 }

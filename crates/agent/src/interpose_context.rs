@@ -5,7 +5,7 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
-use homenode_runtime::moving;
+use homenode_runtime::moving::{self, signals};
 
 use crate::interpose::span;
 use crate::next::next;
@@ -16,6 +16,18 @@ type Context = *const libc::ucontext_t;
 fn holds(context: Context) {
     if state::running() {
         moving::exclude(span(context, 1));
+    }
+}
+
+/// What the context blocks is blocked from now on: but never the faults.
+fn enters(context: Context) {
+    holds(context);
+    if state::running() {
+        // SAFETY: the caller's context, which is not const but for the C library's promise not to change it.
+        unsafe {
+            let mask = &raw mut (*context.cast_mut()).uc_sigmask;
+            *mask = signals::without_faults(&*mask);
+        }
     }
 }
 
@@ -59,8 +71,8 @@ macro_rules! contexts {
 
 contexts! {
     getcontext before_getcontext(context, _b) { holds(context) }
-    setcontext before_setcontext(context, _b) { holds(context) }
-    swapcontext before_swapcontext(left, entered) { holds(left); holds(entered) }
+    setcontext before_setcontext(context, _b) { enters(context) }
+    swapcontext before_swapcontext(left, entered) { holds(left); enters(entered) }
     makecontext before_makecontext(context, _b) {
         holds(context);
         // SAFETY: the caller's context.

@@ -1,5 +1,6 @@
 //! Children that get a copy of the memory: it must be complete then. Of `fork` the C library tells; these it does not tell of.
 
+use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 
 use homenode_runtime::moving;
@@ -35,15 +36,21 @@ pub unsafe extern "C" fn _Fork() -> i32 {
     next!(_Fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| forked(|| unsafe { f() }))
 }
 
-/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between; POSIX
-/// lets it be `fork`.
+/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between, which has to let go of
+/// the memory first. POSIX lets it be `fork`. Where nothing is ever armed it is what the program has asked for.
 ///
 /// # Safety
-/// As `fork`.
+/// As `vfork`.
 #[unsafe(no_mangle)]
+#[unsafe(naked)]
 pub unsafe extern "C" fn vfork() -> i32 {
-    // SAFETY: no arguments.
-    next!(fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| unsafe { f() })
+    naked_asm!("sub rsp, 8", "call {choose}", "add rsp, 8", "jmp rax", choose = sym fork_or_vfork)
+}
+
+unsafe extern "C" fn fork_or_vfork() -> *mut c_void {
+    type Fork = unsafe extern "C" fn() -> i32;
+    let bare = next!(vfork: Fork).filter(|_| moving::mechanism() == moving::Mechanism::None);
+    bare.or(next!(fork: Fork)).map_or(std::ptr::null_mut(), |f| f as *mut c_void)
 }
 
 type Work = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;

@@ -3,11 +3,14 @@
 
 use std::ffi::{c_char, c_long, c_void};
 
+use homenode_runtime::moving::descriptor::is_own;
 use homenode_runtime::moving::{self, Span};
 
 use crate::interpose::{buffers, front, span, text};
+use crate::interpose_descriptors::{bad_descriptor, between_own};
 use crate::interpose_fork::forked;
 use crate::next::next;
+use crate::state;
 
 /// Buffers of a vector.
 const VECTOR: usize = 4;
@@ -23,7 +26,9 @@ unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() 
         if let Some(place) = spans.get_mut(i) {
             *place = s;
         }
-        all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
+        if !s.is_empty() {
+            all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
+        }
     }
     // Two: the vector itself and what it spans.
     let own = span(vector, n);
@@ -98,6 +103,8 @@ vectors! {
     pwritev64(fd: i32, v: *const libc::iovec, n: i32, at: i64);
     preadv2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
     pwritev2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
+    preadv64v2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
+    pwritev64v2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
 }
 
 /// `MSG_ZEROCOPY`: the kernel keeps the pages until the network is done with them.
@@ -199,6 +206,9 @@ macro_rules! many_messages {
                     for v in 0..m.msg_iovlen as usize {
                         let v = &*m.msg_iov.add(v);
                         let s = span(v.iov_base, v.iov_len);
+                        if s.is_empty() {
+                            continue;
+                        }
                         all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
                     }
                 }
@@ -425,6 +435,15 @@ pub unsafe extern "C-unwind" fn syscall(
         libc::SYS_clone3 => buffers[0] = at(a, b),
         libc::SYS_io_uring_setup | libc::SYS_io_uring_register => moving::pins(RING),
         libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
+        libc::SYS_close if is_own(a as i32) => return bad_descriptor().into(),
+        libc::SYS_close_range => {
+            // SAFETY: parts of the caller's range.
+            let close = |first, last, flags| unsafe {
+                f(number, first as usize, last as usize, flags as usize, d, e, g) as i32
+            };
+            return between_own(a as u32, b as u32, c as i32, close).into();
+        }
+        libc::SYS_seccomp => state::stop(),
         libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
         libc::SYS_vmsplice => moving::pins("a pipe that holds the program's own pages (vmsplice)"),
         libc::SYS_readv | libc::SYS_writev | libc::SYS_sendmsg | libc::SYS_recvmsg => {

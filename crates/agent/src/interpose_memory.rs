@@ -1,7 +1,6 @@
 //! What changes mappings, and memory that somebody sleeps on.
 
-use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::c_void;
 
 use homenode_runtime::moving::{self, InFlight, Span};
 
@@ -186,28 +185,8 @@ front! {
         moving::exclude(span(p, n));
 }
 
-/// Condition variables have two versions in glibc; a plain look-up may find the one of 1998.
-struct Versioned(&'static CStr, AtomicPtr<c_void>);
-
-impl Versioned {
-    fn get(&self) -> *mut c_void {
-        let mut p = self.1.load(Ordering::Relaxed);
-        if p.is_null() {
-            // SAFETY: C strings; RTLD_NEXT looks behind this library.
-            unsafe {
-                p = libc::dlvsym(libc::RTLD_NEXT, self.0.as_ptr(), c"GLIBC_2.3.2".as_ptr());
-                if p.is_null() {
-                    p = libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr());
-                }
-            }
-            self.1.store(p, Ordering::Relaxed);
-        }
-        p
-    }
-}
-
 macro_rules! conditions {
-    ($($name:ident $text:literal ($($arg:ident: $ty:ty),*);)*) => { $(
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -215,11 +194,8 @@ macro_rules! conditions {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(c: Condition, m: Mutex $(, $arg: $ty)*) -> i32 {
             type Real = unsafe extern "C-unwind" fn(Condition, Mutex $(, $ty)*) -> i32;
-            static REAL: Versioned = Versioned($text, AtomicPtr::new(std::ptr::null_mut()));
-            // SAFETY: the symbol has this type; null becomes None.
-            let Some(f) = (unsafe { std::mem::transmute::<*mut c_void, Option<Real>>(REAL.get()) }) else {
-                return libc::ENOSYS;
-            };
+            // There is another, of 1998.
+            let Some(f) = next!($name, c"GLIBC_2.3.2": Real) else { return libc::ENOSYS };
             sleeps_on(c);
             sleeps_on(m);
             // SAFETY: the caller's arguments.
@@ -229,6 +205,6 @@ macro_rules! conditions {
 }
 
 conditions! {
-    pthread_cond_wait c"pthread_cond_wait" ();
-    pthread_cond_timedwait c"pthread_cond_timedwait" (t: Time);
+    pthread_cond_wait();
+    pthread_cond_timedwait(t: Time);
 }

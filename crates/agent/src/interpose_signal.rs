@@ -79,6 +79,88 @@ plain! {
     __sysv_signal libc::SA_RESETHAND | libc::SA_NODEFER;
 }
 
+/// `sigset`.
+///
+/// # Safety
+/// As `sigset`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigset(signal: i32, handler: usize) -> usize {
+    /// Blocks it, and leaves the handler as it is (<bits/signum-generic.h>).
+    const SIG_HOLD: usize = 2;
+    let real = next!(sigset: unsafe extern "C" fn(i32, usize) -> usize);
+    // SAFETY: all fields may be zero; the handler is the caller's.
+    unsafe {
+        let mut new: Action = std::mem::zeroed();
+        new.sa_sigaction = handler;
+        if let Some(old) = signals::program_action(signal, Some(&new).filter(|_| handler != SIG_HOLD)) {
+            return old.sa_sigaction;
+        }
+        real.map_or(libc::SIG_ERR, |f| f(signal, handler))
+    }
+}
+
+/// `sigignore`.
+///
+/// # Safety
+/// As `sigignore`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigignore(signal: i32) -> i32 {
+    let real = next!(sigignore: unsafe extern "C" fn(i32) -> i32);
+    // SAFETY: all fields may be zero.
+    unsafe {
+        let mut new: Action = std::mem::zeroed();
+        new.sa_sigaction = libc::SIG_IGN;
+        if signals::program_action(signal, Some(&new)).is_some() {
+            return 0;
+        }
+        real.map_or(-1, |f| f(signal))
+    }
+}
+
+/// `sighold`: SIGBUS and SIGSEGV are never blocked.
+///
+/// # Safety
+/// As `sighold`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sighold(signal: i32) -> i32 {
+    let real = next!(sighold: unsafe extern "C" fn(i32) -> i32);
+    // SAFETY: asks; the caller's argument.
+    unsafe {
+        if signals::program_action(signal, None).is_some() {
+            return 0;
+        }
+        real.map_or(-1, |f| f(signal))
+    }
+}
+
+/// A mask as 4.2BSD has it, of the first 32 signals, without those that are never blocked.
+fn old_mask(mask: i32) -> i32 {
+    // SAFETY: all fields may be zero; a set of the C library's begins with the kernel's bits.
+    unsafe {
+        let mut set: Set = std::mem::zeroed();
+        (&raw mut set).cast::<u32>().write(mask as u32);
+        let set = signals::without_faults(&set);
+        (&raw const set).cast::<u32>().read() as i32
+    }
+}
+
+macro_rules! old_masks {
+    ($($name:ident)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`: SIGBUS and SIGSEGV are never blocked.")]
+        ///
+        /// # Safety
+        /// As the function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(mask: i32) -> i32 {
+            let real = next!($name: unsafe extern "C-unwind" fn(i32) -> i32);
+            // SAFETY: the caller's mask, but for what would be blocked.
+            real.map_or(-1, |f| unsafe { f(old_mask(mask)) })
+        }
+    )* };
+}
+
+old_masks! { sigblock sigsetmask sigpause }
+
 macro_rules! masks {
     ($($name:ident($($before:ident: $b:ty),*; set $(, $after:ident: $a:ty)*), [$($span:expr),*];)*) => { $(
         #[doc = concat!("`", stringify!($name), "`: without SIGBUS and SIGSEGV, its buffers published.")]
@@ -108,6 +190,7 @@ masks! {
     __ppoll_chk(p: *mut libc::pollfd, n: libc::nfds_t, t: Time; set, room: usize), [span(p, n as usize), span(t, 1)];
     pselect(n: i32, r: Bits, w: Bits, e: Bits, t: Time; set), [bits(r, n), bits(w, n), bits(e, n), span(t, 1)];
     epoll_pwait(fd: i32, p: *mut libc::epoll_event, n: i32, t: i32; set), [span(p, n.max(0) as usize)];
+    pthread_attr_setsigmask_np(a: *mut libc::pthread_attr_t; set), [];
     epoll_pwait2(fd: i32, p: *mut libc::epoll_event, n: i32, t: Time; set), [span(p, n.max(0) as usize), span(t, 1)];
 }
 
@@ -182,6 +265,7 @@ processes! {
     execvp(path: Text, args: Texts) -> i32;
     execvpe(path: Text, args: Texts, env: Texts) -> i32;
     fexecve(fd: i32, args: Texts, env: Texts) -> i32;
+    execveat(at: i32, path: Text, args: Texts, env: Texts, flags: i32) -> i32;
     posix_spawn(pid: *mut i32, path: Text, files: *const c_void, a: *const c_void, args: Texts, env: Texts) -> i32;
     posix_spawnp(pid: *mut i32, path: Text, files: *const c_void, a: *const c_void, args: Texts, env: Texts) -> i32;
     system(command: Text) -> i32;

@@ -1,12 +1,13 @@
 //! Small things that the kernel reads or writes: addresses of sockets, sets of CPUs and descriptors, times, limits, who ended
 //! and how.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_long, c_void};
 
 use homenode_runtime::moving::{self, Span};
 
-use crate::interpose::{buffers, span};
+use crate::interpose::{buffers, path, span};
 use crate::next::next;
+use crate::state;
 
 type Socket = *mut libc::sockaddr;
 type Length = *mut libc::socklen_t;
@@ -15,6 +16,7 @@ type Set = *mut libc::fd_set;
 type Time = *const libc::timespec;
 type TimeOut = *mut libc::timespec;
 type Signals = *const libc::sigset_t;
+type Text = *const c_char;
 
 /// The longest address of a socket.
 const ADDRESS: usize = 128;
@@ -109,6 +111,77 @@ buffers! {
     sigtimedwait(set: Signals, info: *mut libc::siginfo_t, wait: Time) -> i32,
         [span(set, 1), span(info, 1), span(wait, 1)];
     sigwait(set: Signals, signal: *mut i32) -> i32, [span(set, 1), span(signal, 1)];
+}
+
+buffers! {
+    msgsnd(queue: i32, p: *const c_void, n: usize, flags: i32) -> i32, [message(p, n)];
+    msgrcv(queue: i32, p: *mut c_void, n: usize, kind: c_long, flags: i32) -> isize, [message(p, n)];
+    msgctl(queue: i32, what: i32, p: *mut libc::msqid_ds) -> i32, [span(p, 1)];
+    shmctl(memory: i32, what: i32, p: *mut libc::shmid_ds) -> i32, [span(p, 1)];
+    semop(all: i32, p: *mut libc::sembuf, n: usize) -> i32, [span(p, n)];
+    semtimedop(all: i32, p: *mut libc::sembuf, n: usize, wait: Time) -> i32, [span(p, n), span(wait, 1)];
+    // The last is a number, a structure, or one number for each; or it was not passed: then it is not looked at.
+    semctl(all: i32, which: i32, what: i32, p: *mut c_void) -> i32, [span(p, SEMAPHORES)];
+    mq_open(name: Text, flags: i32, mode: u32, p: *mut libc::mq_attr) -> i32,
+        [path(name), span(p, usize::from(flags & libc::O_CREAT != 0))];
+    mq_unlink(name: Text) -> i32, [path(name)];
+    mq_getattr(queue: i32, p: *mut libc::mq_attr) -> i32, [span(p, 1)];
+    mq_setattr(queue: i32, new: *const libc::mq_attr, old: *mut libc::mq_attr) -> i32, [span(new, 1), span(old, 1)];
+    mq_send(queue: i32, p: *const c_void, n: usize, first: u32) -> i32, [span(p, n)];
+    mq_timedsend(queue: i32, p: *const c_void, n: usize, first: u32, wait: Time) -> i32, [span(p, n), span(wait, 1)];
+    mq_receive(queue: i32, p: *mut c_void, n: usize, first: *mut u32) -> isize, [span(p, n), span(first, 1)];
+    mq_timedreceive(queue: i32, p: *mut c_void, n: usize, first: *mut u32, wait: Time) -> isize,
+        [span(p, n), span(first, 1), span(wait, 1)];
+}
+
+/// A message of `n` bytes behind its kind.
+fn message(p: *const c_void, n: usize) -> Span {
+    span(p, n.saturating_add(size_of::<c_long>()))
+}
+
+/// Bytes of as many semaphores' numbers as a set has at most (`SEMMSL`).
+const SEMAPHORES: usize = 32_000 * 2;
+
+buffers! {
+    timer_create(clock: i32, how: *mut libc::sigevent, timer: *mut libc::timer_t) -> i32, [span(how, 1), span(timer, 1)];
+    thrd_sleep(time: Time, left: TimeOut) -> i32, [span(time, 1), span(left, 1)];
+    sched_rr_get_interval(pid: i32, out: TimeOut) -> i32, [span(out, 1)];
+    adjtimex(p: *mut libc::timex) -> i32, [span(p, 1)];
+    clock_adjtime(clock: i32, p: *mut libc::timex) -> i32, [span(p, 1)];
+    signalfd(fd: i32, set: Signals, flags: i32) -> i32, [span(set, 1)];
+    eventfd_read(fd: i32, p: *mut u64) -> i32, [span(p, 1)];
+    pthread_setname_np(thread: libc::pthread_t, name: Text) -> i32, [span(name, NAME)];
+    pthread_getname_np(thread: libc::pthread_t, name: *mut c_char, n: usize) -> i32, [span(name, n)];
+    ttyname_r(fd: i32, p: *mut c_char, n: usize) -> i32, [span(p, n)];
+    ptsname_r(fd: i32, p: *mut c_char, n: usize) -> i32, [span(p, n)];
+}
+
+/// Bytes of a thread's name.
+const NAME: usize = 16;
+
+/// `prctl`: what it reads or writes is short.
+///
+/// # Safety
+/// As `prctl`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(what: i32, a: usize, b: usize, c: usize, d: usize) -> i32 {
+    let Some(f) = next!(prctl: unsafe extern "C" fn(i32, usize, usize, usize, usize) -> i32) else {
+        return -1;
+    };
+    /// Since Linux 5.17: gives a name to mappings.
+    const PR_SET_VMA: i32 = 0x5356_4d41;
+    const SHORT: usize = 256;
+    if what == libc::PR_SET_SECCOMP {
+        state::stop();
+    }
+    let held = (what == PR_SET_VMA).then(|| moving::before_change(Span::new(b, c)));
+    // Numbers, too: nothing lies there.
+    let flight = moving::publish(&[Span::new(a, SHORT), Span::new(d, SHORT)]);
+    // SAFETY: the caller's arguments; those that were not passed are not looked at.
+    let result = unsafe { f(what, a, b, c, d) };
+    moving::retire(flight);
+    held.into_iter().for_each(moving::retire);
+    result
 }
 
 /// `clock_gettime`: published for those clocks that only the kernel can read.

@@ -10,7 +10,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{clib, modules, mover, slots, statics};
+use crate::{clib, modules, mover, next, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -139,6 +139,7 @@ pub fn start() {
         return;
     }
     guarded(|| {
+        next::look_all();
         let Some(settings) = Settings::from(|name| std::env::var(name).ok()) else { return };
         match settings.and_then(make) {
             Ok(driver) => {
@@ -253,7 +254,7 @@ pub fn barrier(caller: usize) {
 /// The program ends: everything in place, then the report.
 fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
-        if is_own_process() {
+        if BROKEN.get().is_some() && is_own_process() {
             guarded(report_of_an_error);
         }
         return;
@@ -274,6 +275,14 @@ fn finish() {
         // Its memory may hold what handlers still look at.
         std::mem::forget(driver);
     });
+}
+
+/// The program is about to forbid itself system calls, perhaps with death: everything in place, the report, and nothing any more.
+pub fn stop() {
+    if running() && is_own_process() {
+        finish();
+        guarded(moving::stop);
+    }
 }
 
 /// A launcher that is gone takes no report.

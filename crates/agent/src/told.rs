@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use homenode_runtime::driver::Driver;
+use homenode_runtime::moving;
 use homenode_runtime::watch::Origin;
 use homenode_runtime::watch::objects::FRAMES;
 
@@ -40,6 +41,7 @@ pub fn keep(told: Told) {
 /// Tells the driver all that waits.
 #[inline]
 pub fn tell_all(driver: &mut Driver) {
+    moving::about_to_list();
     if ANY.load(Ordering::Acquire) {
         tell_those(driver);
     }

@@ -211,6 +211,8 @@ programs! {
     threads_that_end_or_are_cancelled "threads";
     coroutines_on_stacks_that_nobody_announces "coroutines";
     locks_by_clocks_and_things_done_once "clocks";
+    descriptors_that_are_all_closed "descriptors";
+    faults_of_the_programs_own "faults";
 }
 
 macro_rules! watched {
@@ -241,6 +243,8 @@ watched! {
     watched_threads "threads" false;
     watched_coroutines "coroutines" false;
     watched_clocks "clocks" false;
+    watched_descriptors "descriptors" false;
+    watched_faults "faults" false;
 }
 
 #[test]
@@ -291,6 +295,24 @@ fn libraries_that_come_and_go() {
         vec![library.to_str().unwrap().to_owned()]
     };
     hostile_with("plugin", "plugin", &[], plugin, true);
+}
+
+#[test]
+fn stacks_where_memory_was_given_back() {
+    let settings = [("HOMENODE_ARMING", "asked"), ("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=0")];
+    hostile_as("stacks", "stacks", &[], |_| Vec::new(), true, &settings, None);
+}
+
+#[test]
+fn all_of_a_limited_address_space() {
+    hostile_with("limited", "limited", &["prlimit", "--as=4000000000"], |_| Vec::new(), false);
+}
+
+#[test]
+fn system_calls_that_the_program_has_forbidden_itself() {
+    for (test, args) in [("forbidden", vec![]), ("forbidden-by-call", vec!["by-call".to_owned()])] {
+        hostile_with("forbidden", test, &[], move |_| args.clone(), true);
+    }
 }
 
 #[test]

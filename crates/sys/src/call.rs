@@ -72,6 +72,14 @@ pub fn thread_id() -> i32 {
     unsafe { raw(libc::SYS_gettid, [0; 6]) as i32 }
 }
 
+/// The process's limit of a resource (`RLIMIT_*`), if it has one.
+pub fn limit(of: u32) -> Option<u64> {
+    let mut limit = libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: 0 };
+    // SAFETY: the kernel writes one structure.
+    unsafe { raw(libc::SYS_prlimit64, [0, of as usize, 0, &raw mut limit as usize, 0, 0]) };
+    (limit.rlim_cur != libc::RLIM64_INFINITY).then_some(limit.rlim_cur)
+}
+
 /// Nanoseconds since boot, from the vDSO.
 pub fn now() -> homenode_model::Ns {
     clock(libc::CLOCK_MONOTONIC)

@@ -4,13 +4,7 @@ use std::ffi::CStr;
 
 use crate::call::raw;
 use crate::error::check;
-use crate::{Result, Span};
-
-/// Closes a descriptor.
-pub fn close(fd: i32) {
-    // SAFETY: a number.
-    unsafe { raw(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
-}
+use crate::{Result, Span, descriptor};
 
 /// An open file or folder, for reading; closed at exec.
 #[derive(Debug)]
@@ -39,7 +33,10 @@ impl File {
         let (at, flags) = (libc::AT_FDCWD as usize, (flags | libc::O_CLOEXEC) as usize);
         // SAFETY: a C string and plain numbers.
         let fd = unsafe { raw(libc::SYS_openat, [at, path.as_ptr() as usize, flags, 0, 0, 0]) };
-        check("openat", Span::EMPTY, fd).map(|fd| Self { fd: fd as i32 })
+        check("openat", Span::EMPTY, fd).map(|fd| {
+            descriptor::note(fd as i32);
+            Self { fd: fd as i32 }
+        })
     }
 
     /// The descriptor's number.
@@ -130,7 +127,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        close(self.fd);
+        descriptor::close(self.fd);
     }
 }
 

@@ -14,6 +14,7 @@
 //! | user-space page faults | [`uffd`] |
 //! | samples: page faults with their addresses, what processors sample | [`perf`] |
 //! | the counter that Arm's processors stamp their samples with | [`counter`] |
+//! | descriptors of homenode's own | [`descriptor`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | whether performance events open | [`probe`] |
@@ -24,6 +25,7 @@ pub mod affinity;
 pub mod block;
 pub mod call;
 pub mod counter;
+pub mod descriptor;
 mod error;
 pub mod file;
 pub mod maps;

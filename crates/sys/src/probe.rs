@@ -36,7 +36,7 @@ pub fn perf(what: Counted) -> Result<()> {
     let at = attributes.as_ptr() as usize;
     // SAFETY: the structure has the length that it says; this thread, any CPU, no group.
     let fd = unsafe { raw(libc::SYS_perf_event_open, [at, 0, usize::MAX, usize::MAX, CLOEXEC, 0]) };
-    check("perf_event_open", Span::EMPTY, fd).map(|fd| crate::file::close(fd as i32))
+    check("perf_event_open", Span::EMPTY, fd).map(|fd| crate::descriptor::close(fd as i32))
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! User-space page faults (userfaultfd(2), include/uapi/linux/userfaultfd.h).
 
-use std::sync::atomic::{AtomicI32, Ordering};
-
 use crate::call::raw;
 use crate::error::check;
-use crate::{Errno, Error, Result, Span};
+use crate::{Errno, Error, Result, Span, descriptor};
 
 /// `USERFAULTFD_IOC`: the type of all its ioctls.
 const TYPE: usize = 0xaa;
@@ -134,8 +132,7 @@ impl Uffd {
         // SAFETY: plain numbers.
         let fd = unsafe { raw(libc::SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]) };
         let fd = check("userfaultfd", Span::EMPTY, fd)? as i32;
-        replace_own(-1, fd);
-        Ok(Self { fd, features: Features(0) })
+        Ok(Self { fd: descriptor::keep(fd), features: Features(0) })
     }
 
     fn handshake(&self, features: Features) -> Result<Features> {
@@ -303,23 +300,9 @@ impl WriteWatch {
     }
 }
 
-/// Descriptors of this library's own, so that it can tell them from the program's; -1: none.
-static OWN: [AtomicI32; 8] = [const { AtomicI32::new(-1) }; 8];
-
-fn replace_own(old: i32, new: i32) {
-    let mut places = OWN.iter();
-    let _ = places.find(|p| p.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok());
-}
-
-/// Whether a descriptor was opened by this library.
-pub fn is_own(fd: i32) -> bool {
-    OWN.iter().any(|own| own.load(Ordering::SeqCst) == fd)
-}
-
 impl Drop for Uffd {
     fn drop(&mut self) {
-        replace_own(self.fd, -1);
-        crate::file::close(self.fd);
+        descriptor::close(self.fd);
     }
 }
 

@@ -19,11 +19,12 @@ use std::sync::atomic::Ordering;
 pub fn disarm(span: Span) {
     let whole = span.outer(PAGE);
     // Who is arming has no pieces yet, but owns the blocks.
-    if Block::all(whole).all(|b| is_idle(b, whole)) {
+    let idle = || Block::all(whole).all(|b| is_idle(b, whole));
+    if idle() {
         return;
     }
     state::in_front_end(|| {
-        if let Some(lock) = Locked::new() {
+        if let Some(lock) = Locked::unless(idle) {
             part(&lock, whole);
         }
     });

@@ -19,7 +19,7 @@ use super::{Mechanism, handler_stack, touches};
 
 /// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
 /// is to be made again; `false`: it is none of ours.
-pub fn on_fault(address: usize) -> bool {
+pub extern "C" fn on_fault(address: usize) -> bool {
     let stands_for = stands_for(state::FAULTS.load(Ordering::Relaxed));
     let begin = if stands_for > 0 { call::thread_time() } else { Ns(0) };
     let handled = handle(address);

@@ -13,6 +13,7 @@ use homenode_sys::memory::{self, Access};
 use homenode_sys::{PAGE, Span, call};
 
 use super::table::{self, BLOCK, Block};
+use super::{Mechanism, state};
 
 /// What can be used of one, beside what the kernel needs for a frame: handlers of the program's may run there.
 const USABLE: usize = 256 << 10;
@@ -129,6 +130,10 @@ fn change(stack: &AtomicUsize, from: usize, to: usize) -> bool {
 
 /// The thread ends. Later destructors run on the thread's first stack, which is never armed.
 unsafe extern "C" fn ends(place: *mut libc::c_void) {
+    if state::mechanism() == Mechanism::None {
+        // It was turned off, perhaps because the program may not make such calls any more.
+        return;
+    }
     // SAFETY: `adopt` put it there.
     let spare = unsafe { Spare::of_place(place as usize - 1) };
     let now = in_use();
@@ -214,6 +219,45 @@ pub unsafe fn program_stack(
         }
         0
     }
+}
+
+/// What is to be done at an address; whether it was.
+pub type OnFault = extern "C" fn(usize) -> bool;
+
+/// Calls `f` on the calling thread's own stack, for handlers: where the program has given the thread a stack for its handlers, ours runs on
+/// that, which may have room for little more than the kernel's frame.
+pub fn call(f: OnFault, argument: usize) -> bool {
+    let (own, here) = (own(), 0_u8);
+    if own.is_empty() || own.contains(&raw const here as usize) {
+        return f(argument);
+    }
+    // SAFETY: nothing runs there, for the kernel would have put the frame there, too, if it was in use; and nothing interrupts `f`.
+    unsafe { on_stack(own.end & !15, f, argument) }
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe fn on_stack(top: usize, f: OnFault, argument: usize) -> bool {
+    let result: usize;
+    // SAFETY: the caller's stack, aligned as a call wants it; this one is back before anything else.
+    unsafe {
+        std::arch::asm!(
+            "mov r12, rsp",
+            "mov rsp, rax",
+            "call {f}",
+            "mov rsp, r12",
+            f = in(reg) f,
+            in("rdi") argument,
+            inlateout("rax") top => result,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+    result as u8 != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn on_stack(_: usize, f: OnFault, argument: usize) -> bool {
+    f(argument)
 }
 
 /// What homenode's own work may need below the stack pointer.

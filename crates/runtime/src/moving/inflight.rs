@@ -66,7 +66,7 @@ pub fn hold(memory: Span) -> InFlight {
 }
 
 /// Changes that are remembered.
-const CHANGES: usize = 64;
+const CHANGES: usize = 1024;
 static CHANGED: [Slot; CHANGES] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; CHANGES];
 /// Changes so far, counted before they are written down and again after: they are the same when none is in between.
@@ -81,9 +81,18 @@ fn remember(memory: Span) {
     WRITTEN.fetch_add(1, Ordering::SeqCst);
 }
 
-/// The number of changes so far, to be asked for before mappings are looked at.
+/// The number of changes that who arms knows of, to be asked for before mappings are looked at.
 pub fn changes() -> usize {
-    WRITTEN.load(Ordering::SeqCst)
+    LISTED.load(Ordering::SeqCst).min(WRITTEN.load(Ordering::SeqCst))
+}
+
+/// So many changes there had been before the last list of what lives.
+static LISTED: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The caller, who alone arms, is about to list the memory that may be armed. What goes from now on is not armed, though it is in the list:
+/// something else may lie there by then, such as a thread's stack.
+pub fn about_to_list() {
+    LISTED.store(WRITTEN.load(Ordering::SeqCst), Ordering::SeqCst);
 }
 
 /// Whether something of `span` may have changed after the first `since` changes. The caller has claimed its blocks.

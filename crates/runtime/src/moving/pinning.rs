@@ -148,7 +148,7 @@ fn among_descriptors(folder: &CStr) -> Option<&'static str> {
 }
 
 fn is_own_userfaultfd(descriptor: &CStr) -> bool {
-    descriptor.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::uffd::is_own)
+    descriptor.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::descriptor::is_own)
 }
 
 #[cfg(test)]

@@ -57,8 +57,8 @@ pub fn exclude(span: Span) {
     }
 }
 
-/// The program is about to start another (`exec`, `posix_spawn`, `system`), or to unload a library: everything is disarmed, and
-/// nothing armed while the result lives.
+/// The program is about to start another (`exec`, `posix_spawn`, `system`): everything is disarmed, and nothing armed while the result
+/// lives.
 pub fn before_process() -> Quiet {
     let quiet = Quiet::new();
     state::in_front_end(disarm::disarm_all);
@@ -104,6 +104,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     state::turn_off();
     state::forget_uffd();
+    homenode_sys::descriptor::forget_all();
     pieces::forget();
     events::in_child();
     after_fork();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use homenode_sys::signal::{Action, Set, action, mask, replace_mask, set_action};
 use homenode_sys::{Result, call};
 
-use super::{fault, handler_stack};
+use super::{Mechanism, fault, handler_stack, state};
 
 /// The two signals.
 const OURS: [i32; 2] = [libc::SIGBUS, libc::SIGSEGV];
@@ -26,6 +26,11 @@ struct Program {
 static PROGRAM: [Program; 2] =
     [const { Program { handler: AtomicUsize::new(0), flags: AtomicU64::new(0), mask: AtomicU64::new(0) } };
         2];
+/// Blocked while a handler of the program's runs that is not to be interrupted by its own signal: a fault of its own ends the program then. It
+/// is glibc's own (SIGSETXID), which blocks it only where it blocks all, and which no program can block; to leave a handler by `siglongjmp` lets it
+/// through.
+const IN_HANDLER: u64 = 1 << 32;
+
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 fn program(signal: i32) -> Option<&'static Program> {
@@ -37,7 +42,7 @@ fn program(signal: i32) -> Option<&'static Program> {
 /// # Errors
 /// What the kernel says.
 pub fn install() -> Result<()> {
-    // Nested faults (in the program's own handlers, called by ours) are handled as well; those of others wait.
+    // Faults at armed memory in the program's own handlers, called by ours, are handled as well; those of others wait.
     let flags = libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
     let ours = Action::new(entry, flags, Set::ASYNCHRONOUS);
     for (signal, program) in OURS.into_iter().zip(&PROGRAM) {
@@ -49,7 +54,7 @@ pub fn install() -> Result<()> {
     }
     INSTALLED.store(true, Ordering::SeqCst);
     let now = mask();
-    replace_mask(Set(now.0 & Set::ASYNCHRONOUS.0));
+    replace_mask(Set(now.0 & Set::ASYNCHRONOUS.0 & !IN_HANDLER));
     Ok(())
 }
 
@@ -64,13 +69,17 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
     const FAULT: i32 = 2;
     // SAFETY: the kernel's own structure.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    if code == FAULT && fault::on_fault(address) {
+    // Missing pages raise SIGBUS alone: whose access the program has forbidden is not to try again.
+    let possible = code == FAULT && (signal == libc::SIGBUS || state::chosen() != Mechanism::UserFault);
+    if possible && handler_stack::call(fault::on_fault, address) {
         // SAFETY: the kernel's own structure.
         handler_stack::note_stack(address, unsafe { stack_pointer(context.cast()) });
         return;
     }
-    if code > 0 && handler_stack::is_copying() {
-        // As the kernel does with who has no stack left for a frame.
+    // SAFETY: the kernel's own structure.
+    let blocked = unsafe { mask_of(context.cast()) } & IN_HANDLER != 0;
+    if code > 0 && (blocked || handler_stack::is_copying()) {
+        // As the kernel does with who has the signal blocked, or no stack left for a frame.
         return die(signal, false);
     }
     // SAFETY: passed on as it came.
@@ -98,12 +107,10 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
         moves.then(|| frame::place_below(info, context.cast())).flatten()
     };
     // As the kernel would block: what was blocked, and what the handler asks for; but never the faults.
-    // SAFETY: the context that the kernel made; its mask is the interrupted code's, of 8 bytes that matter.
-    let before = unsafe {
-        let context = context.cast::<libc::ucontext_t>();
-        std::ptr::read_unaligned((&raw const (*context).uc_sigmask).cast::<u64>())
-    };
-    replace_mask(Set((before | blocked) & Set::ASYNCHRONOUS.0));
+    // SAFETY: the context that the kernel made.
+    let before = unsafe { mask_of(context.cast()) };
+    let again = flags & libc::SA_NODEFER as u64 != 0;
+    replace_mask(Set((before | blocked) & Set::ASYNCHRONOUS.0 | if again { 0 } else { IN_HANDLER }));
     // SAFETY: the program's handler. One that takes the number alone does not mind the other two arguments (the calling
     // convention of all supported machines).
     unsafe {
@@ -119,6 +126,12 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
 /// Whether the frame lies on the stack that we have given to the thread, not on one of the program's.
 unsafe fn is_on_ours(context: *const libc::ucontext_t) -> bool {
     handler_stack::own().contains(context as usize)
+}
+
+/// What the interrupted code blocks.
+unsafe fn mask_of(context: *const libc::ucontext_t) -> u64 {
+    // SAFETY: the kernel's own structure, whose mask has 8 bytes.
+    unsafe { std::ptr::read_unaligned((&raw const (*context).uc_sigmask).cast::<u64>()) }
 }
 
 /// The interrupted code's.

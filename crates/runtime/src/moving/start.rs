@@ -3,7 +3,7 @@
 use homenode_sys::memory::{self, Access};
 use homenode_sys::numa::{self, MemoryPolicy, Status};
 use homenode_sys::uffd::{Features, Uffd};
-use homenode_sys::{HUGE, PAGE, Result, Span};
+use homenode_sys::{HUGE, PAGE, Result, Span, call};
 use std::sync::atomic::Ordering;
 
 use crate::nodes::Nodes;
@@ -43,7 +43,12 @@ fn first_start(options: &Options) -> Started {
     let policies = note("policies of memory cannot be set", policies_work(), &mut reasons);
     POLICIES.store(policies, Ordering::Relaxed);
     let collapse = collapse_works();
-    let wanted = |m: Mechanism| options.mechanism.is_none_or(|only| only == m);
+    // What is armed takes its place in the address space twice: what the program asks for comes first.
+    let room = call::limit(libc::RLIMIT_AS).or_else(|| call::limit(libc::RLIMIT_DATA)).is_none();
+    if !room {
+        reasons.push("no next touch: the address space is limited (ulimit -v, -d)".to_owned());
+    }
+    let wanted = |m: Mechanism| room && options.mechanism.is_none_or(|only| only == m);
     let pretended = options.pretend_nodes.is_some();
     let mut mechanism = Mechanism::None;
     if wanted(Mechanism::UserFault) && note("no user-space page faults", user_faults(), &mut reasons) {

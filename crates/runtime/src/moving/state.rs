@@ -90,7 +90,7 @@ pub fn set_uffd(uffd: Uffd) {
 /// In a forked child: the parent's descriptor is not ours.
 pub fn forget_uffd() {
     if let Some(uffd) = uffd() {
-        homenode_sys::file::close(uffd.fd());
+        homenode_sys::descriptor::close(uffd.fd());
     }
     UFFD.store(std::ptr::null_mut(), Ordering::Release);
 }
@@ -141,12 +141,17 @@ pub struct Locked {
 impl Locked {
     /// Waits for it. `None` if this thread has it already (a fork handler within a held fork).
     pub fn new() -> Option<Self> {
+        Self::unless(|| false)
+    }
+
+    /// The same, but waits no longer once `done`: who has it may be forking, and have the program's allocator wait for the caller.
+    pub fn unless(done: impl Fn() -> bool) -> Option<Self> {
         handler_stack::stand();
         let (signals, me) = (Held::new(), call::thread_id() as u32);
         loop {
             match LOCK.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return Some(Self { _signals: signals }),
-                Err(owner) if owner == me => return None,
+                Err(owner) if owner == me || done() => return None,
                 Err(_) => call::yield_now(),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::call::raw;
 use crate::error::check;
-use crate::{Error, Result, Span};
+use crate::{Error, Result, Span, descriptor};
 
 /// `struct perf_event_attr` as of Linux 5.13 (`PERF_ATTR_SIZE_VER7`); older kernels accept the zeros behind what they know.
 #[repr(C)]
@@ -212,7 +212,8 @@ impl Event {
         let fd = unsafe {
             raw(libc::SYS_perf_event_open, [at, target.thread as usize, cpu, group, CLOSE_AT_EXEC, 0])
         };
-        check("perf_event_open", Span::EMPTY, fd).map(|fd| Self { fd: fd as i32, fields: spec.fields })
+        let fd = check("perf_event_open", Span::EMPTY, fd)?;
+        Ok(Self { fd: descriptor::keep(fd as i32), fields: spec.fields })
     }
 
     /// The descriptor's number.
@@ -273,7 +274,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        crate::file::close(self.fd);
+        descriptor::close(self.fd);
     }
 }
 

@@ -1,0 +1,115 @@
+//! What closes descriptors, and what puts others in their place: a program that does so to all that it does not know (a daemon at its
+//! start) leaves homenode's own alone, and is told that there is nothing.
+
+use std::ffi::{c_int, c_uint};
+
+use homenode_runtime::moving::descriptor::{is_own, next_own, stays_own};
+
+use crate::next::next;
+
+/// There is no such descriptor.
+pub fn bad_descriptor() -> c_int {
+    // SAFETY: this thread's errno.
+    unsafe { *libc::__errno_location() = libc::EBADF };
+    -1
+}
+
+/// `close`.
+///
+/// # Safety
+/// As `close`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if is_own(fd) {
+        return bad_descriptor();
+    }
+    // SAFETY: the caller's argument.
+    next!(close: unsafe extern "C-unwind" fn(c_int) -> c_int).map_or(-1, |f| unsafe { f(fd) })
+}
+
+/// `dup2`: homenode's have numbers that no program asks for, but for a reason; as if they were beyond the limit.
+///
+/// # Safety
+/// As `dup2`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    if stays_own(new) {
+        return bad_descriptor();
+    }
+    // SAFETY: the caller's arguments.
+    next!(dup2: unsafe extern "C" fn(c_int, c_int) -> c_int).map_or(-1, |f| unsafe { f(old, new) })
+}
+
+/// `dup3`: as `dup2`.
+///
+/// # Safety
+/// As `dup3`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if stays_own(new) {
+        return bad_descriptor();
+    }
+    type Real = unsafe extern "C" fn(c_int, c_int, c_int) -> c_int;
+    // SAFETY: the caller's arguments.
+    next!(dup3: Real).map_or(-1, |f| unsafe { f(old, new, flags) })
+}
+
+/// `close_range`: what lies between homenode's own.
+///
+/// # Safety
+/// As `close_range`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    type Real = unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
+    let Some(f) = next!(close_range: Real) else { return -1 };
+    // SAFETY: parts of the caller's range.
+    between_own(first, last, flags, |first, last, flags| unsafe { f(first, last, flags) })
+}
+
+/// Calls `close` for each part of a range that has none of homenode's own, until one call fails.
+pub fn between_own(
+    first: c_uint,
+    last: c_uint,
+    mut flags: c_int,
+    mut close: impl FnMut(c_uint, c_uint, c_int) -> c_int,
+) -> c_int {
+    let mut from = first;
+    while let Some(own) = c_int::try_from(from).ok().and_then(next_own).map(|own| own as c_uint) {
+        if own > last {
+            break;
+        }
+        if own > from {
+            if close(from, own - 1, flags) != 0 {
+                return -1;
+            }
+            // Once is enough.
+            flags &= !(libc::CLOSE_RANGE_UNSHARE as c_int);
+        }
+        if own == last {
+            return 0;
+        }
+        from = own + 1;
+    }
+    // The rest, or all of it, right or wrong.
+    close(from, last, flags)
+}
+
+/// `closefrom`.
+///
+/// # Safety
+/// As `closefrom`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    let mut from = first.max(0);
+    while let Some(own) = next_own(from) {
+        // SAFETY: none of homenode's.
+        (from..own).for_each(|fd| unsafe {
+            close(fd);
+        });
+        from = own + 1;
+    }
+    if let Some(f) = next!(closefrom: unsafe extern "C" fn(c_int)) {
+        // SAFETY: nothing of homenode's is left from there on.
+        unsafe { f(from) }
+    }
+}
