@@ -1,13 +1,14 @@
 //! The driver with a mover and a source that a test holds in its hands: what a policy is told, what is moved, what it costs.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
 use homenode_policy::journal;
 use homenode_runtime::driver::mover::Manner;
 use homenode_runtime::driver::{Armed, Clocks, Counters, Driver, Mover, Settings, Touch, settings};
+use homenode_runtime::guard::Verdict;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
 use homenode_runtime::watch::choice::Eyes;
@@ -446,6 +447,36 @@ fn what_moving_made_worse_is_moved_back() {
     let world = world.lock().unwrap();
     assert!((0..pages).all(|i| world.homes[&(object + i * PAGE)] == NodeId(0)), "all is back");
     assert!(world.calls.iter().sum::<usize>() > pages / 2, "by moving it");
+}
+
+#[test]
+fn what_was_held_back_follows_and_nothing_else_is_armed_for_it() {
+    let (mut d, world, object, pages) = next_touch_with_object(&[]);
+    let armed = |world: &Shared| {
+        let world = world.lock().unwrap();
+        let blocks = world.arms.iter().filter(|(.., manner)| *manner == Manner::Around);
+        blocks.flat_map(|(at, bytes, _)| (*at..at + bytes).step_by(PAGE)).collect::<BTreeSet<usize>>()
+    };
+    a_region(&mut d);
+    let moved = armed(&world);
+    touch_armed(&world, 1, |_| 1);
+    d.region_end();
+    // From now on the second node uses all of it: what was held back is remote.
+    for _ in 0..200 {
+        a_region(&mut d);
+        if d.hold_back().1 == Verdict::Pays {
+            break;
+        }
+        touch_armed(&world, 1, |_| 1);
+        d.region_end();
+    }
+    assert_eq!(d.hold_back().1, Verdict::Pays);
+    let follows = armed(&world);
+    assert!(!follows.is_empty() && follows.is_disjoint(&moved), "{} pages", follows.len());
+    assert_eq!(follows.len() + moved.len(), pages);
+    touch_armed(&world, 1, |_| 1);
+    let world = world.lock().unwrap();
+    assert!((0..pages).all(|i| world.homes[&(object + i * PAGE)] == NodeId(1)), "all is where it is used");
 }
 
 #[test]

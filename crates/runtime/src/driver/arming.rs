@@ -307,6 +307,21 @@ impl Driver {
         parts.into_iter().map(|part| self.mover.arm(part.start, part.len(), manner).pages).sum()
     }
 
+    /// Arms the blocks that were held back. The others have come to their nodes: to arm them once more would copy all memory again.
+    fn arm_held(&mut self) {
+        self.armed_all = true;
+        let mut held = Vec::new();
+        for object in self.objects.live().filter(|o| o.armed) {
+            let (whole, block) = (object.whole_pages(), block_of(object.bytes));
+            let blocks = Span { start: whole.start, end: whole.end }.pieces(block);
+            let blocks = blocks.filter(|b| self.hold.was_held(b.start, block));
+            held.extend(blocks.map(|b| (b, self.manner(object.bytes))));
+        }
+        for (part, manner) in held {
+            self.arm_bytes(part.start, part.end, manner);
+        }
+    }
+
     /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than what comes with a touch, one by
     /// one.
     fn manner(&self, bytes: usize) -> Manner {
@@ -421,7 +436,7 @@ impl Driver {
                 self.hold.forget_pending();
                 self.hold.release();
                 if !watched {
-                    self.request_all();
+                    self.arm_held();
                 }
             }
             Verdict::Open if watched || !self.within_budget() => {}
@@ -429,7 +444,7 @@ impl Driver {
             Verdict::Pays | Verdict::NoGain => {
                 self.hold.forget_pending();
                 if !watched {
-                    self.request_all();
+                    self.arm_held();
                 }
             }
             Verdict::Harms => {

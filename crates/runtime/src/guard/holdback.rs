@@ -84,14 +84,19 @@ impl HoldBack {
 
     /// The group of the block with `address`, in blocks of `block` bytes.
     pub fn group(&self, address: usize, block: usize) -> Group {
-        let number = (address / block) as u64;
-        // Well mixed, so that what is held back has no period that a distribution could share.
-        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        if !self.off && self.verdict.is_none() && !self.released && mixed.is_multiple_of(ONE_IN) {
+        if self.verdict.is_none() && !self.released && self.was_held(address, block) {
             Group::Held
         } else {
             Group::Moved
         }
+    }
+
+    /// Whether the block with `address` is, or was, held back.
+    pub fn was_held(&self, address: usize, block: usize) -> bool {
+        let number = (address / block) as u64;
+        // Well mixed, so that what is held back has no period that a distribution could share.
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        !self.off && mixed.is_multiple_of(ONE_IN)
     }
 
     /// How many pages of each group (moved, held back) to arm in this round; none once it has gone on for long enough.
@@ -191,6 +196,10 @@ mod tests {
         let h = HoldBack::default();
         let held = (0..20_000).filter(|i| h.group(i * (64 << 10), 64 << 10) == Group::Held).count();
         assert!((800..1200).contains(&held), "{held}");
+        let mut released = HoldBack::default();
+        released.release();
+        let was = (0..20_000).filter(|i| released.was_held(i * (64 << 10), 64 << 10)).count();
+        assert_eq!((was, released.group(0, 64 << 10)), (held, Group::Moved), "it was, and is no more");
         assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
     }
 
