@@ -69,7 +69,10 @@ impl Mover for Hands {
     fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
         std::mem::take(&mut self.0.lock().unwrap().touches).into_iter().for_each(tell);
     }
-    fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>) {
+    fn one_home(&mut self, _: usize, _: usize) -> Option<NodeId> {
+        None
+    }
+    fn homes(&mut self, address: usize, pages: usize, _: Option<NodeId>, out: &mut Vec<Option<NodeId>>) {
         let world = self.0.lock().unwrap();
         out.extend((0..pages).map(|i| world.homes.get(&(address + i * PAGE)).copied()));
     }

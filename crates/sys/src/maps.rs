@@ -183,31 +183,46 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     })
 }
 
-/// Calls `see` with the beginning of each mapping and the node that has most of its pages, ascending, as `numa_maps` has it. It needs
-/// none of the calls that name nodes. The kernel looks at every page of the process for it.
+/// Calls `see` with the beginning of each mapping, the node that has most of its pages, and how many nodes have some, ascending, as `numa_maps`
+/// has it. It needs none of the calls that name nodes. The kernel looks at every page of the process for it.
 ///
 /// # Errors
 /// `/proc` is not there or not readable, or the kernel has no nodes.
-pub fn each_node(mut see: impl FnMut(usize, Option<NodeId>)) -> Result<()> {
+pub fn each_node(mut see: impl FnMut(usize, Option<NodeId>, usize)) -> Result<()> {
     lines(c"/proc/self/numa_maps", |line| {
         let mut rest = line;
         if let Some(start) = hexadecimal(&mut rest, b' ') {
-            see(start, most_on(rest));
+            let (most, nodes) = most_on(rest);
+            see(start, most, nodes);
         }
         true
     })
 }
 
-/// The node with most pages of `… N0=12 N1=3 …`, of several the first.
-fn most_on(words: &[u8]) -> Option<NodeId> {
+/// The node with most pages of `… N0=12 N1=3 …`, of several the first; and how many there are.
+fn most_on(words: &[u8]) -> (Option<NodeId>, usize) {
     let count = |word: &[u8]| {
         let rest = word.strip_prefix(b"N")?;
         let at = rest.iter().position(|c| *c == b'=')?;
         let node = rest[..at].first()?.is_ascii_digit().then(|| number(&rest[..at]))?;
         Some((number(&rest[at + 1..]), std::cmp::Reverse(u16::try_from(node).ok()?)))
     };
-    let most = words.split(|c| *c == b' ').filter_map(count).max()?;
-    Some(NodeId(most.1.0))
+    let counts = || words.split(|c| *c == b' ').filter_map(count);
+    (counts().max().map(|most| NodeId(most.1.0)), counts().count())
+}
+
+/// Bytes of the process that are in memory.
+///
+/// # Errors
+/// `/proc` is not there or not readable.
+pub fn resident() -> Result<Bytes> {
+    let mut pages = 0;
+    lines(c"/proc/self/statm", |line| {
+        let second = line.iter().position(|c| *c == b' ').unwrap_or(line.len());
+        pages = number(&line[second..]);
+        false
+    })?;
+    Ok(Bytes(pages * crate::PAGE as u64))
 }
 
 /// What a page walk finds of one page size.
@@ -286,6 +301,10 @@ impl PageEntry {
     pub const fn swapped(self) -> bool {
         self.0 >> 62 & 1 == 1
     }
+    /// Mapped here alone: neither shared with a child nor the page of zeros.
+    pub const fn exclusive(self) -> bool {
+        self.0 >> 56 & 1 == 1
+    }
 }
 
 /// Reads the entries of the pages from `address` on.
@@ -323,9 +342,10 @@ mod tests {
     #[test]
     fn the_node_with_most_pages_is_found() {
         let of = |line: &str| most_on(line.as_bytes());
-        assert_eq!(of("default anon=9 dirty=9 N0=2 N1=7 kernelpagesize_kB=4"), Some(NodeId(1)));
-        assert_eq!(of("default N2=4 N1=4 "), Some(NodeId(1)));
-        assert_eq!((of("default"), of("Nx N=3 N99999999=1")), (None, None));
+        assert_eq!(of("default anon=9 dirty=9 N0=2 N1=7 kernelpagesize_kB=4"), (Some(NodeId(1)), 2));
+        assert_eq!(of("default N2=4 N1=4 "), (Some(NodeId(1)), 2));
+        assert_eq!(of("default N3=4"), (Some(NodeId(3)), 1));
+        assert_eq!((of("default"), of("Nx N=3 N99999999=1")), ((None, 0), (None, 0)));
     }
 
     #[test]

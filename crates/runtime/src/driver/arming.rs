@@ -99,12 +99,13 @@ impl Driver {
     pub(super) fn introduce(&mut self, object: usize, pages: PageRange) -> u64 {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
         let mut homes = Vec::with_capacity(ASK);
+        let one = self.mover.one_home(start, pages.count as usize);
         let mut there = 0;
         let mut at = 0;
         while at < pages.count {
             let n = (pages.count - at).min(ASK as u64);
             homes.clear();
-            self.mover.homes(start + at as usize * PAGE, n as usize, &mut homes);
+            self.mover.homes(start + at as usize * PAGE, n as usize, one, &mut homes);
             for (i, home) in homes.iter().enumerate() {
                 let Some(home) = *home else { continue };
                 there += 1;
@@ -260,7 +261,7 @@ impl Driver {
                         // The rest of a huge page may have taken it elsewhere.
                         MoveResult::Busy => {
                             let mut now = Vec::with_capacity(1);
-                            self.mover.homes(*address, 1, &mut now);
+                            self.mover.homes(*address, 1, None, &mut now);
                             now.into_iter().flatten().for_each(|node| o.set_home(m.page, node));
                         }
                         _ => {}

@@ -115,10 +115,18 @@ impl Mover for Live {
         }
     }
 
-    fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>) {
-        let list: Vec<usize> = (0..pages).map(|i| address + i * PAGE).collect();
+    fn one_home(&mut self, address: usize, pages: usize) -> Option<NodeId> {
+        moving::one_home(Span::new(address, pages * PAGE))
+    }
+
+    fn homes(&mut self, address: usize, pages: usize, one: Option<NodeId>, out: &mut Vec<Option<NodeId>>) {
         out.resize(pages, None);
-        moving::homes(&list, out);
+        if let Some(one) = one {
+            moving::homes_on(Span::new(address, pages * PAGE), one, out);
+        } else {
+            let list: Vec<usize> = (0..pages).map(|i| address + i * PAGE).collect();
+            moving::homes(&list, out);
+        }
     }
 
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {

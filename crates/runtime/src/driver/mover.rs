@@ -61,8 +61,11 @@ pub trait Mover: Send {
     fn restore_huge_pages(&mut self, cap: Ns) -> bool;
     /// Tells of the touches since the last time.
     fn touches(&mut self, tell: &mut dyn FnMut(Touch));
-    /// Homes of the pages of a range; `None` where there is no page. One entry a page.
-    fn homes(&mut self, address: usize, pages: usize, out: &mut Vec<Option<NodeId>>);
+    /// The node that has all pages of a range, if that is told more quickly than where each is.
+    fn one_home(&mut self, address: usize, pages: usize) -> Option<NodeId>;
+    /// Homes of the pages of a range, of all of which `one` is known to be the home, if there is one; `None` where there is no page. One entry
+    /// a page.
+    fn homes(&mut self, address: usize, pages: usize, one: Option<NodeId>, out: &mut Vec<Option<NodeId>>);
     /// Moves whole pages, each to a node, no page twice. How each fared goes to `out`, which is empty, in their order.
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>);
     /// Pages of the range that come to be from now on are of `node`; `None`: of whoever touches them. `false`: there are no

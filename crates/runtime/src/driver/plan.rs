@@ -310,6 +310,7 @@ impl Driver {
         self.mover.homes(
             pages.end.saturating_sub(PAGE).max(pages.start),
             usize::from(!pages.is_empty()),
+            None,
             &mut homes,
         );
         homes.iter().all(Option::is_some)
@@ -344,7 +345,7 @@ impl Driver {
         while done < object.pages.count {
             let n = (object.pages.count - done).min(ASK);
             homes.clear();
-            self.mover.homes(start + done as usize * PAGE, n as usize, &mut homes);
+            self.mover.homes(start + done as usize * PAGE, n as usize, None, &mut homes);
             for (i, at) in (done..done + n).zip(&homes) {
                 if let Some(wanted) = planned.home(object.address, start + i as usize * PAGE) {
                     tell(object.pages.first.0 + i, *at, wanted);

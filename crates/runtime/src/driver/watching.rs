@@ -419,7 +419,7 @@ impl Driver {
     fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
         let address = self.objects.numbers().address(page)?;
         let mut home = Vec::with_capacity(1);
-        self.mover.homes(address, 1, &mut home);
+        self.mover.homes(address, 1, None, &mut home);
         let home = home.first().copied().flatten()?;
         let o = self.objects.at(object)?;
         if o.was_at(home, page.0 - o.pages.first.0) {

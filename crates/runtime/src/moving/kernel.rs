@@ -133,7 +133,7 @@ fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<
         return Ok(());
     }
     // The last mapping that begins before a page is the page's.
-    maps::each_node(|start, node| {
+    maps::each_node(|start, node, _| {
         let node = node.map_or(Status(-libc::ENOENT), |n| Status(i32::from(n.0)));
         open.iter().filter(|i| pages[**i] >= start).for_each(|i| status[*i] = node);
     })

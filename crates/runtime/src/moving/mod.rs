@@ -51,6 +51,7 @@ mod fault;
 pub mod handler_stack;
 mod inflight;
 mod kernel;
+mod one_home;
 mod pieces;
 mod pinning;
 mod program;
@@ -71,6 +72,7 @@ pub use disarm::{disarm, disarm_all, restore_huge_pages, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, about_to_list, publish, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
+pub use one_home::{homes_on, one_home};
 pub use pinning::{pinning, pins, see_path};
 pub use program::{
     bare_fork_in_child, bare_fork_in_parent, before_bare_fork, before_change, before_free, before_process,
