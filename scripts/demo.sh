@@ -38,8 +38,9 @@ SCRIPT
 printf '\n$ homenode lab run -- sh -c "./heat --init serial; homenode run -- ./heat --init serial"\n\n'
 (cd "$work" && "$here/$homenode" lab run --accel tcg --mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true \
     --env OMP_PLACES=threads --with "$here/$homenode" --with "$here/target/release/libhomenode.so" -- sh script)
+# A line an array: when, bytes, number, address, offset, then node and pages in turns.
 for how in without with; do
-    awk -v how="$how" '{ for (i = 3; i < NF; i += 2) if ($i >= 0) pages[$i] += $(i + 1) }
+    awk -v how="$how" '{ for (i = 6; i < NF; i += 2) if ($i >= 0) pages[$i] += $(i + 1) }
         END { printf "pages of the grids, by node, %7s homenode run: %d %d %d %d\n", how, pages[0], pages[1], pages[2], pages[3] }' \
         "$work/$how"
 done
