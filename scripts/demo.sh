@@ -41,6 +41,8 @@ printf '\n$ homenode lab run -- sh -c "./heat --init serial; homenode run -- ./h
 # A line an array: when, bytes, number, address, offset, then node and pages in turns.
 for how in without with; do
     awk -v how="$how" '{ for (i = 6; i < NF; i += 2) if ($i >= 0) pages[$i] += $(i + 1) }
-        END { printf "pages of the grids, by node, %7s homenode run: %d %d %d %d\n", how, pages[0], pages[1], pages[2], pages[3] }' \
+        END { printf "pages of the grids, by node, %7s homenode run: %d %d %d %d\n", how, pages[0], pages[1], pages[2], pages[3]
+              # Alone all are on the first node; what homenode does not spread it has not moved.
+              for (n = 0; n < 4; n++) if (how == "with" ? pages[n] < 500 || pages[n] > 1500 : (pages[n] > 0) != (n == 0)) exit 1 }' \
         "$work/$how"
 done
