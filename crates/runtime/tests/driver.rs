@@ -48,9 +48,10 @@ type Shared = Arc<Mutex<World>>;
 struct Hands(Shared);
 
 impl Mover for Hands {
-    fn arm(&mut self, address: usize, bytes: usize, manner: Manner) -> Armed {
-        self.0.lock().unwrap().arms.push((address, bytes, manner));
-        Armed { pages: (bytes / PAGE) as u64, skipped: 0 }
+    fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed {
+        let arms = spans.iter().map(|s| (s.start, s.len(), manner));
+        self.0.lock().unwrap().arms.extend(arms);
+        Armed { pages: spans.iter().map(|s| s.pages() as u64).sum(), skipped: 0 }
     }
     fn can_stay(&self) -> bool {
         true

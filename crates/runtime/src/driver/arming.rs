@@ -45,17 +45,33 @@ impl Run {
     }
 }
 
+/// What is to be armed, by how its pages come to their toucher.
+#[derive(Default)]
+struct ToArm {
+    around: Vec<Span>,
+    alone: Vec<Span>,
+}
+
+impl ToArm {
+    const fn of(&mut self, manner: Manner) -> &mut Vec<Span> {
+        match manner {
+            Manner::Alone => &mut self.alone,
+            _ => &mut self.around,
+        }
+    }
+}
+
 impl Driver {
     /// Arms the objects that have pages and were not armed before; `all`, or those whose turn it is to be looked at. How many pages.
     pub(super) fn request_new(&mut self, all: bool) -> u64 {
-        let mut armed = 0;
+        let mut ranges = Vec::new();
         for (address, pages) in self.objects.take_unseen(all) {
             if self.introduce(address, pages) > 0 {
-                armed += self.request_pages(pages);
+                ranges.push(pages);
                 self.objects.seen(address);
             }
         }
-        armed
+        self.request_pages(&ranges)
     }
 
     /// Arms all objects. How many pages.
@@ -66,32 +82,28 @@ impl Driver {
 
     /// Arms the objects that were armed before. How many pages.
     pub(super) fn request_known(&mut self) -> u64 {
-        let mut armed = 0;
         let all: Vec<PageRange> = self.objects.live().filter(|o| o.armed).map(|o| o.pages).collect();
-        for pages in all {
-            armed += self.request_pages(pages);
-        }
-        armed
+        self.request_pages(&all)
     }
 
     /// Arms what of the objects lies in a range. How many pages.
     pub(super) fn request(&mut self, address: usize, bytes: usize) -> u64 {
-        let mut armed = 0;
-        for pages in self.ranges(address, bytes) {
+        let ranges = self.ranges(address, bytes);
+        for pages in &ranges {
             let Some(start) = self.objects.numbers().address(pages.first) else { continue };
             let known = self.objects.at(start).is_some_and(|o| o.armed);
             if !known && let Some((first, whole)) = self.objects.at(start).map(|o| (o.address, o.pages)) {
                 self.introduce(first, whole);
                 self.objects.seen(first);
             }
-            armed += self.request_pages(pages);
         }
-        armed
+        self.request_pages(&ranges)
     }
 
-    fn request_pages(&mut self, pages: PageRange) -> u64 {
-        self.policy.observe(&Event::NextTouchRequest { pages });
-        self.poll()
+    /// Tells the policy that all of these are to follow their next touch. How many pages do.
+    fn request_pages(&mut self, ranges: &[PageRange]) -> u64 {
+        ranges.iter().for_each(|pages| self.policy.observe(&Event::NextTouchRequest { pages: *pages }));
+        if ranges.is_empty() { 0 } else { self.poll() }
     }
 
     /// Tells the policy where the pages of an object are, as if each was touched there now, and moves those that it
@@ -123,12 +135,12 @@ impl Driver {
 
     /// Carries out decisions, in order; runs of pages that go the same way go at once. How many pages were armed.
     pub(super) fn carry_out(&mut self, decisions: &DecisionBuf) -> u64 {
-        let mut armed = 0;
+        let mut list = ToArm::default();
         let mut run: Option<Run> = None;
         for decision in decisions.as_slice() {
             match *decision {
                 Decision::Arm { pages } if self.watching.is_some() => self.ask(pages),
-                Decision::Arm { pages } => armed += self.arm(pages),
+                Decision::Arm { pages } => self.add_to_arm(pages, &mut list),
                 Decision::Place { page, node } => {
                     self.add_to_run(&mut run, Run::new(page, node, false));
                 }
@@ -143,7 +155,7 @@ impl Driver {
             self.bring(&run);
         }
         self.move_collected();
-        armed
+        self.arm(&list)
     }
 
     /// Makes the run longer, or carries it out and begins another.
@@ -280,47 +292,50 @@ impl Driver {
         moved
     }
 
-    /// Arms pages; but for the blocks that are held back, unless the program asks for it.
-    fn arm(&mut self, pages: PageRange) -> u64 {
-        let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
-        let Some(object) = self.objects.at(start) else { return 0 };
+    /// Adds pages; but for the blocks that are held back, unless the program asks for it.
+    fn add_to_arm(&mut self, pages: PageRange, list: &mut ToArm) {
+        let Some(start) = self.objects.numbers().address(pages.first) else { return };
+        let Some(object) = self.objects.at(start) else { return };
         object.armed = true;
         let bytes = object.bytes;
-        let (block, manner) = (block_of(bytes), self.manner(bytes));
+        let (block, list) = (block_of(bytes), list.of(self.manner(bytes)));
         let end = start + pages.count as usize * PAGE;
-        if self.asked {
-            return self.arm_bytes(start, end, manner);
-        }
-        let (mut at, mut from, mut armed) = (start, start, 0);
-        while at < end {
-            let next = ((at / block + 1) * block).min(end);
-            if self.hold.group(at, block) == Group::Held {
-                armed += self.arm_bytes(from, at, manner);
-                from = next;
+        let mut from = start;
+        if !self.asked {
+            for held in (Span { start, end }).pieces(block) {
+                if self.hold.group(held.start, block) == Group::Held {
+                    list.extend(self.placed.rest_of(Span { start: from, end: held.start }));
+                    from = held.end;
+                }
             }
-            at = next;
         }
-        armed + self.arm_bytes(from, end, manner)
+        list.extend(self.placed.rest_of(Span { start: from, end }));
     }
 
-    fn arm_bytes(&mut self, from: usize, to: usize, manner: Manner) -> u64 {
-        let parts = self.placed.rest_of(Span { start: from, end: to });
-        parts.into_iter().map(|part| self.mover.arm(part.start, part.len(), manner).pages).sum()
+    /// Arms what was collected. How many pages.
+    fn arm(&mut self, list: &ToArm) -> u64 {
+        let mut armed = 0;
+        for (spans, manner) in [(&list.around, Manner::Around), (&list.alone, Manner::Alone)] {
+            if !spans.is_empty() {
+                armed += self.mover.arm(spans, manner).pages;
+            }
+        }
+        armed
     }
 
     /// Arms the blocks that were held back. The others have come to their nodes: to arm them once more would copy all memory again.
     fn arm_held(&mut self) {
         self.armed_all = true;
-        let mut held = Vec::new();
+        let mut list = ToArm::default();
         for object in self.objects.live().filter(|o| o.armed) {
             let (whole, block) = (object.whole_pages(), block_of(object.bytes));
-            let blocks = Span { start: whole.start, end: whole.end }.pieces(block);
-            let blocks = blocks.filter(|b| self.hold.was_held(b.start, block));
-            held.extend(blocks.map(|b| (b, self.manner(object.bytes))));
+            let held = Span { start: whole.start, end: whole.end }
+                .pieces(block)
+                .filter(|b| self.hold.was_held(b.start, block));
+            let rest = held.flat_map(|b| self.placed.rest_of(b));
+            list.of(self.manner(object.bytes)).extend(rest);
         }
-        for (part, manner) in held {
-            self.arm_bytes(part.start, part.end, manner);
-        }
+        self.arm(&list);
     }
 
     /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than what comes with a touch, one by
@@ -342,11 +357,9 @@ impl Driver {
                 list.extend(seams);
             }
         }
-        for (from, to) in list {
-            for part in self.placed.rest_of(Span { start: from, end: to }) {
-                self.mover.arm(part.start, part.len(), Manner::Alone);
-            }
-        }
+        let rest = |(start, end)| self.placed.rest_of(Span { start, end });
+        let alone: Vec<Span> = list.into_iter().flat_map(rest).collect();
+        self.arm(&ToArm { alone, ..ToArm::default() });
     }
 
     /// Tells the policy of the touches since the last time.
@@ -411,7 +424,9 @@ impl Driver {
                 self.move_collected();
             }
             Decision::Arm { pages } => {
-                self.arm(pages);
+                let mut list = ToArm::default();
+                self.add_to_arm(pages, &mut list);
+                self.arm(&list);
             }
             Decision::Replicate { page, on } => self.refuse_copy(page, on),
             _ => {}
@@ -496,10 +511,11 @@ impl Driver {
         if !picked.iter().any(|(_, g)| *g == Group::Held) && self.hold.samples().1.all == 0 {
             picked.clear();
         }
-        for (page, group) in picked {
-            if self.mover.arm(page, PAGE, Manner::Alone).pages > 0 {
-                self.hold.sampled(page, group);
-            }
+        let mut alone: Vec<Span> = picked.iter().map(|(page, _)| Span::new(*page, PAGE)).collect();
+        alone.sort_unstable_by_key(|s| s.start);
+        // Those that could not be armed are not touched by anybody, and forgotten in the next round.
+        if self.arm(&ToArm { alone, ..ToArm::default() }) > 0 {
+            picked.into_iter().for_each(|(page, group)| self.hold.sampled(page, group));
         }
     }
 

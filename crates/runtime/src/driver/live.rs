@@ -10,6 +10,8 @@ use crate::watch::numbers::PAGE;
 
 /// Latency cap of one call that moves pages.
 const CHUNK: Ns = Ns(10_000_000);
+/// Spans that are armed by one call: each is compared with each mapping.
+const AT_ONCE: usize = 1024;
 
 /// See the module.
 #[derive(Debug)]
@@ -63,17 +65,20 @@ impl Live {
 }
 
 impl Mover for Live {
-    fn arm(&mut self, address: usize, bytes: usize, manner: Manner) -> Armed {
-        let report = moving::arm_as(&[Span::new(address, bytes)], manner);
-        let mut skipped = Bytes::ZERO;
-        for (why, b) in report.reasons() {
-            self.skipped[why as usize] += b;
-            skipped += b;
+    fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed {
+        let (mut armed, mut skipped) = (Bytes::ZERO, Bytes::ZERO);
+        for spans in spans.chunks(AT_ONCE) {
+            let report = moving::arm_as(spans, manner);
+            for (why, b) in report.reasons() {
+                self.skipped[why as usize] += b;
+                skipped += b;
+            }
+            if let Some(e) = report.error {
+                self.failure(e.to_string());
+            }
+            armed += report.armed;
         }
-        if let Some(e) = report.error {
-            self.failure(e.to_string());
-        }
-        Armed { pages: report.armed.0 / PAGE as u64, skipped: skipped.0 / PAGE as u64 }
+        Armed { pages: armed.0 / PAGE as u64, skipped: skipped.0 / PAGE as u64 }
     }
 
     fn can_stay(&self) -> bool {

@@ -1,6 +1,7 @@
 //! What the driver asks of whoever moves pages. Another one stands in for it in tests.
 
 use homenode_model::{MoveResult, NodeId, Ns};
+use homenode_sys::Span;
 
 pub use crate::moving::Manner;
 
@@ -47,8 +48,9 @@ pub struct Counters {
 
 /// Moves pages.
 pub trait Mover: Send {
-    /// From now on the pages of the range are taken in this manner when they are touched. Whole pages.
-    fn arm(&mut self, address: usize, bytes: usize, manner: Manner) -> Armed;
+    /// From now on the pages of these spans are taken in this manner when they are touched. Whole pages, none twice; one call for many
+    /// spans costs little more than one for one.
+    fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed;
     /// Whether [`Manner::Stays`] is possible.
     fn can_stay(&self) -> bool;
     /// Nothing is armed any more; contents are in place.

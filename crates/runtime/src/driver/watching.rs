@@ -320,10 +320,8 @@ impl Driver {
             }
             Eyes::Armed => {
                 let before = (self.clocks.thread)();
-                let mut asked = 0;
-                for page in pages {
-                    asked += self.mover.arm(*page, PAGE, Manner::Stays).pages;
-                }
+                let spans: Vec<Span> = pages.iter().map(|page| Span::new(*page, PAGE)).collect();
+                let asked = if spans.is_empty() { 0 } else { self.mover.arm(&spans, Manner::Stays).pages };
                 watching.seen.asked += asked;
                 let arming = ((self.clocks.thread)() - before).0;
                 if let Some(arming) = arming.checked_div(asked) {

@@ -44,10 +44,12 @@
 //! loses nothing; on pretended nodes it then notes the homes and copies nothing.
 
 mod arm;
+mod candidates;
 mod chunks;
 mod disarm;
 mod events;
 mod fault;
+mod group;
 pub mod handler_stack;
 mod inflight;
 mod kernel;

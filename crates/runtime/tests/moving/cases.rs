@@ -332,3 +332,48 @@ fn a_forked_child_has_all_its_memory() {
     assert_eq!(moving::arm(&[m.0]).armed, m.0.bytes());
     assert_eq!(m.wrong(), 0);
 }
+
+/// Pages here and there, several in a block, in any order and two of them twice; in a block of two mappings with one between that cannot
+/// be read.
+#[test]
+fn many_spans_are_armed_by_one_call() {
+    let Some(_one) = ready() else { return };
+    let m = Memory::new(6 * HUGE);
+    let closed = Span::new(m.0.start + 5 * PAGE, PAGE);
+    homenode_sys::memory::prefer_huge(m.0, false).unwrap();
+    // SAFETY: this test's memory, of which nobody reads that page now.
+    unsafe { homenode_sys::memory::protect(closed, Access::None).unwrap() };
+    let chosen = [700, 3, 5, 9, 8, 9, 18, 2 * 512 + 1, 2 * 512 + 17, 700];
+    let spans: Vec<Span> = chosen.iter().map(|p| Span::new(m.0.start + p * PAGE, PAGE)).collect();
+    let before = moving::counters();
+    let report = moving::arm(&spans);
+    assert_eq!(report.armed, Bytes(7 * PAGE as u64), "{report:?}");
+    assert_eq!(report.skipped[Why::Inaccessible as usize], Bytes(PAGE as u64));
+    assert_eq!(moving::counters().arms, before.arms + 1);
+    // SAFETY: as above.
+    unsafe { homenode_sys::memory::protect(closed, Access::ReadWrite).unwrap() };
+    assert_eq!(m.wrong(), 0);
+    let mut told = std::collections::BTreeSet::new();
+    moving::drain(|t| told.extend(t.span.pieces(PAGE).map(|p| (p.start - m.0.start) / PAGE)));
+    let expected = [3, 8, 9, 18, 700, 1025, 1041];
+    assert!(expected.iter().all(|p| told.contains(p)), "{told:?}");
+    // All over again, and untouched.
+    assert_eq!(moving::arm(&spans).armed, Bytes(8 * PAGE as u64));
+    moving::disarm_all();
+    assert_eq!(m.wrong(), 0);
+}
+
+/// More than are armed together, each with others of its block.
+#[test]
+fn thousands_of_spans_are_armed_by_one_call() {
+    let Some(_one) = ready() else { return };
+    let m = Memory::new(16 * HUGE);
+    homenode_sys::memory::prefer_huge(m.0, false).unwrap();
+    let spans: Vec<Span> =
+        (0..m.0.pages()).filter(|p| p % 3 == 0).map(|p| Span::new(m.0.start + p * PAGE, PAGE)).collect();
+    assert_eq!(moving::arm(&spans).armed, Bytes((spans.len() * PAGE) as u64));
+    assert_eq!(m.wrong(), 0);
+    assert_eq!(moving::arm(&spans).armed, Bytes((spans.len() * PAGE) as u64));
+    moving::disarm_all();
+    assert_eq!(m.wrong(), 0);
+}
