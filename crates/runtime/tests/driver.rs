@@ -41,6 +41,7 @@ struct World {
     settled: usize,
     restored: usize,
     own_ns: u64,
+    copies: u64,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -52,6 +53,9 @@ impl Mover for Hands {
         let arms = spans.iter().map(|s| (s.start, s.len(), manner));
         self.0.lock().unwrap().arms.extend(arms);
         Armed { pages: spans.iter().map(|s| s.pages() as u64).sum(), skipped: 0 }
+    }
+    fn armed(&self) -> u64 {
+        self.0.lock().unwrap().arms.iter().map(|(_, bytes, _)| (bytes / PAGE) as u64).sum()
     }
     fn can_stay(&self) -> bool {
         true
@@ -94,7 +98,8 @@ impl Mover for Hands {
         Ok(false)
     }
     fn counters(&self) -> Counters {
-        Counters { own_ns: self.0.lock().unwrap().own_ns, ..Counters::default() }
+        let world = self.0.lock().unwrap();
+        Counters { own_ns: world.own_ns, copies: world.copies, ..Counters::default() }
     }
     fn cannot(&self) -> Vec<String> {
         Vec::new()
@@ -485,7 +490,7 @@ fn what_was_held_back_follows_and_nothing_else_is_armed_for_it() {
 
 #[test]
 fn without_budget_nothing_is_armed_any_more() {
-    let (mut d, world, ..) = next_touch_with_object(&[(settings::BUDGET, "10,0")]);
+    let (mut d, world, ..) = next_touch_with_object(&[(settings::BUDGET, "10,100")]);
     PROCESS.set(1_000_000);
     a_region(&mut d);
     assert!(touch_armed(&world, 1, |_| 1) > 0);
@@ -527,4 +532,94 @@ fn what_was_touched_is_tidied_up_though_nothing_moved() {
         d.region_end();
     }
     assert_eq!(counts(&world), (1, 2));
+}
+
+/// What bringing a page costs in the tests below.
+const COST: u64 = 1_500;
+
+/// A region in which the team touches all that is armed, at its price. Pages that were armed.
+fn a_region_with_a_price(d: &mut Driver, world: &Shared, cpu: u64) -> Vec<usize> {
+    later(cpu);
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    let armed: Vec<usize> = {
+        let world = world.lock().unwrap();
+        world.arms.iter().flat_map(|(at, bytes, _)| (*at..at + bytes).step_by(PAGE)).collect()
+    };
+    let pages = touch_armed(world, 1, |_| 1) as u64;
+    let mut w = world.lock().unwrap();
+    (w.own_ns, w.copies) = (w.own_ns + pages * COST, w.copies + pages);
+    drop(w);
+    d.region_end();
+    armed
+}
+
+#[test]
+fn no_more_is_armed_than_there_is_room_for_and_the_rest_follows() {
+    let set = [(settings::BUDGET, "10,10"), (settings::FORCE, "1")];
+    let (mut d, world, object, pages) = next_touch_with_object(&set);
+    let allowed = |d: &Driver| d.settings().budget.allows(d.cpu_time());
+    let ours = |armed: &[usize]| armed.iter().filter(|p| **p >= object).count();
+    // Ten milliseconds are some thousand pages at most.
+    let first = a_region_with_a_price(&mut d, &world, 1_000_000);
+    assert!(first.len() < 10_000_000 / COST as usize, "{}", first.len());
+    assert!(d.own_time() <= allowed(&d), "{:?}", d.own_time());
+    // A second of CPU time is ten milliseconds more; each page comes once.
+    let mut seen: BTreeSet<usize> = first.iter().copied().collect();
+    let mut turns = vec![ours(&first)];
+    for _ in 0..10 {
+        let armed = a_region_with_a_price(&mut d, &world, 1_000_000_000);
+        turns.push(ours(&armed));
+        // The seams are armed once more.
+        seen.extend(armed);
+        assert!(d.own_time() <= allowed(&d) && d.stopped().is_none(), "{:?}", d.stopped());
+    }
+    assert!((object..object + pages * PAGE).step_by(PAGE).all(|p| seen.contains(&p)), "{turns:?}");
+    assert!(turns.iter().filter(|n| **n > 0).count() > 1, "{turns:?}");
+    d.end();
+    assert!(!d.notes().iter().any(|n| n.contains("no room")), "{:?}", d.notes());
+}
+
+#[test]
+fn what_the_budget_had_no_room_for_is_said() {
+    let set = [(settings::BUDGET, "10,20"), (settings::FORCE, "1")];
+    let (mut d, world, object, pages) = next_touch_with_object(&set);
+    let armed = a_region_with_a_price(&mut d, &world, 1_000_000).into_iter().filter(|p| *p >= object).count();
+    assert!((1..pages).contains(&armed), "{armed}");
+    d.end();
+    let left = format!("{} MiB were not armed", (pages - armed) * PAGE >> 20);
+    assert!(d.notes().iter().any(|n| n.starts_with(&left)), "{left}: {:?}", d.notes());
+}
+
+#[test]
+fn an_object_that_dies_waits_no_longer() {
+    let set = [(settings::BUDGET, "10,20"), (settings::FORCE, "1")];
+    let (mut d, world, object, pages) = next_touch_with_object(&set);
+    a_region_with_a_price(&mut d, &world, 1_000_000);
+    d.dies(object);
+    // Another one is there now, of which nobody has touched anything yet.
+    world.lock().unwrap().homes.clear();
+    d.born(object, pages * PAGE, Origin::Allocated([3, 0, 0, 0, 0, 0]));
+    for _ in 0..10 {
+        let armed = a_region_with_a_price(&mut d, &world, 1_000_000_000);
+        assert!(armed.iter().all(|p| *p < object));
+    }
+    d.end();
+    assert!(!d.notes().iter().any(|n| n.contains("no room")), "{:?}", d.notes());
+}
+
+#[test]
+fn a_large_object_is_watched_once_there_was_room_for_all_of_it() {
+    let (mut d, world) = driver("competitive", Some(SAMPLED), &[(settings::BUDGET, "10,10")]);
+    let (object, pages) = (BASE + (1 << 24), 1 << 15);
+    d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
+    let watched = |world: &Shared| world.lock().unwrap().watched.iter().any(|s| s.contains(object));
+    later(1_000_000);
+    round(&mut d, &world, &[]);
+    assert!(!watched(&world));
+    for _ in 0..10 {
+        later(1_000_000_000);
+        round(&mut d, &world, &[]);
+    }
+    assert!(watched(&world) && d.stopped().is_none(), "{:?}", d.stopped());
 }

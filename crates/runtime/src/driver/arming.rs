@@ -47,13 +47,13 @@ impl Run {
 
 /// What is to be armed, by how its pages come to their toucher.
 #[derive(Default)]
-struct ToArm {
+pub(super) struct ToArm {
     around: Vec<Span>,
     alone: Vec<Span>,
 }
 
 impl ToArm {
-    const fn of(&mut self, manner: Manner) -> &mut Vec<Span> {
+    pub(super) const fn of(&mut self, manner: Manner) -> &mut Vec<Span> {
         match manner {
             Manner::Alone => &mut self.alone,
             _ => &mut self.around,
@@ -62,28 +62,12 @@ impl ToArm {
 }
 
 impl Driver {
-    /// Arms the objects that have pages and were not armed before; `all`, or those whose turn it is to be looked at. How many pages.
-    pub(super) fn request_new(&mut self, all: bool) -> u64 {
-        let mut ranges = Vec::new();
-        for (address, pages) in self.objects.take_unseen(all) {
-            if self.introduce(address, pages) > 0 {
-                ranges.push(pages);
-                self.objects.seen(address);
-            }
-        }
-        self.request_pages(&ranges)
-    }
-
-    /// Arms all objects. How many pages.
-    pub(super) fn request_all(&mut self) -> u64 {
+    /// Arms all objects, as far as there is room.
+    pub(super) fn request_all(&mut self) {
         self.armed_all = true;
-        self.request_new(true) + self.request_known()
-    }
-
-    /// Arms the objects that were armed before. How many pages.
-    pub(super) fn request_known(&mut self) -> u64 {
-        let all: Vec<PageRange> = self.objects.live().filter(|o| o.armed).map(|o| o.pages).collect();
-        self.request_pages(&all)
+        self.wait_new(true);
+        self.wait_again();
+        self.take_turns();
     }
 
     /// Arms what of the objects lies in a range. How many pages.
@@ -100,13 +84,7 @@ impl Driver {
         self.request_pages(&ranges)
     }
 
-    /// Tells the policy that all of these are to follow their next touch. How many pages do.
-    fn request_pages(&mut self, ranges: &[PageRange]) -> u64 {
-        ranges.iter().for_each(|pages| self.policy.observe(&Event::NextTouchRequest { pages: *pages }));
-        if ranges.is_empty() { 0 } else { self.poll() }
-    }
-
-    /// Tells the policy where the pages of an object are, as if each was touched there now, and moves those that it
+    /// Tells the policy where these pages of an object are, as if each was touched there now, and moves those that it
     /// wants elsewhere. How many pages there are.
     pub(super) fn introduce(&mut self, object: usize, pages: PageRange) -> u64 {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
@@ -313,7 +291,7 @@ impl Driver {
     }
 
     /// Arms what was collected. How many pages.
-    fn arm(&mut self, list: &ToArm) -> u64 {
+    pub(super) fn arm(&mut self, list: &ToArm) -> u64 {
         let mut armed = 0;
         for (spans, manner) in [(&list.around, Manner::Around), (&list.alone, Manner::Alone)] {
             if !spans.is_empty() {
@@ -323,24 +301,16 @@ impl Driver {
         armed
     }
 
-    /// Arms the blocks that were held back. The others have come to their nodes: to arm them once more would copy all memory again.
+    /// Arms the blocks that were held back, as far as there is room.
     fn arm_held(&mut self) {
         self.armed_all = true;
-        let mut list = ToArm::default();
-        for object in self.objects.live().filter(|o| o.armed) {
-            let (whole, block) = (object.whole_pages(), block_of(object.bytes));
-            let held = Span { start: whole.start, end: whole.end }
-                .pieces(block)
-                .filter(|b| self.hold.was_held(b.start, block));
-            let rest = held.flat_map(|b| self.placed.rest_of(b));
-            list.of(self.manner(object.bytes)).extend(rest);
-        }
-        self.arm(&list);
+        self.wait_held();
+        self.take_turns();
     }
 
     /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than what comes with a touch, one by
     /// one.
-    fn manner(&self, bytes: usize) -> Manner {
+    pub(super) fn manner(&self, bytes: usize) -> Manner {
         let small = bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
         if small && self.settings.arming == Arming::First { Manner::Alone } else { Manner::Around }
     }

@@ -81,6 +81,10 @@ impl Mover for Live {
         Armed { pages: armed.0 / PAGE as u64, skipped: skipped.0 / PAGE as u64 }
     }
 
+    fn armed(&self) -> u64 {
+        moving::armed().0 / PAGE as u64
+    }
+
     fn can_stay(&self) -> bool {
         moving::can_stay()
     }

@@ -11,6 +11,7 @@ pub mod plan;
 mod room;
 mod run;
 pub mod settings;
+mod waiting;
 mod watching;
 
 pub use clocks::Clocks;

@@ -51,6 +51,8 @@ pub trait Mover: Send {
     /// From now on the pages of these spans are taken in this manner when they are touched. Whole pages, none twice; one call for many
     /// spans costs little more than one for one.
     fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed;
+    /// Pages that are armed at this moment.
+    fn armed(&self) -> u64;
     /// Whether [`Manner::Stays`] is possible.
     fn can_stay(&self) -> bool;
     /// Nothing is armed any more; contents are in place.

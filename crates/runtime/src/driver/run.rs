@@ -11,6 +11,7 @@ use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
 use super::plan::Table;
 use super::settings::{Arming, Settings};
+use super::waiting::Waiting;
 use super::watching::{Watching, spec_for};
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
@@ -87,6 +88,7 @@ pub struct Driver {
     pub(super) stopped: Option<String>,
     pub(super) plan: Option<Table>,
     pub(super) watching: Option<Watching>,
+    pub(super) waiting: Waiting,
     /// Seams are to be looked at page by page.
     seams: bool,
     /// All was armed in this round.
@@ -180,6 +182,7 @@ impl Driver {
             stopped: None,
             plan: None,
             watching,
+            waiting: Waiting::default(),
             seams: false,
             armed_all: false,
             asked: false,
@@ -253,6 +256,7 @@ impl Driver {
             if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
                 d.placed.remove(Span::new(address, bytes));
             }
+            d.waiting.forget(address);
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.policy.observe(&Event::Free { object, pages });
             }
@@ -278,7 +282,7 @@ impl Driver {
                 d.heavy(Self::arm_seams);
             }
             d.seams = false;
-            let armed = d.arm_at_region(id);
+            let armed = d.arm_at_region(id, now);
             (d.moved_now, d.ping_pongs_now) = (0, 0);
             d.current = Some((id, now, armed));
         });
@@ -302,7 +306,7 @@ impl Driver {
             d.moved_in_round += d.moved_now;
             if d.moved_now > 0 {
                 // Whole blocks came with a touch; at the seams some pages came with the wrong one.
-                d.seams |= armed && d.settings.arming == Arming::First;
+                d.seams |= armed && d.settings.arming == Arming::First && d.waiting.is_empty();
             }
             if std::mem::take(&mut d.unsettled) {
                 d.heavy(|d| d.mover.settle());
@@ -376,8 +380,10 @@ impl Driver {
 
     fn round(&mut self, round: Round, now: Ns) {
         self.take_touches();
-        // By now everything has been touched that is touched at all.
-        self.seams |= std::mem::take(&mut self.armed_all) && self.settings.arming == Arming::First;
+        if self.waiting.is_empty() {
+            // By now everything has been touched that is touched at all.
+            self.seams |= std::mem::take(&mut self.armed_all) && self.settings.arming == Arming::First;
+        }
         if round.new_level {
             // Of another loop.
             self.times = RoundTimes::default();
@@ -411,32 +417,37 @@ impl Driver {
         }
     }
 
-    /// Arms what is to be armed at the start of a region.
-    fn arm_at_region(&mut self, id: RegionId) -> bool {
-        let lets = match self.settings.arming {
+    /// Arms what is to be armed at the start of a region, or has it watched.
+    fn arm_at_region(&mut self, id: RegionId, now: Ns) -> bool {
+        let (news, lets) = match self.settings.arming {
             Arming::Asked => return false,
-            Arming::First | Arming::Watch => self.objects.region_starts(),
-            Arming::Region => self.regions[id.0 as usize].guard.lets(),
+            Arming::First | Arming::Watch => {
+                let news = self.objects.region_starts();
+                (news, news || self.waiting.is_due(now))
+            }
+            Arming::Region => {
+                let lets = self.regions[id.0 as usize].guard.lets();
+                (lets && self.objects.region_starts(), lets)
+            }
         };
         if !lets || !self.within_budget() {
             return false;
         }
-        match self.settings.arming {
-            Arming::Region => {
-                let due = self.objects.region_starts();
-                let new = if due { self.heavy(|d| d.request_new(false)) } else { 0 };
-                new + self.heavy(Self::request_known) > 0
+        self.heavy(|d| {
+            if d.watches() {
+                d.watch_new(false);
+                return false;
             }
-            Arming::Watch => {
-                self.heavy(|d| d.watch_new(false));
-                false
+            if news {
+                d.wait_new(false);
             }
-            _ => {
-                let armed = self.heavy(|d| d.request_new(false)) > 0;
-                self.unasked = self.unasked.max(u32::from(armed));
-                armed
+            if d.settings.arming == Arming::Region {
+                d.wait_again();
             }
-        }
+            let armed = d.take_turns() > 0;
+            d.unasked = d.unasked.max(u32::from(armed && d.settings.arming == Arming::First));
+            armed
+        })
     }
 
     /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
@@ -571,6 +582,7 @@ impl Driver {
                 d.mover.disarm();
                 d.plan_end();
             });
+            d.note_waiting();
             for note in d.mover.cannot() {
                 d.note(note);
             }

@@ -194,24 +194,24 @@ impl Watching {
 }
 
 impl Driver {
-    /// New objects are told to the policy and to the source; `all`, or those whose turn it is to be looked at.
+    /// New objects are told to the policy and to the source, as far as there is room in the budget; `all`, or those whose turn it is to be
+    /// looked at.
     pub(super) fn watch_new(&mut self, all: bool) {
-        let new = self.objects.take_unseen(all);
-        if !new.is_empty() {
+        self.wait_new(all);
+        if !self.waiting.is_empty() {
             // Who initialised them is no draw: a first touch is a fault like those that tell.
             self.drain();
         }
-        for (address, pages) in new {
-            if self.introduce(address, pages) == 0 {
-                continue;
-            }
-            self.objects.seen(address);
-            if let Some(o) = self.objects.at(address) {
-                o.watched = true;
-            }
-            self.watch_object(address);
-        }
+        self.take_turns();
         self.note_state();
+    }
+
+    /// An object has been told to the policy: from now on the source tells of it.
+    pub(super) fn watch_whole(&mut self, address: usize) {
+        if let Some(o) = self.objects.at(address) {
+            o.watched = true;
+        }
+        self.watch_object(address);
     }
 
     /// Tells the source of an object, stretch by stretch of one home.

@@ -8,7 +8,6 @@ use homenode_sys::{Error, PAGE, Span, call, maps};
 use super::candidates::{Candidate, Plan};
 use super::group::Group;
 use super::state::{self, Locked, count};
-use super::table::Block;
 use super::{ArmReport, Manner, Mechanism, Why, disarm, inflight, pinning, signals};
 
 impl ArmReport {
@@ -79,7 +78,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         match why_not(candidate, stack) {
             Some(Why::Inaccessible) => {
                 // Protected blocks, or the program's own doing.
-                let ours = armed_in(candidate.span);
+                let ours = disarm::armed_in(candidate.span);
                 group.skip(Why::Armed, ours);
                 group.skip(Why::Inaccessible, candidate.span.len() - ours);
             }
@@ -113,12 +112,6 @@ fn own_stack() -> Span {
         libc::pthread_attr_destroy(&raw mut attributes);
         if got == 0 { Span::new(low as usize, size) } else { Span::EMPTY }
     }
-}
-
-/// Bytes of a span that are armed.
-fn armed_in(span: Span) -> usize {
-    let pages = Block::all(span).map(|b| (b.word().armed() & b.pages_in(span)).count_ones() as usize);
-    pages.sum::<usize>() * PAGE
 }
 
 /// Whether copying is safe, or the mechanism does not copy.

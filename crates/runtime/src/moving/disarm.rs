@@ -1,6 +1,6 @@
 //! Disarming: untouched pages go back to where they were, and stay on their nodes.
 
-use homenode_model::Ns;
+use homenode_model::{Bytes, Ns};
 use homenode_sys::call::yield_now;
 use homenode_sys::memory::{self, Access};
 use homenode_sys::uffd::Uffd;
@@ -65,6 +65,19 @@ fn part(lock: &Locked, span: Span) {
         }
         give_back(&Piece { span: inside, ..piece });
     }
+}
+
+/// What is armed at this moment, as the last [`settle`] left it or less.
+pub fn armed() -> Bytes {
+    let Some(lock) = Locked::new().filter(|_| pieces::any()) else { return Bytes::ZERO };
+    let all = (0..).map_while(|place| pieces::at(&lock, place));
+    Bytes(all.map(|piece| armed_in(piece.span) as u64).sum())
+}
+
+/// Bytes of a span that are armed.
+pub fn armed_in(span: Span) -> usize {
+    let pages = Block::all(span).map(|b| (b.word().armed() & b.pages_in(span)).count_ones() as usize);
+    pages.sum::<usize>() * PAGE
 }
 
 /// What has been touched altogether is no longer registered. When the team sleeps.

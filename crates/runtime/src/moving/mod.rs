@@ -70,7 +70,7 @@ use homenode_model::{Bytes, NodeId, Ns};
 pub use homenode_sys::{Span, descriptor};
 
 pub use arm::{arm, arm_as, can_stay};
-pub use disarm::{disarm, disarm_all, restore_huge_pages, settle};
+pub use disarm::{armed, disarm, disarm_all, restore_huge_pages, settle};
 pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, about_to_list, publish, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
