@@ -29,8 +29,8 @@ const KEPT: u64 = 8;
 const LOOK: Ns = Ns(1_000);
 const BRING: Ns = Ns(2_000);
 const TOLD: u64 = 4096;
-/// Fewer pages are not worth a turn, unless they are all that is left.
-const LEAST: u64 = 4096;
+/// Of an object that there is no room for as a whole, so many pages have their turn together.
+const CHUNK: u64 = 4096;
 /// Time between two looks for room.
 const GAP: Ns = Ns(100_000_000);
 
@@ -49,10 +49,39 @@ pub(super) enum Why {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     id: ObjectId,
-    /// Its first page that waits.
-    from: u64,
+    /// How far it is in the order of its chunks.
+    place: u64,
     /// Some of its pages were there.
     some: bool,
+}
+
+impl Turn {
+    /// What of the object's pages comes next, if there is room for it: first page and how many, and what has had its turn then; nothing
+    /// more is `None`.
+    fn next(&self, pages: u64, room: u64) -> Option<(u64, u64, Option<u64>)> {
+        if self.place == 0 && room >= pages {
+            return Some((0, pages, None));
+        }
+        let mut rest = self.rest(pages);
+        let (_, first, count) = rest.next().filter(|(.., count)| *count <= room)?;
+        Some((first, count, rest.next().map(|(place, ..)| place)))
+    }
+
+    /// Pages that wait.
+    fn left(&self, pages: u64) -> u64 {
+        self.rest(pages).map(|(.., count)| count).sum()
+    }
+
+    /// The chunks that wait, in order: their places in it, first pages and lengths. One is far from the one before, so that each node's
+    /// part comes in equal shares: none waits for the others', and what is judged is judged for all.
+    fn rest(&self, pages: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+        let places = pages.div_ceil(CHUNK).next_power_of_two();
+        let bits = places.trailing_zeros();
+        // By halves, quarters, and so on.
+        let first = move |place: u64| place.reverse_bits().checked_shr(64 - bits).unwrap_or(0) * CHUNK;
+        let chunk = move |place| (place, first(place), CHUNK.min(pages.saturating_sub(first(place))));
+        (self.place..places).map(chunk).filter(|(.., count)| *count > 0)
+    }
 }
 
 /// See the module.
@@ -84,7 +113,7 @@ impl Waiting {
     }
 
     fn add(&mut self, why: Why, address: usize, id: ObjectId) {
-        self.turns.entry((why, address)).or_insert(Turn { id, from: 0, some: false });
+        self.turns.entry((why, address)).or_insert(Turn { id, place: 0, some: false });
     }
 
     fn waits(&self, address: usize) -> bool {
@@ -95,7 +124,7 @@ impl Waiting {
     fn new_pages(&self, objects: &Objects) -> u64 {
         let left = |(&(why, address), turn): (&(Why, usize), &Turn)| {
             let object = objects.get(address).filter(|o| o.id == turn.id && why == Why::New)?;
-            Some(object.pages.count.saturating_sub(turn.from))
+            Some(turn.left(object.pages.count))
         };
         self.turns.iter().filter_map(left).sum()
     }
@@ -108,6 +137,17 @@ impl Waiting {
 /// The price of a page.
 fn measured((took, pages): (Ns, u64), until_then: Ns) -> Ns {
     if pages < TOLD { until_then } else { Ns(took.0 / pages) }
+}
+
+/// Ranges by page, with their objects; those of one that touch are one.
+fn joined(mut ranges: Vec<(usize, PageRange)>) -> Vec<PageRange> {
+    ranges.sort_unstable_by_key(|(_, r)| r.first);
+    ranges.dedup_by(|(next_of, next), (last_of, last)| {
+        let joins = last_of == next_of && last.first.0 + last.count == next.first.0;
+        last.count += if joins { next.count } else { 0 };
+        joins
+    });
+    ranges.into_iter().map(|(_, range)| range).collect()
 }
 
 impl Driver {
@@ -146,30 +186,27 @@ impl Driver {
         let (mut looked, mut ranges, mut held) = (0, Vec::new(), ToArm::default());
         while let Some((&(why, address), &turn)) = self.waiting.turns.first_key_value() {
             let object = self.objects.get(address).filter(|o| o.address == address && o.id == turn.id);
-            let left = object.map_or(0, |o| o.pages.count.saturating_sub(turn.from));
-            let Some(first) = object.filter(|_| left > 0).map(|o| o.pages.first.0) else {
+            let Some(all) = object.map(|o| o.pages).filter(|p| p.count > 0) else {
                 self.waiting.turns.pop_first();
                 continue;
             };
-            if room == 0 {
-                break;
-            }
-            let pages = PageRange { first: PageNo(first + turn.from), count: left.min(room) };
-            looked += pages.count;
+            let Some((first, count, next)) = turn.next(all.count, room) else { break };
+            let pages = PageRange { first: PageNo(all.first.0 + first), count };
+            looked += count;
             let used = match why {
-                Why::New => self.introduce(address, pages).min(1) * pages.count,
-                Why::Again => pages.count,
+                Why::New => self.introduce(address, pages).min(1) * count,
+                Why::Again => count,
                 Why::Held => self.add_held(address, pages, &mut held),
             };
             room -= used;
-            let turn = Turn { from: turn.from + pages.count, some: turn.some | (used > 0), ..turn };
+            let turn = Turn { place: next.unwrap_or(turn.place), some: turn.some | (used > 0), ..turn };
             if why != Why::Held && used > 0 {
-                ranges.push(pages);
+                ranges.push((address, pages));
             }
             if why == Why::New && turn.some {
                 self.objects.seen(address);
             }
-            if pages.count < left {
+            if next.is_some() {
                 self.waiting.turns.insert((why, address), turn);
             } else {
                 self.waiting.turns.pop_first();
@@ -178,6 +215,7 @@ impl Driver {
                 }
             }
         }
+        let ranges = joined(ranges);
         let armed = if self.watches() { 0 } else { self.request_pages(&ranges) + self.arm(&held) };
         self.waiting.took.0 += (self.clocks.thread)() - begin;
         self.waiting.took.1 += looked;
@@ -208,8 +246,7 @@ impl Driver {
             // The usual case: what is armed already need not be counted.
             return u64::MAX;
         }
-        let room = spare.saturating_sub(self.mover.armed().saturating_mul(bring.0)) / each;
-        if room < LEAST && room < self.waiting.new_pages(&self.objects) { 0 } else { room }
+        spare.saturating_sub(self.mover.armed().saturating_mul(bring.0)) / each
     }
 
     fn price_of_bringing(&self) -> Ns {
@@ -239,5 +276,42 @@ impl Driver {
     pub(super) fn request_pages(&mut self, ranges: &[PageRange]) -> u64 {
         ranges.iter().for_each(|pages| self.policy.observe(&Event::NextTouchRequest { pages: *pages }));
         if ranges.is_empty() { 0 } else { self.poll() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_chunk_has_its_turn_once_and_eight_are_of_all_quarters() {
+        for all in 1..200 {
+            let pages = all * CHUNK;
+            let turn = Turn { id: ObjectId(0), place: 0, some: false };
+            let order: Vec<u64> = turn.rest(pages).map(|(_, first, _)| first / CHUNK).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..all).collect::<Vec<_>>());
+            for eight in order.windows(8).filter(|_| all >= 32) {
+                let quarters: std::collections::BTreeSet<u64> = eight.iter().map(|c| c * 4 / all).collect();
+                assert!(quarters.len() >= 3, "{all}: {eight:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_all_of_the_object() {
+        let pages = 10 * CHUNK + 7;
+        let mut turn = Turn { id: ObjectId(0), place: 0, some: false };
+        assert_eq!(turn.next(pages, pages), Some((0, pages, None)), "at once if there is room");
+        let mut seen = 0;
+        while seen < pages {
+            assert_eq!(turn.left(pages), pages - seen);
+            let (_, count, next) = turn.next(pages, CHUNK).unwrap();
+            seen += count;
+            assert_eq!(next.is_none(), seen == pages);
+            turn.place = next.unwrap_or(turn.place);
+        }
+        assert!(Turn { place: 3, ..turn }.next(pages, 6).is_none());
     }
 }
