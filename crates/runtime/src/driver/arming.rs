@@ -445,48 +445,49 @@ impl Driver {
         self.hold.group(address, block) == Group::Held
     }
 
-    /// Arms a page each of some blocks that moved, and a few of those that were held back, for these are few.
+    /// Arms a page each of some blocks that moved, and of some that were held back; a few of each of these, where there are few.
     fn take_samples(&mut self) {
         self.hold.forget_pending();
-        let mut left = self.hold.wanted();
-        if left == [0, 0] {
+        let wanted = self.hold.wanted();
+        if wanted == [0, 0] {
             return;
         }
-        let mut picked: Vec<(usize, Group)> = Vec::with_capacity(left[0] + left[1]);
-        for object in self.objects.live().filter(|o| o.armed) {
-            let whole = object.whole_pages();
-            let block = block_of(object.bytes);
-            let mut at = whole.start;
-            while at < whole.end && left != [0, 0] {
-                let next = ((at / block + 1) * block).min(whole.end);
-                let group = self.hold.group(at, block);
-                let pages = (next - at) / PAGE;
-                // Pages somewhere in the block, others each time, no two the same.
-                let first = self.draw(at);
-                for i in 0..if group == Group::Held { HELD.min(pages) } else { 1 } {
-                    let page = at + (first + i * pages.div_ceil(HELD)) % pages.max(1) * PAGE;
-                    let chosen = match group {
-                        Group::Held => true,
-                        Group::Moved => object.has_moved(page) && self.draw(page).is_multiple_of(4),
-                    };
-                    if chosen && left[group as usize] > 0 && !picked.contains(&(page, group)) {
-                        left[group as usize] -= 1;
-                        picked.push((page, group));
-                    }
-                }
-                at = next;
-            }
-        }
+        let [moved, held] = [Group::Moved, Group::Held].map(|group| self.blocks_by_lot(group));
         // Without the other group there is nothing to compare with.
-        if !picked.iter().any(|(_, g)| *g == Group::Held) && self.hold.samples().1.all == 0 {
-            picked.clear();
+        if held.is_empty() && self.hold.samples().1.all == 0 {
+            return;
         }
+        let of_each = (wanted[1] / held.len().max(1)).clamp(1, HELD);
+        let held = held.iter().flat_map(|b| self.pages_by_lot(*b, of_each)).take(wanted[1]);
+        let has_moved = |page: &usize| self.objects.get(*page).is_some_and(|o| o.has_moved(*page));
+        let moved = moved.iter().flat_map(|b| self.pages_by_lot(*b, 1)).filter(has_moved).take(wanted[0]);
+        let picked: Vec<(usize, Group)> =
+            held.map(|p| (p, Group::Held)).chain(moved.map(|p| (p, Group::Moved))).collect();
         let mut alone: Vec<Span> = picked.iter().map(|(page, _)| Span::new(*page, PAGE)).collect();
         alone.sort_unstable_by_key(|s| s.start);
         // Those that could not be armed are not touched by anybody, and forgotten in the next round.
         if self.arm(&ToArm { alone, ..ToArm::default() }) > 0 {
             picked.into_iter().for_each(|(page, group)| self.hold.sampled(page, group));
         }
+    }
+
+    /// All blocks of a group, in an order that is another one each round: what is judged is judged for all memory, wherever it lies.
+    fn blocks_by_lot(&self, group: Group) -> Vec<Span> {
+        let mut blocks = Vec::new();
+        for object in self.objects.live().filter(|o| o.armed) {
+            let (whole, block) = (object.whole_pages(), block_of(object.bytes));
+            let all = Span { start: whole.start, end: whole.end }.pieces(block);
+            blocks.extend(all.filter(|b| self.hold.group(b.start, block) == group));
+        }
+        blocks.sort_by_cached_key(|b| self.draw(b.start));
+        blocks
+    }
+
+    /// Pages somewhere in the block, others each round, no two the same.
+    fn pages_by_lot(&self, block: Span, count: usize) -> impl Iterator<Item = usize> {
+        let (pages, first) = (block.pages(), self.draw(block.start));
+        let count = count.min(pages);
+        (0..count).map(move |i| block.start + (first + i * (pages / count)) % pages * PAGE)
     }
 
     /// A number that differs from round to round.

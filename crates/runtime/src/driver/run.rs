@@ -256,8 +256,8 @@ impl Driver {
             if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
                 d.placed.remove(Span::new(address, bytes));
             }
-            d.waiting.forget(address);
             if let Some((object, pages)) = d.objects.dies(address) {
+                d.waiting.forget(address, pages.count);
                 d.policy.observe(&Event::Free { object, pages });
             }
         });

@@ -92,6 +92,8 @@ pub(super) struct Waiting {
     looked: Ns,
     /// What looking and arming took so far, and pages.
     took: (Ns, u64),
+    /// Pages of objects that went before their turn.
+    missed: u64,
 }
 
 impl Waiting {
@@ -105,11 +107,13 @@ impl Waiting {
         !self.is_empty() && now - self.looked >= GAP
     }
 
-    /// The object at this address is no longer there.
-    pub fn forget(&mut self, address: usize) {
-        if !self.is_empty() {
-            [Why::New, Why::Again, Why::Held].iter().for_each(|why| _ = self.turns.remove(&(*why, address)));
+    /// The object of so many pages at this address is no longer there.
+    pub fn forget(&mut self, address: usize, pages: u64) {
+        if self.is_empty() {
+            return;
         }
+        let turns = [Why::New, Why::Again, Why::Held].map(|why| self.turns.remove(&(why, address)));
+        self.missed += turns[0].map_or(0, |turn| turn.left(pages));
     }
 
     fn add(&mut self, why: Why, address: usize, id: ObjectId) {
@@ -261,7 +265,7 @@ impl Driver {
 
     /// What the budget had no room for, if anything.
     pub(super) fn note_waiting(&mut self) {
-        let pages = self.waiting.new_pages(&self.objects);
+        let pages = self.waiting.new_pages(&self.objects) + self.waiting.missed;
         if pages == 0 || self.stopped.is_some() {
             return;
         }
