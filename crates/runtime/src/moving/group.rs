@@ -1,6 +1,6 @@
 //! Arming parts of mappings together.
 //!
-//! All are claimed and their pages taken away, then the process's descriptors are looked at, once for all, and then all are given up.
+//! One by one they are claimed and their pages taken away; then the process's descriptors are looked at, once for all, and all are given up.
 //! Blocks are claimed in the order of their addresses, as by everybody who claims several, so that nobody waits for the other in a ring.
 
 use homenode_model::Bytes;
@@ -99,17 +99,13 @@ impl<'a> Group<'a> {
 
     /// Arms what was added; the group is empty then.
     pub fn arm(&mut self) {
-        let chosen = state::chosen();
-        if chosen == Mechanism::UserFault && pinning::found().is_some() {
-            self.each(|mut part, _| part.skip_all(Why::Pinning));
-        } else {
-            self.each(|mut part, pages| part.claim(pages));
-            match chosen {
-                Mechanism::UserFault => self.by_user_faults(),
-                Mechanism::Protect | Mechanism::CopyRemap => self.each(|mut p, pages| p.by_protection(pages)),
-                Mechanism::None => self.each(|mut part, pages| part.let_go(pages)),
+        inflight::choosing(|| match state::chosen() {
+            Mechanism::UserFault => self.by_user_faults(),
+            Mechanism::Protect | Mechanism::CopyRemap => {
+                self.each(|mut part, pages| part.by_protection(pages))
             }
-        }
+            Mechanism::None => {}
+        });
         (self.parts, self.pages) = (0, 0);
     }
 
@@ -128,8 +124,9 @@ impl<'a> Group<'a> {
 
     /// Takes all away, then looks whether anything may have pinned any of it before.
     fn by_user_faults(&mut self) {
-        let Some(uffd) = state::uffd() else {
-            return self.each(|mut part, pages| part.let_go(pages));
+        let why = if pinning::found().is_some() { Why::Pinning } else { Why::Off };
+        let Some(uffd) = state::uffd().filter(|_| why == Why::Off) else {
+            return self.each(|mut part, _| part.skip_all(why));
         };
         let mut any = false;
         self.each(|mut part, pages| any |= part.take_all_away(uffd, pages));
@@ -183,12 +180,6 @@ impl Arming<'_> {
             // A page of it is enough to split one.
             let _ = maps::huge_units(self.span.outer(HUGE), table::note_split);
         }
-    }
-
-    /// Gives the blocks up as they were.
-    fn let_go(&mut self, pages: &mut [Pages]) {
-        pages.fill(0);
-        self.release(pages, |old, _| old);
     }
 
     /// Chooses nothing that the kernel is using, or that has changed.
@@ -285,8 +276,9 @@ impl Arming<'_> {
         self.report.skip(Why::InFlight, bytes(left & !excluded & !word.armed()));
     }
 
-    /// Registers, then moves the pages away. Whether any.
+    /// Claims, registers, then moves the pages away. Whether any.
     fn take_all_away(&mut self, uffd: &Uffd, pages: &mut [Pages]) -> bool {
+        self.claim(pages);
         let armed = self.stretches(pages, |this, span, registered| {
             let done = this.take_away(uffd, span, registered);
             if let Err(e) = done {
@@ -305,7 +297,8 @@ impl Arming<'_> {
         });
         self.report.armed = Bytes(self.report.armed.0 - back as u64);
         self.report.skip(Why::Pinning, back);
-        self.let_go(pages);
+        pages.fill(0);
+        self.release(pages, |old, _| old);
     }
 
     /// Puts the pages of a stretch that nobody has touched back where they were: the pages themselves, which something may have pinned.
@@ -380,6 +373,7 @@ impl Arming<'_> {
 
     /// Makes the pages inaccessible.
     fn by_protection(&mut self, pages: &mut [Pages]) {
+        self.claim(pages);
         let writable = self.writable;
         let armed = self.stretches(pages, |this, span, _| {
             let known = pieces::covers(this.lock, span);

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
-use homenode_sys::{PAGE, Span};
+use homenode_sys::{PAGE, Span, call};
 
 use super::{Mechanism, disarm, events, fault, state};
 
@@ -26,6 +26,8 @@ static TABLE: [Slot; SLOTS] =
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// While it is not 0 nothing is armed.
 static QUIET: AtomicU32 = AtomicU32::new(0);
+/// The process in which somebody is choosing what to arm, or 0.
+static CHOOSING: AtomicU32 = AtomicU32::new(0);
 /// A slot that is being filled.
 const TAKEN: usize = 1;
 const NO_SLOT: u16 = u16::MAX;
@@ -180,6 +182,14 @@ pub fn each_in(span: Span, mut see: impl FnMut(Span)) -> bool {
     QUIET.load(Ordering::SeqCst) == 0
 }
 
+/// Runs `f`, which claims blocks, asks [`each_in`], and takes away what it may. Under the lock.
+pub fn choosing<R>(f: impl FnOnce() -> R) -> R {
+    CHOOSING.store(std::process::id(), Ordering::SeqCst);
+    let result = f();
+    CHOOSING.store(0, Ordering::SeqCst);
+    result
+}
+
 /// Nothing is armed while it lives.
 #[must_use]
 #[derive(Debug)]
@@ -189,6 +199,11 @@ impl Quiet {
     /// From now on; what is armed stays so.
     pub fn new() -> Self {
         QUIET.fetch_add(1, Ordering::SeqCst);
+        // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only the memory of one who does.
+        let who = CHOOSING.load(Ordering::SeqCst);
+        while who != 0 && CHOOSING.load(Ordering::SeqCst) == who && who == std::process::id() {
+            call::yield_now();
+        }
         Self(())
     }
 }
@@ -218,6 +233,25 @@ mod tests {
         assert!(changed(before, span) && !changed(before, other) && !changed(changes(), span));
         (0..CHANGES).for_each(|_| remember(other));
         assert!(changed(before, span), "forgotten is not unchanged");
+    }
+
+    #[test]
+    fn quiet_begins_when_who_is_choosing_is_done() {
+        use std::sync::atomic::AtomicBool;
+        static DONE: AtomicBool = AtomicBool::new(false);
+        let quiet = choosing(|| {
+            let other = std::thread::spawn(|| {
+                drop(Quiet::new());
+                DONE.load(Ordering::SeqCst)
+            });
+            while QUIET.load(Ordering::SeqCst) == 0 {
+                call::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            DONE.store(true, Ordering::SeqCst);
+            other
+        });
+        assert!(quiet.join().unwrap());
     }
 
     #[test]
