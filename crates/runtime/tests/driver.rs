@@ -505,6 +505,9 @@ fn without_budget_nothing_is_armed_any_more() {
     world.lock().unwrap().arms.clear();
     assert!(!d.next_touch(BASE + (1 << 24), 1 << 20));
     assert_eq!(world.lock().unwrap().arms, [], "not even when asked");
+    // The process has used so much by now that there is budget again.
+    later(200_000_000_000);
+    assert!(d.next_touch(BASE + (1 << 24), 1 << 20) && d.stopped().is_none());
 }
 
 #[test]
@@ -581,7 +584,7 @@ fn no_more_is_armed_than_there_is_room_for_and_the_rest_follows() {
 
 #[test]
 fn what_the_budget_had_no_room_for_is_said() {
-    let set = [(settings::BUDGET, "10,20"), (settings::FORCE, "1")];
+    let set = [(settings::BUDGET, "10,40"), (settings::FORCE, "1")];
     let (mut d, world, object, pages) = next_touch_with_object(&set);
     let armed = a_region_with_a_price(&mut d, &world, 1_000_000).into_iter().filter(|p| *p >= object).count();
     assert!((1..pages).contains(&armed), "{armed}");
@@ -592,7 +595,7 @@ fn what_the_budget_had_no_room_for_is_said() {
 
 #[test]
 fn an_object_that_dies_waits_no_longer() {
-    let set = [(settings::BUDGET, "10,20"), (settings::FORCE, "1")];
+    let set = [(settings::BUDGET, "10,40"), (settings::FORCE, "1")];
     let (mut d, world, object, pages) = next_touch_with_object(&set);
     a_region_with_a_price(&mut d, &world, 1_000_000);
     d.dies(object);

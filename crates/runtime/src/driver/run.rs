@@ -86,6 +86,8 @@ pub struct Driver {
     /// Pages have moved.
     pub(super) has_moved: bool,
     pub(super) stopped: Option<String>,
+    /// More was spent than the budget allows by now.
+    overdrawn: Option<String>,
     pub(super) plan: Option<Table>,
     pub(super) watching: Option<Watching>,
     pub(super) waiting: Waiting,
@@ -180,6 +182,7 @@ impl Driver {
             moved_in_round: 0,
             has_moved: false,
             stopped: None,
+            overdrawn: None,
             plan: None,
             watching,
             waiting: Waiting::default(),
@@ -461,7 +464,8 @@ impl Driver {
         (self.clocks.process)() - self.started_cpu
     }
 
-    /// Whether there is budget left; when it has run out, everything is disarmed for good.
+    /// Whether there is budget left. When it has run out, everything is disarmed; what is watched is watched no longer, while arming goes on
+    /// when the process has used so much CPU time that there is budget again.
     pub(super) fn within_budget(&mut self) -> bool {
         if self.stopped.is_some() {
             return false;
@@ -469,16 +473,21 @@ impl Driver {
         let cpu = self.cpu_time();
         let (own, allowed) = (self.own_time(), self.settings.budget.allows(cpu));
         if own <= allowed {
-            return true;
+            self.overdrawn = None;
+        } else if self.overdrawn.is_none() {
+            self.heavy(|d| d.mover.disarm());
+            let text = format!(
+                "the budget ran out: {:.3} s of homenode's own CPU time of the process's {:.3} s",
+                own.0 as f64 * 1e-9,
+                cpu.0 as f64 * 1e-9
+            );
+            if self.watches() {
+                self.stop_watching();
+                self.stopped = Some(text.clone());
+            }
+            self.overdrawn = Some(text);
         }
-        self.mover.disarm();
-        self.stop_watching();
-        self.stopped = Some(format!(
-            "the budget ran out: {:.3} s of homenode's own CPU time of the process's {:.3} s",
-            own.0 as f64 * 1e-9,
-            cpu.0 as f64 * 1e-9
-        ));
-        false
+        own <= allowed
     }
 
     /// Tells the policy and carries out what it decides.
@@ -554,9 +563,9 @@ impl Driver {
             self.notes.push(text);
         }
     }
-    /// Why nothing is armed any more.
+    /// Why nothing is armed any more, or not at the moment.
     pub fn stopped(&self) -> Option<&str> {
-        self.stopped.as_deref()
+        self.stopped.as_deref().or(self.overdrawn.as_deref())
     }
     /// What holding back has shown.
     pub fn hold_back(&self) -> (&HoldBack, Verdict) {

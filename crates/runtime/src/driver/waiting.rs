@@ -27,7 +27,7 @@ use crate::watch::objects::Objects;
 const KEPT: u64 = 8;
 /// What it costs to find out where a page is and to arm it, and what to bring it, until so many pages have told.
 const LOOK: Ns = Ns(1_000);
-const BRING: Ns = Ns(2_000);
+const BRING: Ns = Ns(4_000);
 const TOLD: u64 = 4096;
 /// Of an object that there is no room for as a whole, so many pages have their turn together.
 const CHUNK: u64 = 4096;
