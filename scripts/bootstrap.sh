@@ -35,11 +35,13 @@ missing_packages() {
     for tool in gcc g++ gfortran clang cmake make pkg-config git curl; do
         have "$tool" || printf '%s\n' "$tool"
     done
-    # The lab: QEMU, a shell for its guest, its disk, its kernel.
+    # The lab: QEMU, a shell for its guest, its disk, its kernels, which are packed.
     have qemu-system-x86_64 || printf 'qemu-system-x86\n'
     have qemu-x86_64 || printf 'qemu-user\n'
     has_static_busybox || printf 'busybox-static\n'
     PATH="$PATH:/usr/sbin:/sbin" have mke2fs || printf 'e2fsprogs\n'
+    have xz || printf 'xz-utils\n'
+    have zstd || printf 'zstd\n'
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'

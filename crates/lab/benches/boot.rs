@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use homenode_lab::kernel::Wanted;
 use homenode_lab::machine::Machine;
 use homenode_lab::run::{self, Choice, Lab, Program, Streams, Watch};
 use homenode_model::Bytes;
@@ -13,8 +14,7 @@ const REPETITIONS: usize = 3;
 fn main() {
     let lab = Lab {
         machine: Machine::even(4, 1, Bytes::mib(512), 21).expect("a machine"),
-        kernel: None,
-        modules: None,
+        kernel: Wanted::Distribution,
         qemu: None,
         accel: Choice::Tcg,
         deterministic: false,

@@ -164,13 +164,7 @@ mod tests {
 
     #[test]
     fn the_script_says_what_was_asked_for() {
-        let kernel = Kernel {
-            image: "k".into(),
-            version: "1".into(),
-            modules: Vec::new(),
-            folder: "m".into(),
-            origin: "k".into(),
-        };
+        let kernel = Kernel::default();
         let settings =
             Settings { numa_balancing: Some(false), thp: Some(Thp::Never), late_cpus: 3, disk: "pmem0" };
         let text = script(&kernel, &settings, Then::Run);

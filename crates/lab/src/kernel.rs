@@ -1,5 +1,6 @@
 //! The guest's kernel and the modules without which it sees neither disk nor ports.
 
+mod apt;
 pub mod image;
 pub mod layout;
 pub mod modules;
@@ -18,8 +19,30 @@ pub const NEEDED: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
 /// Drivers of a disk that is memory ([`crate::qemu::Disk::Memory`]).
 pub const MEMORY_DISK: [&str; 2] = ["nfit", "nd_pmem"];
 
+/// Linux from which on a kernel counts as recent: writers are watched by write protection (6.7), pages go back by `UFFDIO_MOVE` (6.8).
+pub const RECENT: [u64; 2] = [6, 8];
+
+/// Which kernel a guest is to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// The distribution's.
+    #[default]
+    Distribution,
+    /// The distribution's if it is of [`RECENT`], else that of Debian's next release.
+    Recent,
+    /// This one, with modules from a folder, from `/lib/modules/VERSION`, or from where a package has them.
+    Image(PathBuf, Option<PathBuf>),
+}
+
+impl Wanted {
+    /// Whether a kernel that is found by looking will do.
+    fn admits(&self, version: &str) -> bool {
+        *self != Self::Recent || recent(version)
+    }
+}
+
 /// A kernel, ready to boot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Kernel {
     /// What QEMU loads: the uncompressed kernel where it could be unpacked here, which saves the guest from doing it.
     pub image: PathBuf,
@@ -34,6 +57,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Whether it is of [`RECENT`]. One that does not say its version is not.
+    pub fn is_recent(&self) -> bool {
+        recent(&self.version)
+    }
+
     /// Takes these drivers along, too.
     ///
     /// # Errors
@@ -92,24 +120,27 @@ pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
     Ok(Kernel { image: ready, version, modules, folder: folder.clone(), origin: image.to_owned() })
 }
 
-/// The distribution's kernel: one in the cache, one that is installed, or one that is fetched now. `say` hears what takes
-/// long.
+/// The kernel that is wanted: named, in the cache, installed, or fetched now. `say` hears what takes long.
 ///
 /// # Errors
 /// There is none, and none can be fetched.
-pub fn distribution(say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+pub fn get(wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+    if let Wanted::Image(image, modules) = wanted {
+        return named(image, modules.as_deref());
+    }
     let cache = cache()?;
-    if let Some(kernel) = package::cached(&cache)? {
+    if let Some(kernel) = package::cached(&cache, wanted)? {
         return Ok(kernel);
     }
     let mut why = Vec::new();
     for image in installed() {
         match named(&image, None) {
-            Ok(kernel) => return Ok(kernel),
+            Ok(kernel) if wanted.admits(&kernel.version) => return Ok(kernel),
+            Ok(kernel) => why.push(format!("{}: it is Linux {}", image.display(), kernel.version)),
             Err(e) => why.push(format!("{}: {}", image.display(), e.message)),
         }
     }
-    package::fetch(&cache, say).map_err(|mut e| {
+    package::fetch(&cache, wanted, say).map_err(|mut e| {
         if why.is_empty() {
             why.push("look for /boot/vmlinuz-*: there is none".into());
         }
@@ -120,7 +151,8 @@ pub fn distribution(say: &mut dyn FnMut(&str)) -> Result<Kernel> {
 
 /// The kernel's image that is here already, cached or installed: nothing is fetched.
 pub fn present() -> Option<PathBuf> {
-    let cached = cache().ok().and_then(|cache| package::cached(&cache).ok().flatten()).map(|k| k.image);
+    let cached = cache().ok().and_then(|cache| package::cached(&cache, &Wanted::Distribution).ok().flatten());
+    let cached = cached.map(|k| k.image);
     cached.or_else(|| installed().into_iter().find(|image| named(image, None).is_ok()))
 }
 
@@ -138,6 +170,10 @@ fn installed() -> Vec<PathBuf> {
     all
 }
 
+fn recent(version: &str) -> bool {
+    natural(version) >= RECENT.to_vec()
+}
+
 /// A key that sorts 6.10 after 6.9.
 fn natural(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
@@ -150,6 +186,14 @@ mod tests {
     #[test]
     fn versions_sort_as_numbers() {
         assert!(natural("vmlinuz-6.10.2-1") > natural("vmlinuz-6.9.12-3"));
+    }
+
+    #[test]
+    fn a_recent_kernel_is_one_by_its_number() {
+        let recent = |version| Wanted::Recent.admits(version);
+        assert!(recent("6.12.107+deb13-cloud-amd64") && recent("6.8.0-31-generic") && recent("7.0"));
+        assert!(!recent("6.1.0-56-cloud-amd64") && !recent("5.15.0-119-generic") && !recent(""));
+        assert!(Wanted::Distribution.admits("5.15.0-119-generic"));
     }
 
     #[test]

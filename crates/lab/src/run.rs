@@ -17,7 +17,7 @@ use crate::carry::Carry;
 use crate::error::{Error, Kind, Result};
 use crate::initramfs::{self, Settings, Then, Thp};
 use crate::job::{Job, PATH as JOB, STREAMS};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Kernel, Wanted};
 use crate::machine::{self, Machine};
 use crate::monitor::Found;
 use crate::qemu::{Accel, Boot, Console, Disk, Qemu};
@@ -42,10 +42,8 @@ pub enum Choice {
 pub struct Lab {
     /// The machine.
     pub machine: Machine,
-    /// A kernel instead of the distribution's.
-    pub kernel: Option<PathBuf>,
-    /// The folder with its modules.
-    pub modules: Option<PathBuf>,
+    /// Its kernel.
+    pub kernel: Wanted,
     /// A QEMU instead of the one in PATH.
     pub qemu: Option<PathBuf>,
     /// How it runs.
@@ -206,6 +204,7 @@ struct Ready {
     qemu: Emulator,
     kernel: Kernel,
     accel: Accel,
+    late_cpus: bool,
     initramfs: PathBuf,
     disk: PathBuf,
     disk_size: Bytes,
@@ -232,6 +231,7 @@ impl Ready {
         Boot {
             machine: &lab.machine,
             accel: self.accel,
+            late_cpus: self.late_cpus,
             kernel: &self.kernel.image,
             initramfs: &self.initramfs,
             disk: Some(self.disk()),
@@ -284,16 +284,14 @@ fn prepare(
         let [stdin, _, _] = STREAMS;
         carry.make(stdin, input, 0o644);
     }
-    let mut kernel = match &lab.kernel {
-        Some(image) => kernel::named(image, lab.modules.as_deref())?,
-        None => kernel::distribution(say)?,
-    };
+    let mut kernel = kernel::get(&lab.kernel, say)?;
     let scratch = Scratch::make(&lab.scratch)?;
     let accel = accel(lab, &qemu, &kernel, &busybox, scratch.path(), say)?;
+    let late_cpus = accel.wants_late_cpus(&kernel);
     let settings = Settings {
         numa_balancing: lab.numa_balancing,
         thp: lab.thp,
-        late_cpus: if accel == Accel::Deterministic { lab.machine.cpus() - 1 } else { 0 },
+        late_cpus: if late_cpus { lab.machine.cpus() - 1 } else { 0 },
         disk: if accel == Accel::Deterministic { "pmem0" } else { "vda" },
     };
     if accel == Accel::Deterministic {
@@ -306,7 +304,7 @@ fn prepare(
     let disk_size = Bytes(fs::metadata(&disk).map_err(|e| Error::io("read", &disk, &e))?.len());
     let setpriv = crate::carry::on_path("setpriv".as_ref()).filter(|p| has_pdeathsig(p));
     let qemu = Emulator { qemu, setpriv };
-    Ok(Ready { qemu, kernel, accel, initramfs, disk, disk_size, left: carry.left, scratch })
+    Ok(Ready { qemu, kernel, accel, late_cpus, initramfs, disk, disk_size, left: carry.left, scratch })
 }
 
 fn has_pdeathsig(setpriv: &Path) -> bool {

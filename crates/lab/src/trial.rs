@@ -52,6 +52,7 @@ fn boots(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -> Result
     let boot = Boot {
         machine: &machine,
         accel: Accel::Kvm,
+        late_cpus: false,
         kernel: &kernel.image,
         initramfs: &initramfs,
         disk: None,

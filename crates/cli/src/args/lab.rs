@@ -22,6 +22,9 @@ Examples:
 The program's output is its own, files that it writes under the working directory come back, and its status is
 returned.";
 
+/// What --kernel takes instead of an image.
+pub const RECENT: &str = "recent";
+
 /// A virtual NUMA machine: a stock Linux kernel on as many nodes as you like
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(after_help = EXAMPLES)]
@@ -91,8 +94,8 @@ pub struct MachineArgs {
     /// Distance between nodes, as in the firmware's table (SLIT): 10 is the distance of a node to itself
     #[arg(long, value_name = "D", default_value_t = 21)]
     pub distance: u32,
-    /// A kernel image instead of the distribution's
-    #[arg(long, value_name = "IMAGE")]
+    /// A kernel image instead of the distribution's, or 'recent': Linux 6.8 or later, fetched if need be
+    #[arg(long, value_name = "IMAGE|recent")]
     pub kernel: Option<PathBuf>,
     /// The folder with the modules of --kernel [default: /lib/modules/VERSION]
     #[arg(long, value_name = "DIR", requires = "kernel")]
@@ -230,6 +233,7 @@ mod tests {
     fn a_machine_has_its_own_nodes() {
         assert!(parse::<LabArgs>("lab run --machine cxl --nodes 2 -- x").is_err());
         assert!(parse::<LabArgs>("lab run --modules d -- x").is_err());
+        assert_eq!(run("--kernel recent -- x").lab.kernel.as_deref(), Some(RECENT.as_ref()));
     }
 
     #[test]

@@ -10,13 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use homenode_lab::initramfs;
+use homenode_lab::kernel::Wanted;
 use homenode_lab::machine::Machine;
 use homenode_lab::run::{self as lab, Choice, Lab, Outcome, Program, Streams, Watch};
 use homenode_lab::wire::Status;
 use homenode_lab::{Error, Kind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::lab::{Accel, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, Thp};
+use crate::args::lab::{
+    Accel, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, RECENT, Thp,
+};
 use crate::args::subject::{RunArgs, Subject};
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
@@ -183,8 +186,7 @@ impl MachineArgs {
         };
         Ok(Lab {
             machine,
-            kernel: self.kernel.clone(),
-            modules: self.modules.clone(),
+            kernel: self.kernel()?,
             qemu: self.qemu.clone(),
             accel: match self.accel {
                 Accel::Auto => Choice::Auto,
@@ -210,6 +212,17 @@ impl MachineArgs {
             monitor: None,
             marks: None,
         })
+    }
+
+    fn kernel(&self) -> Result<Wanted> {
+        match (&self.kernel, &self.modules) {
+            (None, _) => Ok(Wanted::Distribution),
+            (Some(word), None) if word == RECENT => Ok(Wanted::Recent),
+            (Some(word), Some(_)) if word == RECENT => Err(CliError::usage(format!(
+                "--kernel {RECENT} brings its own modules: leave --modules out, or name a file ./{RECENT}"
+            ))),
+            (Some(image), modules) => Ok(Wanted::Image(image.clone(), modules.clone())),
+        }
     }
 
     fn environment(&self, threads: Option<u32>) -> BTreeMap<OsString, OsString> {

@@ -317,6 +317,7 @@ fn what_cannot_work_is_told_before_anything_boots() {
         ("--nodes 64 --mem 1T -- true", 125, ["too little memory for 64 nodes", "fewer --nodes"]),
         ("--qemu /no/qemu -- true", 125, ["the lab needs QEMU", "install qemu-system-x86"]),
         ("--kernel /etc/passwd -- true", 125, ["not a Linux kernel for x86-64", "--kernel"]),
+        ("--kernel recent --modules /tmp -- true", 125, ["brings its own modules", "./recent"]),
         ("--kernel /no/kernel -- true", 125, ["/no/kernel", "No such file"]),
         ("--with /no/such -- true", 125, ["cannot take along /no/such", "No such file"]),
         ("--machine no-such -- true", 125, ["no-such", "epyc-nps4"]),

@@ -165,8 +165,9 @@ fn common(offset: u64, bytes: u64, of: impl Fn(u64) -> Option<usize>) -> Option<
 /// The thread whose rows, of the static schedule, the page at `offset` of a grid lies in alone; the border goes with its
 /// neighbours.
 pub fn owner_in_grid(offset: u64, bytes: u64) -> Option<usize> {
-    let width = (POINTS + 2) * 8;
-    common(offset, bytes, |byte| Some(static_schedule((byte / width).clamp(1, POINTS) - 1, POINTS)))
+    let width = (bytes / 8).isqrt();
+    let points = width - 2;
+    common(offset, bytes, |byte| Some(static_schedule((byte / 8 / width).clamp(1, points) - 1, points)))
 }
 
 /// Owner and home of each page that has an owner, of the arrays of at least `least` bytes, when they were freed. `owner` is asked with

@@ -12,7 +12,7 @@ use crate::support::{compilers, fresh, outcome};
 /// Hostile programs (`tests/hostile`), with all memory armed every few milliseconds.
 const HOSTILE: [&str; 3] = ["threads", "remaps", "forks"];
 
-fn hostile(dir: &Path, name: &str) {
+pub fn hostile(dir: &Path, name: &str) {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-std=gnu17", "-pthread", "-o", name]);
     gcc.arg(lab_homes::root().join("tests/hostile").join(name).with_extension("c")).arg("-ldl");

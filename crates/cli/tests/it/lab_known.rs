@@ -50,7 +50,7 @@ const FRESH: u64 = 8 << 17;
 const AGAIN: u64 = FRESH + (8 << 13);
 
 /// Policies that deal huge pages, with the node of each of the eight.
-const DEALT: [(&str, &str); 3] = [
+pub const DEALT: [(&str, &str); 3] = [
     ("block", "0 0 1 1 2 2 3 3"),
     ("cyclic:pages=512", "0 1 2 3 0 1 2 3"),
     // Of each, all nodes are to have as much. Where the kernel tells of huge pages (Linux 6.7) it stays, else the last that is asked for has it.
@@ -167,7 +167,7 @@ fn judge_plan(dir: &Path) {
     assert!((190..=210).contains(&moved), "{moved} pages moved: {report:#}");
 }
 
-fn judge_huge(dir: &Path, i: usize, policy: &str, nodes: &str) {
+pub fn judge_huge(dir: &Path, i: usize, policy: &str, nodes: &str) {
     let out = read(dir, &format!("huge{i}.out"));
     let report = report(dir, &format!("huge{i}.json"));
     let (at, last) = (out.lines().next().unwrap(), out.lines().last().unwrap());

@@ -9,10 +9,10 @@ use crate::lab_homes::{self, BUDGET};
 use crate::support::{compilers, fresh, outcome};
 
 /// Units of 64 KiB, what a policy decides on without counts; two for each node.
-const UNITS: &str = "64 8";
+pub const UNITS: &str = "64 8";
 /// The program goes on until most of what belongs elsewhere has moved, for so many seconds at most. In the emulated guest a page that is
 /// taken away and touched takes milliseconds: some ten a second are what a hundredth of the time allows, and eight tell whose a unit is.
-const SECONDS: u32 = 90;
+pub const SECONDS: u32 = 90;
 /// Source, policy, and what the report calls the source by.
 const TOLD: [(&str, &str, &str); 3] = [
     ("hinting", "competitive", "the kernel's NUMA hinting faults"),
@@ -55,7 +55,7 @@ fn pages_move_to_those_who_are_seen_at_them() {
     }
 }
 
-fn judge(dir: &Path, i: usize, what: &str, named: &str) {
+pub fn judge(dir: &Path, i: usize, what: &str, named: &str) {
     let read = |end: &str| fs::read_to_string(dir.join(format!("{i}.{end}"))).unwrap();
     let (out, report) = (read("out"), read("json"));
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();

@@ -11,6 +11,7 @@ mod lab_homes;
 mod lab_interleaved;
 mod lab_known;
 mod lab_matrix;
+mod lab_recent;
 mod lab_record;
 mod lab_run;
 mod lab_sources;

@@ -4,7 +4,9 @@
 //! built with a PVH entry. The layout of the header is in Documentation/x86/boot.rst.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
 use crate::error::{Error, Result};
@@ -22,7 +24,9 @@ pub struct Facts {
 const LARGEST: usize = 512 << 20;
 /// What opens LZ4's old format, which `lz4 -l` writes and kernels use.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
-/// Uncompressed size of its blocks.
+/// What opens a frame of zstd (RFC 8878, 3.1.1).
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Uncompressed size of LZ4's blocks.
 const LZ4_BLOCK: usize = 8 << 20;
 
 fn u16_at(b: &[u8], at: usize) -> Option<u16> {
@@ -89,7 +93,8 @@ pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
     let bytes = read(image)?;
     // The last four bytes are the size of what comes out.
     let payload = bytes.get(start..start + length.saturating_sub(4)).unwrap_or_default();
-    let Some(kernel) = lz4_legacy(payload).filter(|k| k.starts_with(b"\x7fELF")) else {
+    let kernel = lz4_legacy(payload).or_else(|| zstd(payload));
+    let Some(kernel) = kernel.filter(|k| k.starts_with(b"\x7fELF")) else {
         return Ok(image.to_owned());
     };
     fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, &e))?;
@@ -120,6 +125,23 @@ fn lz4_legacy(mut packed: &[u8]) -> Option<Vec<u8>> {
         packed = rest;
     }
     Some(out)
+}
+
+/// By the tool, if it is there: the kernel also unpacks itself.
+fn zstd(packed: &[u8]) -> Option<Vec<u8>> {
+    if !packed.starts_with(&ZSTD) {
+        return None;
+    }
+    let mut tool = Command::new("zstd");
+    tool.args(["-q", "-d", "-c"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = tool.spawn().ok()?;
+    let mut to = child.stdin.take()?;
+    let out = std::thread::scope(|scope| {
+        // What it does not take it does not want: its status tells.
+        scope.spawn(move || drop(to.write_all(packed)));
+        child.wait_with_output()
+    });
+    out.ok().filter(|o| o.status.success() && o.stdout.len() <= LARGEST).map(|o| o.stdout)
 }
 
 #[cfg(test)]

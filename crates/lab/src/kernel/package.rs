@@ -1,35 +1,48 @@
-//! Fetching the distribution's kernel: its package, unpacked into a cache outside of any tree, with checksums.
+//! Fetching a distribution's kernel: its package, unpacked into a cache outside of any tree, with checksums.
 //!
-//! `apt-get download` needs no rights and installs nothing; it checks the package's signature chain itself. The checksums
-//! kept beside the files say whether somebody changed them since.
+//! The package's own signatures are checked when it is fetched ([`super::apt`]). The checksums kept beside the files say
+//! whether somebody changed them since.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{Kernel, MEMORY_DISK, NEEDED, image, modules};
+use super::apt::{Apt, help, tool};
+use super::{Kernel, MEMORY_DISK, NEEDED, RECENT, Wanted, image, modules, natural};
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 
 /// Packages that depend on the newest kernel for virtual machines: Debian's, Ubuntu's, and any.
 const NAMES: [&str; 3] = ["linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64"];
+/// What the name of a kernel's package begins with.
+const IMAGE: &str = "linux-image-";
 /// The file with the checksums.
 const SUMS: &str = "SHA256SUMS";
 /// A file that says which modules are kept: an older homenode kept fewer.
 const CONTENTS: &str = "contents-2";
 
-/// The newest kernel in the cache, its checksums verified.
+/// The folder of the cache where what is fetched is kept: the newest is not everybody's.
+fn folder(cache: &Path, wanted: &Wanted) -> PathBuf {
+    cache.join(if *wanted == Wanted::Recent { "linux-recent" } else { "linux" })
+}
+
+/// The newest kernel in the cache that will do, its checksums verified.
 ///
 /// # Errors
 /// One is there, and it is not what was put there.
-pub fn cached(cache: &Path) -> Result<Option<Kernel>> {
-    let folder = cache.join("linux");
-    let Ok(entries) = fs::read_dir(&folder) else { return Ok(None) };
-    let mut all: Vec<PathBuf> =
-        entries.flatten().map(|e| e.path()).filter(|p| whole(&p.join(SUMS))).collect();
-    all.sort_by_key(|p| super::natural(&p.to_string_lossy()));
-    all.pop().map(|folder| open(&folder, cache)).transpose()
+pub fn cached(cache: &Path, wanted: &Wanted) -> Result<Option<Kernel>> {
+    for kept in [Wanted::Distribution, wanted.clone()].map(|kind| folder(cache, &kind)) {
+        let Ok(entries) = fs::read_dir(&kept) else { continue };
+        let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        let version = |p: &Path| p.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        all.retain(|p| wanted.admits(&version(p)) && whole(&p.join(SUMS)));
+        all.sort_by_key(|p| natural(&version(p)));
+        if let Some(newest) = all.pop() {
+            return open(&newest, cache).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Whether these are the checksums of all that is wanted.
@@ -62,20 +75,20 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
 ///
 /// # Errors
 /// Not a Debian, no network, no space.
-pub fn fetch(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
-    let folder = cache.join("linux");
+pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+    let folder = folder(cache, wanted);
     fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, &e))?;
     let lock = folder.join("lock");
     let lock = File::create(&lock).map_err(|e| Error::io("create", &lock, &e))?;
     lock.lock().map_err(|e| Error::io("lock", &folder, &e))?;
-    if let Some(kernel) = cached(cache)? {
+    if let Some(kernel) = cached(cache, wanted)? {
         return Ok(kernel);
     }
     let work = Scratch::make(&folder)?;
-    let packages = packages(work.path())?;
+    let (apt, packages) = find(work.path(), wanted, say)?;
     say(&format!("fetching the kernel package {}", packages[0]));
     for package in &packages {
-        tool(work.path(), "apt-get", &["-q", "-o", "APT::Sandbox::User=", "download", package])?;
+        apt.download(package)?;
     }
     unpack(work.path())?;
     let version = keep(work.path())?;
@@ -85,30 +98,50 @@ pub fn fetch(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
     open(&place, cache)
 }
 
+/// The packages of a kernel that will do, and the apt that has them.
+fn find(work: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, Vec<String>)> {
+    let system = Apt::system(work);
+    match packages(&system, wanted) {
+        Ok(found) => Ok((system, found)),
+        Err(e) if *wanted == Wanted::Distribution => Err(e),
+        Err(before) => {
+            let next = Apt::next(work, say).and_then(|apt| Ok((packages(&apt, wanted)?, apt)));
+            next.map(|(found, apt)| (apt, found)).map_err(|mut e| {
+                e.tried.splice(0..0, before.tried);
+                e
+            })
+        }
+    }
+}
+
 /// The packages with the kernel and, where they are apart, its modules.
-fn packages(work: &Path) -> Result<Vec<String>> {
-    let mut last = Error::failed("there is no kernel for the lab");
+fn packages(apt: &Apt, wanted: &Wanted) -> Result<Vec<String>> {
+    let mut last = Error::failed(match wanted {
+        Wanted::Recent => {
+            format!("there is no kernel of Linux {}.{} or later for the lab", RECENT[0], RECENT[1])
+        }
+        _ => "there is no kernel for the lab".into(),
+    });
     for name in NAMES {
-        let list = match tool(work, "apt-cache", &["depends", "--important", name]) {
+        let list = match apt.depends(name) {
             Ok(list) => list,
             Err(e) => {
                 last.tried.extend(e.tried);
                 continue;
             }
         };
-        let Some(image) = depends(&list, "linux-image-") else { continue };
+        let Some(image) = depends(&list, IMAGE) else { continue };
+        if !wanted.admits(&image[IMAGE.len()..]) {
+            last.tried.push(format!("apt-cache depends {name}: it is {image}"));
+            continue;
+        }
         let mut all = vec![image.to_owned()];
-        if let Ok(list) = tool(work, "apt-cache", &["depends", "--important", image]) {
+        if let Ok(list) = apt.depends(image) {
             all.extend(depends(&list, "linux-modules-").map(str::to_owned));
         }
         return Ok(all);
     }
-    Err(last.help(no_kernel_help()))
-}
-
-const fn no_kernel_help() -> &'static str {
-    "on Debian and Ubuntu 'apt-get update' as root brings the package lists up to date; elsewhere name a kernel: \
-     --kernel IMAGE --modules DIR"
+    Err(last.help(help()))
 }
 
 /// The first dependency whose name begins like that and goes on with a version.
@@ -138,7 +171,7 @@ fn keep(work: &Path) -> Result<String> {
         .flatten()
         .map(|e| e.path())
         .find(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz-")))
-        .ok_or_else(|| Error::failed("the kernel package has no kernel").help(no_kernel_help()))?;
+        .ok_or_else(|| Error::failed("the kernel package has no kernel").help(help()))?;
     let unnamed = || Error::failed(format!("{} does not say its version", image.display()));
     let version = image::look(&image)?.version.ok_or_else(unnamed)?;
     let folder = ["tree/lib/modules", "tree/usr/lib/modules"].map(|f| work.join(f).join(&version));
@@ -168,26 +201,6 @@ fn keep(work: &Path) -> Result<String> {
     Ok(version)
 }
 
-fn tool(folder: &Path, name: &str, args: &[&str]) -> Result<String> {
-    let failed = |why: String| {
-        let line = [&[name], args].concat().join(" ");
-        Error::failed("cannot fetch a kernel for the lab")
-            .tried(format!("{line}: {why}"))
-            .help(no_kernel_help())
-    };
-    let out =
-        Command::new(name).args(args).current_dir(folder).env("LC_ALL", "C").stdin(Stdio::null()).output();
-    match out {
-        Ok(out) if out.status.success() => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
-        Ok(out) => {
-            let text = String::from_utf8_lossy(&out.stderr);
-            let line = text.lines().rfind(|l| l.starts_with("E:")).or(text.lines().last());
-            Err(failed(line.unwrap_or("it failed").trim().to_owned()))
-        }
-        Err(e) => Err(failed(e.to_string())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +220,27 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("vmlinuz"), "changed").unwrap();
         fs::write(folder.join(SUMS), format!("{0}  vmlinuz\n{0}  {CONTENTS}\n", "0".repeat(64))).unwrap();
-        let e = cached(cache.path()).unwrap_err().to_string();
+        let e = cached(cache.path(), &Wanted::Distribution).unwrap_err().to_string();
         assert!(e.contains("vmlinuz: FAILED") && e.contains("remove that folder"), "{e}");
+        // Another one is wanted, and there is none.
+        assert!(cached(cache.path(), &Wanted::Recent).is_ok_and(|k| k.is_none()));
+    }
+
+    #[test]
+    fn a_recent_kernel_is_found_where_either_is_kept() {
+        let cache = Scratch::make(&std::env::temp_dir()).unwrap();
+        let found = |wanted| cached(cache.path(), &wanted).err().map(|e| e.message);
+        for (kind, version) in [("linux-recent", "6.12.1"), ("linux", "6.1.3"), ("linux", "6.9.2")] {
+            assert!(found(Wanted::Distribution).is_none_or(|e| !e.contains("recent")));
+            let folder = cache.path().join(kind).join(version);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(SUMS), format!("{}  {CONTENTS}\n", "0".repeat(64))).unwrap();
+            // Damaged, so that it is named.
+            let e = found(Wanted::Recent).unwrap();
+            assert!(
+                e.contains(if version == "6.9.2" { "linux/6.9.2" } else { "linux-recent/6.12.1" }),
+                "{e}"
+            );
+        }
     }
 }

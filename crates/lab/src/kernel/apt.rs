@@ -1,0 +1,121 @@
+//! Packages by apt, as anybody: nothing is installed, and nothing of the system's is changed.
+//!
+//! apt checks the archive's signatures itself. What the system's lists do not have comes from Debian's next release, in the
+//! archive that the system's own packages are from, with lists and settings in a folder of ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::{Error, Result};
+
+/// The first release of Debian with a kernel of [`super::RECENT`]: 13, Linux 6.12.
+const NEXT: &str = "trixie";
+
+/// apt, with the system's lists or with others.
+pub struct Apt {
+    folder: PathBuf,
+    options: Vec<String>,
+}
+
+impl Apt {
+    /// With the system's lists. Packages go to `folder`.
+    pub fn system(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), options: vec!["-q".into()] }
+    }
+
+    /// With the lists of Debian's next release, which are fetched into `folder`, where packages go.
+    ///
+    /// # Errors
+    /// The system's packages are not Debian's, or there is no network.
+    pub fn next(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        let archive = archive(folder)?;
+        let at = |name: &str| folder.join(name);
+        for sub in ["lists/partial", "apt/archives/partial"] {
+            fs::create_dir_all(at(sub)).map_err(|e| Error::io("create", &at(sub), &e))?;
+        }
+        let write = |name: &str, text: String| {
+            fs::write(at(name), text).map_err(|e| Error::io("write", &at(name), &e))
+        };
+        write("sources.list", format!("deb [arch=amd64 target=Packages lang=none] {archive} {NEXT} main\n"))?;
+        // Hooks of an update are the system's. Without an error mode of 'any' a list that cannot be fetched is a warning.
+        write(
+            "apt.conf",
+            format!(
+                "#clear APT::Update;\nAPT::Update::Error-Mode \"any\";\nDir::Etc::SourceList \"{}\";\n\
+                 Dir::Etc::SourceParts \"-\";\nDir::State::Lists \"{}\";\nDir::Cache \"{}\";\n",
+                at("sources.list").display(),
+                at("lists").display(),
+                at("apt").display()
+            ),
+        )?;
+        let apt =
+            Self { options: ["-q", "-c", "apt.conf"].map(str::to_owned).to_vec(), ..Self::system(folder) };
+        say(&format!("fetching the package list of Debian's {NEXT}"));
+        apt.run("apt-get", &["-o", "APT::Sandbox::User=", "update"])?;
+        Ok(apt)
+    }
+
+    /// What a package depends on, a line each.
+    ///
+    /// # Errors
+    /// There is no such package, or no apt.
+    pub fn depends(&self, package: &str) -> Result<String> {
+        self.run("apt-cache", &["depends", "--important", package])
+    }
+
+    /// Fetches a package.
+    ///
+    /// # Errors
+    /// It cannot be fetched.
+    pub fn download(&self, package: &str) -> Result<()> {
+        self.run("apt-get", &["-o", "APT::Sandbox::User=", "download", package]).map(drop)
+    }
+
+    fn run(&self, name: &str, args: &[&str]) -> Result<String> {
+        let options = self.options.iter().map(String::as_str);
+        tool(&self.folder, name, &options.chain(args.iter().copied()).collect::<Vec<_>>())
+    }
+}
+
+/// The address of Debian's archive, as the system has it.
+fn archive(folder: &Path) -> Result<String> {
+    let of = ["Created-By: Packages", "Origin: Debian", "Label: Debian", "Component: main"];
+    let list = tool(folder, "apt-get", &[&["indextargets", "--format", "$(REPO_URI)"][..], &of].concat())?;
+    let first = list.lines().map(str::trim).find(|l| !l.is_empty() && !l.contains(char::is_whitespace));
+    first.map(str::to_owned).ok_or_else(|| {
+        Error::failed("there is no recent kernel for the lab")
+            .tried(
+                "apt-get indextargets: the system's packages are not Debian's, or their lists are not here",
+            )
+            .help(help())
+    })
+}
+
+/// What to do where no kernel is found.
+pub const fn help() -> &'static str {
+    "on Debian and Ubuntu 'apt-get update' as root brings the package lists up to date; elsewhere name a kernel: \
+     --kernel IMAGE --modules DIR"
+}
+
+/// Runs a command in a folder and returns what it printed.
+///
+/// # Errors
+/// It fails, or it is not there.
+pub fn tool(folder: &Path, name: &str, args: &[&str]) -> Result<String> {
+    let failed = |why: String| {
+        let line = [&[name], args].concat().join(" ");
+        Error::failed("cannot fetch a kernel for the lab").tried(format!("{line}: {why}")).help(help())
+    };
+    let out =
+        Command::new(name).args(args).current_dir(folder).env("LC_ALL", "C").stdin(Stdio::null()).output();
+    match out {
+        Ok(out) if out.status.success() => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
+        Ok(out) => {
+            let text = String::from_utf8_lossy(&out.stderr);
+            let line = text.lines().rfind(|l| l.starts_with("E:")).or(text.lines().last());
+            Err(failed(line.unwrap_or("it failed").trim().to_owned()))
+        }
+        Err(e) => Err(failed(e.to_string())),
+    }
+}
