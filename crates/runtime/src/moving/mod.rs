@@ -79,7 +79,7 @@ pub use program::{
     exclude, fresh,
 };
 pub use remap::remap_in_parts;
-pub use start::{start, stop};
+pub use start::{NO_NEXT_TOUCH, start, stop};
 pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};
 pub use touches::drain;
 
