@@ -277,6 +277,14 @@ fn fixed_buffers_of_io_uring() {
 }
 
 #[test]
+fn packets_in_memory_that_a_socket_has_pinned() {
+    // As above.
+    for (test, args) in [("xdp", vec![]), ("xdp-by-call", vec!["by-call".to_owned()])] {
+        hostile_with("xdp", test, &[], move |_| args.clone(), false);
+    }
+}
+
+#[test]
 fn realloc_mremap_madvise_and_protection() {
     // Memory changes so often here that under load nothing may be touched while it is armed.
     hostile_with("remaps", "remaps", &[], |_| Vec::new(), false);

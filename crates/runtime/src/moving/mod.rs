@@ -25,6 +25,7 @@
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
 //! | `sigaltstack`; the begin of a thread | [`handler_stack`] |
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
+//! | `socket`, `setsockopt`; flags of `send` and its like | [`see_family`], [`see_option`]; [`see_sending`] |
 //!
 //! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start()`] they do nothing, at the
 //! cost of one load.
@@ -73,7 +74,7 @@ pub use fault::on_fault;
 pub use inflight::{InFlight, Quiet, about_to_list, publish, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use one_home::{homes_on, one_home};
-pub use pinning::{pinning, pins, see_path};
+pub use pinning::{pinning, pins, see_family, see_option, see_path, see_sending};
 pub use program::{
     bare_fork_in_child, bare_fork_in_parent, before_bare_fork, before_change, before_free, before_process,
     exclude, fresh,
