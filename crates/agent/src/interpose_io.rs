@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_long, c_void};
 
 use homenode_runtime::moving::descriptor::is_own;
-use homenode_runtime::moving::{self, Span};
+use homenode_runtime::moving::{self, Span, signals};
 
 use crate::interpose::{buffers, front, span, text};
 use crate::interpose_descriptors::{bad_descriptor, between_own};
@@ -15,7 +15,9 @@ use crate::state;
 /// Buffers of a vector.
 const VECTOR: usize = 4;
 
-/// The buffers of a vector; where there are more than the mover tells apart, one that stands for all.
+/// The buffers of a vector; where there are more than the mover tells apart, one that stands for all. In a frame of its own, where nothing else is
+/// published.
+#[inline(never)]
 unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() -> R) -> R {
     let mut spans = [Span::EMPTY; VECTOR + 1];
     let mut all = Span { start: usize::MAX, end: 0 };
@@ -405,7 +407,7 @@ pub unsafe extern "C-unwind" fn syscall(
     let Some(f) = next!(syscall: Real) else { return -1 };
     let at = Span::new;
     let mut buffers = [Span::EMPTY; 3];
-    let (mut quiet, mut held) = (None, None);
+    let (mut quiet, mut held, mut blocked) = (false, None, None);
     match number {
         libc::SYS_futex => buffers[0] = sleeps_on(a, b, d, e),
         SYS_FUTEX_WAIT => {
@@ -452,11 +454,15 @@ pub unsafe extern "C-unwind" fn syscall(
         libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
         libc::SYS_vmsplice => moving::pins("a pipe that holds the program's own pages (vmsplice)"),
         libc::SYS_readv | libc::SYS_writev | libc::SYS_sendmsg | libc::SYS_recvmsg => {
-            quiet = Some(moving::before_process());
+            quiet = true;
+        }
+        libc::SYS_execve | libc::SYS_execveat => {
+            quiet = true;
+            blocked = signals::let_through();
         }
         _ => {}
     }
-    let flight = moving::publish(&buffers);
+    let flight = if quiet { moving::before_process() } else { moving::publish(&buffers) };
     // SAFETY: the caller's arguments.
     let result = unsafe {
         if forks(number, a) {
@@ -467,8 +473,8 @@ pub unsafe extern "C-unwind" fn syscall(
             f(number, a, b, c, d, e, g)
         }
     };
+    signals::block_again(blocked);
     moving::retire(flight);
     held.into_iter().for_each(moving::retire);
-    drop(quiet);
     result
 }

@@ -213,6 +213,7 @@ programs! {
     locks_by_clocks_and_things_done_once "clocks";
     descriptors_that_are_all_closed "descriptors";
     faults_of_the_programs_own "faults";
+    calls_that_do_not_come_back "left";
 }
 
 macro_rules! watched {

@@ -38,8 +38,11 @@ pub fn unknown(kind: &str, word: &str, names: &[&str], list: &str) -> CliError {
 /// The same where no command lists them: says all of them.
 pub fn unknown_of(kind: &str, word: &str, names: &[&str]) -> CliError {
     let meant = nearest(word, names.iter().copied()).map(|name| format!("did you mean '{name}'? "));
-    CliError::usage(format!("there is no {kind} '{word}'"))
-        .hint(format!("{}one of {}", meant.unwrap_or_default(), names.join(", ")))
+    CliError::usage(format!("there is no {kind} '{word}'")).hint(format!(
+        "{}one of {}",
+        meant.unwrap_or_default(),
+        names.join(", ")
+    ))
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ pub fn option(fd: i32, name: i32) -> Result<i32> {
     let (mut value, mut length) = (0_i32, size_of::<i32>() as u32);
     let (at, n) = (&raw mut value as usize, &raw mut length as usize);
     // SAFETY: the kernel writes a number and its length.
-    let r = unsafe { raw(libc::SYS_getsockopt, [fd as usize, libc::SOL_SOCKET as usize, name as usize, at, n, 0]) };
+    let r = unsafe {
+        raw(libc::SYS_getsockopt, [fd as usize, libc::SOL_SOCKET as usize, name as usize, at, n, 0])
+    };
     check("getsockopt", Span::EMPTY, r).map(|_| value)
 }
 

@@ -334,7 +334,9 @@ mod tests {
     #[test]
     fn what_names_no_policy_is_told_which_there_are() {
         let error = |text: &str| Policy::of(text).err().unwrap().to_string();
-        for listed in [" first-touch,", " next-touch,", " next-touch=region,", " next-touch=asked,", " presence,"] {
+        for listed in
+            [" first-touch,", " next-touch,", " next-touch=region,", " next-touch=asked,", " presence,"]
+        {
             assert!(error("nonsense").contains(listed), "{listed}: {}", error("nonsense"));
         }
         assert!(!error("nonsense").contains("did you mean") && !error("nonsense").contains(" plan,"));

@@ -9,7 +9,10 @@ use crate::suggest;
 
 /// How next touch is asked for, and what is armed then.
 const NEXT_TOUCH: [(&str, &str); 3] = [
-    ("next-touch", "pages follow their next user from the first parallel region on, and when the program's iteration is known"),
+    (
+        "next-touch",
+        "pages follow their next user from the first parallel region on, and when the program's iteration is known",
+    ),
     ("next-touch=region", "the same at every region, as long as it pays"),
     ("next-touch=asked", "only what the program asks for by hn_next_touch"),
 ];

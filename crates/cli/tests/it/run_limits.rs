@@ -110,7 +110,9 @@ fn a_limit_of_the_address_space_is_the_first_that_is_told() {
     let dir = fresh("run-limited");
     let Some(_) = plain(&dir, "serial", SERIAL) else { return };
     let want = alone(&dir, "serial");
-    for (option, why) in [("-v", "limited to 3906 MiB (ulimit -v)"), ("-d", "limited to 3906 MiB (ulimit -d)")] {
+    for (option, why) in
+        [("-v", "limited to 3906 MiB (ulimit -v)"), ("-d", "limited to 3906 MiB (ulimit -d)")]
+    {
         let mut command = homenode(&dir);
         let limited = format!("ulimit {option} 4000000; exec ./serial 5");
         command.arg("run").args(PRETEND).args(["--", "sh", "-c", &limited]);

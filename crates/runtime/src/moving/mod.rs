@@ -19,7 +19,8 @@
 //! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory; [`retire`] when the call has returned |
 //! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish()`]; [`retire`] when the call has returned |
 //! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
-//! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
+//! | `posix_spawn`, `execve`, `system` | [`before_process`]; [`retire`] when the call has returned |
+//! | `printf` and its kin | [`quiet`]; [`retire`] when the call has returned |
 //! | `fork` | nothing: the C library tells of it; a child has no mover |
 //! | `_Fork`, `clone` and its like without shared memory | [`before_bare_fork`]; then [`bare_fork_in_parent`] and [`bare_fork_in_child`] |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
@@ -45,6 +46,7 @@
 //! loses nothing; on pretended nodes it then notes the homes and copies nothing.
 
 mod arm;
+mod calls;
 mod chunks;
 mod disarm;
 mod events;
@@ -71,7 +73,7 @@ pub use homenode_sys::{Span, descriptor};
 pub use arm::{arm, arm_as, can_stay};
 pub use disarm::{disarm, disarm_all, restore_huge_pages, settle};
 pub use fault::on_fault;
-pub use inflight::{InFlight, Quiet, about_to_list, publish, retire};
+pub use inflight::{InFlight, about_to_list, give_up_left, publish, quiet, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use one_home::{homes_on, one_home};
 pub use pinning::{pinning, pins, see_family, see_option, see_path, see_sending};
