@@ -1,7 +1,8 @@
 /* Faults of the program's own: of what it has protected by a system call of its own, in a handler on a stack as small as they get, and in
- * a handler of that very signal. And signals set and blocked in the old ways. */
+ * a handler of that very signal, which may start another program. And signals set and blocked in the old ways. */
 #include "hostile.h"
 #include <signal.h>
+#include <spawn.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
@@ -69,6 +70,51 @@ static void crash_in_handler(void) {
     close(ends[0]);
 }
 
+/* Whether signal 33, which no program can block, is. */
+static int is_blocked(void) {
+    char line[256];
+    unsigned long mask = 0;
+    FILE *f = fopen("/proc/thread-self/status", "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "SigBlk: %lx", &mask) != 1) {}
+    if (f) fclose(f);
+    return mask >> 32 & 1;
+}
+
+static volatile sig_atomic_t way;
+
+/* Another program in place of this one, from a handler of a fault, in all ways; one that is not there comes first. */
+static void replaces(int signal) {
+    char *args[] = {"faults", "asked", NULL};
+    static const char *const self = "/proc/self/exe";
+    int status = 0, before = is_blocked();
+    (void)signal;
+    must(execve("/no/such/program", args, environ) < 0 && errno == ENOENT, "exec that fails");
+    must(is_blocked() == before, "as before the exec that failed");
+    pid_t child = 0;
+    if (way == 0) execve(self, args, environ);
+    if (way == 1) execl(self, "faults", "asked", NULL);
+    if (way == 2) syscall(SYS_execve, self, args, environ);
+    if (way == 3 && !fork()) execv(self, args);
+    if (way == 4) must(!posix_spawn(&child, self, NULL, NULL, args, environ), "posix_spawn");
+    must(wait(&status) >= 0 && WIFEXITED(status), "wait");
+    _exit(WEXITSTATUS(status));
+}
+
+static void replace_in_handler(void) {
+    for (way = 0; way < 5; way++) {
+        int status;
+        pid_t child = fork();
+        if (!child) {
+            /* Without homenode, which would let it through. */
+            unsetenv("LD_PRELOAD");
+            signal(SIGSEGV, replaces);
+            *(volatile int *)16 = 1;
+        }
+        must(waitpid(child, &status, 0) == child && WIFEXITED(status), "waitpid");
+        if (WEXITSTATUS(status)) wrong_bytes++, fprintf(stderr, "signal 33 is blocked, way %d\n", way);
+    }
+}
+
 static void never(int signal) {
     (void)signal;
     wrong_bytes++;
@@ -87,7 +133,8 @@ static void old_ways(uint64_t *words) {
     must(sigset(SIGBUS, SIG_DFL) == SIG_IGN, "sigset");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) return !strcmp(argv[1], "asked") ? is_blocked() : 2;
     memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t *words = malloc(size);
     must(memory != MAP_FAILED && words, "memory");
@@ -96,6 +143,7 @@ int main(void) {
     small_stack();
     must(!sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, NULL), "sigaction");
     crash_in_handler();
+    replace_in_handler();
     double end = end_time();
     for (int round = 0; now() < end; round++) {
         own_protection(round);

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
+use crate::modules::Places;
 use crate::next::next;
 use crate::told::Told;
-use crate::{clib, python, state};
+use crate::{callers, clib, python, state};
 
 /// A live object.
 struct Place {
@@ -334,9 +335,10 @@ paged! { valloc_for valloc pvalloc_for pvalloc }
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> i32 {
     let Some(f) = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32) else { return -1 };
+    let before = if state::running() { state::guarded(Places::now) } else { None };
     let code = unsafe { f(handle) };
-    if state::running() {
-        crate::callers::forget();
+    if let Some(before) = before {
+        state::guarded(|| callers::forget(before.gone(&Places::now()).as_deref()));
     }
     code
 }

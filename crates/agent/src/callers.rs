@@ -10,6 +10,8 @@ use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_runtime::moving::Span;
+
 use crate::next::next;
 
 /// What an object's calls of an entry point go to.
@@ -39,6 +41,10 @@ static PLACE: [Place; PLACES] = [const {
 
 fn key(caller: usize, entry: usize) -> usize {
     caller.wrapping_mul(256).wrapping_add(entry + 1)
+}
+
+fn caller_of(key: usize) -> usize {
+    (key - 1) / 256
 }
 
 /// Where the call at `caller` of entry point number `entry`, named `name`, goes.
@@ -145,11 +151,45 @@ fn is_libomp(function: usize) -> bool {
     }
 }
 
-/// An object was unloaded: another may come to lie where it was.
-pub fn forget() {
+/// Objects were unloaded, which lay in these places (`None`: it is not known where): others may come to lie there.
+pub fn forget(gone: Option<&[Span]>) {
+    if gone.is_some_and(<[Span]>::is_empty) {
+        return;
+    }
+    let is_gone = |address: usize| gone.is_none_or(|gone| gone.iter().any(|span| span.contains(address)));
     let mut objects = OBJECTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    objects.retain(|(_, handle)| *handle == 0);
+    objects.retain(|(base, _)| !is_gone(*base));
     for place in &PLACE {
-        place.function.store(0, Ordering::Release);
+        let key = place.key.load(Ordering::Relaxed);
+        if key != 0 && (is_gone(caller_of(key)) || is_gone(place.function.load(Ordering::Relaxed))) {
+            place.function.store(0, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lay_elsewhere_is_still_known() {
+        let (caller, entry, name) = (forget as *const () as usize, 200, c"strlen");
+        let known = || {
+            let key = key(caller, entry);
+            let place = PLACE.iter().find(|p| p.key.load(Ordering::Relaxed) == key);
+            place.is_some_and(|p| p.function.load(Ordering::Relaxed) != 0)
+        };
+        assert_eq!(caller_of(key(caller, entry)), caller);
+        let function = target(caller, entry, name).unwrap().function;
+        assert!(known());
+        forget(Some(&[]));
+        forget(Some(&[Span::new(1 << 20, 1 << 20)]));
+        assert!(known(), "nothing of it has gone");
+        for gone in [Some([Span::new(caller, 1)]), Some([Span::new(function, 1)]), None] {
+            forget(gone.as_ref().map(<[Span; 1]>::as_slice));
+            assert!(!known(), "{gone:?}");
+            assert_eq!(target(caller, entry, name).unwrap().function, function);
+            assert!(known(), "it was looked up again");
+        }
     }
 }

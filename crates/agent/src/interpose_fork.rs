@@ -92,7 +92,7 @@ pub unsafe extern "C" fn clone(
         let quiet = (flags & libc::CLONE_VFORK != 0).then(moving::before_process);
         // SAFETY: the caller's arguments.
         let made = unsafe { f(run, stack, flags, argument, parent, tls, child) };
-        drop(quiet);
+        quiet.into_iter().for_each(moving::retire);
         return made;
     };
     let mut work = Child { run: real, argument };

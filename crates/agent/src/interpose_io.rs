@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_long, c_void};
 
 use homenode_runtime::moving::descriptor::is_own;
-use homenode_runtime::moving::{self, Span};
+use homenode_runtime::moving::{self, Span, signals};
 
 use crate::interpose::{buffers, front, span, text};
 use crate::interpose_descriptors::{bad_descriptor, between_own};
@@ -15,7 +15,9 @@ use crate::state;
 /// Buffers of a vector.
 const VECTOR: usize = 4;
 
-/// The buffers of a vector; where there are more than the mover tells apart, one that stands for all.
+/// The buffers of a vector; where there are more than the mover tells apart, one that stands for all. In a frame of its own, where nothing else is
+/// published.
+#[inline(never)]
 unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() -> R) -> R {
     let mut spans = [Span::EMPTY; VECTOR + 1];
     let mut all = Span { start: usize::MAX, end: 0 };
@@ -107,13 +109,6 @@ vectors! {
     pwritev64v2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
 }
 
-/// `MSG_ZEROCOPY`: the kernel keeps the pages until the network is done with them.
-fn keeps_pages(flags: i32) {
-    if flags & libc::MSG_ZEROCOPY != 0 {
-        moving::pins("a socket that sends from the program's own pages (MSG_ZEROCOPY)");
-    }
-}
-
 /// `send`: its buffer is published.
 ///
 /// # Safety
@@ -122,7 +117,7 @@ fn keeps_pages(flags: i32) {
 pub unsafe extern "C-unwind" fn send(fd: i32, p: *const c_void, n: usize, flags: i32) -> isize {
     type Real = unsafe extern "C-unwind" fn(i32, *const c_void, usize, i32) -> isize;
     let Some(f) = next!(send: Real) else { return -1 };
-    keeps_pages(flags);
+    moving::see_sending(flags);
     let flight = moving::publish(&[span(p, n)]);
     // SAFETY: the caller's arguments.
     let result = unsafe { f(fd, p, n, flags) };
@@ -146,7 +141,7 @@ pub unsafe extern "C-unwind" fn sendto(
     type To = *const libc::sockaddr;
     type Real = unsafe extern "C-unwind" fn(i32, *const c_void, usize, i32, To, libc::socklen_t) -> isize;
     let Some(f) = next!(sendto: Real) else { return -1 };
-    keeps_pages(flags);
+    moving::see_sending(flags);
     let flight = moving::publish(&[span(p, n), span(to.cast::<u8>(), length as usize)]);
     // SAFETY: the caller's arguments.
     let result = unsafe { f(fd, p, n, flags, to, length) };
@@ -163,7 +158,7 @@ macro_rules! messages {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(fd: i32, message: $m, flags: i32) -> isize {
             let Some(f) = next!($name: unsafe extern "C-unwind" fn(i32, $m, i32) -> isize) else { return -1 };
-            keeps_pages(flags);
+            moving::see_sending(flags);
             // SAFETY: the caller's message.
             unsafe {
                 let m = &*message;
@@ -197,7 +192,7 @@ macro_rules! many_messages {
         ) -> i32 {
             type Real = unsafe extern "C-unwind" fn(i32, *mut libc::mmsghdr, u32, i32 $(, $ty)*) -> i32;
             let Some(f) = next!($name: Real) else { return -1 };
-            keeps_pages(flags);
+            moving::see_sending(flags);
             let mut all = span(messages, n as usize);
             for i in 0..n as usize {
                 // SAFETY: the caller's n messages with their vectors.
@@ -302,6 +297,13 @@ front! {
         moving::pins("a pipe that holds the program's own pages (vmsplice)");
     /// libaio's.
     io_setup(n: i32, context: *mut c_void) -> i32, moving::pins("asynchronous I/O (io_setup)");
+    /// Some pin memory.
+    socket(family: i32, kind: i32, protocol: i32) -> i32, moving::see_family(family);
+    /// Some pin memory, and its buffer is published.
+    setsockopt(fd: i32, level: i32, name: i32, p: *const c_void, n: libc::socklen_t) -> i32, {
+        moving::see_option(level, name);
+        moving::publish(&[span(p, n as usize)])
+    };
     /// liburing's.
     io_uring_queue_init(n: u32, ring: *mut c_void, flags: u32) -> i32, moving::pins(RING);
     /// liburing's.
@@ -405,7 +407,7 @@ pub unsafe extern "C-unwind" fn syscall(
     let Some(f) = next!(syscall: Real) else { return -1 };
     let at = Span::new;
     let mut buffers = [Span::EMPTY; 3];
-    let (mut quiet, mut held) = (None, None);
+    let (mut quiet, mut held, mut blocked) = (false, None, None);
     match number {
         libc::SYS_futex => buffers[0] = sleeps_on(a, b, d, e),
         SYS_FUTEX_WAIT => {
@@ -434,6 +436,11 @@ pub unsafe extern "C-unwind" fn syscall(
         }
         libc::SYS_clone3 => buffers[0] = at(a, b),
         libc::SYS_io_uring_setup | libc::SYS_io_uring_register => moving::pins(RING),
+        libc::SYS_socket => moving::see_family(a as i32),
+        libc::SYS_setsockopt => {
+            moving::see_option(b as i32, c as i32);
+            buffers[0] = at(d, e);
+        }
         libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
         libc::SYS_close if is_own(a as i32) => return bad_descriptor().into(),
         libc::SYS_close_range => {
@@ -447,11 +454,15 @@ pub unsafe extern "C-unwind" fn syscall(
         libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
         libc::SYS_vmsplice => moving::pins("a pipe that holds the program's own pages (vmsplice)"),
         libc::SYS_readv | libc::SYS_writev | libc::SYS_sendmsg | libc::SYS_recvmsg => {
-            quiet = Some(moving::before_process());
+            quiet = true;
+        }
+        libc::SYS_execve | libc::SYS_execveat => {
+            quiet = true;
+            blocked = signals::let_through();
         }
         _ => {}
     }
-    let flight = moving::publish(&buffers);
+    let flight = if quiet { moving::before_process() } else { moving::publish(&buffers) };
     // SAFETY: the caller's arguments.
     let result = unsafe {
         if forks(number, a) {
@@ -462,8 +473,8 @@ pub unsafe extern "C-unwind" fn syscall(
             f(number, a, b, c, d, e, g)
         }
     };
+    signals::block_again(blocked);
     moving::retire(flight);
     held.into_iter().for_each(moving::retire);
-    drop(quiet);
     result
 }

@@ -4,7 +4,7 @@
 use std::arch::naked_asm;
 use std::ffi::{c_char, c_int, c_void};
 
-use homenode_runtime::moving::Quiet;
+use homenode_runtime::moving;
 
 use crate::next::next;
 
@@ -12,8 +12,6 @@ type File = *mut libc::FILE;
 type Text = *const c_char;
 /// `va_list`.
 type Rest = *mut c_void;
-
-// A call that is left by cancellation leaves it quiet: nothing is armed any more.
 
 macro_rules! lists {
     ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
@@ -24,10 +22,10 @@ macro_rules! lists {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($arg: $ty,)* rest: Rest) -> c_int {
             let Some(f) = next!($name: unsafe extern "C-unwind" fn($($ty,)* Rest) -> c_int) else { return -1 };
-            let quiet = std::mem::ManuallyDrop::new(Quiet::new());
+            let quiet = moving::quiet();
             // SAFETY: the caller's arguments.
             let result = unsafe { f($($arg,)* rest) };
-            drop(std::mem::ManuallyDrop::into_inner(quiet));
+            moving::retire(quiet);
             result
         }
     )* };

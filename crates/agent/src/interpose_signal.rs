@@ -239,21 +239,28 @@ type Texts = *const Text;
 
 macro_rules! processes {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty;)*) => { $(
-        #[doc = concat!("`", stringify!($name), "`: nothing is armed while it runs.")]
+        #[doc = concat!("`", stringify!($name), "`: nothing is armed while it runs, and the other program gets no signal blocked that homenode blocks.")]
         ///
         /// # Safety
         /// As the function of this name.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
-            let Some(f) = next!($name: unsafe extern "C" fn($($ty),*) -> $ret) else {
+        pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
+            let Some(f) = next!($name: unsafe extern "C-unwind" fn($($ty),*) -> $ret) else {
                 return $crate::interpose::Absent::absent();
             };
             let quiet = moving::before_process();
             // A child that shares the parent's memory does not come back to let go.
-            let quiet = Some(quiet).filter(|_| state::is_own_process());
+            let comes_back = state::is_own_process();
+            if !comes_back {
+                moving::retire(quiet);
+            }
+            let blocked = signals::let_through();
             // SAFETY: the caller's arguments.
             let result = unsafe { f($($arg),*) };
-            drop(quiet);
+            signals::block_again(blocked);
+            if comes_back {
+                moving::retire(quiet);
+            }
             result
         }
     )* };

@@ -45,7 +45,6 @@ buffers! {
     connect(fd: i32, to: *const libc::sockaddr, n: libc::socklen_t) -> i32, [span(to.cast::<u8>(), n as usize)];
     bind(fd: i32, to: *const libc::sockaddr, n: libc::socklen_t) -> i32, [span(to.cast::<u8>(), n as usize)];
     getsockopt(fd: i32, level: i32, name: i32, p: *mut c_void, n: Length) -> i32, [room(p, n), span(n, 1)];
-    setsockopt(fd: i32, level: i32, name: i32, p: *const c_void, n: libc::socklen_t) -> i32, [span(p, n as usize)];
     socketpair(domain: i32, kind: i32, protocol: i32, fds: *mut i32) -> i32, [span(fds, 2)];
     pipe(fds: *mut i32) -> i32, [span(fds, 2)];
     pipe2(fds: *mut i32, flags: i32) -> i32, [span(fds, 2)];

@@ -5,22 +5,68 @@ use std::path::Path;
 
 use homenode_runtime::driver::Driver;
 use homenode_runtime::driver::plan::Table;
+use homenode_runtime::moving::Span;
 use homenode_runtime::report::Module;
 
 const MAX_MODULES: usize = 4096;
+
+/// Where the loaded files lie, and how many have been loaded so far.
+#[derive(Debug, Default)]
+pub struct Places {
+    spans: Vec<Span>,
+    added: u64,
+}
+
+impl Places {
+    /// As they are now.
+    pub fn now() -> Self {
+        let mut places = Self::default();
+        // SAFETY: `note` gets the places and keeps nothing of them.
+        unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut places).cast()) };
+        places
+    }
+
+    /// What lies nowhere any more of what these are, if nothing came in between: else another file may lie where one lay.
+    pub fn gone(self, now: &Self) -> Option<Vec<Span>> {
+        let gone = self.spans.into_iter().filter(|span| !now.spans.contains(span));
+        (self.added == now.added).then(|| gone.collect())
+    }
+}
+
+unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, data: *mut libc::c_void) -> i32 {
+    // SAFETY: the loader passes valid headers; `data` is what `Places::now` makes.
+    unsafe {
+        let (info, places) = (&*info, &mut *data.cast::<Places>());
+        let (low, high) = extent(info);
+        places.added = info.dlpi_adds;
+        if low < high {
+            places
+                .spans
+                .push(Span { start: (info.dlpi_addr + low) as usize, end: (info.dlpi_addr + high) as usize });
+        }
+    }
+    0
+}
+
+/// From the first to behind the last byte of what is loaded of a file, before it is put somewhere.
+unsafe fn extent(info: &libc::dl_phdr_info) -> (u64, u64) {
+    let (mut low, mut high) = (u64::MAX, 0);
+    for i in 0..usize::from(info.dlpi_phnum) {
+        // SAFETY: the caller's headers.
+        let h = unsafe { &*info.dlpi_phdr.add(i) };
+        if h.p_type == libc::PT_LOAD {
+            low = low.min(h.p_vaddr);
+            high = high.max(h.p_vaddr + h.p_memsz);
+        }
+    }
+    (low, high)
+}
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut libc::c_void) -> i32 {
     // SAFETY: the loader passes valid headers; `data` is the vector of `loaded`.
     unsafe {
         let (info, list) = (&*info, &mut *data.cast::<Vec<Module>>());
-        let (mut low, mut high) = (u64::MAX, 0);
-        for i in 0..usize::from(info.dlpi_phnum) {
-            let h = &*info.dlpi_phdr.add(i);
-            if h.p_type == libc::PT_LOAD {
-                low = low.min(h.p_vaddr);
-                high = high.max(h.p_vaddr + h.p_memsz);
-            }
-        }
+        let (low, high) = extent(info);
         let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
         let mut path = name.to_string_lossy().into_owned();
         if path.is_empty() && list.is_empty() {
@@ -49,4 +95,24 @@ pub fn plan(driver: &Driver, path: &Path) -> Result<Table, String> {
     let modules = loaded();
     let base = |path: &str| modules.iter().find(|m| m.path == path).map(|m| m.base as usize);
     Table::read(path, driver.settings().machine.nodes(), base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_gone_is_known_if_nothing_has_come() {
+        let places = |spans: &[usize], added| {
+            let spans = spans.iter().map(|start| Span::new(*start, 0x1000)).collect();
+            Places { spans, added }
+        };
+        let before = || places(&[0x1000, 0x8000], 2);
+        assert_eq!(before().gone(&before()), Some(vec![]));
+        assert_eq!(before().gone(&places(&[0x1000], 2)), Some(vec![Span::new(0x8000, 0x1000)]));
+        assert_eq!(before().gone(&places(&[0x1000, 0x8000], 3)), None, "another may lie there");
+        let now = Places::now();
+        let here = Places::now as *const () as usize;
+        assert!(now.added > 0 && now.spans.iter().any(|span| span.contains(here)));
+    }
 }

@@ -209,6 +209,7 @@ pub fn region_begin(function: usize, caller: usize) {
     if depth > 0 {
         return;
     }
+    moving::give_up_left();
     if is_team_thread() {
         if WATCHED.load(Ordering::Relaxed) {
             start_watching();

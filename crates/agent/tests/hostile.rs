@@ -213,6 +213,7 @@ programs! {
     locks_by_clocks_and_things_done_once "clocks";
     descriptors_that_are_all_closed "descriptors";
     faults_of_the_programs_own "faults";
+    calls_that_do_not_come_back "left";
 }
 
 macro_rules! watched {
@@ -274,6 +275,14 @@ fn memory_that_is_remapped_by_system_calls_of_the_programs_own() {
 fn fixed_buffers_of_io_uring() {
     // Copying stops as soon as there is a ring; little is armed before.
     hostile_with("iouring", "iouring", &[], |_| Vec::new(), false);
+}
+
+#[test]
+fn packets_in_memory_that_a_socket_has_pinned() {
+    // As above.
+    for (test, args) in [("xdp", vec![]), ("xdp-by-call", vec!["by-call".to_owned()])] {
+        hostile_with("xdp", test, &[], move |_| args.clone(), false);
+    }
 }
 
 #[test]

@@ -3,11 +3,13 @@
 //! | step | where |
 //! |---|---|
 //! | what can be loaded into the program, what stands in the way | [`program`] |
+//! | the policies that it takes | [`policies`] |
 //! | the nodes that the library in the program is told of | [`homenode_runtime::nodes`] |
 //! | what that library left behind | [`facts`] |
 //! | the closing report on it | [`report`], [`advice`] |
 
 pub mod advice;
 pub mod facts;
+pub mod policies;
 pub mod program;
 pub mod report;

@@ -35,6 +35,16 @@ pub fn unknown(kind: &str, word: &str, names: &[&str], list: &str) -> CliError {
     }
 }
 
+/// The same where no command lists them: says all of them.
+pub fn unknown_of(kind: &str, word: &str, names: &[&str]) -> CliError {
+    let meant = nearest(word, names.iter().copied()).map(|name| format!("did you mean '{name}'? "));
+    CliError::usage(format!("there is no {kind} '{word}'")).hint(format!(
+        "{}one of {}",
+        meant.unwrap_or_default(),
+        names.join(", ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +80,7 @@ mod tests {
         assert_eq!(error.hint.as_deref(), Some("did you mean 'sf15k'? 'homenode machine list' shows all"));
         let error = unknown("machine", "epyc", &NAMES[..2], "homenode machine list");
         assert_eq!(error.hint.as_deref(), Some("one of sf15k, nas-cg"));
+        let error = unknown_of("machine", "sf15", &NAMES[..2]);
+        assert_eq!(error.hint.as_deref(), Some("did you mean 'sf15k'? one of sf15k, nas-cg"));
     }
 }

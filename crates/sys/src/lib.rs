@@ -18,6 +18,7 @@
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | whether performance events open | [`probe`] |
+//! | what a descriptor's socket is | [`socket`] |
 //! | signals: masks, handlers | [`signal`] |
 //! | marks that the lab's monitor sees | [`mark`] |
 
@@ -36,6 +37,7 @@ pub mod perf;
 pub mod probe;
 pub mod ring;
 pub mod signal;
+pub mod socket;
 mod span;
 pub mod stream;
 pub mod thread;

@@ -10,6 +10,7 @@ use homenode_runtime::watch::Wanted;
 
 use super::subject::{RunArgs, Subject};
 use crate::error::Result;
+use crate::live::policies;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -23,16 +24,21 @@ Examples:
 
 The program needs not be built anew. Its output is its own; homenode reports on stderr and ends with the program's status.";
 
+/// What stands at the end of `--help`.
+fn after_help() -> String {
+    format!("{}\n\n{EXAMPLES}", policies::section())
+}
+
 /// Run a program and move its pages to the nodes that use them
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
-#[command(after_help = EXAMPLES, override_usage = "homenode run [OPTIONS] <kernel:NAME | -- APP [ARG]...>")]
+#[command(after_help = after_help(), override_usage = "homenode run [OPTIONS] <kernel:NAME | -- APP [ARG]...>")]
 pub struct LiveArgs {
     /// A kernel: kernel:nas-cg ('homenode kernel list' shows all)
     #[arg(value_name = "kernel:NAME")]
     pub what: Option<OsString>,
     /// What decides: next-touch (at the first parallel region, and when the program's iteration is known),
     /// next-touch=region (at every region, as long as it pays), next-touch=asked (only what the program asks for by
-    /// hn_next_touch), or another policy of 'homenode compare --help'
+    /// hn_next_touch), or another (list below)
     #[arg(long, value_name = "POLICY", default_value = "next-touch")]
     pub policy: String,
     /// What tells who touches what, for a policy that is told: auto (the best of this machine), pmu (samples of accesses, the only one

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::live::advice::Names;
 use crate::live::facts;
+use crate::live::policies;
 use crate::live::program::{Loadable, loadable, refuse_launcher};
 use crate::live::report::Report;
 use crate::output::say;
@@ -48,7 +49,7 @@ impl Policy {
         // Its name and options are right or wrong on any machine.
         let machine = Machine::parse("0/4096/10.20;1/4096/20.10").expect("a machine of two nodes");
         let policy = homenode_policy::build(spec, &machine.context(homenode_model::Bytes::kib(4)))
-            .map_err(|e| CliError::usage(e.to_string()).hint("homenode compare --help lists the policies"))?;
+            .map_err(|e| policies::error(text, &e))?;
         let is_told = policy.interest().counts() || spec.split(':').next() == Some("presence");
         let arming = match arming {
             "" if is_told => "watch",
@@ -328,7 +329,20 @@ mod tests {
         assert_eq!(arming("round-robin"), Ok("first"));
         assert_eq!(arming("presence:gap=5ms"), Ok("watch"));
         assert_eq!([arming("competitive"), arming("daemon"), arming("out-w")], [const { Ok("watch") }; 3]);
-        let error = Policy::of("nxt-touch").err().unwrap();
-        assert!(error.message.contains("did you mean `next-touch`"), "{error}");
+    }
+
+    #[test]
+    fn what_names_no_policy_is_told_which_there_are() {
+        let error = |text: &str| Policy::of(text).err().unwrap().to_string();
+        for listed in
+            [" first-touch,", " next-touch,", " next-touch=region,", " next-touch=asked,", " presence,"]
+        {
+            assert!(error("nonsense").contains(listed), "{listed}: {}", error("nonsense"));
+        }
+        assert!(!error("nonsense").contains("did you mean") && !error("nonsense").contains(" plan,"));
+        assert!(error("nxt-touch").contains("did you mean 'next-touch'?"), "{}", error("nxt-touch"));
+        assert!(error("next-touch=regions").contains("did you mean 'next-touch=region'?"));
+        assert!(error("plan").contains("--plan FILE"), "{}", error("plan"));
+        assert!(error("cyclic:page=4").contains("did you mean `pages`?"), "{}", error("cyclic:page=4"));
     }
 }

@@ -56,8 +56,8 @@ const ALONE: u64 = 90;
 /// A node that touched so many percent of the pages uses the object.
 const USES: u64 = 5;
 
-/// What an object is called: `array a, allocated at init.c:31`.
-pub fn name(object: &Object, names: &Names) -> String {
+/// What an object is called: `array a, allocated at init.c:31`. `among` are all that are told of.
+pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
     if let Some(frames) = &object.python {
         return format!("the array allocated near {}", frames.replace(" < ", ", called from "));
     }
@@ -67,17 +67,44 @@ pub fn name(object: &Object, names: &Names) -> String {
             (None, Some(name)) => format!("array {name}, static"),
             (None, None) => "a static array".into(),
         },
-        Origin::Allocated(frames) => match frames.iter().find_map(|f| names.places.get(f)) {
-            Some(place) => match variable(place) {
-                Some(variable) => format!("array {variable}, allocated at {place}"),
-                None => format!("the array allocated at {place}"),
-            },
-            None => match frames.first() {
-                Some(pc) => format!("the array allocated at {pc:#x}"),
-                None => "an array".into(),
-            },
+        Origin::Allocated(frames) => match (allocated_at(frames, among, names), frames.first()) {
+            (Some(text), _) => text,
+            (None, Some(pc)) => format!("the array allocated at {pc:#x}"),
+            (None, None) => "an array".into(),
         },
     }
+}
+
+/// Callers that are asked for the variable.
+const CALLERS: usize = 2;
+
+/// The frames of which more than an address is known, innermost first.
+fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, &'a SourcePlace)> {
+    frames.iter().filter_map(|f| Some((*f, names.places.get(f)?)))
+}
+
+/// By the variable that gets it; the program's own allocating functions have none, or one that is all arrays' name: then their callers say.
+fn allocated_at(frames: &[u64], among: &[Object], names: &Names) -> Option<String> {
+    let mut places = known(frames, names);
+    let (at, inner) = places.next()?;
+    let callers: Vec<_> = places.filter(|(_, place)| place.line.is_some()).take(CALLERS).collect();
+    let caller = callers.first().map(|(pc, _)| *pc);
+    let is_shared = among.iter().any(|o| match &o.origin {
+        Origin::Allocated(others) => {
+            let mut others = known(others, names).map(|(pc, _)| pc);
+            others.next() == Some(at) && caller.is_some() && others.next() != caller
+        }
+        Origin::Static(_) => false,
+    });
+    if let Some(variable) = variable(inner, ALLOCATIONS).filter(|_| !is_shared) {
+        return Some(format!("array {variable}, allocated at {inner}"));
+    }
+    let named = callers.iter().find_map(|(_, place)| Some((variable(place, CALL)?, place)));
+    Some(match (named, callers.first()) {
+        (Some((variable, place)), _) => format!("array {variable}, allocated at {place} by way of {inner}"),
+        (None, Some((_, place))) => format!("the array allocated at {inner}, called from {place}"),
+        (None, None) => format!("the array allocated at {inner}"),
+    })
 }
 
 /// Variables of a common block that are listed.
@@ -92,20 +119,24 @@ fn block(common: &Common) -> String {
     format!("common block /{}/ ({})", common.name, members.join(", "))
 }
 
-/// The variable that an allocation is assigned to, as the line in the source has it.
-fn variable(place: &SourcePlace) -> Option<String> {
+/// What an allocation's call looks like.
+const ALLOCATIONS: &[&str] = &["alloc", "new ", "new(", "mmap", "vector"];
+/// Any call.
+const CALL: &[&str] = &["("];
+
+/// The variable that the result of one of these calls is assigned to, as the line in the source has it.
+fn variable(place: &SourcePlace, calls: &[&str]) -> Option<String> {
     let (file, line) = (place.file.as_ref()?, place.line?);
     let text = BufReader::new(fs::File::open(file).ok()?).lines().nth(line as usize - 1)?.ok()?;
-    assigned(&text)
+    assigned(&text, calls)
 }
 
-fn assigned(line: &str) -> Option<String> {
+fn assigned(line: &str, calls: &[&str]) -> Option<String> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let lower = line.to_ascii_lowercase();
     if let Some(name) = allocated(line, &lower) {
         return Some(name);
     }
-    let calls = ["alloc", "new ", "new(", "mmap", "vector"];
     let call = calls.iter().filter_map(|a| lower.find(a)).min()?;
     // Several assignments may stand on the line: the last one before the call is its.
     let left = line.get(..call)?.rsplit_once('=')?.0;
@@ -140,7 +171,7 @@ pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
             break;
         }
         if let Some(text) = sentence(object) {
-            let line = format!("{}, {text}", name(object, names));
+            let line = format!("{}, {text}", name(object, &facts.most, names));
             if !said.contains(&line) {
                 said.push(line);
             }
@@ -204,7 +235,19 @@ mod tests {
             ("  if (x == malloc(8))", None),
             ("  x = y + 1;", None),
         ] {
-            assert_eq!(assigned(line).as_deref(), name, "{line}");
+            assert_eq!(assigned(line, ALLOCATIONS).as_deref(), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn any_call_assigns_where_its_function_allocates() {
+        for (line, name) in [
+            ("  double *u = grid(n);", Some("u")),
+            ("  g.a[i] = own(n, m);", Some("g.a[i]")),
+            ("  if (x == own(n))", None),
+            ("  own(&u, n);", None),
+        ] {
+            assert_eq!(assigned(line, CALL).as_deref(), name, "{line}");
         }
     }
 
@@ -226,13 +269,55 @@ mod tests {
         assert!(says(&object(&[100], &[50, 50], 90, 60)).contains("back and forth"));
         assert_eq!(says(&object(&[100], &[100], 0, 0)), "");
         let mut names = Names::default();
-        assert_eq!(name(&object(&[], &[], 0, 0), &names), "a static array");
+        assert_eq!(name(&object(&[], &[], 0, 0), &[], &names), "a static array");
         names.statics.insert(0, "grid".into());
-        assert_eq!(name(&object(&[], &[], 0, 0), &names), "array grid, static");
+        assert_eq!(name(&object(&[], &[], 0, 0), &[], &names), "array grid, static");
         let members = |n: usize| (0..n).map(|i| format!("u{i}")).collect();
         names.commons.insert(0, Common { name: "grid".into(), members: members(2) });
-        assert_eq!(name(&object(&[], &[], 0, 0), &names), "common block /grid/ (u0, u1)");
+        assert_eq!(name(&object(&[], &[], 0, 0), &[], &names), "common block /grid/ (u0, u1)");
         names.commons.insert(0, Common { name: String::new(), members: members(9) });
-        assert!(name(&object(&[], &[], 0, 0), &names).ends_with("// (u0, u1, u2, u3, u4, u5, u6, u7, …)"));
+        assert!(
+            name(&object(&[], &[], 0, 0), &[], &names).ends_with("// (u0, u1, u2, u3, u4, u5, u6, u7, …)")
+        );
+    }
+
+    #[test]
+    fn who_calls_the_programs_own_allocating_function_names_the_array() {
+        let folder = std::env::temp_dir().join(format!("homenode-advice-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("own.c");
+        let lines = [
+            "void *own(long n) {",
+            " void *p = malloc(n);",
+            " return malloc(n); }",
+            "u = own(n);",
+            "w = get(own(n), alloc);",
+        ];
+        fs::write(&file, lines.join("\n")).unwrap();
+        let place = |line| SourcePlace {
+            file: Some(file.to_str().unwrap().into()),
+            line: Some(line),
+            ..SourcePlace::default()
+        };
+        let places = (1..=5).map(|line| (u64::from(line), place(line))).collect();
+        let names = Names { places, ..Names::default() };
+        let of =
+            |frames: &[u64]| Object { origin: Origin::Allocated(frames.into()), ..object(&[], &[], 0, 0) };
+        let (u, w) = (of(&[9, 2, 4]), of(&[9, 2, 5]));
+        let says =
+            |o: &Object, among: &[Object]| name(o, among, &names).replace(file.to_str().unwrap(), "own.c");
+        let name = |place: &SourcePlace| place.to_string().replace(file.to_str().unwrap(), "own.c");
+        let [inner, bare, four, five] = [2, 3, 4, 5].map(|l| name(&place(l)));
+        let both = [u.clone(), w.clone()];
+        assert_eq!(says(&u, &both[..1]), format!("array p, allocated at {inner}"));
+        assert_eq!(says(&u, &both), format!("array u, allocated at {four} by way of {inner}"));
+        assert_eq!(says(&w, &both), format!("array w, allocated at {five} by way of {inner}"));
+        assert_eq!(says(&of(&[3, 4]), &[]), format!("array u, allocated at {four} by way of {bare}"));
+        assert_eq!(
+            says(&of(&[3, 1]), &[]),
+            format!("the array allocated at {bare}, called from {}", name(&place(1)))
+        );
+        assert_eq!(says(&of(&[3]), &[]), format!("the array allocated at {bare}"));
+        fs::remove_dir_all(folder).unwrap();
     }
 }

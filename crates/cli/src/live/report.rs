@@ -103,59 +103,60 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
     if let (0, Some(why)) = (f.nodes, &f.stopped) {
         return writeln!(out, "  stopped    {why}; what it did before is not known");
     }
-    let kind = if f.pretended { "pretended nodes" } else { "nodes" };
-    let (permille, fixed) = f.budget;
-    writeln!(
-        out,
-        "  own time   {} of {} of CPU time ({}; budget {} % + {}), {} {kind}",
-        seconds(f.own),
-        seconds(f.cpu),
-        percent(f.own, f.cpu),
-        permille as f64 / 10.0,
-        seconds(fixed),
-        f.nodes
-    )?;
-    if f.region_runs == 0 {
-        writeln!(
-            out,
-            "  could not: no parallel region was seen: the program has no OpenMP, or one that homenode does not know"
-        )?;
-    } else {
-        writeln!(
-            out,
-            "  regions    {} in the source, run {} times, {} barriers in them (exact)",
-            f.regions, f.region_runs, f.barriers
-        )?;
+    // What it came to stands first, and next to it why it came to no more.
+    result(out, f)?;
+    if let Some(why) = &f.stopped {
+        writeln!(out, "  stopped    {why}")?;
     }
-    if let Some([own, cpu, regions]) = f.settled {
-        writeln!(
-            out,
-            "  settled    {} of own time of {} in the last {regions} regions, in which nothing armed was touched ({})",
-            seconds(own),
-            seconds(cpu),
-            percent(own, cpu)
-        )?;
+    obstacles(out, f)?;
+    if f.region_runs > 0 || f.arms > 0 {
+        what_moved(out, f)?;
+        plan(out, f)?;
+        watch(out, f)?;
+        remote(out, f)?;
+        iteration(out, f)?;
+        if f.arming == "region" {
+            per_region(out, f, names)?;
+        }
     }
+    costs(out, f)?;
+    for line in advice::sentences(f, names) {
+        writeln!(out, "  advice     {line}")?;
+    }
+    Ok(())
+}
+
+/// Bytes of so many small pages.
+fn mib(pages: u64) -> String {
+    format!("{:.1} MiB", pages as f64 / 256.0)
+}
+
+fn what_moved(out: &mut String, f: &Facts) -> std::fmt::Result {
     let [watched, armed, pages, moved, back] = f.objects;
     writeln!(
         out,
-        "  watched    {watched} objects at the end; {armed} armed, looked at or moved, {pages} pages (exact)"
+        "  moved      {moved} pages to another node (exact), {back} of these back again (ping-pongs); {} copied at a touch, {} moved by \
+         the kernel; {} arms, {} faults",
+        f.copies, f.kernel_moves, f.arms, f.faults
     )?;
     writeln!(
         out,
-        "  moved      {moved} pages (exact): {} copied at a touch, {} by the kernel; {back} ping-pongs; {} arms, {} faults",
-        f.copies, f.kernel_moves, f.arms, f.faults
+        "  watched    {armed} objects armed, looked at or moved: {pages} pages, {} (exact); {watched} lived at the end; {} {}",
+        mib(pages),
+        f.nodes,
+        if f.pretended { "pretended nodes" } else { "nodes" }
     )?;
-    plan(out, f)?;
-    watch(out, f)?;
-    remote(out, f)?;
-    iteration(out, f)?;
-    held_back(out, f)?;
-    if f.arming == "region" {
-        per_region(out, f, names)?;
-    }
-    if let Some(why) = &f.stopped {
-        writeln!(out, "  stopped    {why}")?;
+    writeln!(
+        out,
+        "  regions    {} in the source, run {} times, {} barriers in them (exact)",
+        f.regions, f.region_runs, f.barriers
+    )
+}
+
+/// What could not be done.
+fn obstacles(out: &mut String, f: &Facts) -> std::fmt::Result {
+    for note in &f.notes {
+        writeln!(out, "  could not: {note}")?;
     }
     if f.lost_touches > 0 {
         writeln!(
@@ -164,16 +165,34 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
             f.lost_touches
         )?;
     }
-    for note in &f.notes {
-        writeln!(out, "  could not: {note}")?;
-    }
     if !f.complete {
         writeln!(out, "  could not: the process's report was cut off")?;
     }
-    for line in advice::sentences(f, names) {
-        writeln!(out, "  advice     {line}")?;
-    }
     Ok(())
+}
+
+/// What homenode has cost.
+fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let (permille, fixed) = f.budget;
+    writeln!(
+        out,
+        "  own time   {} of {} of CPU time ({}; allowed: {} % + {})",
+        seconds(f.own),
+        seconds(f.cpu),
+        percent(f.own, f.cpu),
+        permille as f64 / 10.0,
+        seconds(fixed),
+    )?;
+    match f.settled.filter(|_| f.arms > 0) {
+        Some([own, cpu, regions]) => writeln!(
+            out,
+            "  settled    {} of {} of CPU time ({}) in the last {regions} regions, in which nothing armed was touched any more",
+            seconds(own),
+            seconds(cpu),
+            percent(own, cpu)
+        ),
+        None => Ok(()),
+    }
 }
 
 fn process_json(f: &Facts, names: &Names) -> Value {
@@ -181,7 +200,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
     let (touched, remote) = f.touched();
     let object = |o: &Object| {
         json!({
-            "name": advice::name(o, names),
+            "name": advice::name(o, &f.most, names),
             "static": matches!(o.origin, Origin::Static(_)),
             "bytes": o.bytes,
             "pages_moved": o.moved,
@@ -382,29 +401,42 @@ fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
         0 => writeln!(out, "  iteration  none was recognised: the regions did not repeat"),
         n => writeln!(
             out,
-            "  iteration  {n} rounds (exact); median [95 % interval]: before {}, after {}",
+            "  iteration  {n} rounds (exact); median [95 % interval]: {} before anything moved, {} afterwards",
             show(&f.before),
             show(&f.after)
         ),
     }
 }
 
-fn held_back(out: &mut String, f: &Facts) -> std::fmt::Result {
+/// What it came to, in one line.
+fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let moved = f.objects[3];
     let ((mr, ma), (hr, ha)) = (f.moved_samples, f.held_samples);
     let groups = format!(
         "remote in {} of {ma} samples of moved pages, in {} of {ha} of those held back (presence)",
         share(mr, ma),
         share(hr, ha)
     );
-    match f.verdict.as_str() {
-        "pays" => writeln!(out, "  judged     moving pays: {groups}"),
-        "no-gain" => writeln!(out, "  judged     moving makes no difference: {groups}"),
-        "harms" => writeln!(out, "  judged     moving harms, and was undone: {groups}"),
-        "open" if f.objects[3] > 0 => {
-            writeln!(out, "  judged     not yet: too few samples ({ma} and {ha}, presence)")
+    let says = match f.verdict.as_str() {
+        _ if f.region_runs == 0 && f.arms == 0 => {
+            "nothing to do: no parallel region was seen; the program has no OpenMP, or one that homenode does not know".into()
         }
-        _ => Ok(()),
-    }
+        "pays" if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
+        "pays" => format!("moving pays: {groups}"),
+        "no-gain" => format!("moving makes no difference: {groups}"),
+        "harms" => format!("moving harms, and was undone: {groups}"),
+        _ if moved == 0 && f.arming == "asked" && f.plan.is_none() && f.arms == 0 => {
+            "no page was moved (exact): the program asked for none by hn_next_touch".into()
+        }
+        _ if moved == 0 => "no page was moved (exact)".into(),
+        "open" => format!(
+            "{moved} pages were moved, {} (exact); too few samples to tell whether that pays ({ma} of moved pages, {ha} of those held back, \
+             presence)",
+            mib(moved)
+        ),
+        _ => format!("{moved} pages were moved, {} (exact); whether that pays was not judged", mib(moved)),
+    };
+    writeln!(out, "  result     {says}")
 }
 
 fn region_name(r: &Region, names: &Names) -> String {
@@ -467,7 +499,7 @@ mod tests {
             ..Facts::default()
         };
         let (text, json) = report(&[facts]);
-        let counts = ["regions ", "watched ", "moved ", "remote ", "iteration ", "judged "];
+        let counts = ["regions ", "watched ", "moved ", "remote ", "iteration ", "result "];
         for line in text.lines().filter(|l| counts.iter().any(|c| l.trim_start().starts_with(c))) {
             assert!(line.contains("exact") || line.contains("presence"), "{line}");
         }
@@ -497,15 +529,44 @@ mod tests {
     #[test]
     fn a_median_of_few_has_no_interval() {
         let times = |rounds| Times { rounds, low: 1, median: 2, high: 3, interval: (1, 4) };
-        let facts =
-            Facts { rounds: 9, before: times(5), after: times(6), complete: true, ..Facts::default() };
+        let facts = Facts {
+            rounds: 9,
+            region_runs: 9,
+            before: times(5),
+            after: times(6),
+            complete: true,
+            ..Facts::default()
+        };
         let (text, json) = report(&[facts]);
         assert!(
-            text.contains("over 5, too few for an interval, after 0.0 µs [0.0 µs, 0.0 µs] over 6"),
+            text.contains("over 5, too few for an interval before anything moved, 0.0 µs [0.0 µs, 0.0 µs] over 6 afterwards"),
             "{text}"
         );
         let of = |key: &str| json["processes"][0][key]["median_interval_95_ns"].clone();
         assert_eq!((of("round_before"), of("round_after")), (Value::Null, json!([1, 4])));
+    }
+
+    #[test]
+    fn what_it_came_to_and_what_stood_in_the_way_come_first() {
+        let notes = vec!["no next touch in this process: a limit".into()];
+        let facts = Facts { nodes: 2, region_runs: 4, notes, complete: true, ..Facts::default() };
+        let (text, _) = report(std::slice::from_ref(&facts));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("homenode: ran app"), "{text}");
+        assert!(lines[1].starts_with("  result     no page was moved (exact)"), "{text}");
+        assert!(lines[2].starts_with("  could not: no next touch in this process: a limit"), "{text}");
+        assert!(lines[3].starts_with("  moved      0 pages"), "{text}");
+        let result = |facts: Facts| report(&[facts]).0.lines().nth(1).unwrap().to_owned();
+        let asked = Facts { arming: "asked".into(), ..facts.clone() };
+        assert!(result(asked).contains("asked for none by hn_next_touch"));
+        let moved = Facts { objects: [1, 1, 512, 256, 0], verdict: "open".into(), ..facts };
+        assert!(result(moved.clone()).contains("256 pages were moved, 1.0 MiB (exact); too few samples"));
+        let pays = Facts { verdict: "pays".into(), pretended: true, ..moved };
+        assert!(result(pays.clone()).contains("moving pays, if nodes were not pretended: remote in"));
+        assert!(result(Facts { pretended: false, ..pays }).contains("moving pays: remote in"));
+        // Nothing is said of nothing.
+        let (text, _) = report(&[Facts { complete: true, ..Facts::default() }]);
+        assert!(text.lines().count() == 3 && !text.contains("moved "), "{text}");
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub fn select(all: &[Scheme], asked: &[String]) -> Result<Vec<Scheme>> {
         if !POLICIES.iter().any(|p| p.name == policy) {
             let mut names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
             names.extend(POLICIES.iter().map(|p| p.name).filter(|p| !all.iter().any(|s| s.name == *p)));
-            return Err(suggest::unknown("scheme", name, &names, "homenode compare --help"));
+            return Err(suggest::unknown_of("scheme", name, &names));
         }
         out.push(scheme(name, "", Variant::Serial, Layout::Spread, name));
     }
@@ -132,6 +132,6 @@ mod tests {
     #[test]
     fn a_slip_names_the_nearest() {
         let e = select(&of_recording(), &["next-tuch".into()]).unwrap_err();
-        assert!(e.to_string().contains("next-touch"), "{e}");
+        assert!(e.to_string().contains("next-touch") && e.to_string().contains(" competitive,"), "{e}");
     }
 }

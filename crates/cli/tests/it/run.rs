@@ -254,7 +254,7 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     assert_eq!((status, out.as_str()), (Some(125), ""));
     assert!(err.contains("srun … homenode run -- APP"), "{err}");
     let (status, _, err) = live(&dir, &["--policy", "nxt-touch", "--", "./serial"]);
-    assert!(status == Some(125) && err.contains("did you mean `next-touch`"), "{err}");
+    assert!(status == Some(125) && err.contains("did you mean 'next-touch'?"), "{err}");
     assert_eq!(live(&dir, &["--", "./no-such-program"]).0, Some(127));
     assert_eq!(live(&dir, &["--pretend-nodes", "2", "--", "sh", "-c", "kill -9 $$"]).0, Some(137));
 }

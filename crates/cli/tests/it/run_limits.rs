@@ -105,6 +105,27 @@ fn a_setuid_program_runs_as_it_is() {
     assert!(err.contains("serial is setuid or setgid") && err.contains("it ran as it is"), "{err}");
 }
 
+#[test]
+fn a_limit_of_the_address_space_is_the_first_that_is_told() {
+    let dir = fresh("run-limited");
+    let Some(_) = plain(&dir, "serial", SERIAL) else { return };
+    let want = alone(&dir, "serial");
+    for (option, why) in
+        [("-v", "limited to 3906 MiB (ulimit -v)"), ("-d", "limited to 3906 MiB (ulimit -d)")]
+    {
+        let mut command = homenode(&dir);
+        let limited = format!("ulimit {option} 4000000; exec ./serial 5");
+        command.arg("run").args(PRETEND).args(["--", "sh", "-c", &limited]);
+        let (status, out, err) = outcome(&command.output().unwrap());
+        assert_eq!((status, out), want, "{err}");
+        let report = json(&dir.join("report.json"));
+        let first = report["processes"][0]["could_not"][0].as_str().unwrap_or_default();
+        let says = "no next touch in this process: its address space is ";
+        assert!(first.starts_with(says) && first.contains(why), "{report:#}");
+        assert!(!could_not(&report).contains("this machine"), "{report:#}");
+    }
+}
+
 /// A program for another architecture, of nothing but its head and a few bytes of code.
 fn foreign(dir: &Path, name: &str, wide: bool, machine: u16, code: &[u8]) -> PathBuf {
     const BASE: u64 = 0x0804_8000;

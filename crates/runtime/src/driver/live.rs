@@ -174,11 +174,11 @@ impl Mover for Live {
     }
 
     fn cannot(&self) -> Vec<String> {
-        let mut list = Vec::new();
-        if self.started.mechanism == Mechanism::None {
-            list.push("no next touch on this machine".to_owned());
+        let mut list = self.started.reasons.clone();
+        let told = list.first().is_some_and(|first| first.starts_with(moving::NO_NEXT_TOUCH));
+        if self.started.mechanism == Mechanism::None && !told {
+            list.insert(0, format!("{} what follows is missing", moving::NO_NEXT_TOUCH));
         }
-        list.extend(self.started.reasons.iter().cloned());
         if self.kernel_moves_wanted && !self.started.kernel_moves {
             list.push("the kernel moves no pages here".into());
         }

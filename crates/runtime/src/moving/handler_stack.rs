@@ -10,10 +10,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_sys::memory::{self, Access};
-use homenode_sys::{PAGE, Span, call};
+use homenode_sys::{PAGE, Span, call, maps};
 
 use super::table::{self, BLOCK, Block};
-use super::{Mechanism, state};
+use super::{Mechanism, calls, state};
 
 /// What can be used of one, beside what the kernel needs for a frame: handlers of the program's may run there.
 const USABLE: usize = 256 << 10;
@@ -130,6 +130,7 @@ fn change(stack: &AtomicUsize, from: usize, to: usize) -> bool {
 
 /// The thread ends. Later destructors run on the thread's first stack, which is never armed.
 unsafe extern "C" fn ends(place: *mut libc::c_void) {
+    calls::end();
     if state::mechanism() == Mechanism::None {
         // It was turned off, perhaps because the program may not make such calls any more.
         return;
@@ -305,6 +306,26 @@ fn on_initial_stack(address: usize) -> bool {
         END.store(end, Ordering::Relaxed);
     }
     address < end && end - address < GAP
+}
+
+/// Whether the calling thread runs on the stack that it began on, and both addresses lie there. Reads its mappings: for who suspects something.
+pub fn on_first_stack(one: usize, other: usize) -> bool {
+    // A handler may have another one, which may lie within this: in an array of the program's.
+    if in_use().ss_flags & (libc::SS_ONSTACK | libc::SS_DISABLE) != 0 {
+        return false;
+    }
+    if on_initial_stack(one) || on_initial_stack(other) {
+        return on_initial_stack(one) && on_initial_stack(other);
+    }
+    // Threads have their thread-local storage above it, in the same mapping, and a guard below.
+    // SAFETY: asks for an address.
+    let end = unsafe { libc::pthread_self() } as usize;
+    let mut found = false;
+    let read = maps::each(|m| {
+        found = m.span.contains(end) && m.span.contains(one) && m.span.contains(other);
+        m.span.end <= end
+    });
+    read.is_ok() && found && one < end && other < end
 }
 
 /// A page was touched by who had its stack pointer there: it is part of a stack, and so is what will be pushed next. For handlers: takes

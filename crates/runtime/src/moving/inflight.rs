@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use homenode_sys::{PAGE, Span, call};
 
-use super::{Mechanism, disarm, events, fault, state};
+use super::{Mechanism, calls, disarm, events, fault, state};
 
 /// Buffers at a time. One more and nothing is armed until there are fewer.
 const SLOTS: usize = 1024;
@@ -33,23 +33,28 @@ const TAKEN: usize = 1;
 const NO_SLOT: u16 = u16::MAX;
 
 /// Buffers that are published. Hand it to [`retire`] when the call has returned. It has no destructor: calls can be
-/// left by cancellation, which must not run one; then the buffers stay published.
+/// left by cancellation, which must not run one; then [`calls`] has it given up.
 #[must_use]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     slots: [u16; EACH],
     quiet: bool,
 }
 
 impl InFlight {
-    const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
+    /// Of no buffers.
+    pub const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
 }
 
 /// The kernel is about to read or write these: armed pages in them come over first, and none is armed until
-/// [`retire`]. Costs some 20 ns where nothing is armed.
+/// [`retire`]. Costs some 20 ns where nothing is armed. The caller is a front end and its list lies in its frame: it has not published anything else
+/// there.
 pub fn publish(buffers: &[Span]) -> InFlight {
     let mine = keep(buffers);
-    if mine.is_some() {
+    if let Some(mine) = mine {
+        if mine != InFlight::NOTHING {
+            calls::enter(buffers.as_ptr() as usize, mine);
+        }
         // Memory that a system call of the program's own has just moved may not have its contents yet.
         events::wait();
         buffers.iter().for_each(|b| fault::bring(*b));
@@ -133,8 +138,41 @@ fn keep(buffers: &[Span]) -> Option<InFlight> {
     Some(mine)
 }
 
+/// Nothing is armed until [`retire`]; what is armed stays so. As [`publish`], once in a frame.
+#[inline(always)]
+pub fn quiet() -> InFlight {
+    let here = 0_u8;
+    quiet_in(&raw const here as usize)
+}
+
+/// The same in the frame that has this address.
+pub fn quiet_in(frame: usize) -> InFlight {
+    if state::mechanism() == Mechanism::None {
+        return InFlight::NOTHING;
+    }
+    begin_quiet();
+    let mine = InFlight { quiet: true, ..InFlight::NOTHING };
+    calls::enter(frame, mine);
+    mine
+}
+
+/// What calls have published that the calling thread has left by a jump is given up. A front end calls it that publishes nothing.
+#[inline(always)]
+pub fn give_up_left() {
+    let here = 0_u8;
+    calls::left(&raw const here as usize);
+}
+
 /// The call has returned.
 pub fn retire(done: InFlight) {
+    if done != InFlight::NOTHING {
+        calls::leave(done);
+        give_up(done);
+    }
+}
+
+/// Nobody is in the call any more.
+pub fn give_up(done: InFlight) {
     for slot in done.slots.iter().filter_map(|s| TABLE.get(usize::from(*s))) {
         slot.start.store(0, Ordering::Release);
     }
@@ -190,7 +228,16 @@ pub fn choosing<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Nothing is armed while it lives.
+fn begin_quiet() {
+    QUIET.fetch_add(1, Ordering::SeqCst);
+    // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only the memory of one who does.
+    let who = CHOOSING.load(Ordering::SeqCst);
+    while who != 0 && CHOOSING.load(Ordering::SeqCst) == who && who == std::process::id() {
+        call::yield_now();
+    }
+}
+
+/// Nothing is armed while it lives, in this process and in one that was forked from it.
 #[must_use]
 #[derive(Debug)]
 pub struct Quiet(());
@@ -198,12 +245,7 @@ pub struct Quiet(());
 impl Quiet {
     /// From now on; what is armed stays so.
     pub fn new() -> Self {
-        QUIET.fetch_add(1, Ordering::SeqCst);
-        // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only the memory of one who does.
-        let who = CHOOSING.load(Ordering::SeqCst);
-        while who != 0 && CHOOSING.load(Ordering::SeqCst) == who && who == std::process::id() {
-            call::yield_now();
-        }
+        begin_quiet();
         Self(())
     }
 }
@@ -267,5 +309,40 @@ mod tests {
         let mut seen = 0;
         each_in(buffer, |_| seen += 1);
         assert_eq!(seen, 0);
+    }
+
+    /// As a front end whose call does not come back, or does later.
+    #[inline(never)]
+    fn open(buffer: Span, meanwhile: fn()) -> InFlight {
+        let here = 0_u8;
+        let mut flight = InFlight::NOTHING;
+        flight.slots[0] = note(buffer).unwrap();
+        calls::enter(&raw const here as usize, flight);
+        meanwhile();
+        flight
+    }
+
+    #[test]
+    fn what_was_left_is_given_up_by_who_is_higher_on_the_stack() {
+        let buffer = Span::new(0x73_0000_0000, 0x1000);
+        let published = || {
+            let mut seen = 0;
+            each_in(buffer, |_| seen += 1);
+            seen
+        };
+        let _ = open(buffer, give_up_left);
+        assert_eq!(published(), 1, "what calls from within it is deeper");
+        give_up_left();
+        assert_eq!(published(), 0, "it was left");
+        let _ = open(buffer, || ());
+        let flight = open(buffer, || ());
+        assert_eq!(published(), 1, "a call of the same frame was left");
+        retire(flight);
+        assert_eq!(published(), 0);
+        for _ in 0..20 {
+            let _ = open(buffer, || ());
+        }
+        calls::end();
+        assert_eq!(published(), 0, "the thread ends");
     }
 }

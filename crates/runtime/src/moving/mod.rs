@@ -19,12 +19,14 @@
 //! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory; [`retire`] when the call has returned |
 //! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish()`]; [`retire`] when the call has returned |
 //! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
-//! | `posix_spawn`, `execve`, `system`, `dlclose`, `mlockall` | [`before_process`], held until it returns |
+//! | `posix_spawn`, `execve`, `system` | [`before_process`]; [`retire`] when the call has returned |
+//! | `printf` and its kin | [`quiet`]; [`retire`] when the call has returned |
 //! | `fork` | nothing: the C library tells of it; a child has no mover |
 //! | `_Fork`, `clone` and its like without shared memory | [`before_bare_fork`]; then [`bare_fork_in_parent`] and [`bare_fork_in_child`] |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
 //! | `sigaltstack`; the begin of a thread | [`handler_stack`] |
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
+//! | `socket`, `setsockopt`; flags of `send` and its like | [`see_family`], [`see_option`]; [`see_sending`] |
 //!
 //! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start()`] they do nothing, at the
 //! cost of one load.
@@ -44,6 +46,7 @@
 //! loses nothing; on pretended nodes it then notes the homes and copies nothing.
 
 mod arm;
+mod calls;
 mod candidates;
 mod chunks;
 mod disarm;
@@ -72,16 +75,16 @@ pub use homenode_sys::{Span, descriptor};
 pub use arm::{arm, arm_as, can_stay};
 pub use disarm::{armed, disarm, disarm_all, restore_huge_pages, settle};
 pub use fault::on_fault;
-pub use inflight::{InFlight, Quiet, about_to_list, publish, retire};
+pub use inflight::{InFlight, about_to_list, give_up_left, publish, quiet, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use one_home::{homes_on, one_home};
-pub use pinning::{pinning, pins, see_path};
+pub use pinning::{pinning, pins, see_family, see_option, see_path, see_sending};
 pub use program::{
     bare_fork_in_child, bare_fork_in_parent, before_bare_fork, before_change, before_free, before_process,
     exclude, fresh,
 };
 pub use remap::remap_in_parts;
-pub use start::{start, stop};
+pub use start::{NO_NEXT_TOUCH, start, stop};
 pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};
 pub use touches::drain;
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_model::Bytes;
 use homenode_sys::file::File;
-use homenode_sys::maps;
+use homenode_sys::{maps, socket};
 
 /// Beginnings of what `/proc/self/fd` and `/proc/self/maps` call such things, and what they are.
 const NAMES: &[(&str, &str)] = &[
@@ -32,6 +32,13 @@ const NAMES: &[(&str, &str)] = &[
     ("anon_inode:kvm", "a virtual machine, whose memory this is"),
     ("/dev/kvm", "a virtual machine, whose memory this is"),
 ];
+
+/// Sockets of these families pin memory that they are told of.
+const FAMILIES: &[(i32, &str)] = &[
+    (libc::AF_XDP, "a socket that puts packets into the program's own pages (AF_XDP)"),
+    (libc::AF_RDS, "a socket that can register memory (AF_RDS)"),
+];
+const ZEROCOPY: &str = "a socket that sends from the program's own pages (MSG_ZEROCOPY)";
 
 /// Variables by which MPI tells that there are peers on this machine; they may read this memory directly
 /// (process_vm_readv), which nobody can intercept.
@@ -81,6 +88,31 @@ pub fn see_path(path: &[u8]) {
     {
         pins(what);
     }
+}
+
+/// From the hook of `socket`: the program is about to make one of this family.
+pub fn see_family(family: i32) {
+    family_pins(family).into_iter().for_each(pins);
+}
+
+/// From the hook of `setsockopt`. The socket may have come from another process.
+pub fn see_option(level: i32, name: i32) {
+    match (level, name) {
+        (libc::SOL_XDP, libc::XDP_UMEM_REG) => see_family(libc::AF_XDP),
+        (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => pins(ZEROCOPY),
+        _ => {}
+    }
+}
+
+/// From the hooks that send with these flags: the kernel keeps the pages until the network is done with them.
+pub fn see_sending(flags: i32) {
+    if flags & libc::MSG_ZEROCOPY != 0 {
+        pins(ZEROCOPY);
+    }
+}
+
+fn family_pins(family: i32) -> Option<&'static str> {
+    FAMILIES.iter().find(|(f, _)| *f == family).map(|(_, what)| *what)
 }
 
 /// What is known without looking at descriptors, but for the first time; `fixed` is what the kernel accounts for.
@@ -139,6 +171,8 @@ fn among_descriptors(folder: &CStr) -> Option<&'static str> {
         let Some(link) = folder.link(name, &mut link) else { return true };
         what = if link.starts_with(b"anon_inode:[userfaultfd]") && !is_own_userfaultfd(name) {
             Some("user-space page faults of the program's own (userfaultfd)")
+        } else if link.starts_with(b"socket:") {
+            number(name).and_then(socket_pins)
         } else {
             named(link)
         };
@@ -147,27 +181,52 @@ fn among_descriptors(folder: &CStr) -> Option<&'static str> {
     what.or_else(|| read.err().map(|_| "descriptors that cannot be looked at (/proc is not readable)"))
 }
 
+fn number(descriptor: &CStr) -> Option<i32> {
+    descriptor.to_str().ok()?.parse().ok()
+}
+
 fn is_own_userfaultfd(descriptor: &CStr) -> bool {
-    descriptor.to_str().ok().and_then(|n| n.parse().ok()).is_some_and(homenode_sys::descriptor::is_own)
+    number(descriptor).is_some_and(homenode_sys::descriptor::is_own)
+}
+
+/// What pins memory if this socket does; its name does not tell. One that has been closed meanwhile holds none.
+fn socket_pins(fd: i32) -> Option<&'static str> {
+    let family = socket::option(fd, libc::SO_DOMAIN);
+    if family.is_err_and(|e| ![libc::EBADF, libc::ENOTSOCK].contains(&e.errno.0)) {
+        return Some("a socket that does not tell what it is");
+    }
+    // Without the option none sends from the program's pages.
+    let sends = || socket::option(fd, libc::SO_ZEROCOPY).is_ok_and(|on| on != 0).then_some(ZEROCOPY);
+    family_pins(family.ok()?).or_else(sends)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::CString;
+    use std::net::TcpListener;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
+    use std::sync::atomic::AtomicUsize;
 
     /// A folder like `/proc/self/fd`, gone in the end.
     struct Descriptors(PathBuf);
 
     impl Descriptors {
+        /// With numbers that none of this process has.
         fn new(links: &[&str]) -> Self {
-            let folder = std::env::temp_dir().join(format!("homenode-pinning-{}", std::process::id()));
+            Self::numbered(links.iter().zip(1 << 24..).map(|(link, fd)| (fd, *link)))
+        }
+
+        fn numbered<'a>(links: impl Iterator<Item = (i32, &'a str)>) -> Self {
+            static COUNT: AtomicUsize = AtomicUsize::new(0);
+            let n = COUNT.fetch_add(1, Ordering::Relaxed);
+            let folder = std::env::temp_dir().join(format!("homenode-pinning-{}-{n}", std::process::id()));
             let _ = std::fs::remove_dir_all(&folder);
             std::fs::create_dir(&folder).unwrap();
-            for (fd, link) in links.iter().enumerate() {
+            for (fd, link) in links {
                 symlink(link, folder.join(fd.to_string())).unwrap();
             }
             Self(folder)
@@ -236,6 +295,31 @@ mod tests {
         }
         assert_eq!(Descriptors::new(HARMLESS).pins(), None);
         assert_eq!(Descriptors::new(&[]).pins(), None);
+    }
+
+    #[test]
+    fn sockets_are_asked_what_they_are() {
+        let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(socket_pins(plain.as_raw_fd()), None);
+        let on = 1_i32;
+        // SAFETY: a number of that length.
+        let set = unsafe {
+            let (of, value) = (plain.as_raw_fd(), (&raw const on).cast());
+            libc::setsockopt(of, libc::SOL_SOCKET, libc::SO_ZEROCOPY, value, size_of::<i32>() as u32)
+        };
+        assert_eq!(set, 0);
+        assert_eq!(socket_pins(plain.as_raw_fd()), Some(ZEROCOPY));
+        let among = [(plain.as_raw_fd(), "socket:[4713]"), (1 << 24, "pipe:[4711]")];
+        assert_eq!(Descriptors::numbered(among.into_iter()).pins(), Some(ZEROCOPY));
+        drop(plain);
+        // SAFETY: plain numbers; what is made is owned by nobody else.
+        let express = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW, 0) };
+        if express < 0 {
+            return println!("skipped: no AF_XDP here");
+        }
+        // SAFETY: as above.
+        let express = unsafe { OwnedFd::from_raw_fd(express) };
+        assert!(socket_pins(express.as_raw_fd()).is_some_and(|what| what.contains("AF_XDP")));
     }
 
     #[test]

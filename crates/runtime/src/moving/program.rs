@@ -57,12 +57,18 @@ pub fn exclude(span: Span) {
     }
 }
 
-/// The program is about to start another (`exec`, `posix_spawn`, `system`): everything is disarmed, and nothing armed while the result
-/// lives.
-pub fn before_process() -> Quiet {
-    let quiet = Quiet::new();
-    state::in_front_end(disarm::disarm_all);
+/// The program is about to start another (`exec`, `posix_spawn`, `system`): everything is disarmed, and nothing armed until the result is handed to
+/// [`super::retire`].
+#[inline(always)]
+pub fn before_process() -> InFlight {
+    let quiet = inflight::quiet();
+    disarm_for_process();
     quiet
+}
+
+/// A part of [`before_process`].
+pub fn disarm_for_process() {
+    state::in_front_end(disarm::disarm_all);
 }
 
 struct Fork {

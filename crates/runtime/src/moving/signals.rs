@@ -58,6 +58,20 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
+/// Another program is about to take this one's place, or to be made, and gets this thread's mask: without what is only blocked because a handler
+/// of the program's runs. What [`block_again`] puts back where nothing came of it.
+pub fn let_through() -> Option<Set> {
+    let now = mask();
+    (now.0 & IN_HANDLER != 0).then(|| replace_mask(Set(now.0 & !IN_HANDLER)))
+}
+
+/// See [`let_through`].
+pub fn block_again(was: Option<Set>) {
+    if let Some(was) = was {
+        replace_mask(was);
+    }
+}
+
 /// Whether the kernel still has our handlers: not if the program set its own by a system call that no front end saw.
 pub fn are_ours() -> bool {
     INSTALLED.load(Ordering::SeqCst)

@@ -15,6 +15,9 @@ use super::{Mechanism, Options, Started, disarm, events, fault, program, signals
 const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or madvise that the program makes past the C library, \
     and what it gave up in the middle of a copy would come back (--copy-unseen, for a program that makes none)";
 
+/// How a reason begins that holds for this process and not for the machine.
+pub const NO_NEXT_TOUCH: &str = "no next touch in this process:";
+
 /// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer as the first.
 pub fn start(options: &Options) -> Started {
     STARTED.get_or_init(|| first_start(options)).clone()
@@ -46,7 +49,8 @@ fn first_start(options: &Options) -> Started {
     // What is armed takes its place in the address space twice: what the program asks for comes first.
     let room = call::limit(libc::RLIMIT_AS).or_else(|| call::limit(libc::RLIMIT_DATA)).is_none();
     if !room {
-        reasons.push("no next touch: the address space is limited (ulimit -v, -d)".to_owned());
+        // What a person can change stands before what the machine lacks.
+        reasons.insert(0, limited());
     }
     let wanted = |m: Mechanism| room && options.mechanism.is_none_or(|only| only == m);
     let pretended = options.pretend_nodes.is_some();
@@ -83,6 +87,19 @@ fn first_start(options: &Options) -> Started {
     }
     state::choose(mechanism);
     Started { mechanism, reasons, kernel_moves, collapse }
+}
+
+/// Says which limit there is.
+fn limited() -> String {
+    let [address_space, data] = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(call::limit);
+    let (bytes, option) = match address_space {
+        Some(bytes) => (bytes, "-v"),
+        None => (data.unwrap_or(0), "-d"),
+    };
+    format!(
+        "{NO_NEXT_TOUCH} its address space is limited to {} MiB (ulimit {option}), and what is armed takes its place there twice",
+        bytes >> 20
+    )
 }
 
 fn note(what: &str, done: Result<()>, reasons: &mut Vec<String>) -> bool {

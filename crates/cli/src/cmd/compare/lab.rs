@@ -71,7 +71,7 @@ fn select(asked: &[String], kernel: bool) -> Result<Vec<(&'static str, Scheme)>>
     let find = |name: &String| {
         let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
         let found = all.iter().find(|(n, _)| n == name).copied();
-        found.ok_or_else(|| suggest::unknown("scheme of the lab", name, &names, "homenode compare --help"))
+        found.ok_or_else(|| suggest::unknown_of("scheme of the lab", name, &names))
     };
     asked.iter().map(find).collect()
 }

@@ -1,0 +1,84 @@
+//! The policies that `homenode run` takes: those of the simulator, but for the one that follows a plan, and next touch in three ways.
+
+use std::fmt::Write as _;
+
+use homenode_policy::{POLICIES, PolicySpec, SpecError};
+
+use crate::error::CliError;
+use crate::suggest;
+
+/// How next touch is asked for, and what is armed then.
+const NEXT_TOUCH: [(&str, &str); 3] = [
+    (
+        "next-touch",
+        "pages follow their next user from the first parallel region on, and when the program's iteration is known",
+    ),
+    ("next-touch=region", "the same at every region, as long as it pays"),
+    ("next-touch=asked", "only what the program asks for by hn_next_touch"),
+];
+
+/// Name and meaning of each.
+fn all() -> Vec<(&'static str, &'static str)> {
+    let of = |p: &'static PolicySpec| match p.name {
+        "plan" => Vec::new(),
+        "next-touch" => NEXT_TOUCH.to_vec(),
+        name => vec![(name, p.about)],
+    };
+    POLICIES.iter().flat_map(of).collect()
+}
+
+fn names() -> Vec<&'static str> {
+    all().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Columns of a help text.
+const WIDTH: usize = 98;
+
+/// A section of a help text: a line a policy, longer ones broken below their beginning.
+pub fn section() -> String {
+    let all = all();
+    let left = all.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 4;
+    let mut out = "Policies (options follow after a colon: cyclic:pages=16):".to_owned();
+    for (name, about) in all {
+        let mut column = left;
+        let _ = write!(out, "\n{:left$}", format!("  {name}"));
+        for word in about.split(' ') {
+            let width = word.chars().count() + 1;
+            if column + width > WIDTH {
+                let _ = write!(out, "\n{:left$}", "");
+                column = left;
+            }
+            let gap = if column == left { "" } else { " " };
+            let _ = write!(out, "{gap}{word}");
+            column += width;
+        }
+    }
+    out
+}
+
+/// The error for what names no policy of a run.
+pub fn error(text: &str, why: &SpecError) -> CliError {
+    match why {
+        SpecError::UnknownPolicy { .. } => suggest::unknown_of("policy", text, &names()),
+        SpecError::NeedsPlan { .. } => CliError::usage("a run needs a file to follow a plan")
+            .hint("homenode run --plan FILE; 'homenode plan REC' makes one"),
+        other => CliError::usage(other.to_string()).hint("'homenode run --help' lists the policies"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_of_a_run_is_listed_once() {
+        let names = names();
+        assert_eq!(names.len(), POLICIES.len() - 1 + 2, "without plan, next touch in three ways");
+        for name in ["first-touch", "next-touch=region", "next-touch=asked", "competitive", "daemon"] {
+            assert_eq!(names.iter().filter(|n| **n == name).count(), 1, "{name}");
+        }
+        let section = section();
+        assert!(names.iter().all(|n| section.contains(&format!("\n  {n} "))), "{section}");
+        assert!(section.lines().all(|l| l.chars().count() <= WIDTH && l.trim_end() == l), "{section}");
+    }
+}
