@@ -44,6 +44,10 @@ const AT_ONCE: usize = 256;
 const SHARE: u64 = 10;
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
+/// Bytes before and behind a page that is moved that the mover may take with it.
+const AROUND: usize = 16 * PAGE;
+/// A pause of the source is told if it is more than one in so many parts of the time.
+const WORTH_TELLING: u64 = 4;
 /// Regions that end sooner after the last look are not looked at.
 const SHORTEST_LOOK: Ns = Ns(1_000_000);
 /// Policies for which proportions do.
@@ -110,14 +114,16 @@ pub struct Watching {
     seen: Watched,
     looked: Ns,
     number: u64,
-    /// What homenode itself did for a sample, on average.
+    /// What homenode itself did for a sample when it was told, on average.
     handling: Ns,
+    /// Time that asking took in all.
+    asking: Ns,
     /// Askings in a row that found nothing to ask for.
     idle: u32,
     /// Blocks that are held back and that the policy wanted to move.
     held: BTreeSet<usize>,
-    /// Objects that the source has left for the time of a move.
-    left: BTreeSet<usize>,
+    /// What the source has left for the time of a move.
+    left: Vec<Span>,
     touches: Vec<Touch>,
 }
 
@@ -162,9 +168,10 @@ impl Watching {
             looked: Ns::ZERO,
             number: 0,
             handling: Ns::ZERO,
+            asking: Ns::ZERO,
             idle: 0,
             held: BTreeSet::new(),
-            left: BTreeSet::new(),
+            left: Vec::new(),
             touches: Vec::new(),
         }
     }
@@ -241,7 +248,7 @@ impl Driver {
         let Some(object) = self.objects.get(address) else { return };
         let whole = object.whole_pages();
         if let Eyes::Source(source) = &mut watching.eyes {
-            source.leave(Span { start: whole.start, end: whole.end });
+            source.gone(Span { start: whole.start, end: whole.end });
         }
         if let Telling::Proportions(draws) = &mut watching.telling {
             draws.forget(object.pages);
@@ -249,21 +256,38 @@ impl Driver {
         watching.held.retain(|b| !whole.contains(b));
     }
 
-    /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`].
-    pub(super) fn leave_for_now(&mut self, address: usize) {
+    /// These pages are about to be moved: the source lets go of them until [`Driver::watch_again`], with those around them that the
+    /// mover may take along; one that knows memory by its home lets go of their objects.
+    pub(super) fn leave_for_now(&mut self, pages: &[(usize, NodeId)]) {
         let Some(Watching { eyes: Eyes::Source(source), left, .. }) = &mut self.watching else { return };
-        let Some(object) = self.objects.get(address).filter(|o| o.watched) else { return };
-        if left.insert(object.address) {
+        let mut pages: Vec<usize> = pages.iter().map(|(page, _)| *page).collect();
+        pages.sort_unstable();
+        for page in pages {
+            let Some(object) = self.objects.get(page).filter(|o| o.watched) else { continue };
             let whole = object.whole_pages();
-            source.leave(Span { start: whole.start, end: whole.end });
+            let whole = Span { start: whole.start, end: whole.end };
+            let around = Span { start: page.saturating_sub(AROUND), end: page + PAGE + AROUND };
+            let span = if source.by_home() { whole } else { whole.cut(around) };
+            match left.last_mut() {
+                Some(last) if last.end >= span.start && whole.contains(last.start) => {
+                    last.end = last.end.max(span.end)
+                }
+                _ => left.push(span),
+            }
         }
+        left.iter().for_each(|span| source.leave(*span));
     }
 
     /// The moves are made.
     pub(super) fn watch_again(&mut self) {
         let Some(watching) = &mut self.watching else { return };
-        for address in std::mem::take(&mut watching.left) {
-            self.watch_object(address);
+        for span in std::mem::take(&mut watching.left) {
+            match &mut self.watching {
+                Some(Watching { eyes: Eyes::Source(source), .. }) if !source.by_home() => {
+                    source.watch(span, NodeId(0));
+                }
+                _ => self.watch_object(span.start),
+            }
         }
     }
 
@@ -279,11 +303,20 @@ impl Driver {
 
     fn leave_source(&mut self, leave: impl FnOnce(&mut dyn Source)) {
         self.note_state();
+        let elapsed = (self.clocks.wall)() - self.started;
         let Some(watching) = &mut self.watching else { return };
+        let mut paused = Ns::ZERO;
         if let Eyes::Source(source) = &mut watching.eyes {
+            paused = source.paused();
             leave(&mut **source);
         }
         watching.telling = Telling::Nothing;
+        if paused.0 * WORTH_TELLING > elapsed.0 {
+            self.note(format!(
+                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
+                paused.0 as f64 * 1e-9
+            ));
+        }
     }
 
     /// Notes that pages that the policy wants elsewhere are held back.
@@ -315,8 +348,10 @@ impl Driver {
         let Some(watching) = &mut self.watching else { return };
         match &mut watching.eyes {
             Eyes::Source(source) => {
+                let before = (self.clocks.thread)();
                 watching.seen.asked += source.ask(pages) as u64;
-                watching.seen.cost = source.cost() + watching.handling;
+                watching.asking += (self.clocks.thread)() - before;
+                watching.seen.cost = source.cost() + source.asking() + watching.handling;
             }
             Eyes::Armed => {
                 let before = (self.clocks.thread)();
@@ -475,11 +510,13 @@ impl Driver {
     pub fn tick(&mut self) -> Option<Ns> {
         self.timed(|d, _| {
             d.heavy(|d| {
-                let before = ((d.clocks.thread)(), d.watched().map_or(0, |w| w.told));
+                let done = |d: &Self| d.watching.as_ref().map_or((Ns::ZERO, 0), |w| (w.asking, w.seen.told));
+                let (begin, (asking, told)) = ((d.clocks.thread)(), done(d));
                 let next = d.tick_now();
-                let took = (d.clocks.thread)() - before.0;
+                let took = (d.clocks.thread)() - begin;
                 if let Some(w) = &mut d.watching
-                    && let Some(each) = took.0.checked_div(w.seen.told - before.1)
+                    && let Some(each) =
+                        took.0.saturating_sub((w.asking - asking).0).checked_div(w.seen.told - told)
                 {
                     w.handling = Ns((w.handling.0 * 7 + each) / 8);
                 }
