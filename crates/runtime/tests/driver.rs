@@ -13,6 +13,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
 use homenode_runtime::watch::choice::Eyes;
 use homenode_runtime::watch::{Chosen, Origin};
+use homenode_sources::spans::Spans;
 use homenode_sources::{Says, Source, Touch as Seen};
 use homenode_sys::Span;
 
@@ -34,7 +35,8 @@ struct World {
     touches: Vec<Touch>,
     seen: Vec<Seen>,
     asked: Vec<usize>,
-    watched: Vec<Span>,
+    watched: Spans,
+    left: Vec<Span>,
     calls: Vec<usize>,
     pinned: Vec<usize>,
     arms: Vec<(usize, usize, Manner)>,
@@ -79,7 +81,7 @@ impl Mover for Hands {
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         let mut world = self.0.lock().unwrap();
         world.calls.push(pages.len());
-        assert!(world.watched.iter().all(|s| !s.contains(pages[0].0)), "the source still has what moves");
+        assert!(pages.iter().all(|(page, _)| !world.watched.has(*page)), "the source still has what moves");
         for (page, to) in pages {
             if world.pinned.contains(page) {
                 out.push(MoveResult::Busy);
@@ -110,10 +112,12 @@ impl Source for Eye {
         self.1
     }
     fn watch(&mut self, span: Span, _: NodeId) {
-        self.0.lock().unwrap().watched.push(span);
+        assert!(self.0.lock().unwrap().watched.add(span), "{span} is watched already");
     }
     fn leave(&mut self, span: Span) {
-        self.0.lock().unwrap().watched.retain(|s| !s.overlaps(span));
+        let mut world = self.0.lock().unwrap();
+        world.watched.cut(span);
+        world.left.push(span);
     }
     fn ask(&mut self, pages: &[usize]) -> usize {
         self.0.lock().unwrap().asked.extend(pages);
@@ -192,7 +196,12 @@ fn counts_move_pages_after_an_iteration() {
     assert!(!times.before.is_empty() && !times.after.is_empty(), "{times:?}");
     let world = world.lock().unwrap();
     assert_eq!(world.calls, [32], "in one call");
-    assert_eq!(world.watched, [Span::new(BASE, 64 * PAGE)], "watched again after the move");
+    assert_eq!(world.left, [Span::new(BASE + 16 * PAGE, 48 * PAGE)], "what moves and what is next to it");
+    assert_eq!(
+        world.watched.iter().collect::<Vec<_>>(),
+        [Span::new(BASE, 64 * PAGE)],
+        "watched again after the move"
+    );
 }
 
 #[test]

@@ -38,6 +38,9 @@ const ENOUGH_AT_WAKES: u32 = 16;
 const GAP: Ns = Ns(5_000_000);
 /// Where nothing is open, the time between is doubled up to so many times.
 const LAZIEST: u32 = 6;
+/// Asking for fewer at a time is hardly worth waking up for: it is done half as often then, down to one time in so many doublings.
+const WORTH: usize = 16;
+const RAREST: u32 = 3;
 /// Pages that are asked for at a time, at most.
 const AT_ONCE: usize = 256;
 /// Thousandths of the CPUs' time that samples may take.
@@ -120,6 +123,8 @@ pub struct Watching {
     asking: Ns,
     /// Askings in a row that found nothing to ask for.
     idle: u32,
+    /// How often the time between two askings was doubled, for the budget allowed few pages.
+    rare: u32,
     /// Blocks that are held back and that the policy wanted to move.
     held: BTreeSet<usize>,
     /// What the source has left for the time of a move.
@@ -170,6 +175,7 @@ impl Watching {
             handling: Ns::ZERO,
             asking: Ns::ZERO,
             idle: 0,
+            rare: 0,
             held: BTreeSet::new(),
             left: Vec::new(),
             touches: Vec::new(),
@@ -196,7 +202,7 @@ impl Watching {
         let x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         // Exponentially distributed: -ln u, u in (0, 1].
         let u = ((x >> 40) + 1) as f64 / (1_u64 << 24) as f64;
-        Ns(((GAP.0 << self.idle.min(LAZIEST)) as f64 * -u.ln()) as u64)
+        Ns(((GAP.0 << self.idle.min(LAZIEST).max(self.rare)) as f64 * -u.ln()) as u64)
     }
 }
 
@@ -556,6 +562,8 @@ impl Driver {
         let Some(watching) = self.watching.as_mut().filter(|w| w.wants_asking()) else { return };
         let cost = watching.seen.cost;
         let allowed = watching.budget.take(AT_ONCE, cost, now);
+        watching.rare =
+            if allowed < WORTH { RAREST.min(watching.rare + 1) } else { watching.rare.saturating_sub(1) };
         let Telling::Proportions(draws) = &mut watching.telling else { return };
         let mut pages = Vec::with_capacity(allowed);
         draws.choose(allowed, end, &mut pages);
