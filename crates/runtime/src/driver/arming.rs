@@ -245,7 +245,7 @@ impl Driver {
             moves.iter().filter_map(|m| Some((numbers.address(m.page)?, m.to))).collect();
         let mut moved = 0;
         if !list.is_empty() {
-            self.leave_for_now(&list);
+            list.iter().for_each(|(address, _)| self.leave_for_now(*address));
             let begin = (self.clocks.thread)();
             let mut results = Vec::with_capacity(list.len());
             self.mover.move_pages(&list, &mut results);

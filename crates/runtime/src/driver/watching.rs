@@ -47,8 +47,6 @@ const AT_ONCE: usize = 256;
 const SHARE: u64 = 10;
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
-/// Bytes before and behind a page that is moved that the mover may take with it.
-const AROUND: usize = 16 * PAGE;
 /// A pause of the source is told if it is more than one in so many parts of the time.
 const WORTH_TELLING: u64 = 4;
 /// Regions that end sooner after the last look are not looked at.
@@ -127,8 +125,8 @@ pub struct Watching {
     rare: u32,
     /// Blocks that are held back and that the policy wanted to move.
     held: BTreeSet<usize>,
-    /// What the source has left for the time of a move.
-    left: Vec<Span>,
+    /// Objects that the source has left for the time of a move.
+    left: BTreeSet<usize>,
     touches: Vec<Touch>,
 }
 
@@ -177,7 +175,7 @@ impl Watching {
             idle: 0,
             rare: 0,
             held: BTreeSet::new(),
-            left: Vec::new(),
+            left: BTreeSet::new(),
             touches: Vec::new(),
         }
     }
@@ -262,38 +260,22 @@ impl Driver {
         watching.held.retain(|b| !whole.contains(b));
     }
 
-    /// These pages are about to be moved: the source lets go of them until [`Driver::watch_again`], with those around them that the
-    /// mover may take along; one that knows memory by its home lets go of their objects.
-    pub(super) fn leave_for_now(&mut self, pages: &[(usize, NodeId)]) {
+    /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`]. Of all of it: a part would be a
+    /// mapping of its own for that time, and `mremap` fails on several.
+    pub(super) fn leave_for_now(&mut self, address: usize) {
         let Some(Watching { eyes: Eyes::Source(source), left, .. }) = &mut self.watching else { return };
-        let mut pages: Vec<usize> = pages.iter().map(|(page, _)| *page).collect();
-        pages.sort_unstable();
-        for page in pages {
-            let Some(object) = self.objects.get(page).filter(|o| o.watched) else { continue };
+        let Some(object) = self.objects.get(address).filter(|o| o.watched) else { return };
+        if left.insert(object.address) {
             let whole = object.whole_pages();
-            let whole = Span { start: whole.start, end: whole.end };
-            let around = Span { start: page.saturating_sub(AROUND), end: page + PAGE + AROUND };
-            let span = if source.by_home() { whole } else { whole.cut(around) };
-            match left.last_mut() {
-                Some(last) if last.end >= span.start && whole.contains(last.start) => {
-                    last.end = last.end.max(span.end)
-                }
-                _ => left.push(span),
-            }
+            source.leave(Span { start: whole.start, end: whole.end });
         }
-        left.iter().for_each(|span| source.leave(*span));
     }
 
     /// The moves are made.
     pub(super) fn watch_again(&mut self) {
         let Some(watching) = &mut self.watching else { return };
-        for span in std::mem::take(&mut watching.left) {
-            match &mut self.watching {
-                Some(Watching { eyes: Eyes::Source(source), .. }) if !source.by_home() => {
-                    source.watch(span, NodeId(0));
-                }
-                _ => self.watch_object(span.start),
-            }
+        for address in std::mem::take(&mut watching.left) {
+            self.watch_object(address);
         }
     }
 
