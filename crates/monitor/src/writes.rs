@@ -369,9 +369,11 @@ mod tests {
         assert_eq!(writes.ask(&pages), 0);
     }
 
-    /// Touches memory when it is told to, and says when that is done.
-    fn worker() -> (Sender<(std::sync::Arc<Scratch>, Sender<()>)>, std::thread::JoinHandle<()>) {
-        let (order, orders) = channel::<(std::sync::Arc<Scratch>, Sender<()>)>();
+    /// Memory to touch, and who is told when that is done.
+    type Order = (std::sync::Arc<Scratch>, Sender<()>);
+
+    fn worker() -> (Sender<Order>, std::thread::JoinHandle<()>) {
+        let (order, orders) = channel::<Order>();
         let run = move || {
             for (scratch, done) in orders {
                 scratch.touch();
@@ -410,7 +412,9 @@ mod tests {
         touch(&last, &scratch);
         assert_eq!(told(&mut writes, all).len(), 8, "made after it was on");
         drop((early, late, last));
-        [early_thread, late_thread, last_thread].map(|t| t.join().unwrap());
+        for thread in [early_thread, late_thread, last_thread] {
+            thread.join().unwrap();
+        }
     }
 
     #[test]
