@@ -9,7 +9,8 @@
 //! | one event and one ring a CPU, for all threads of a program | [`rings`] |
 //! | the same with a buffer that the processor writes to by itself | [`traces`] |
 //! | what Arm's processors write there | [`spe`] |
-//! | how many samples the budget allows, and when there are none | [`budget`], [`duty`] |
+//! | what is watched, by address; pages whose next toucher is wanted | [`spans`], [`asked`] |
+//! | how many samples the budget allows, and when there are none | [`budget`], [`duty`], [`lull`] |
 //! | samples by page and node, in bounded memory | [`tally`] |
 //!
 //! A source says either *how often*, as a sample of known rate, or *that* a node touched a page and in which order
@@ -18,13 +19,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asked;
 pub mod budget;
 pub mod duty;
 pub mod encoding;
 pub mod hinting;
+pub mod lull;
 pub mod pmu;
 pub mod rings;
 pub mod source;
+pub mod spans;
 pub mod spe;
 pub mod tally;
 pub mod traces;

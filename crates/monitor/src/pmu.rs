@@ -15,6 +15,7 @@ use crate::duty::Duty;
 use crate::encoding::{self, DEVICES, Encoding, Writer};
 use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
+use crate::spans::Spans;
 use crate::spe::{Model, access::CPUS};
 use crate::traces::Traces;
 
@@ -25,7 +26,7 @@ pub struct Pmu {
     /// What a sample takes that is not measured here.
     interrupt: Ns,
     cpus: Cpus,
-    watched: Vec<Span>,
+    watched: Spans,
     period: u64,
     duty: Duty,
     reading: Ns,
@@ -109,7 +110,7 @@ impl Pmu {
         writer.enable().map_err(refused)?;
         let many = cpus.all().count() as u64;
         let (duty, period) = (Duty::new(many, call::now()), encoding.period);
-        let (watched, interrupt) = (Vec::new(), encoding.interrupt);
+        let (watched, interrupt) = (Spans::new(), encoding.interrupt);
         Ok(Self { writer, interrupt, cpus, watched, period, duty, reading: Ns::ZERO, samples: 0 })
     }
 }
@@ -134,12 +135,12 @@ impl Source for Pmu {
     }
 
     fn watch(&mut self, span: Span, _: NodeId) {
-        let at = self.watched.partition_point(|s| s.start < span.start);
-        self.watched.insert(at, span);
+        self.watched.cut(span);
+        self.watched.add(span);
     }
 
     fn leave(&mut self, span: Span) {
-        self.watched.retain(|s| !s.overlaps(span));
+        self.watched.cut(span);
     }
 
     fn ask(&mut self, _: &[usize]) -> usize {
@@ -154,8 +155,7 @@ impl Source for Pmu {
         writer.drain(|s| {
             new += 1;
             let Some(t) = touch(s, cpus) else { return };
-            let after = watched.partition_point(|w| w.start <= t.address);
-            if after > 0 && watched[after - 1].contains(t.address) {
+            if watched.has(t.address) {
                 tell(Touch { kind: t.kind.or(Some(AccessKind::Read)), ..t });
             }
         });
@@ -172,7 +172,7 @@ impl Source for Pmu {
 
     fn stop(&mut self) {
         let _ = self.writer.disable();
-        self.watched.clear();
+        self.watched = Spans::new();
     }
 
     fn cost(&self) -> Ns {
@@ -184,7 +184,7 @@ impl Source for Pmu {
     }
 
     fn state_bytes(&self) -> usize {
-        self.writer.bytes() + self.watched.capacity() * size_of::<Span>()
+        self.writer.bytes() + self.watched.bytes()
     }
 }
 

@@ -93,6 +93,10 @@ pub trait Source: Send {
     fn watch(&mut self, span: Span, home: NodeId);
     /// This memory is about to move, to go, or to change its owner: it is watched no longer, and as it was before.
     fn leave(&mut self, span: Span);
+    /// This memory is about to go: it is watched no longer. What the kernel does by itself when it is unmapped need not be done before.
+    fn gone(&mut self, span: Span) {
+        self.leave(span);
+    }
     /// The next toucher of each of these pages is wanted. Sources that need no asking do nothing. How many will be told.
     fn ask(&mut self, pages: &[usize]) -> usize;
     /// Hands over what was seen since the last time, oldest first as far as one CPU goes.
@@ -103,8 +107,16 @@ pub trait Source: Send {
     fn end(&mut self) {
         self.stop();
     }
-    /// What one sample costs the program, as far as it was measured.
+    /// What one sample costs the program's threads, as far as it was measured.
     fn cost(&self) -> Ns;
+    /// What asking for one takes the thread that asks.
+    fn asking(&self) -> Ns {
+        Ns::ZERO
+    }
+    /// For how long it told nothing, because the program did too much that it would have been told of, too.
+    fn paused(&self) -> Ns {
+        Ns::ZERO
+    }
     /// Touches that were not told, because there were too many.
     fn lost(&self) -> u64;
     /// Bytes of memory that it takes, whatever the program's size.

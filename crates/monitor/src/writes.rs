@@ -3,6 +3,13 @@
 //! The kernel takes such a protection away at the first store, without a signal and without stopping anybody (WP_ASYNC, Linux
 //! 6.7); what is left is a minor fault, and the software event `page-faults` in a perf ring tells of it with address and
 //! CPU. It names writers, not readers, and needs neither privileges nor a PMU.
+//!
+//! The event is of every fault of the program, and telling makes each half as dear again. So it is on only from the first page that is asked
+//! for, and no page is asked for while the program has many faults of its own ([`crate::lull`]), as initialisations do: then those
+//! asked for before are given up, too, and count as lost. Faults of other pages than those asked for are no answers.
+//!
+//! What costs most is to protect a page: the kernel interrupts each CPU that runs the program, and waits for it. How long depends on
+//! the machine and on what runs, so it is measured at each asking.
 
 use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::memory::Scratch;
@@ -10,23 +17,70 @@ use homenode_sys::perf::Spec;
 use homenode_sys::uffd::WriteWatch;
 use homenode_sys::{PAGE, Result, Span, call};
 
+use crate::asked::Asked;
+use crate::lull::Lull;
 use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
+use crate::spans::Spans;
 
-/// Spans that are registered at a time.
+/// Spans that are watched at a time.
 const SPANS: usize = 4096;
+/// Memory of at least so many bytes that is freed is unmapped (`DEFAULT_MMAP_THRESHOLD_MAX` of glibc is as much), and no longer
+/// registered then. To let go of it before takes 0.1 s a GiB.
+const LARGE: usize = 32 << 20;
+/// What telling of a fault takes at least, whatever a few of them seemed to take. Assumed.
+const LEAST: Ns = Ns(200);
 
 /// See the module.
 #[derive(Debug)]
 pub struct Writes {
     watch: WriteWatch,
     rings: Rings,
+    /// The event is on.
+    on: bool,
     cpus: Cpus,
-    /// Registered, by first address; they do not overlap.
-    spans: Vec<Span>,
-    cost: Ns,
+    spans: Spans,
+    asked: Asked,
+    /// Not handed over yet.
+    answers: Vec<Touch>,
+    toll: Toll,
+    lull: Lull,
+    /// The process's faults so far.
+    faults: fn() -> u64,
+    /// Answers so far.
+    told: u64,
+    /// Asked for, and given up.
+    given_up: u64,
     /// Refused by the kernel: shared or file-backed memory, or another's.
     refused: u64,
+}
+
+/// What a page takes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Toll {
+    /// The fault, with what tells of it.
+    fault: Ns,
+    /// What tells of it.
+    telling: Ns,
+    /// To protect it where no other thread runs.
+    alone: Ns,
+    /// To protect it, lately.
+    now: Ns,
+}
+
+impl Toll {
+    /// It took so long to protect so many.
+    fn protected(&mut self, pages: u64, took: Ns) {
+        if let Some(each) = took.0.checked_div(pages) {
+            self.now = Ns((self.now.0 * 7 + each) / 8);
+        }
+    }
+
+    /// What those pay who are interrupted: half of the time for which they are waited for (7 of 13 µs on a virtual machine of
+    /// two CPUs).
+    fn interruption(self) -> Ns {
+        Ns(self.now.0.saturating_sub(self.alone.0) / 2)
+    }
 }
 
 impl Writes {
@@ -37,38 +91,92 @@ impl Writes {
     pub fn open(cpus: Cpus) -> Result<Self> {
         let watch = WriteWatch::open()?;
         let rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
-        let cost = measure(&watch, &rings)?;
-        rings.enable()?;
-        Ok(Self { watch, rings, cpus, spans: Vec::new(), cost, refused: 0 })
+        let toll = measure(&watch, &rings)?;
+        let lull = Lull::new(cpus.all().count() as u64, call::minor_faults(), call::now());
+        Ok(Self {
+            watch,
+            rings,
+            on: false,
+            cpus,
+            spans: Spans::new(),
+            asked: Asked::new(),
+            answers: Vec::new(),
+            toll,
+            lull,
+            faults: call::minor_faults,
+            told: 0,
+            given_up: 0,
+            refused: 0,
+        })
     }
 
-    fn has(&self, page: usize) -> bool {
-        let after = self.spans.partition_point(|s| s.start <= page);
-        after > 0 && self.spans[after - 1].contains(page)
+    /// Has the event on or off. Whether it is as wanted.
+    fn turn(&mut self, on: bool) -> bool {
+        if self.on != on {
+            let done = if on { self.rings.enable() } else { self.rings.disable() };
+            if done.is_err() {
+                let _ = self.rings.disable();
+            }
+            self.on = on && done.is_ok();
+        }
+        self.on == on
+    }
+
+    /// Finds the answers among the faults told so far.
+    fn read(&mut self) {
+        let Self { rings, cpus, asked, answers, told, .. } = self;
+        rings.drain(|_, s| {
+            let address = s.address as usize;
+            if let (true, Some(node)) = (asked.take(address), cpus.node(s.cpu)) {
+                *told += 1;
+                answers.push(Touch { address, node, time: s.time, kind: Some(AccessKind::Write) });
+            }
+        });
+    }
+
+    /// Whether the program has few faults now, but for those that were asked for.
+    fn is_lull(&mut self) -> bool {
+        let others = (self.faults)().saturating_sub(self.told);
+        self.lull.look(others, self.toll.telling, call::now())
+    }
+
+    fn forget(&mut self, span: Span) {
+        self.spans.cut(span);
+        self.asked.cut(span);
+        if self.spans.is_empty() {
+            self.turn(false);
+        }
     }
 }
 
-/// What protecting a page and the fault afterwards cost, on memory of our own: the median of a few rounds.
-fn measure(watch: &WriteWatch, rings: &Rings) -> Result<Ns> {
+/// What a page takes, on memory of our own: the medians of a few rounds.
+fn measure(watch: &WriteWatch, rings: &Rings) -> Result<Toll> {
     const ROUNDS: usize = 5;
     const PAGES: usize = 64;
     let scratch = Scratch::new(PAGES * PAGE)?;
     scratch.touch();
     watch.add(scratch.span())?;
-    rings.enable()?;
-    let mut rounds = [Ns::ZERO; ROUNDS];
-    for round in &mut rounds {
+    let mut rounds = [[Ns::ZERO; ROUNDS]; 3];
+    for round in 0..2 * ROUNDS {
+        let told = round % 2 == 1;
+        if told { rings.enable() } else { rings.disable() }?;
         let begin = call::now();
         for page in scratch.span().pieces(PAGE) {
             watch.protect(page)?;
         }
+        let protected = call::now();
         scratch.touch();
-        *round = Ns((call::now() - begin).0 / PAGES as u64);
+        let each = |from, to: Ns| Ns((to - from).0 / PAGES as u64);
+        rounds[usize::from(told)][round / 2] = each(protected, call::now());
+        rounds[2][round / 2] = each(begin, protected);
     }
     rings.disable()?;
     watch.remove(scratch.span())?;
-    rounds.sort_unstable();
-    Ok(rounds[ROUNDS / 2])
+    let [silent, fault, alone] = rounds.map(|mut each| {
+        each.sort_unstable();
+        each[ROUNDS / 2]
+    });
+    Ok(Toll { fault, telling: Ns(fault.0.saturating_sub(silent.0)).max(LEAST), alone, now: alone })
 }
 
 impl Source for Writes {
@@ -82,88 +190,118 @@ impl Source for Writes {
 
     fn watch(&mut self, span: Span, _: NodeId) {
         let span = span.inner(PAGE);
-        if span.is_empty() || self.spans.len() >= SPANS || self.spans.iter().any(|s| s.overlaps(span)) {
+        if span.is_empty() || self.spans.len() >= SPANS {
             return;
         }
+        if self.spans.is_empty() {
+            self.is_lull();
+            self.lull.forget();
+        }
+        // What was there before is gone.
+        self.forget(span);
         match self.watch.add(span) {
-            Ok(()) => {
-                let at = self.spans.partition_point(|s| s.start < span.start);
-                self.spans.insert(at, span);
-            }
+            Ok(()) => drop(self.spans.add(span)),
             Err(_) => self.refused += 1,
         }
     }
 
     fn leave(&mut self, span: Span) {
         let span = span.outer(PAGE);
-        let mut rest = Vec::new();
-        self.spans.retain(|s| {
-            let inside = s.cut(span);
-            if inside.is_empty() {
-                return true;
-            }
-            rest.extend([Span { start: s.start, end: inside.start }, Span { start: inside.end, end: s.end }]);
-            false
-        });
         // Memory that is gone is no longer registered anyhow.
         let _ = self.watch.remove(span);
-        self.spans.extend(rest.into_iter().filter(|s| !s.is_empty()));
-        self.spans.sort_unstable_by_key(|s| s.start);
+        self.forget(span);
+    }
+
+    fn gone(&mut self, span: Span) {
+        if span.len() < LARGE {
+            return self.leave(span);
+        }
+        // If it is kept all the same, stores to it are as before but for a fault at what is still protected.
+        self.forget(span.outer(PAGE));
     }
 
     fn ask(&mut self, pages: &[usize]) -> usize {
-        let ours = pages.iter().filter(|p| self.has(**p));
-        ours.filter(|p| self.watch.protect(Span::new(**p, PAGE)).is_ok()).count()
+        // Earlier faults are no answers.
+        self.read();
+        if !pages.iter().any(|p| self.spans.has(*p)) || !self.is_lull() || !self.turn(true) {
+            return 0;
+        }
+        let (begin, mut count) = (call::thread_time(), 0);
+        for page in pages.iter().filter(|p| self.spans.has(**p)) {
+            if self.watch.protect(Span::new(*page, PAGE)).is_ok() {
+                self.asked.add(*page);
+                count += 1;
+            }
+        }
+        self.toll.protected(count, call::thread_time() - begin);
+        count as usize
     }
 
     fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
-        let Self { rings, cpus, spans, .. } = self;
-        rings.drain(|_, s| {
-            let address = s.address as usize;
-            let after = spans.partition_point(|span| span.start <= address);
-            let ours = after > 0 && spans[after - 1].contains(address);
-            if let (true, Some(node)) = (ours, cpus.node(s.cpu)) {
-                tell(Touch { address, node, time: s.time, kind: Some(AccessKind::Write) });
-            }
-        });
+        self.read();
+        self.answers.drain(..).for_each(tell);
+        if self.on && !self.is_lull() {
+            self.turn(false);
+            self.given_up += std::mem::take(&mut self.asked).count();
+        }
     }
 
     fn stop(&mut self) {
-        let _ = self.rings.disable();
-        for span in std::mem::take(&mut self.spans) {
+        self.turn(false);
+        self.asked = Asked::new();
+        for span in std::mem::take(&mut self.spans).iter() {
             let _ = self.watch.remove(span);
         }
     }
 
     fn end(&mut self) {
         // What is still protected the kernel makes writable by itself; to let go of a GiB takes 0.1 s.
-        let _ = self.rings.disable();
-        self.spans.clear();
+        self.turn(false);
+        (self.spans, self.asked) = (Spans::new(), Asked::new());
     }
 
     fn cost(&self) -> Ns {
-        self.cost
+        self.toll.fault + self.toll.interruption()
+    }
+
+    fn asking(&self) -> Ns {
+        self.toll.now
+    }
+
+    fn paused(&self) -> Ns {
+        self.lull.many()
     }
 
     fn lost(&self) -> u64 {
-        self.rings.lost()
+        self.rings.lost() + self.given_up
     }
 
     fn state_bytes(&self) -> usize {
-        self.rings.bytes() + self.spans.capacity() * size_of::<Span>()
+        self.rings.bytes() + self.spans.bytes() + self.asked.bytes()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::sync::mpsc::{Sender, channel};
+
+    thread_local! {
+        /// What the kernel would count: other tests of this process have faults, too.
+        static FAULTS: Cell<u64> = const { Cell::new(0) };
+    }
 
     fn opened() -> Option<Writes> {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse().ok()).unwrap_or(0);
         let node = |cpu: u16| Some(NodeId(cpu % 2));
         match Writes::open(Cpus::new((0..=last).map(node).collect())) {
-            Ok(w) => Some(w),
+            Ok(mut writes) => {
+                writes.faults = || FAULTS.get();
+                writes.lull = Lull::new(2, 0, call::now());
+                Some(writes)
+            }
             Err(e) => {
                 println!("skipped: {e}");
                 None
@@ -171,25 +309,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_asked_page_is_told_once_with_its_writers_node() {
-        let Some(mut writes) = opened() else { return };
-        let scratch = Scratch::new(16 * PAGE).unwrap();
-        scratch.touch();
-        let pages: Vec<usize> = scratch.span().pieces(PAGE).map(|p| p.start).collect();
-        assert_eq!(writes.ask(&pages), 0, "not watched yet");
-        writes.watch(scratch.span(), NodeId(0));
-        assert_eq!(writes.ask(&pages[..8]), 8);
-        writes.drain(&mut |_| {});
-        scratch.touch();
-        scratch.touch();
+    fn pages(span: Span) -> Vec<usize> {
+        span.pieces(PAGE).map(|p| p.start).collect()
+    }
+
+    /// Numbers of the pages of `span` that are told.
+    fn told(writes: &mut Writes, span: Span) -> Vec<usize> {
         let mut seen = Vec::new();
         writes.drain(&mut |t| {
             assert_eq!(t.kind, Some(AccessKind::Write));
-            seen.push(t.address & !(PAGE - 1));
+            seen.push((t.address - span.start) / PAGE);
         });
-        assert_eq!(seen, pages[..8]);
-        assert!(writes.cost() > Ns::ZERO);
+        // Of each CPU by itself.
+        seen.sort_unstable();
+        seen
+    }
+
+    /// So many more faults, at a time of their own.
+    fn faults(more: u64) {
+        FAULTS.set(FAULTS.get() + more);
+        std::thread::sleep(std::time::Duration::from_millis(3));
+    }
+
+    #[test]
+    fn each_asked_page_is_told_once() {
+        let Some(mut writes) = opened() else { return };
+        let scratch = Scratch::new(16 * PAGE).unwrap();
+        scratch.touch();
+        let (all, pages) = (scratch.span(), pages(scratch.span()));
+        assert_eq!(writes.ask(&pages), 0, "not watched yet");
+        writes.watch(all, NodeId(0));
+        assert_eq!(writes.ask(&pages[..8]), 8);
+        scratch.touch();
+        scratch.touch();
+        assert_eq!(told(&mut writes, all), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(told(&mut writes, all), [0; 0]);
+        assert!(writes.cost() > Ns::ZERO && writes.asking() > Ns::ZERO);
     }
 
     #[test]
@@ -197,17 +352,131 @@ mod tests {
         let Some(mut writes) = opened() else { return };
         let scratch = Scratch::new(8 * PAGE).unwrap();
         scratch.touch();
-        let all = scratch.span();
+        let (all, pages) = (scratch.span(), pages(scratch.span()));
         writes.watch(all, NodeId(0));
-        let pages: Vec<usize> = all.pieces(PAGE).map(|p| p.start).collect();
-        writes.leave(Span::new(pages[2], 3 * PAGE));
-        assert_eq!(writes.ask(&pages), 5);
-        writes.drain(&mut |_| {});
+        assert_eq!(writes.ask(&pages), 8);
+        let part = Span::new(pages[2], 3 * PAGE);
+        writes.leave(part);
         scratch.touch();
-        let mut seen = Vec::new();
-        writes.drain(&mut |t| seen.push((t.address - all.start) / PAGE));
-        assert_eq!(seen, [0, 1, 5, 6, 7]);
+        assert_eq!(told(&mut writes, all), [0, 1, 5, 6, 7]);
+        // For the time of a move.
+        writes.watch(part, NodeId(0));
+        assert_eq!(writes.spans.iter().collect::<Vec<_>>(), [all]);
+        assert_eq!(writes.ask(&pages), 8);
+        scratch.touch();
+        assert_eq!(told(&mut writes, all).len(), 8);
         writes.stop();
         assert_eq!(writes.ask(&pages), 0);
+    }
+
+    /// Memory to touch, and who is told when that is done.
+    type Order = (std::sync::Arc<Scratch>, Sender<()>);
+
+    fn worker() -> (Sender<Order>, std::thread::JoinHandle<()>) {
+        let (order, orders) = channel::<Order>();
+        let run = move || {
+            for (scratch, done) in orders {
+                scratch.touch();
+                done.send(()).unwrap();
+            }
+        };
+        (order, std::thread::spawn(run))
+    }
+
+    #[test]
+    fn no_fault_is_told_of_before_the_first_asking_and_those_of_all_threads_are_after_it() {
+        // More than the rings have room for.
+        const FRESH: usize = 4096;
+        let Some(mut writes) = opened() else { return };
+        let (early, early_thread) = worker();
+        let touch = |who: &Sender<_>, scratch: &std::sync::Arc<Scratch>| {
+            let (done, is_done) = channel();
+            who.send((scratch.clone(), done)).unwrap();
+            is_done.recv().unwrap();
+        };
+        let scratch = std::sync::Arc::new(Scratch::new(FRESH * PAGE).unwrap());
+        let all = scratch.span();
+        writes.watch(all, NodeId(0));
+        touch(&early, &scratch);
+        let mut events = 0;
+        writes.rings.drain(|_, s| events += usize::from(all.contains(s.address as usize)));
+        assert_eq!((events, writes.lost()), (0, 0), "the event was on for the initialisation");
+        let (late, late_thread) = worker();
+        for who in [&early, &late] {
+            assert_eq!(writes.ask(&pages(all)[..8]), 8);
+            touch(who, &scratch);
+            assert_eq!(told(&mut writes, all), [0, 1, 2, 3, 4, 5, 6, 7]);
+        }
+        let (last, last_thread) = worker();
+        assert_eq!(writes.ask(&pages(all)[..8]), 8);
+        touch(&last, &scratch);
+        assert_eq!(told(&mut writes, all).len(), 8, "made after it was on");
+        drop((early, late, last));
+        for thread in [early_thread, late_thread, last_thread] {
+            thread.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn fresh_pages_of_watched_memory_are_no_answers() {
+        let Some(mut writes) = opened() else { return };
+        let (there, fresh) = (Scratch::new(4 * PAGE).unwrap(), Scratch::new(4 * PAGE).unwrap());
+        there.touch();
+        writes.watch(there.span(), NodeId(0));
+        writes.watch(fresh.span(), NodeId(0));
+        assert_eq!(writes.ask(&pages(there.span())[..1]), 1);
+        fresh.touch();
+        there.touch();
+        assert_eq!(told(&mut writes, there.span()), [0]);
+    }
+
+    #[test]
+    fn while_the_program_has_many_faults_nothing_is_asked_for_and_what_was_is_lost() {
+        let Some(mut writes) = opened() else { return };
+        let scratch = Scratch::new(8 * PAGE).unwrap();
+        scratch.touch();
+        let (all, pages) = (scratch.span(), pages(scratch.span()));
+        writes.watch(all, NodeId(0));
+        // Those that were asked for do not count: 8 in 3 ms would be many at 10 µs.
+        writes.toll.telling = Ns(10_000);
+        assert_eq!(writes.ask(&pages), 8);
+        scratch.touch();
+        faults(8);
+        assert_eq!(told(&mut writes, all).len(), 8);
+        assert!(writes.on && writes.paused() == Ns::ZERO);
+        assert_eq!(writes.ask(&pages[..4]), 4);
+        faults(1_000_000);
+        assert_eq!(told(&mut writes, all), [0; 0]);
+        assert!(!writes.on && writes.paused() > Ns::ZERO);
+        assert_eq!(writes.lost(), 4);
+        scratch.touch();
+        faults(1_000_000);
+        assert_eq!((writes.ask(&pages), told(&mut writes, all)), (0, vec![]));
+        faults(0);
+        assert_eq!(writes.ask(&pages), 8);
+        scratch.touch();
+        assert_eq!(told(&mut writes, all).len(), 8);
+        assert_eq!(writes.lost(), 4);
+    }
+
+    #[test]
+    fn what_goes_is_told_no_more_whether_the_kernel_lets_go_of_it_or_not() {
+        for bytes in [16 * PAGE, LARGE] {
+            let Some(mut writes) = opened() else { return };
+            let scratch = Scratch::new(bytes).unwrap();
+            scratch.touch();
+            let (all, pages) = (scratch.span(), pages(scratch.span()));
+            writes.watch(all, NodeId(0));
+            assert_eq!(writes.ask(&pages[..4]), 4);
+            writes.gone(all);
+            assert!(!writes.on, "nothing is watched");
+            scratch.touch();
+            assert_eq!(told(&mut writes, all), [0; 0]);
+            // The allocator gives it out again.
+            writes.watch(Span::new(pages[1], 8 * PAGE), NodeId(0));
+            assert_eq!(writes.ask(&pages[..4]), 3);
+            scratch.touch();
+            assert_eq!(told(&mut writes, all), [1, 2, 3]);
+        }
     }
 }

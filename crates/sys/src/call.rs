@@ -95,6 +95,15 @@ pub fn process_time() -> homenode_model::Ns {
     cpu_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Page faults that this process's threads have had so far, but for those that had to wait for a device.
+pub fn minor_faults() -> u64 {
+    // SAFETY: all fields are numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one structure.
+    unsafe { raw(libc::SYS_getrusage, [libc::RUSAGE_SELF as usize, &raw mut usage as usize, 0, 0, 0, 0]) };
+    u64::try_from(usage.ru_minflt).unwrap_or(0)
+}
+
 /// Past the C library, whose function may have a front end of homenode's own, which asks for this time again.
 fn cpu_clock(id: libc::clockid_t) -> homenode_model::Ns {
     /// The thread may run on memory that is taken away between its last touch and the call.

@@ -38,12 +38,17 @@ const ENOUGH_AT_WAKES: u32 = 16;
 const GAP: Ns = Ns(5_000_000);
 /// Where nothing is open, the time between is doubled up to so many times.
 const LAZIEST: u32 = 6;
+/// Asking for fewer at a time is hardly worth waking up for: it is done half as often then, down to one time in so many doublings.
+const WORTH: usize = 16;
+const RAREST: u32 = 3;
 /// Pages that are asked for at a time, at most.
 const AT_ONCE: usize = 256;
 /// Thousandths of the CPUs' time that samples may take.
 const SHARE: u64 = 10;
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
+/// A pause of the source is told if it is more than one in so many parts of the time.
+const WORTH_TELLING: u64 = 4;
 /// Regions that end sooner after the last look are not looked at.
 const SHORTEST_LOOK: Ns = Ns(1_000_000);
 /// Policies for which proportions do.
@@ -110,10 +115,14 @@ pub struct Watching {
     seen: Watched,
     looked: Ns,
     number: u64,
-    /// What homenode itself did for a sample, on average.
+    /// What homenode itself did for a sample when it was told, on average.
     handling: Ns,
+    /// Time that asking took in all.
+    asking: Ns,
     /// Askings in a row that found nothing to ask for.
     idle: u32,
+    /// How often the time between two askings was doubled, for the budget allowed few pages.
+    rare: u32,
     /// Blocks that are held back and that the policy wanted to move.
     held: BTreeSet<usize>,
     /// Objects that the source has left for the time of a move.
@@ -162,7 +171,9 @@ impl Watching {
             looked: Ns::ZERO,
             number: 0,
             handling: Ns::ZERO,
+            asking: Ns::ZERO,
             idle: 0,
+            rare: 0,
             held: BTreeSet::new(),
             left: BTreeSet::new(),
             touches: Vec::new(),
@@ -189,7 +200,7 @@ impl Watching {
         let x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         // Exponentially distributed: -ln u, u in (0, 1].
         let u = ((x >> 40) + 1) as f64 / (1_u64 << 24) as f64;
-        Ns(((GAP.0 << self.idle.min(LAZIEST)) as f64 * -u.ln()) as u64)
+        Ns(((GAP.0 << self.idle.min(LAZIEST).max(self.rare)) as f64 * -u.ln()) as u64)
     }
 }
 
@@ -241,7 +252,7 @@ impl Driver {
         let Some(object) = self.objects.get(address) else { return };
         let whole = object.whole_pages();
         if let Eyes::Source(source) = &mut watching.eyes {
-            source.leave(Span { start: whole.start, end: whole.end });
+            source.gone(Span { start: whole.start, end: whole.end });
         }
         if let Telling::Proportions(draws) = &mut watching.telling {
             draws.forget(object.pages);
@@ -249,7 +260,8 @@ impl Driver {
         watching.held.retain(|b| !whole.contains(b));
     }
 
-    /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`].
+    /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`]. Of all of it: a part would be a
+    /// mapping of its own for that time, and `mremap` fails on several.
     pub(super) fn leave_for_now(&mut self, address: usize) {
         let Some(Watching { eyes: Eyes::Source(source), left, .. }) = &mut self.watching else { return };
         let Some(object) = self.objects.get(address).filter(|o| o.watched) else { return };
@@ -279,11 +291,20 @@ impl Driver {
 
     fn leave_source(&mut self, leave: impl FnOnce(&mut dyn Source)) {
         self.note_state();
+        let elapsed = (self.clocks.wall)() - self.started;
         let Some(watching) = &mut self.watching else { return };
+        let mut paused = Ns::ZERO;
         if let Eyes::Source(source) = &mut watching.eyes {
+            paused = source.paused();
             leave(&mut **source);
         }
         watching.telling = Telling::Nothing;
+        if paused.0 * WORTH_TELLING > elapsed.0 {
+            self.note(format!(
+                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
+                paused.0 as f64 * 1e-9
+            ));
+        }
     }
 
     /// Notes that pages that the policy wants elsewhere are held back.
@@ -315,8 +336,10 @@ impl Driver {
         let Some(watching) = &mut self.watching else { return };
         match &mut watching.eyes {
             Eyes::Source(source) => {
+                let before = (self.clocks.thread)();
                 watching.seen.asked += source.ask(pages) as u64;
-                watching.seen.cost = source.cost() + watching.handling;
+                watching.asking += (self.clocks.thread)() - before;
+                watching.seen.cost = source.cost() + source.asking() + watching.handling;
             }
             Eyes::Armed => {
                 let before = (self.clocks.thread)();
@@ -473,11 +496,13 @@ impl Driver {
     pub fn tick(&mut self) -> Option<Ns> {
         self.timed(|d, _| {
             d.heavy(|d| {
-                let before = ((d.clocks.thread)(), d.watched().map_or(0, |w| w.told));
+                let done = |d: &Self| d.watching.as_ref().map_or((Ns::ZERO, 0), |w| (w.asking, w.seen.told));
+                let (begin, (asking, told)) = ((d.clocks.thread)(), done(d));
                 let next = d.tick_now();
-                let took = (d.clocks.thread)() - before.0;
+                let took = (d.clocks.thread)() - begin;
                 if let Some(w) = &mut d.watching
-                    && let Some(each) = took.0.checked_div(w.seen.told - before.1)
+                    && let Some(each) =
+                        took.0.saturating_sub((w.asking - asking).0).checked_div(w.seen.told - told)
                 {
                     w.handling = Ns((w.handling.0 * 7 + each) / 8);
                 }
@@ -517,6 +542,8 @@ impl Driver {
         let Some(watching) = self.watching.as_mut().filter(|w| w.wants_asking()) else { return };
         let cost = watching.seen.cost;
         let allowed = watching.budget.take(AT_ONCE, cost, now);
+        watching.rare =
+            if allowed < WORTH { RAREST.min(watching.rare + 1) } else { watching.rare.saturating_sub(1) };
         let Telling::Proportions(draws) = &mut watching.telling else { return };
         let mut pages = Vec::with_capacity(allowed);
         draws.choose(allowed, end, &mut pages);
