@@ -189,6 +189,13 @@ impl Watching {
         }
     }
 
+    /// To handle a sample took so long. Once in a while pages are moved in between, and somebody else had the CPU's caches: one such time must not
+    /// keep pages from being asked for.
+    fn handle(&mut self, took: Ns) {
+        let most = self.handling.max(Ns(1_000)).times(4);
+        self.handling = Ns((self.handling.0 * 7 + took.min(most).0) / 8);
+    }
+
     fn wants_asking(&self) -> bool {
         matches!(self.telling, Telling::Proportions(_))
     }
@@ -504,7 +511,7 @@ impl Driver {
                     && let Some(each) =
                         took.0.saturating_sub((w.asking - asking).0).checked_div(w.seen.told - told)
                 {
-                    w.handling = Ns((w.handling.0 * 7 + each) / 8);
+                    w.handle(Ns(each));
                 }
                 next
             })
@@ -609,6 +616,22 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_long_time_does_not_make_a_sample_dear_and_many_do() {
+        let settings = Settings::from(|name| {
+            let set =
+                [(super::super::settings::RUN_DIR, "/nowhere"), (super::super::settings::MACHINE, "0/1/10")];
+            set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
+        });
+        let chosen = Chosen { eyes: Eyes::Armed, refused: Vec::new() };
+        let mut w = Watching::new(chosen, Interest::default(), &settings.unwrap().unwrap(), &mut Vec::new());
+        (0..50).for_each(|_| w.handle(Ns(2_000)));
+        w.handle(Ns(65_000_000));
+        assert!(w.handling < Ns(3_000), "{:?}", w.handling);
+        (0..100).for_each(|_| w.handle(Ns(65_000_000)));
+        assert!(w.handling > Ns(60_000_000), "{:?}", w.handling);
+    }
 
     #[test]
     fn what_is_told_piece_by_piece_does_not_end_a_policy() {

@@ -94,9 +94,11 @@ impl HoldBack {
     /// Whether the block with `address` is, or was, held back.
     pub fn was_held(&self, address: usize, block: usize) -> bool {
         let number = (address / block) as u64;
-        // Well mixed, so that what is held back has no period that a distribution could share.
-        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        !self.off && mixed.is_multiple_of(ONE_IN)
+        // One of each ONE_IN in a row, so that every part of a small object has some; which of them is well mixed, so that what is held
+        // back has no period that a distribution could share.
+        let x = (number / ONE_IN).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33;
+        !self.off && number % ONE_IN == mixed % ONE_IN
     }
 
     /// How many pages of each group (moved, held back) to arm in this round; none once it has gone on for long enough.
@@ -192,10 +194,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn about_one_block_in_twenty_is_held_back() {
+    fn one_block_in_twenty_is_held_back_and_some_of_each_part() {
         let h = HoldBack::default();
-        let held = (0..20_000).filter(|i| h.group(i * (64 << 10), 64 << 10) == Group::Held).count();
-        assert!((800..1200).contains(&held), "{held}");
+        let all: Vec<usize> =
+            (0..20_000).filter(|i| h.group(i * (64 << 10), 64 << 10) == Group::Held).collect();
+        let held = all.len();
+        assert_eq!(held, 1000);
+        assert!(all.windows(2).all(|w| w[1] - w[0] < 2 * ONE_IN as usize));
+        let gaps: std::collections::BTreeSet<usize> = all.windows(2).map(|w| w[1] - w[0]).collect();
+        assert!(gaps.len() > 20, "no period: {gaps:?}");
         let mut released = HoldBack::default();
         released.release();
         let was = (0..20_000).filter(|i| released.was_held(i * (64 << 10), 64 << 10)).count();
