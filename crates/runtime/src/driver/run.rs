@@ -296,7 +296,7 @@ impl Driver {
         self.timed(|d, now| {
             let Some((id, since, armed)) = d.current.take() else { return };
             d.take_touches();
-            if d.watching.is_some() {
+            if d.is_look_due(now) {
                 d.heavy(|d| d.look(false));
             }
             d.tell(Event::RegionEnd { region: id.0 });

@@ -374,14 +374,17 @@ impl Driver {
         }
     }
 
+    /// Whether the policy wants to know at the end of a region, and the last time is long enough ago.
+    pub(super) fn is_look_due(&self, now: Ns) -> bool {
+        let due = |w: &Watching| w.interest.counts_by_region && now - w.looked >= SHORTEST_LOOK;
+        self.watching.as_ref().is_some_and(due)
+    }
+
     /// Takes what was told since the last look, and tells the policy what it wants to know now: at the begin of an
     /// `iteration`, or at the end of a region.
     pub(super) fn look(&mut self, iteration: bool) {
         let now = (self.clocks.wall)();
         let Some(watching) = &mut self.watching else { return };
-        if !iteration && (now - watching.looked < SHORTEST_LOOK || !watching.interest.counts_by_region) {
-            return;
-        }
         watching.looked = now;
         self.drain();
         let Some(Watching { interest, .. }) = &self.watching else { return };
