@@ -589,7 +589,7 @@ fn what_the_budget_had_no_room_for_is_said() {
     let armed = a_region_with_a_price(&mut d, &world, 1_000_000).into_iter().filter(|p| *p >= object).count();
     assert!((1..pages).contains(&armed), "{armed}");
     d.end();
-    let left = format!("{} MiB were not armed", (pages - armed) * PAGE >> 20);
+    let left = format!("{} MiB were not armed", ((pages - armed) * PAGE) >> 20);
     assert!(d.notes().iter().any(|n| n.starts_with(&left)), "{left}: {:?}", d.notes());
 }
 
