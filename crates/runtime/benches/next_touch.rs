@@ -129,10 +129,7 @@ fn cyclic() {
     assert!(moving::homes(&pages, &mut homes).is_none());
     let owner = |page: usize| Some(NodeId(((page - m.start) / BLOCK % 2) as u16));
     let right = pages.iter().zip(&homes).filter(|(page, home)| owner(**page) == **home).count();
-    println!(
-        "bench: next-touch/cyclic-owners {:.3} % of pages at their owner",
-        100.0 * right as f64 / pages.len() as f64
-    );
+    println!("bench: next-touch/cyclic-owners {:.3} %", 100.0 * right as f64 / pages.len() as f64);
     gone(m);
 }
 
