@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 17] = [
     "gcc",
     "g++",
     "gfortran",
@@ -21,6 +21,8 @@ const TOOLS: [&str; 15] = [
     "qemu-system-x86_64",
     "qemu-x86_64",
     "numactl",
+    "xz",
+    "zstd",
 ];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";
 const OLD_CARGO: &str = "echo 'cargo 1.63.0'";
