@@ -50,10 +50,11 @@ fn handle(address: usize) -> bool {
     }
     let Some(block) = Block::of(address) else { return false };
     let page = block.pages_touched(Span::new(address & !(PAGE - 1), PAGE));
+    let mut wait = call::Wait::default();
     loop {
         let word = block.word();
         if word.busy() {
-            yield_now();
+            wait.a_moment();
             continue;
         }
         let armed = word.armed() & page != 0;
@@ -143,12 +144,12 @@ pub const PATIENCE: Ns = Ns(10_000_000_000);
 
 /// Brings `with`, until nothing of `wanted` is armed. `tell`: as a touch of `node`.
 fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: bool) {
-    let mut deadline = None;
+    let (mut deadline, mut wait) = (None, call::Wait::default());
     loop {
         events::wait();
         let word = block.word();
         if word.busy() {
-            yield_now();
+            wait.a_moment();
             continue;
         }
         if word.armed() & wanted == 0 {

@@ -283,8 +283,9 @@ pub fn stand() {
         }
         block.exclude(pages);
         // Who has claimed it may have looked before that.
+        let mut wait = call::Wait::default();
         while block.word().busy() {
-            call::yield_now();
+            wait.a_moment();
         }
         for run in block.runs(block.word().armed() & pages) {
             for page in run.pieces(PAGE) {

@@ -231,9 +231,9 @@ pub fn choosing<R>(f: impl FnOnce() -> R) -> R {
 fn begin_quiet() {
     QUIET.fetch_add(1, Ordering::SeqCst);
     // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only the memory of one who does.
-    let who = CHOOSING.load(Ordering::SeqCst);
+    let (who, mut wait) = (CHOOSING.load(Ordering::SeqCst), call::Wait::default());
     while who != 0 && CHOOSING.load(Ordering::SeqCst) == who && who == std::process::id() {
-        call::yield_now();
+        wait.a_moment();
     }
 }
 

@@ -148,11 +148,12 @@ impl Locked {
     pub fn unless(done: impl Fn() -> bool) -> Option<Self> {
         handler_stack::stand();
         let (signals, me) = (Held::new(), call::thread_id() as u32);
+        let mut wait = call::Wait::default();
         loop {
             match LOCK.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return Some(Self { _signals: signals }),
                 Err(owner) if owner == me || done() => return None,
-                Err(_) => call::yield_now(),
+                Err(_) => wait.a_moment(),
             }
         }
     }

@@ -350,11 +350,12 @@ impl Block {
 
     /// Becomes its owner; waits while somebody is.
     pub fn claim(self) -> Word {
+        let mut wait = call::Wait::default();
         loop {
             if let Some(word) = self.try_claim() {
                 return word;
             }
-            call::yield_now();
+            wait.a_moment();
         }
     }
 
@@ -428,13 +429,13 @@ const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK));
 /// Becomes the owner of all blocks that `span`, of one leaf that is there, touches; waits for those that others own.
 pub fn claim_all(span: Span) {
     each_group(span, |busy, wanted| {
-        let mut left = wanted;
+        let (mut left, mut wait) = (wanted, call::Wait::default());
         loop {
             left &= busy.fetch_or(left, Ordering::SeqCst);
             if left == 0 {
                 return;
             }
-            call::yield_now();
+            wait.a_moment();
         }
     });
 }
