@@ -292,14 +292,14 @@ fn the_same_each_time(name: &str, times: u32) {
         if i == 0 {
             let blocks = blocks(&out);
             assert_eq!(counted(&files[OsStr::new("accesses.csv")], &blocks), expected(&blocks), "{err}");
-            // Here the kernel adds little to it.
+            // Here the kernel adds little to it: 4 to 15 %, by where it puts its own pages, so by the length of the folder's name, too.
             let busiest = busiest(&files[OsStr::new("lab.json")]);
             assert_eq!(
                 (busiest["busiest"].as_str(), busiest["from"].as_u64()),
                 (Some("controller"), Some(3))
             );
             let busy = busiest["busy_ps"].as_u64().unwrap();
-            assert!((CONTROLLER_3..CONTROLLER_3 * 11 / 10).contains(&busy), "{busiest}");
+            assert!((CONTROLLER_3..CONTROLLER_3 * 5 / 4).contains(&busy), "{busiest}");
             first = Some(files);
         } else {
             let first = first.as_ref().unwrap();
