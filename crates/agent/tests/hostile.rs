@@ -195,6 +195,7 @@ programs! {
     concurrent_writers_lose_nothing "writers";
     forks_while_armed "forks";
     advice_by_system_calls_of_the_programs_own "dontneed_raw";
+    memory_that_is_armed_before_its_first_touch "fresh";
     locked_memory "locked";
     own_handlers_and_blocked_signals "signals";
     signals_that_are_waited_for "waits";

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::call::raw;
 use crate::error::check;
-use crate::{Result, Span};
+use crate::{PAGE, Result, Span};
 
 /// `MADV_COLLAPSE` (include/uapi/asm-generic/mman-common.h, Linux 6.1).
 const MADV_COLLAPSE: usize = 25;
@@ -90,6 +90,18 @@ pub unsafe fn move_leaving_mapping(from: Span, to: usize) -> Result<()> {
     // SAFETY: the caller's promise.
     let r = unsafe { raw(libc::SYS_mremap, [from.start, from.len(), from.len(), flags, to, 0]) };
     check("mremap(MREMAP_DONTUNMAP)", from, r).map(drop)
+}
+
+/// Whether the whole span lies in one mapping, so that one `mremap` can move it. Until Linux 6.17 a move of several fails, and the mappings at
+/// its target are gone by then (mm/mremap.c, `mremap_to`).
+///
+/// Asks for more than there is: whether the span is one mapping is looked at before that (`vma_to_resize`).
+pub fn is_one_mapping(span: Span) -> bool {
+    // The stack lies in its way, or the end of the address space.
+    const TOO_LONG: usize = (1 << 47) - PAGE;
+    // SAFETY: the mapping cannot become so long, and must not move.
+    let r = unsafe { raw(libc::SYS_mremap, [span.start, span.len(), TOO_LONG, 0, 0, 0]) };
+    r != -(libc::EFAULT as isize)
 }
 
 /// Moves a mapping with its pages to address `to`, whose mappings are replaced.
@@ -216,7 +228,7 @@ unsafe fn advise(span: Span, advice: usize) -> isize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HUGE, PAGE};
+    use crate::HUGE;
 
     #[test]
     fn pages_move_and_the_mapping_stays() {
@@ -233,6 +245,22 @@ mod tests {
             assert!(!is_mapped(a) && is_mapped(b));
             unmap(b).unwrap();
         }
+    }
+
+    #[test]
+    fn a_span_of_several_mappings_is_known() {
+        let all = map_aligned(4 * PAGE, HUGE, Access::ReadWrite).unwrap();
+        let part =
+            |first: usize, end: usize| Span { start: all.start + first * PAGE, end: all.start + end * PAGE };
+        assert!(is_one_mapping(all) && is_one_mapping(part(1, 2)));
+        // SAFETY: nobody touches it.
+        unsafe { protect(part(1, 2), Access::None).unwrap() };
+        let one = [(0, 1), (1, 2), (2, 4), (3, 4)].map(|(first, end)| is_one_mapping(part(first, end)));
+        let several = [(0, 2), (1, 3), (0, 4)].map(|(first, end)| is_one_mapping(part(first, end)));
+        assert_eq!((one, several), ([true; 4], [false; 3]));
+        // SAFETY: a mapping of this test.
+        unsafe { unmap(all).unwrap() };
+        assert!(!is_mapped(all) && !is_one_mapping(all));
     }
 
     #[test]

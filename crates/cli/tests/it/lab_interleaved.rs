@@ -10,7 +10,7 @@ use crate::lab_homes::{self, BUDGET, POINTS, number, owner_in_grid};
 use crate::support::{compilers, fresh, outcome};
 
 /// Hostile programs (`tests/hostile`), with all memory armed every few milliseconds.
-const HOSTILE: [&str; 3] = ["threads", "remaps", "forks"];
+const HOSTILE: [&str; 4] = ["threads", "remaps", "fresh", "forks"];
 
 pub fn hostile(dir: &Path, name: &str) {
     let mut gcc = Command::new("gcc");

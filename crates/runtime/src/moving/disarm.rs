@@ -191,9 +191,18 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     left.iter().all(|l| *l == 0).then_some(whole)
 }
 
-/// Puts the pages back with their mapping; what is left of them.
+/// Puts the pages back with their mapping; what is left of them. What is armed of a block may have come from several mappings, and be in
+/// as many.
 fn move_back(uffd: &Uffd, span: Span) -> Span {
     let shadow = Span::new(table::shadow(span.start), span.len());
+    if span.len() > PAGE && !memory::is_one_mapping(shadow) {
+        let half = span.start + span.pages() / 2 * PAGE;
+        let rest = move_back(uffd, Span { end: half, ..span });
+        if !rest.is_empty() {
+            return Span { end: span.end, ..rest };
+        }
+        return move_back(uffd, Span { start: half, ..span });
+    }
     // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; no page of the span is there, so
     // nothing is lost with the mapping that is replaced. The shadow's mapping stays.
     let moved = events::own(span, || unsafe { memory::move_leaving_mapping(shadow, span.start) });
