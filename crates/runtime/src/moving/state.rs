@@ -66,16 +66,6 @@ pub fn copies_blocks() -> bool {
 /// The kernel moves pages.
 pub static KERNEL_MOVES: AtomicBool = AtomicBool::new(false);
 
-/// Copying is off: protected blocks and kernel moves where there are any. Whether arming can go on. Nothing is armed.
-pub fn without_copying() -> bool {
-    if KERNEL_MOVES.load(Ordering::Relaxed) && pretended() == 0 {
-        choose(Mechanism::Protect);
-        return true;
-    }
-    turn_off();
-    false
-}
-
 /// The descriptor for user-space faults. Once set it is never closed but in a forked child.
 pub fn uffd() -> Option<&'static Uffd> {
     // SAFETY: null or leaked by `set_uffd`.
