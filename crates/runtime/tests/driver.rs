@@ -264,6 +264,19 @@ fn a_page_that_stays_is_an_outcome_for_the_policy() {
 }
 
 #[test]
+fn a_touch_that_brought_nothing_is_no_move() {
+    let (mut d, world) = driver("next-touch", None, &[]);
+    let touch = |page: usize, moved| Touch { address: BASE + page * PAGE, pages: 4, node: NodeId(1), moved };
+    round(&mut d, &world, &[]);
+    world.lock().unwrap().touches.extend([touch(0, false), touch(8, true)]);
+    round(&mut d, &world, &[]);
+    let object = d.objects().live().next().unwrap();
+    assert_eq!((object.moved, object.touched.iter().sum::<u64>()), (4, 4));
+    let home = |page| object.home(homenode_model::PageNo(object.pages.first.0 + page));
+    assert_eq!([0, 3, 8, 11].map(home), [0, 0, 1, 1].map(|n| Some(NodeId(n))));
+}
+
+#[test]
 fn pages_are_asked_for_from_a_thread_within_the_budget() {
     let (mut d, world) = driver("competitive", Some(PRESENCE), &[]);
     round(&mut d, &world, &[]);

@@ -252,7 +252,7 @@ pub struct Touch {
     pub span: Span,
     /// Who touched it.
     pub node: NodeId,
-    /// It stayed where it was ([`Manner::Stays`]).
+    /// It stayed where it was: as it was to ([`Manner::Stays`]), or for the kernel refused to move it.
     pub stayed: bool,
 }
 
@@ -269,6 +269,8 @@ pub struct Counters {
     pub copied: Bytes,
     /// Bytes moved by the kernel.
     pub moved: Bytes,
+    /// Bytes that the kernel left where they were when their toucher had them moved.
+    pub refused: Bytes,
     /// Bytes that were disarmed untouched.
     pub returned: Bytes,
     /// Bytes that a system call's buffer brought over before the call.

@@ -167,7 +167,7 @@ macro_rules! counters {
         pub static $name: AtomicU64 = AtomicU64::new(0);
     )* };
 }
-counters! { ARMS ARMED FAULTS COPIED MOVED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS IN_EVENTS }
+counters! { ARMS ARMED FAULTS COPIED MOVED REFUSED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS IN_EVENTS }
 
 /// Adds.
 #[inline]
@@ -192,6 +192,7 @@ pub fn counters() -> Counters {
         faults: get(&FAULTS),
         copied: Bytes(get(&COPIED)),
         moved: Bytes(get(&MOVED)),
+        refused: Bytes(get(&REFUSED)),
         returned: Bytes(get(&RETURNED)),
         published: Bytes(get(&PUBLISHED)),
         collapsed: get(&COLLAPSED),

@@ -19,7 +19,8 @@ fn kernel_has(m: Span) -> bool {
     unsafe {
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
         let well = m.pieces(PAGE).all(|page| {
-            libc::write(pipe[1], page.start as *const _, 1) == 1 && libc::read(pipe[0], page.start as *mut _, 1) == 1
+            libc::write(pipe[1], page.start as *const _, 1) == 1
+                && libc::read(pipe[0], page.start as *mut _, 1) == 1
         });
         pipe.iter().for_each(|fd| _ = libc::close(*fd));
         well
