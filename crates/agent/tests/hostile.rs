@@ -342,16 +342,15 @@ fn hostile_to_who_waits_for_memory(name: &str, args: &'static [&'static str], sa
         ("HOMENODE_SOURCE", "blocks"),
         ("HOMENODE_BUDGET", "1000,100000"),
     ];
-    const REAL: [&str; 3] = ["env", "-u", "HOMENODE_PRETEND_NODES"];
-    let ways: [(&str, &[&str], &[(&str, &str)]); 4] = [
-        ("pretended", &[], &BLOCKS[..0]),
-        ("pretended-blocks", &[], &BLOCKS),
-        ("real", &REAL, &BLOCKS[..0]),
-        ("real-blocks", &REAL, &BLOCKS),
-    ];
-    for (way, before, settings) in ways {
+    for (way, real, blocks) in [
+        ("pretended", false, false),
+        ("pretended-blocks", false, true),
+        ("real", true, false),
+        ("real-blocks", true, true),
+    ] {
         let test = [&[name], args, &[way]].concat().join("-");
-        let settings = if settings.is_empty() { &[("HOMENODE_ARMING", "asked")] } else { settings };
+        let before: &[&str] = if real { &["env", "-u", "HOMENODE_PRETEND_NODES"] } else { &[] };
+        let settings: &[(&str, &str)] = if blocks { &BLOCKS } else { &[("HOMENODE_ARMING", "asked")] };
         let args = |_: &Path| args.iter().map(|a| (*a).to_owned()).collect();
         hostile_as(name, &test, before, args, false, settings, None);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{test}"));
@@ -373,4 +372,11 @@ fn asynchronous_reads_of_linux() {
 #[test]
 fn reads_by_a_worker_of_io_uring() {
     hostile_to_who_waits_for_memory("iouring", &["ordinary"], "io_uring");
+}
+
+/// Its launcher tells of it by a variable, which is looked for when memory is first armed.
+#[test]
+fn a_peer_that_is_known_reads_all_of_this_memory() {
+    let before = ["env", "-u", "HOMENODE_PRETEND_NODES", "OMPI_COMM_WORLD_LOCAL_SIZE=2"];
+    hostile_with("peer", "peer-whole", &before, |_| vec!["whole".to_owned()], false);
 }

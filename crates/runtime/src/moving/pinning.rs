@@ -127,7 +127,7 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     }
     if !FIRST.swap(true, Ordering::Relaxed) {
         if PEERS.iter().any(|name| is_several(name)) {
-            let _ = FOUND.set("other ranks on this machine, which may read this memory (process_vm_readv)");
+            let _ = FOUND.set("another rank on this machine, which may read this memory (process_vm_readv)");
         }
         descriptors();
     }
