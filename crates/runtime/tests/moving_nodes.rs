@@ -64,11 +64,11 @@ fn what_is_told_to_have_moved_is_there() {
     moving::homes(&pages, &mut after);
     let there = after.iter().filter(|h| **h == Some(node)).count();
     println!("{there} of {} pages came; told: {told:?}", pages.len());
-    assert!(there > 0);
+    // In a cpuset with one node's memory none comes.
     assert_eq!(told, [there, pages.len() - there]);
     let counters = moving::counters();
-    assert_eq!(
-        (counters.moved.0 / PAGE as u64, counters.refused.0 / PAGE as u64),
-        (told[0] as u64, told[1] as u64)
-    );
+    assert_eq!(counters.refused.0 / PAGE as u64, told[1] as u64);
+    // The rest of a huge page comes along with its first page, and is not counted.
+    assert!(counters.moved.0 / PAGE as u64 <= told[0] as u64, "{counters:?}");
+    assert_eq!(counters.moved.0 == 0, told[0] == 0, "{counters:?}");
 }
