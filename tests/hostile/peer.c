@@ -1,10 +1,11 @@
 /* A peer that reads this memory by process_vm_readv, which nobody can intercept: it gets the right bytes, or is told that it
- * cannot have them; never others. */
+ * cannot have them; never others. "whole": it always gets them, for homenode knows of it. */
 #include "hostile.h"
 #include <sys/prctl.h>
 #include <sys/uio.h>
 
-int main(void) {
+int main(int argc, char **argv) {
+    int whole = argc > 1 && !strcmp(argv[1], "whole");
     size_t n = 4 * MiB;
     uint64_t *p = malloc(n);
     int go[2];
@@ -26,7 +27,7 @@ int main(void) {
             refused += got != (ssize_t)n;
         }
         fprintf(stderr, "peer: %ld whole, %ld refused or short\n", right, refused);
-        _exit(wrong_bytes ? 1 : 0);
+        _exit(wrong_bytes || (whole && refused) ? 1 : 0);
     }
     int status = 0;
     while (waitpid(child, &status, WNOHANG) == 0) check(p, n, 6, "own");

@@ -423,6 +423,7 @@ pub unsafe extern "C-unwind" fn syscall(
         libc::SYS_sendto | libc::SYS_recvfrom => buffers[0] = at(b, c),
         libc::SYS_getrandom => buffers[0] = at(a, b),
         libc::SYS_getdents64 => buffers[0] = at(b, c),
+        libc::SYS_rt_sigsuspend => buffers[0] = at(a, b),
         libc::SYS_move_pages => {
             let n = b.saturating_mul(4);
             buffers = [at(c, n.saturating_mul(2)), at(d, if d == 0 { 0 } else { n }), at(e, n)];

@@ -333,3 +333,51 @@ fn under_an_interleaved_policy() {
         println!("skipped: no numactl");
     }
 }
+
+/// Memory that the kernel comes to when it likes: by all mechanisms, on pretended nodes and as if this machine's were two, by next touch and watched
+/// by blocks. Whatever the program does past the C library is seen when memory is next armed, which the report tells.
+fn hostile_to_who_waits_for_memory(name: &str, args: &'static [&'static str], says: &str) {
+    const BLOCKS: [(&str, &str); 4] = [
+        ("HOMENODE_ARMING", "watch"),
+        ("HOMENODE_POLICY", "competitive"),
+        ("HOMENODE_SOURCE", "blocks"),
+        ("HOMENODE_BUDGET", "1000,100000"),
+    ];
+    for (way, real, blocks) in [
+        ("pretended", false, false),
+        ("pretended-blocks", false, true),
+        ("real", true, false),
+        ("real-blocks", true, true),
+    ] {
+        let test = [&[name], args, &[way]].concat().join("-");
+        let before: &[&str] = if real { &["env", "-u", "HOMENODE_PRETEND_NODES"] } else { &[] };
+        let settings: &[(&str, &str)] = if blocks { &BLOCKS } else { &[("HOMENODE_ARMING", "asked")] };
+        let args = |_: &Path| args.iter().map(|a| (*a).to_owned()).collect();
+        hostile_as(name, &test, before, args, false, settings, None);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{test}"));
+        let Ok(out) = std::fs::read_to_string(folder.join("out")) else { return };
+        if out == "ok\n" {
+            let reports = std::fs::read_dir(folder.join("reports")).unwrap().flatten();
+            let all: String = reports.map(|e| std::fs::read_to_string(e.path()).unwrap()).collect();
+            assert!(all.contains("no page follows its next touch any more") && all.contains(says), "{all}");
+        }
+    }
+}
+
+#[test]
+fn asynchronous_reads_of_linux() {
+    hostile_to_who_waits_for_memory("aio", &[], "io_setup");
+    hostile_with("aio", "aio-by-call", &[], |_| vec!["by-call".to_owned()], false);
+}
+
+#[test]
+fn reads_by_a_worker_of_io_uring() {
+    hostile_to_who_waits_for_memory("iouring", &["ordinary"], "io_uring");
+}
+
+/// Its launcher tells of it by a variable, which is looked for when memory is first armed.
+#[test]
+fn a_peer_that_is_known_reads_all_of_this_memory() {
+    let before = ["env", "-u", "HOMENODE_PRETEND_NODES", "OMPI_COMM_WORLD_LOCAL_SIZE=2"];
+    hostile_with("peer", "peer-whole", &before, |_| vec!["whole".to_owned()], false);
+}

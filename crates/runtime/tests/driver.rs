@@ -42,6 +42,7 @@ struct World {
     restored: usize,
     own_ns: u64,
     copies: u64,
+    nothing_can_be_armed: bool,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -51,14 +52,18 @@ struct Hands(Shared);
 impl Mover for Hands {
     fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed {
         let arms = spans.iter().map(|s| (s.start, s.len(), manner));
-        self.0.lock().unwrap().arms.extend(arms);
+        let mut world = self.0.lock().unwrap();
+        world.arms.extend(arms);
+        if world.nothing_can_be_armed {
+            return Armed { pages: 0, skipped: spans.iter().map(|s| s.pages() as u64).sum() };
+        }
         Armed { pages: spans.iter().map(|s| s.pages() as u64).sum(), skipped: 0 }
     }
     fn armed(&self) -> u64 {
         self.0.lock().unwrap().arms.iter().map(|(_, bytes, _)| (bytes / PAGE) as u64).sum()
     }
     fn can_stay(&self) -> bool {
-        true
+        !self.0.lock().unwrap().nothing_can_be_armed
     }
     fn disarm(&mut self) {}
     fn leave(&mut self, _: usize, _: usize) {}
@@ -145,11 +150,20 @@ const PRESENCE: Says = Says::Presence { writers_only: false };
 
 /// A driver for a policy, on two nodes of two CPUs, with 64 pages at `BASE` on node 0; and a region key.
 fn driver(policy: &str, says: Option<Says>, more: &[(&str, &str)]) -> (Driver, Shared) {
+    driver_with(policy, |world| says.map(|s| Eyes::Source(Box::new(Eye(world.clone(), s)))), more)
+}
+
+fn driver_with(
+    policy: &str,
+    eyes: impl FnOnce(&Shared) -> Option<Eyes>,
+    more: &[(&str, &str)],
+) -> (Driver, Shared) {
     let world = Shared::default();
+    let eyes = eyes(&world).map(|eyes| Chosen { eyes, refused: vec![] });
     let mut set = vec![
         (settings::RUN_DIR, "/nowhere"),
         (settings::POLICY, policy),
-        (settings::ARMING, if says.is_some() { "watch" } else { "first" }),
+        (settings::ARMING, if eyes.is_some() { "watch" } else { "first" }),
         (settings::MACHINE, "0-1/1024/10.20;2-3/1024/20.10"),
         (settings::FORCE, "1"),
     ];
@@ -157,7 +171,6 @@ fn driver(policy: &str, says: Option<Says>, more: &[(&str, &str)]) -> (Driver, S
     let settings = Settings::from(|n| set.iter().rev().find(|(k, _)| *k == n).map(|(_, v)| (*v).to_owned()))
         .unwrap()
         .unwrap();
-    let eyes = says.map(|s| Chosen { eyes: Eyes::Source(Box::new(Eye(world.clone(), s))), refused: vec![] });
     let mut d = Driver::new(settings, Box::new(Hands(world.clone())), eyes, CLOCKS).unwrap();
     for i in 0..64 {
         world.lock().unwrap().homes.insert(BASE + i * PAGE, NodeId(0));
@@ -251,6 +264,19 @@ fn a_page_that_stays_is_an_outcome_for_the_policy() {
 }
 
 #[test]
+fn a_touch_that_brought_nothing_is_no_move() {
+    let (mut d, world) = driver("next-touch", None, &[]);
+    let touch = |page: usize, moved| Touch { address: BASE + page * PAGE, pages: 4, node: NodeId(1), moved };
+    round(&mut d, &world, &[]);
+    world.lock().unwrap().touches.extend([touch(0, false), touch(8, true)]);
+    round(&mut d, &world, &[]);
+    let object = d.objects().live().next().unwrap();
+    assert_eq!((object.moved, object.touched.iter().sum::<u64>()), (4, 4));
+    let home = |page| object.home(homenode_model::PageNo(object.pages.first.0 + page));
+    assert_eq!([0, 3, 8, 11].map(home), [0, 0, 1, 1].map(|n| Some(NodeId(n))));
+}
+
+#[test]
 fn pages_are_asked_for_from_a_thread_within_the_budget() {
     let (mut d, world) = driver("competitive", Some(PRESENCE), &[]);
     round(&mut d, &world, &[]);
@@ -265,6 +291,28 @@ fn pages_are_asked_for_from_a_thread_within_the_budget() {
     assert!(last > 0 && last <= 50 * 10_000 * 4 / 1_000 + 256, "{asked:?}");
     let all_ours = world.lock().unwrap().asked.iter().all(|a| (BASE..BASE + 64 * PAGE).contains(a));
     assert!(all_ours);
+}
+
+#[test]
+fn watching_by_blocks_ends_when_nothing_can_be_taken_away_any_more() {
+    let (mut d, world) = driver_with("competitive", |_| Some(Eyes::Armed), &[]);
+    round(&mut d, &world, &[]);
+    let mut tick = |times: usize| {
+        for _ in 0..times {
+            later(1_000_000);
+            assert!(d.tick().is_some());
+        }
+        (std::mem::take(&mut world.lock().unwrap().arms).len(), d.notes().concat())
+    };
+    let (asked, notes) = tick(50);
+    assert!(asked > 0 && !notes.contains("ended"), "{notes}");
+    world.lock().unwrap().nothing_can_be_armed = true;
+    let (asked, notes) = tick(50);
+    assert_eq!(asked, 0);
+    assert_eq!(notes.matches("source blocks ended").count(), 1, "{notes}");
+    // The rest goes on: regions are seen, and the report says what was used.
+    round(&mut d, &world, &[]);
+    assert!(report::text(&d).contains("source pages taken away"), "{}", report::text(&d));
 }
 
 #[test]

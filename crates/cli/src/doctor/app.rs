@@ -127,7 +127,7 @@ pub fn judge(app: &App) -> Vec<Finding> {
             found.push(Finding::new(
                 "pinned memory",
                 State::Less,
-                format!("{begin} is linked: {why}, so pages are not copied once it does"),
+                format!("{begin} is linked: {why}, so no page follows its next touch once it does"),
                 "nothing: pages still move where the kernel moves them",
             ));
         }

@@ -188,6 +188,13 @@ impl Mover for Live {
                 list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
             }
         }
+        let refused = moving::counters().refused;
+        if refused > Bytes::ZERO {
+            list.push(format!(
+                "{} KiB did not follow their touch: the kernel refused to move them (pinned or in use, or no memory on the node)",
+                refused.0 >> 10
+            ));
+        }
         if self.with_others > Bytes::ZERO {
             list.push(format!(
                 "{} KiB are not on their nodes: as much or more of their huge pages was to be on others, and those move whole",

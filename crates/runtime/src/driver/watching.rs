@@ -25,7 +25,7 @@ use super::mover::Manner;
 use super::run::Driver;
 use super::settings::Settings;
 use crate::guard::holdback::{Group, block_of};
-use crate::watch::choice::Eyes;
+use crate::watch::choice::{Eyes, Wanted};
 use crate::watch::numbers::PAGE;
 use crate::watch::{Chosen, Draws};
 
@@ -314,6 +314,22 @@ impl Driver {
         }
     }
 
+    /// The mover's pages can no longer be taken away, and nothing else tells: the policy knows what it was told so far.
+    fn leave_armed(&mut self) {
+        if self.mover.can_stay() {
+            return;
+        }
+        self.stop_watching();
+        if let Some(watching) = &mut self.watching {
+            watching.eyes = Eyes::Nobody;
+        }
+        self.note(format!(
+            "source {} ended after {:.1} s: pages cannot be taken away and put back any more",
+            Wanted::Blocks,
+            self.elapsed().0 as f64 * 1e-9
+        ));
+    }
+
     /// Notes that pages that the policy wants elsewhere are held back.
     pub(super) fn note_held(&mut self, pages: PageRange) {
         let Some(watching) = &mut self.watching else { return };
@@ -529,6 +545,7 @@ impl Driver {
         if matches!(self.watching, Some(Watching { eyes: Eyes::Armed, .. })) {
             // Pages that were touched are no longer registered: each would be a mapping of its own for ever.
             self.mover.settle();
+            self.leave_armed();
         }
         self.drain();
         let now = (self.clocks.wall)() - self.started;

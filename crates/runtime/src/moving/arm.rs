@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use homenode_model::Bytes;
-use homenode_sys::{Error, PAGE, Span, call, maps};
+use homenode_sys::{Error, PAGE, Span, call};
 
 use super::candidates::{Candidate, Plan};
 use super::group::Group;
@@ -42,7 +42,9 @@ pub fn arm_as(spans: &[Span], manner: Manner) -> ArmReport {
     let all: usize = spans.iter().map(|s| s.len()).sum();
     let stack = own_stack();
     match Locked::new() {
-        _ if state::mechanism() == Mechanism::None => report.skip(Why::Off, all),
+        _ if state::mechanism() == Mechanism::None => {
+            report.skip(if pinning::found().is_some() { Why::Pinning } else { Why::Off }, all);
+        }
         None => report.skip(Why::InFlight, all),
         Some(_) if manner == Manner::Stays && !can_stay() => report.skip(Why::Off, all),
         Some(lock) => arm_locked(&lock, spans, stack, manner, &mut report),
@@ -68,11 +70,12 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         Err(e) => return report.fail(e, pages),
     };
     // After the mappings, among which may be a device's.
-    if !may_copy(lock, &plan.fixed) {
+    if pinning::look(&plan.fixed).is_some() {
+        end(lock);
         return report.skip(Why::Pinning, pages);
     }
     report.skip(Why::NotAnonymous, pages - plan.bytes());
-    let (candidates, fixed) = (plan.candidates, plan.fixed);
+    let candidates = plan.candidates;
     let mut group = Group::new(lock, plan, changes, manner, report);
     for (number, candidate) in candidates.iter().enumerate() {
         match why_not(candidate, stack) {
@@ -87,9 +90,11 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         }
     }
     group.arm();
-    // What pins memory came in between: nothing is armed by copying any more.
-    if state::chosen() == Mechanism::UserFault && pinning::found().is_some() {
-        may_copy(lock, &fixed);
+    // What pins memory came in between.
+    if pinning::found().is_some() {
+        end(lock);
+        let armed = std::mem::take(&mut report.armed);
+        report.skip(Why::Pinning, armed.0 as usize);
     }
 }
 
@@ -114,17 +119,10 @@ fn own_stack() -> Span {
     }
 }
 
-/// Whether copying is safe, or the mechanism does not copy.
-fn may_copy(lock: &Locked, fixed: &maps::Fixed) -> bool {
-    let nothing_pins = match state::chosen() {
-        // Descriptors are looked at when the pages have gone.
-        Mechanism::UserFault => pinning::look(fixed).is_none(),
-        _ if state::copies_blocks() => pinning::look(fixed).or_else(pinning::look_at_descriptors).is_none(),
-        _ => true,
-    };
-    if nothing_pins {
-        return true;
-    }
+/// Something can pin memory: nothing is armed any more, by whatever mechanism. Pages that are only inaccessible for a while would be as wrong
+/// as copies: a worker of io_uring, a device or a peer that comes to them is refused, and nobody is told. The kernel goes on moving what is
+/// known.
+fn end(lock: &Locked) {
     disarm::everything(lock);
-    state::without_copying()
+    state::turn_off();
 }

@@ -203,8 +203,9 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
                 let counter = if stays { &state::RETURNED } else { &state::COPIED };
                 count(counter, (run.len() - rest.len()) as u64);
             }
+            let stayed = if word.stays() { Pages::MAX } else { 0 };
             let word = if word.stays() { word } else { free_shadow(block, word, wanted & !left) };
-            taken(block, word, wanted & !left, node, tell);
+            taken(block, word, wanted & !left, stayed, node, tell);
         }
         _ if word.stays() => {
             for (pages, access) in [
@@ -213,23 +214,25 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
             ] {
                 block.runs(pages).for_each(|span| unprotect(span, access));
             }
-            taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node, tell);
+            let word = word.with_marked(word.marked() & !word.armed());
+            taken(block, word, Pages::MAX, Pages::MAX, node, tell);
         }
         _ => take_window(block, word, node, tell),
     }
 }
 
-fn taken(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
+/// Those of `wanted` that are armed are so no longer: `node` touched them, and has them now, but for those that `stayed`.
+fn taken(block: Block, word: Word, wanted: Pages, stayed: Pages, node: NodeId, tell: bool) {
     let pages = word.armed() & wanted;
-    if !word.stays() {
-        for run in block.runs(pages) {
-            table::set_homes(run, node.0.min(254) as u8);
+    for run in block.runs(pages & !stayed) {
+        table::set_homes(run, node.0.min(254) as u8);
+    }
+    for (pages, stayed) in [(pages & !stayed, false), (pages & stayed, true)] {
+        if tell && pages != 0 {
+            touches::note(block.span(), pages, node, stayed);
         }
     }
     if pages != 0 {
-        if tell {
-            touches::note(block.span(), pages, node, word.stays());
-        }
         note_change();
     }
     block.release(word.with_armed(word.armed() & !pages));
@@ -367,7 +370,7 @@ fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
             *place = other.try_claim().map(|word| (other, word));
         }
     }
-    let mut open = Run { span: Span::EMPTY, read_only: false, node };
+    let mut open = Run { span: Span::EMPTY, read_only: false, node, refused: Refused::none(window) };
     for (block, word) in mine.iter().flatten() {
         for (pages, read_only) in
             [(word.armed() & !word.marked(), false), (word.armed() & word.marked(), true)]
@@ -378,8 +381,32 @@ fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
         }
     }
     open.flush();
+    let refused = open.refused;
     for (block, word) in mine.into_iter().flatten() {
-        taken(block, word.with_marked(word.marked() & !word.armed()), Pages::MAX, node, tell);
+        let word = word.with_marked(word.marked() & !word.armed());
+        taken(block, word, Pages::MAX, refused.of(block), node, tell);
+    }
+}
+
+/// Pages of a window that the kernel has left where they are.
+#[derive(Clone, Copy)]
+struct Refused {
+    window: Span,
+    pages: [Pages; WINDOW],
+}
+
+impl Refused {
+    const fn none(window: Span) -> Self {
+        Self { window, pages: [0; WINDOW] }
+    }
+
+    fn of(&self, block: Block) -> Pages {
+        self.pages[(block.span().start - self.window.start) / BLOCK]
+    }
+
+    fn add(&mut self, page: usize) {
+        let at = page - self.window.start;
+        self.pages[at / BLOCK] |= 1 << (at % BLOCK / PAGE);
     }
 }
 
@@ -388,6 +415,7 @@ struct Run {
     span: Span,
     read_only: bool,
     node: NodeId,
+    refused: Refused,
 }
 
 impl Run {
@@ -411,7 +439,7 @@ impl Run {
         } else {
             unprotect(self.span, access);
             if !copies && state::pretended() == 0 {
-                count(&state::MOVED, move_here(self.span, self.node));
+                move_here(self.span, self.node, &mut self.refused);
             }
         }
         self.span = Span::EMPTY;
@@ -424,17 +452,24 @@ pub fn unprotect(span: Span, access: Access) {
     let _ = unsafe { memory::protect(span, access) };
 }
 
-/// Has the kernel move accessible pages; how many bytes it moved.
-fn move_here(span: Span, node: NodeId) -> u64 {
+/// Has the kernel move accessible pages, and notes which it has left elsewhere: they are in use or pinned, or the node has no memory.
+fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
     /// Pages a call: small enough for a handler's stack.
     const CHUNK: usize = 64;
-    let mut moved = 0;
     for chunk in span.pieces(CHUNK * PAGE) {
         let (mut pages, mut status) = ([0; CHUNK], [numa::Status::UNKNOWN; CHUNK]);
         let n = chunk.pages();
         (0..n).for_each(|i| pages[i] = chunk.start + i * PAGE);
+        let (mut moved, mut left) = (0, 0);
+        let mut leave = |page| {
+            left += PAGE as u64;
+            refused.add(page);
+        };
         if numa::query(&pages[..n], &mut status[..n]).is_err() {
-            return moved;
+            // Nobody knows where they are.
+            pages[..n].iter().for_each(|page| leave(*page));
+            count(&state::REFUSED, left);
+            continue;
         }
         let mut wanted = 0;
         for i in 0..n {
@@ -446,13 +481,20 @@ fn move_here(span: Span, node: NodeId) -> u64 {
         if wanted > 0 {
             let to = [i32::from(node.0); CHUNK];
             let _ = numa::move_to(&pages[..wanted], &to[..wanted], &mut status[..wanted]);
-            if numa::query(&pages[..wanted], &mut status[..wanted]).is_ok() {
-                let here = status[..wanted].iter().filter(|s| s.node() == Some(node)).count();
-                moved += (here * PAGE) as u64;
+            // If it did not do all, what it says of single pages is not to be trusted.
+            let known = numa::query(&pages[..wanted], &mut status[..wanted]).is_ok();
+            for (page, status) in pages[..wanted].iter().zip(&status) {
+                match status.node() {
+                    Some(now) if known && now == node => moved += PAGE as u64,
+                    // Given up meanwhile: it comes to be anew.
+                    None if known => {}
+                    _ => leave(*page),
+                }
             }
         }
+        count(&state::MOVED, moved);
+        count(&state::REFUSED, left);
     }
-    moved
 }
 
 /// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place. What others do to the mapping meanwhile is
@@ -488,4 +530,68 @@ fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
         let _ = memory::discard(from);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_sys::numa::Status;
+
+    /// No machine has it: the kernel refuses to move a page there, as it refuses to move one that is pinned.
+    const NOWHERE: NodeId = NodeId(1000);
+
+    /// Has `node` touch armed pages of a window, and gives back what is told of it: bytes, and whether they stayed.
+    fn touched(window: Span, armed: Pages, node: NodeId) -> Vec<(usize, bool)> {
+        for block in Block::all(window) {
+            let word = block.claim();
+            block.runs(armed).for_each(|run| {
+                // SAFETY: memory of the test's own, which nobody touches before it is taken.
+                unsafe { memory::protect(run, Access::None).unwrap() };
+            });
+            block.release(word.with_armed(armed));
+        }
+        let Some(block) = Block::of(window.start) else { panic!("it was made") };
+        let word = block.claim();
+        take(block, word, Pages::MAX, node, true);
+        assert!(Block::all(window).all(|b| b.word().armed() == 0));
+        let mut told = Vec::new();
+        touches::drain(|t| told.push((t.span.len(), t.stayed)));
+        told
+    }
+
+    #[test]
+    fn a_page_that_the_kernel_does_not_move_keeps_its_home_and_is_told_to_have_stayed() {
+        let window = memory::map_aligned(HUGE, HUGE, Access::ReadWrite).unwrap();
+        let words = || window.pieces(PAGE).map(|page| page.start as *mut usize);
+        // SAFETY: memory of this test's own.
+        words().for_each(|p| unsafe { p.write(p as usize) });
+        let mut status = [Status::UNKNOWN];
+        if numa::query(&[window.start], &mut status).is_err() {
+            return println!("skipped: this kernel does not say where pages are");
+        }
+        let Some(home) = status[0].node() else { panic!("{status:?}") };
+        Block::make(window.start).unwrap();
+        let refused = || state::REFUSED.load(Ordering::Relaxed);
+        // Three pages of each block.
+        const ARMED: Pages = 0b1011;
+        let bytes = (WINDOW * 3 * PAGE) as u64;
+        let told = touched(window, ARMED, NOWHERE);
+        assert!(told.iter().all(|(_, stayed)| *stayed), "{told:?}");
+        assert_eq!(told.iter().map(|(bytes, _)| *bytes as u64).sum::<u64>(), bytes);
+        assert_eq!(refused(), bytes);
+        assert!(
+            window.pieces(PAGE).all(|page| table::home(page.start).is_none()),
+            "a home that it does not have"
+        );
+        // Those that are where they belong.
+        let told = touched(window, ARMED, home);
+        assert!(told.iter().all(|(_, stayed)| !*stayed), "{told:?}");
+        assert_eq!(refused(), bytes);
+        for page in window.pieces(PAGE) {
+            let armed = ARMED & 1 << (page.start % BLOCK / PAGE) != 0;
+            assert_eq!(table::home(page.start), armed.then_some(home.0 as u8));
+        }
+        // SAFETY: as above.
+        assert!(words().all(|p| unsafe { p.read() } == p as usize));
+    }
 }

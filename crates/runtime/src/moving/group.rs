@@ -99,12 +99,10 @@ impl<'a> Group<'a> {
 
     /// Arms what was added; the group is empty then.
     pub fn arm(&mut self) {
-        inflight::choosing(|| match state::chosen() {
-            Mechanism::UserFault => self.by_user_faults(),
-            Mechanism::Protect | Mechanism::CopyRemap => {
-                self.each(|mut part, pages| part.by_protection(pages))
-            }
-            Mechanism::None => {}
+        inflight::choosing(|| match (state::chosen(), state::uffd()) {
+            (Mechanism::UserFault, Some(uffd)) => self.arm_by(By::UserFaults(uffd)),
+            (Mechanism::Protect | Mechanism::CopyRemap, _) => self.arm_by(By::Protection),
+            (Mechanism::UserFault | Mechanism::None, _) => self.each(|mut part, _| part.skip_all(Why::Off)),
         });
         (self.parts, self.pages) = (0, 0);
     }
@@ -123,19 +121,27 @@ impl<'a> Group<'a> {
     }
 
     /// Takes all away, then looks whether anything may have pinned any of it before.
-    fn by_user_faults(&mut self) {
-        let why = if pinning::found().is_some() { Why::Pinning } else { Why::Off };
-        let Some(uffd) = state::uffd().filter(|_| why == Why::Off) else {
-            return self.each(|mut part, _| part.skip_all(why));
-        };
+    fn arm_by(&mut self, by: By) {
+        if pinning::found().is_some() {
+            return self.each(|mut part, _| part.skip_all(Why::Pinning));
+        }
         let mut any = false;
-        self.each(|mut part, pages| any |= part.take_all_away(uffd, pages));
+        self.each(|mut part, pages| any |= part.take_all_away(by, pages));
         if any && pinning::look_at_descriptors().is_some() {
-            self.each(|mut part, pages| part.put_all_back(uffd, pages));
+            self.each(|mut part, pages| part.put_all_back(by, pages));
         } else {
-            self.each(|mut part, pages| part.release(pages, |old, armed| old | armed));
+            self.each(|mut part, pages| part.keep_away(by, pages));
         }
     }
+}
+
+/// How pages are taken away.
+#[derive(Clone, Copy)]
+enum By {
+    /// To the shadow; whoever misses them raises SIGBUS.
+    UserFaults(&'static Uffd),
+    /// They are made inaccessible where they are.
+    Protection,
 }
 
 /// Arming a part.
@@ -276,11 +282,14 @@ impl Arming<'_> {
         self.report.skip(Why::InFlight, bytes(left & !excluded & !word.armed()));
     }
 
-    /// Claims, registers, then moves the pages away. Whether any.
-    fn take_all_away(&mut self, uffd: &Uffd, pages: &mut [Pages]) -> bool {
+    /// Claims, then takes the pages away. Whether any.
+    fn take_all_away(&mut self, by: By, pages: &mut [Pages]) -> bool {
         self.claim(pages);
         let armed = self.stretches(pages, |this, span, registered| {
-            let done = this.take_away(uffd, span, registered);
+            let done = match by {
+                By::UserFaults(uffd) => this.take_away(uffd, span, registered),
+                By::Protection => this.make_inaccessible(span),
+            };
             if let Err(e) = done {
                 this.report.error = Some(e);
             }
@@ -290,9 +299,22 @@ impl Arming<'_> {
         armed > 0
     }
 
-    fn put_all_back(&mut self, uffd: &Uffd, pages: &mut [Pages]) {
+    /// What was taken away is armed.
+    fn keep_away(&mut self, by: By, pages: &[Pages]) {
+        match by {
+            By::UserFaults(_) => self.release(pages, |old, armed| old | armed),
+            By::Protection if self.writable => self.release(pages, |old, armed| old & !armed),
+            By::Protection => self.release(pages, |old, armed| old | armed),
+        }
+    }
+
+    fn put_all_back(&mut self, by: By, pages: &mut [Pages]) {
+        let access = if self.writable { Access::ReadWrite } else { Access::Read };
         let back = self.stretches(pages, |this, span, registered| {
-            this.put_back(uffd, span, registered);
+            match by {
+                By::UserFaults(uffd) => this.put_back(uffd, span, registered),
+                By::Protection => fault::unprotect(span, access),
+            }
             true
         });
         self.report.armed = Bytes(self.report.armed.0 - back as u64);
@@ -368,34 +390,23 @@ impl Arming<'_> {
         if let Some(policy) = policy {
             let _ = numa::set_policy(span, &policy);
         }
-        Error { call, on: span, errno: homenode_sys::Errno(libc::ENOMEM) }
+        no_room(call, span)
     }
 
-    /// Makes the pages inaccessible.
-    fn by_protection(&mut self, pages: &mut [Pages]) {
-        self.claim(pages);
-        let writable = self.writable;
-        let armed = self.stretches(pages, |this, span, _| {
-            let known = pieces::covers(this.lock, span);
-            if table::is_own(span) {
-                this.report.error = Some(own_memory(span));
-                return false;
-            }
-            if !known && !pieces::add(this.lock, Piece { span, policy: None }) {
-                return false;
-            }
-            // SAFETY: whoever touches it faults and waits, for the blocks are claimed; our handler makes it accessible.
-            let done = unsafe { memory::protect(span, Access::None) };
-            if let Err(e) = done {
-                this.report.error = Some(e);
-                if !known {
-                    pieces::take(this.lock, span);
-                }
-            }
-            done.is_ok()
-        });
-        self.report.armed += Bytes(armed as u64);
-        self.release(pages, |old, armed| if writable { old & !armed } else { old | armed });
+    fn make_inaccessible(&self, span: Span) -> Result<()> {
+        if table::is_own(span) {
+            return Err(own_memory(span));
+        }
+        let known = pieces::covers(self.lock, span);
+        if !known && !pieces::add(self.lock, Piece { span, policy: None }) {
+            return Err(no_room("keeping account of so many pieces", span));
+        }
+        // SAFETY: whoever touches it faults and waits, for the blocks are claimed; our handler makes it accessible.
+        let done = unsafe { memory::protect(span, Access::None) };
+        if done.is_err() && !known {
+            pieces::take(self.lock, span);
+        }
+        done
     }
 }
 
@@ -419,6 +430,10 @@ fn each_run(block: Block, chosen: Pages, marked: Pages, mut f: impl FnMut(Span, 
 /// The program has given it up, and homenode's own memory came to lie there.
 const fn own_memory(span: Span) -> homenode_sys::Error {
     homenode_sys::Error { call: "arming", on: span, errno: homenode_sys::Errno(libc::EBUSY) }
+}
+
+const fn no_room(call: &'static str, on: Span) -> homenode_sys::Error {
+    homenode_sys::Error { call, on, errno: homenode_sys::Errno(libc::ENOMEM) }
 }
 
 /// Moves the pages of a registered span to `to`, the last one by a call of its own: the mapping that a call empties altogether loses what

@@ -34,8 +34,9 @@
 //! # What may be armed
 //!
 //! Whole pages of private anonymous memory, as `/proc/self/maps` has it at that moment, that are readable, not locked, not
-//! in flight to or from the kernel, not excluded. Copying (all mechanisms but [`Mechanism::Protect`] on real nodes) is off as
-//! soon as anything in the process can pin memory; see [`Why`].
+//! in flight to or from the kernel, not excluded. Nothing at all, by any mechanism, as soon as anything in the process can pin memory or
+//! has the kernel, a device or a peer use it when it likes: what is armed is disarmed then, and only [`move_pages`] and [`prefer`] go
+//! on. See [`pinning()`].
 //!
 //! # What the program does past the C library
 //!
@@ -93,8 +94,7 @@ pub use touches::drain;
 pub enum Mechanism {
     /// userfaultfd: missing pages raise SIGBUS in their toucher, which copies them from a shadow.
     UserFault,
-    /// Inaccessible 2 MiB blocks: the toucher makes them accessible and has the kernel move them. Works for pinned
-    /// memory, which the kernel leaves where it is.
+    /// Inaccessible 2 MiB blocks: the toucher makes them accessible and has the kernel move them.
     Protect,
     /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their place. For containers that
     /// forbid all calls that name nodes, and only with [`Options::copy_unseen`].
@@ -180,7 +180,7 @@ pub enum Why {
     Excluded,
     /// Already armed.
     Armed,
-    /// Something in the process can pin memory ([`pinning()`] names it): no copying.
+    /// Something in the process can pin memory ([`pinning()`] names it): nothing is armed.
     Pinning,
     /// A system call failed.
     Failed,
@@ -252,7 +252,7 @@ pub struct Touch {
     pub span: Span,
     /// Who touched it.
     pub node: NodeId,
-    /// It stayed where it was ([`Manner::Stays`]).
+    /// It stayed where it was: as it was to ([`Manner::Stays`]), or for the kernel refused to move it.
     pub stayed: bool,
 }
 
@@ -269,6 +269,8 @@ pub struct Counters {
     pub copied: Bytes,
     /// Bytes moved by the kernel.
     pub moved: Bytes,
+    /// Bytes that the kernel left where they were when their toucher had them moved.
+    pub refused: Bytes,
     /// Bytes that were disarmed untouched.
     pub returned: Bytes,
     /// Bytes that a system call's buffer brought over before the call.

@@ -1,8 +1,9 @@
-//! What in the process can pin memory, or has others read it behind our back: then pages are not copied.
+//! What in the process can pin memory, or has others use it behind our back: then nothing is armed.
 //!
 //! A device or io_uring that has pinned a page goes on using *that* page. If its contents are copied to another one,
-//! the program and the device no longer see the same memory: silent corruption. What pins cannot be asked for page by page; so
-//! copying is off, for good, as soon as something in the process could.
+//! the program and the device no longer see the same memory: silent corruption. One that has not, and comes to the page while it is armed, by a
+//! worker of the kernel's, meets none, and fails: so it is with blocks that are only inaccessible, too. Neither can be asked for page by page;
+//! so next touch is over, for good, as soon as something in the process could. The kernel's own moves go on: they refuse pinned pages.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -52,16 +53,16 @@ const PEERS: &[&CStr] = &[
 
 static FOUND: OnceLock<&'static str> = OnceLock::new();
 
-/// From a hook: the program has just made something that pins memory. Copying is off from now on; what is armed is disarmed.
+/// From a hook: the program is about to make something that pins memory. Nothing is armed from now on; what is armed is disarmed.
 pub fn pins(what: &'static str) {
-    if FOUND.set(what).is_ok() {
-        super::disarm::disarm_all();
-    }
+    // Also if something else was found before: who found it may not have disarmed all yet.
+    let _ = FOUND.set(what);
+    super::disarm::disarm_all();
 }
 
-/// What in the process can pin memory, if anything, as part of a sentence: copying is off because of it.
+/// What in the process can pin memory, if anything, as a sentence: nothing is armed because of it.
 pub fn pinning() -> Option<String> {
-    found().map(|what| format!("pages are not copied: there is {what}"))
+    found().map(|what| format!("no page follows its next touch any more, for there is {what}"))
 }
 
 /// What was found so far.
@@ -126,7 +127,7 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     }
     if !FIRST.swap(true, Ordering::Relaxed) {
         if PEERS.iter().any(|name| is_several(name)) {
-            let _ = FOUND.set("other ranks on this machine, which may read this memory (process_vm_readv)");
+            let _ = FOUND.set("another rank on this machine, which may read this memory (process_vm_readv)");
         }
         descriptors();
     }
@@ -134,7 +135,7 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
 }
 
 /// Looks at the process's descriptors. What pins memory has one before it does: who looks after pages have gone from where the program
-/// has them, and before they are copied, sees whatever may have pinned them before.
+/// has them, or have been made inaccessible, and before anybody can touch them, sees whatever may have pinned them before.
 pub fn look_at_descriptors() -> Option<&'static str> {
     if found().is_none() {
         descriptors();

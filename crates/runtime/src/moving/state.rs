@@ -66,16 +66,6 @@ pub fn copies_blocks() -> bool {
 /// The kernel moves pages.
 pub static KERNEL_MOVES: AtomicBool = AtomicBool::new(false);
 
-/// Copying is off: protected blocks and kernel moves where there are any. Whether arming can go on. Nothing is armed.
-pub fn without_copying() -> bool {
-    if KERNEL_MOVES.load(Ordering::Relaxed) && pretended() == 0 {
-        choose(Mechanism::Protect);
-        return true;
-    }
-    turn_off();
-    false
-}
-
 /// The descriptor for user-space faults. Once set it is never closed but in a forked child.
 pub fn uffd() -> Option<&'static Uffd> {
     // SAFETY: null or leaked by `set_uffd`.
@@ -177,7 +167,7 @@ macro_rules! counters {
         pub static $name: AtomicU64 = AtomicU64::new(0);
     )* };
 }
-counters! { ARMS ARMED FAULTS COPIED MOVED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS IN_EVENTS }
+counters! { ARMS ARMED FAULTS COPIED MOVED REFUSED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS IN_EVENTS }
 
 /// Adds.
 #[inline]
@@ -202,6 +192,7 @@ pub fn counters() -> Counters {
         faults: get(&FAULTS),
         copied: Bytes(get(&COPIED)),
         moved: Bytes(get(&MOVED)),
+        refused: Bytes(get(&REFUSED)),
         returned: Bytes(get(&RETURNED)),
         published: Bytes(get(&PUBLISHED)),
         collapsed: get(&COLLAPSED),
