@@ -42,6 +42,8 @@ struct World {
     restored: usize,
     own_ns: u64,
     copies: u64,
+    /// CPU time of the thread that moves a page.
+    move_ns: u64,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -83,6 +85,7 @@ impl Mover for Hands {
     }
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         let mut world = self.0.lock().unwrap();
+        CPU.set(CPU.get() + world.move_ns * pages.len() as u64);
         world.calls.push(pages.len());
         assert!(world.watched.iter().all(|s| !s.contains(pages[0].0)), "the source still has what moves");
         for (page, to) in pages {
@@ -288,6 +291,24 @@ fn the_journal_replays_to_the_same_decisions() {
         assert!(checked.complete && checked.difference.is_none() && checked.decisions > 0, "{checked:?}");
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn moves_that_are_decided_at_the_end_of_a_region_are_own_time() {
+    for (policy, says) in
+        [("out-u", SAMPLED), ("out-w", SAMPLED), ("in-w:at=region", SAMPLED), ("presence", PRESENCE)]
+    {
+        let (mut d, world) = driver(policy, Some(says), &[]);
+        // Long calls, so that there is nothing else of that length.
+        world.lock().unwrap().move_ns = 1_000_000;
+        let seen: Vec<_> = (0..64).cycle().take(64 * 40).map(|p| (p, 1)).collect();
+        for _ in 0..4 {
+            round(&mut d, &world, &seen);
+        }
+        let moved: usize = world.lock().unwrap().calls.iter().sum();
+        assert!(moved > 0, "{policy}: nothing moved");
+        assert!(d.own_time() >= Ns(moved as u64 * 1_000_000), "{policy}: {:?} for {moved}", d.own_time());
+    }
 }
 
 #[test]

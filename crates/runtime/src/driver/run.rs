@@ -296,10 +296,16 @@ impl Driver {
         self.timed(|d, now| {
             let Some((id, since, armed)) = d.current.take() else { return };
             d.take_touches();
+            let end = Event::RegionEnd { region: id.0 };
             if d.is_look_due(now) {
-                d.heavy(|d| d.look(false));
+                // There is something to decide on: that may take long, too.
+                d.heavy(|d| {
+                    d.look(false);
+                    d.tell(end);
+                });
+            } else {
+                d.tell(end);
             }
-            d.tell(Event::RegionEnd { region: id.0 });
             let stats = &mut d.regions[id.0 as usize];
             stats.runs += 1;
             stats.time += now - since;
@@ -504,7 +510,8 @@ impl Driver {
             decisions.clear();
             let now = (self.clocks.wall)() - self.started;
             match self.policy.poll(now, &mut decisions) {
-                Step::Act => armed += self.carry_out(&decisions),
+                // Most marks of regions have no decisions. Those that have may move all memory.
+                Step::Act => armed += self.heavy(|d| d.carry_out(&decisions)),
                 step => {
                     self.wake_at(step);
                     break;
