@@ -43,6 +43,8 @@ struct World {
     own_ns: u64,
     copies: u64,
     nothing_can_be_armed: bool,
+    /// CPU time of the thread that moves a page.
+    move_ns: u64,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -88,6 +90,7 @@ impl Mover for Hands {
     }
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         let mut world = self.0.lock().unwrap();
+        CPU.set(CPU.get() + world.move_ns * pages.len() as u64);
         world.calls.push(pages.len());
         assert!(world.watched.iter().all(|s| !s.contains(pages[0].0)), "the source still has what moves");
         for (page, to) in pages {
@@ -336,6 +339,24 @@ fn the_journal_replays_to_the_same_decisions() {
         assert!(checked.complete && checked.difference.is_none() && checked.decisions > 0, "{checked:?}");
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn moves_that_are_decided_at_the_end_of_a_region_are_own_time() {
+    for (policy, says) in
+        [("out-u", SAMPLED), ("out-w", SAMPLED), ("in-w:at=region", SAMPLED), ("presence", PRESENCE)]
+    {
+        let (mut d, world) = driver(policy, Some(says), &[]);
+        // Long calls, so that there is nothing else of that length.
+        world.lock().unwrap().move_ns = 1_000_000;
+        let seen: Vec<_> = (0..64).cycle().take(64 * 40).map(|p| (p, 1)).collect();
+        for _ in 0..4 {
+            round(&mut d, &world, &seen);
+        }
+        let moved: usize = world.lock().unwrap().calls.iter().sum();
+        assert!(moved > 0, "{policy}: nothing moved");
+        assert!(d.own_time() >= Ns(moved as u64 * 1_000_000), "{policy}: {:?} for {moved}", d.own_time());
+    }
 }
 
 #[test]
@@ -704,4 +725,126 @@ fn what_is_judged_is_judged_for_all_of_an_object() {
     let ((moved, held), verdict) = (d.hold_back().0.samples(), d.hold_back().1);
     assert_eq!(verdict, Verdict::Pays, "{moved:?} {held:?}");
     assert!(held.remote > 0 && held.remote < held.all, "{held:?}");
+}
+
+/// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or places by address.
+fn large_object(policy: &str, says: Option<Says>, budget: &str) -> (Driver, Shared, usize, usize) {
+    let (mut d, world) = driver(policy, says, &[(settings::BUDGET, budget)]);
+    let (object, pages) = (BASE + (1 << 24), 1 << 14);
+    d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
+    (d, world, object, pages)
+}
+
+/// Pages of the object that the second node has.
+fn on_the_second(world: &Shared, object: usize, pages: usize) -> usize {
+    let world = world.lock().unwrap();
+    (0..pages).filter(|i| world.homes[&(object + i * PAGE)] == NodeId(1)).count()
+}
+
+fn allowed(d: &Driver) -> Ns {
+    d.settings().budget.allows(d.cpu_time())
+}
+
+#[test]
+fn what_a_policy_moves_at_one_boundary_keeps_within_the_budget_and_it_decides_anew() {
+    // 20 ms, and 10 ms more a second.
+    let (mut d, world, object, _) = large_object("out-u", Some(SAMPLED), "10,20");
+    world.lock().unwrap().move_ns = 10_000;
+    let (used, mut at_home) = (4000, vec![0]);
+    for i in 0..3 {
+        later(1_000_000_000);
+        d.region_begin(RegionKey { function: 7, caller: 9 });
+        // What is still on the first node is used by the second.
+        let mut w = world.lock().unwrap();
+        let far = (0..used).map(|p| object + p * PAGE).filter(|a| w.homes[a] == NodeId(0));
+        let seen: Vec<Seen> =
+            far.map(|address| Seen { address, node: NodeId(1), time: Ns(0), kind: None }).collect();
+        w.seen.extend(seen);
+        drop(w);
+        later(2_000_000);
+        d.region_end();
+        assert!(d.own_time() <= allowed(&d) && d.stopped().is_none(), "{i}: {:?}", d.own_time());
+        at_home.push(on_the_second(&world, object, used));
+    }
+    let moved = *at_home.last().unwrap();
+    let turns = at_home.windows(2).filter(|w| w[1] > w[0]).count();
+    assert!(turns > 1 && moved > used / 2 && moved < used, "{at_home:?}");
+    d.end();
+    let left = format!("{} MiB were not moved: the budget", ((used - moved) * PAGE) >> 20);
+    assert!(d.notes().iter().any(|n| n.starts_with(&left)), "{left}: {:?}", d.notes());
+}
+
+#[test]
+fn what_is_placed_by_address_follows_as_there_is_room() {
+    let (mut d, world, object, pages) = large_object("block", None, "10,40");
+    world.lock().unwrap().move_ns = 30_000;
+    let mut at_home = vec![0];
+    for i in 0..40 {
+        round(&mut d, &world, &[]);
+        assert!(d.own_time() <= allowed(&d) && d.stopped().is_none(), "{i}: {:?}", d.own_time());
+        at_home.push(on_the_second(&world, object, pages));
+        later(1_000_000_000);
+    }
+    let turns = at_home.windows(2).filter(|w| w[1] > w[0]).count();
+    assert!(turns > 3 && *at_home.last().unwrap() == pages / 2, "{at_home:?}");
+    let is_home =
+        |i: usize| world.lock().unwrap().homes[&(object + i * PAGE)] == NodeId((2 * i / pages) as u16);
+    assert!((0..pages).all(is_home));
+    d.end();
+    assert!(!d.notes().iter().any(|n| n.contains("no room")), "{:?}", d.notes());
+}
+
+#[test]
+fn what_dies_before_its_turn_is_not_moved_and_is_told() {
+    let (mut d, world, object, pages) = large_object("block", None, "10,40");
+    world.lock().unwrap().move_ns = 30_000;
+    for _ in 0..4 {
+        later(1_000_000_000);
+        round(&mut d, &world, &[]);
+    }
+    let moved = on_the_second(&world, object, pages);
+    assert!((1..pages / 2).contains(&moved), "{moved}");
+    d.dies(object);
+    for _ in 0..20 {
+        later(1_000_000_000);
+        round(&mut d, &world, &[]);
+    }
+    assert_eq!(on_the_second(&world, object, pages), moved);
+    d.end();
+    assert!(d.notes().iter().any(|n| n.contains("were not moved: the budget")), "{:?}", d.notes());
+}
+
+#[test]
+fn moving_back_keeps_within_the_budget() {
+    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::BUDGET, "10,100")]);
+    world.lock().unwrap().move_ns = 40_000;
+    for _ in 0..300 {
+        a_region(&mut d);
+        touch_armed(&world, u16::from(!d.stopped().is_some()), |_| 0);
+        d.region_end();
+        assert!(d.own_time() <= allowed(&d), "{:?} {:?}", d.own_time(), d.stopped());
+        if d.stopped().is_some() {
+            break;
+        }
+    }
+    let told = |d: &Driver| {
+        let text = d.stopped().unwrap();
+        let (what, rest) = text.split_once("; ").unwrap();
+        assert_eq!(what, "moving made it worse (presence samples)");
+        rest.split_once(' ').unwrap().0.parse::<usize>().unwrap()
+    };
+    let (first, far) = (told(&d), on_the_second(&world, object, pages));
+    assert!(first > 0 && far > pages / 2, "{first} back, {far} far");
+    for _ in 0..20 {
+        later(1_000_000_000);
+        a_region(&mut d);
+        d.region_end();
+        assert!(d.own_time() <= allowed(&d), "{:?}", d.own_time());
+    }
+    let far = on_the_second(&world, object, pages);
+    assert!(told(&d) > first && far > 0, "{} back, {far} far", told(&d));
+    d.end();
+    let left = format!("{} MiB were not moved back: the budget", (far * PAGE) >> 20);
+    assert!(d.notes().iter().any(|n| n.starts_with(&left)), "{left}: {:?}", d.notes());
 }

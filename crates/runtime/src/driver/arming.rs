@@ -25,10 +25,10 @@ const HELD: usize = 4;
 /// A page that is to be moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    page: PageNo,
-    to: NodeId,
+    pub page: PageNo,
+    pub to: NodeId,
     /// The policy is told what became of it.
-    told: bool,
+    pub told: bool,
 }
 
 /// Pages that go to the same node.
@@ -156,6 +156,7 @@ impl Driver {
 
     /// Collects the pages of a run that are not there. The others that the policy wants moved have their outcome.
     fn bring(&mut self, run: &Run) {
+        self.later.forget(run.pages);
         let (mut at, end) = (run.pages.first.0, run.pages.first.0 + run.pages.count);
         while at < end {
             let page = PageNo(at);
@@ -213,13 +214,13 @@ impl Driver {
     /// Moves pages that the policy knows nothing of. How many moved.
     pub(super) fn move_ranges(&mut self, ranges: impl IntoIterator<Item = (PageRange, NodeId)>) -> u64 {
         for (pages, to) in ranges {
+            self.later.forget(pages);
             self.moves.extend(pages.iter().map(|page| Wanted { page, to, told: false }));
         }
         self.move_collected()
     }
 
-    /// Moves all pages that were collected, in one go: the kernel is quickest with many. The policy learns what became of each that
-    /// it wanted moved. How many moved.
+    /// Moves all pages that were collected, as far as there is room. How many moved.
     fn move_collected(&mut self) -> u64 {
         let mut moves = std::mem::take(&mut self.moves);
         let numbers = self.objects.numbers();
@@ -231,42 +232,48 @@ impl Driver {
             moves.extend(stays.into_iter().filter(|w| unit(w).is_some_and(|u| units.contains(&u))));
         }
         moves.retain(|m| numbers.address(m.page).is_some());
-        let list: Vec<(usize, NodeId)> =
-            moves.iter().filter_map(|m| Some((numbers.address(m.page)?, m.to))).collect();
+        if moves.is_empty() { 0 } else { self.move_in_turns(moves).0 }
+    }
+
+    /// Moves pages in one go: the kernel is quickest with many. The policy learns what became of each that it wanted moved. How many moved.
+    pub(super) fn move_pages(&mut self, moves: &[Wanted]) -> u64 {
+        let numbers = self.objects.numbers();
+        let moves: Vec<(&Wanted, usize)> =
+            moves.iter().filter_map(|m| Some((m, numbers.address(m.page)?))).collect();
+        let list: Vec<(usize, NodeId)> = moves.iter().map(|(m, address)| (*address, m.to)).collect();
+        if list.is_empty() {
+            return 0;
+        }
         let mut moved = 0;
-        if !list.is_empty() {
-            list.iter().for_each(|(address, _)| self.leave_for_now(*address));
-            let begin = (self.clocks.thread)();
-            let mut results = Vec::with_capacity(list.len());
-            self.mover.move_pages(&list, &mut results);
-            let cost = Ns(((self.clocks.thread)() - begin).0 / list.len() as u64);
-            for ((m, (address, to)), result) in moves.iter().zip(&list).zip(results) {
-                if let Some(o) = self.objects.at(*address) {
-                    match result {
-                        MoveResult::Moved => {
-                            moved += 1;
-                            self.ping_pongs_now += u64::from(o.note_move(m.page, *to));
-                        }
-                        MoveResult::AlreadyThere => o.set_home(m.page, *to),
-                        // The rest of a huge page may have taken it elsewhere.
-                        MoveResult::Busy => {
-                            let mut now = Vec::with_capacity(1);
-                            self.mover.homes(*address, 1, None, &mut now);
-                            now.into_iter().flatten().for_each(|node| o.set_home(m.page, node));
-                        }
-                        _ => {}
+        list.iter().for_each(|(address, _)| self.leave_for_now(*address));
+        let begin = (self.clocks.thread)();
+        let mut results = Vec::with_capacity(list.len());
+        self.mover.move_pages(&list, &mut results);
+        let cost = Ns(((self.clocks.thread)() - begin).0 / list.len() as u64);
+        for ((m, address), result) in moves.into_iter().zip(results) {
+            if let Some(o) = self.objects.at(address) {
+                match result {
+                    MoveResult::Moved => {
+                        moved += 1;
+                        self.ping_pongs_now += u64::from(o.note_move(m.page, m.to));
                     }
-                }
-                if m.told {
-                    self.policy.outcome(&MoveOutcome { page: m.page, to: *to, result, cost });
+                    MoveResult::AlreadyThere => o.set_home(m.page, m.to),
+                    // The rest of a huge page may have taken it elsewhere.
+                    MoveResult::Busy => {
+                        let mut now = Vec::with_capacity(1);
+                        self.mover.homes(address, 1, None, &mut now);
+                        now.into_iter().flatten().for_each(|node| o.set_home(m.page, node));
+                    }
+                    _ => {}
                 }
             }
-            self.watch_again();
+            if m.told {
+                self.policy.outcome(&MoveOutcome { page: m.page, to: m.to, result, cost });
+            }
         }
+        self.watch_again();
         self.moved_in_round += moved;
         self.has_moved |= moved > 0;
-        moves.clear();
-        self.moves = moves;
         moved
     }
 
@@ -353,6 +360,7 @@ impl Driver {
         let index = (touch.address.saturating_sub(whole.start) / PAGE) as u64;
         let count = u64::from(touch.pages).min(object.pages.count.saturating_sub(index));
         object.touch(touch.node, count);
+        self.later.forget(PageRange { first: PageNo(first + index), count });
         let home = object.home(PageNo(first + index));
         let sample = self.hold.touched(touch.address, home, touch.node);
         let node = touch.node;
@@ -390,6 +398,7 @@ impl Driver {
             }
             Decision::Move { page, to } => {
                 // One by one, for the policy is in the middle of its answer to a touch.
+                self.later.forget(PageRange { first: page, count: 1 });
                 self.moves.push(Wanted { page, to, told: true });
                 self.move_collected();
             }
@@ -496,14 +505,12 @@ impl Driver {
         ((x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize
     }
 
-    /// Takes back what moved: every block goes to where it was.
+    /// Takes back what moved: every block goes to where it was, as far as there is room in the budget, and the rest as there comes to be.
     fn undo(&mut self) {
         self.mover.disarm();
         self.stop_watching();
+        self.later.undo();
         let back: Vec<_> = self.objects.live().flat_map(crate::watch::Object::moved_ranges).collect();
-        let moved = self.move_ranges(back);
-        self.stopped.get_or_insert_with(|| {
-            format!("moving made it worse (presence samples); {moved} pages were moved back")
-        });
+        self.move_ranges(back);
     }
 }

@@ -3,6 +3,7 @@
 mod arming;
 mod clocks;
 mod journal;
+mod later;
 pub mod live;
 mod machine;
 pub mod mover;

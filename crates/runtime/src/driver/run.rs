@@ -7,6 +7,7 @@ use homenode_sys::Span;
 use super::arming::Wanted;
 use super::clocks::Clocks;
 use super::journal::journalled;
+use super::later::Later;
 use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
 use super::plan::Table;
@@ -66,7 +67,8 @@ pub struct Driver {
     pub(super) own: Ns,
     /// Wall time of heavy work so far, to be taken off what was measured around it.
     heavy: Ns,
-    is_heavy: bool,
+    /// The thread's CPU time when the heavy work began that is going on.
+    since: Option<Ns>,
     pub(super) started: Ns,
     started_cpu: Ns,
     pub(super) touches: Vec<Touch>,
@@ -91,6 +93,7 @@ pub struct Driver {
     pub(super) plan: Option<Table>,
     pub(super) watching: Option<Watching>,
     pub(super) waiting: Waiting,
+    pub(super) later: Later,
     /// Seams are to be looked at page by page.
     seams: bool,
     /// All was armed in this round.
@@ -164,7 +167,7 @@ impl Driver {
             notes,
             own: Ns::ZERO,
             heavy: Ns::ZERO,
-            is_heavy: false,
+            since: None,
             started: (clocks.wall)(),
             started_cpu: (clocks.process)(),
             touches: Vec::new(),
@@ -186,6 +189,7 @@ impl Driver {
             plan: None,
             watching,
             waiting: Waiting::default(),
+            later: Later::default(),
             seams: false,
             armed_all: false,
             asked: false,
@@ -210,14 +214,15 @@ impl Driver {
 
     /// Measures what may take long by the thread's CPU time: on a busy machine the time that passes is others'.
     pub(super) fn heavy<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        if std::mem::replace(&mut self.is_heavy, true) {
+        if self.since.is_some() {
             return f(self);
         }
         let (wall, cpu) = ((self.clocks.wall)(), (self.clocks.thread)());
+        self.since = Some(cpu);
         let result = f(self);
+        self.since = None;
         self.own += (self.clocks.thread)() - cpu;
         self.heavy += (self.clocks.wall)() - wall;
-        self.is_heavy = false;
         result
     }
 
@@ -261,6 +266,7 @@ impl Driver {
             }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.waiting.forget(address, pages.count);
+                d.later.dies(pages);
                 d.policy.observe(&Event::Free { object, pages });
             }
         });
@@ -278,6 +284,9 @@ impl Driver {
                 d.round(round, now);
             }
             d.tell(Event::RegionBegin { region: id.0 });
+            if d.is_move_due(now) {
+                d.heavy(Self::move_later);
+            }
             if d.plan.is_some() && d.within_budget() {
                 d.heavy(Self::plan_region);
             }
@@ -296,10 +305,16 @@ impl Driver {
         self.timed(|d, now| {
             let Some((id, since, armed)) = d.current.take() else { return };
             d.take_touches();
+            let end = Event::RegionEnd { region: id.0 };
             if d.is_look_due(now) {
-                d.heavy(|d| d.look(false));
+                // There is something to decide on: that may take long, too.
+                d.heavy(|d| {
+                    d.look(false);
+                    d.tell(end);
+                });
+            } else {
+                d.tell(end);
             }
-            d.tell(Event::RegionEnd { region: id.0 });
             let stats = &mut d.regions[id.0 as usize];
             stats.runs += 1;
             stats.time += now - since;
@@ -375,6 +390,9 @@ impl Driver {
     /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.
     pub fn placed(&mut self, span: Span, by_program: bool) {
         if by_program {
+            for pages in self.ranges(span.start, span.len()) {
+                self.later.forget(pages);
+            }
             self.placed.add(span);
         } else {
             self.placed.remove(span);
@@ -456,7 +474,12 @@ impl Driver {
     /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
     pub fn own_time(&self) -> Ns {
         let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
-        self.own + Ns(self.mover.counters().own_ns) + samples
+        self.own + self.going_on() + Ns(self.mover.counters().own_ns) + samples
+    }
+
+    /// Of the heavy work that is going on, what it has taken so far.
+    fn going_on(&self) -> Ns {
+        self.since.map_or(Ns::ZERO, |since| (self.clocks.thread)() - since)
     }
 
     /// CPU time of the process since homenode started.
@@ -504,7 +527,8 @@ impl Driver {
             decisions.clear();
             let now = (self.clocks.wall)() - self.started;
             match self.policy.poll(now, &mut decisions) {
-                Step::Act => armed += self.carry_out(&decisions),
+                // Most marks of regions have no decisions. Those that have may move all memory.
+                Step::Act => armed += self.heavy(|d| d.carry_out(&decisions)),
                 step => {
                     self.wake_at(step);
                     break;

@@ -32,7 +32,7 @@ const TOLD: u64 = 4096;
 /// Of an object that there is no room for as a whole, so many pages have their turn together.
 const CHUNK: u64 = 4096;
 /// Time between two looks for room.
-const GAP: Ns = Ns(100_000_000);
+pub(super) const GAP: Ns = Ns(100_000_000);
 
 /// Why pages wait. In the order of their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,13 +134,13 @@ impl Waiting {
     }
 
     fn look(&self) -> Ns {
-        measured(self.took, LOOK)
+        measured(self.took).unwrap_or(LOOK)
     }
 }
 
-/// The price of a page.
-fn measured((took, pages): (Ns, u64), until_then: Ns) -> Ns {
-    if pages < TOLD { until_then } else { Ns(took.0 / pages) }
+/// The price of a page, once it is known.
+pub(super) fn measured((took, pages): (Ns, u64)) -> Option<Ns> {
+    (pages >= TOLD).then(|| Ns(took.0 / pages))
 }
 
 /// Ranges by page, with their objects; those of one that touch are one.
@@ -239,23 +239,33 @@ impl Driver {
         count
     }
 
-    /// Pages for which there is room in the budget.
+    /// Pages that there is room for in the budget, to arm or to watch them.
     fn room(&self) -> u64 {
+        self.room_at(self.waiting.look() + self.price_of_bringing())
+    }
+
+    /// Pages that there is room for at this price each, beside those that are armed.
+    pub(super) fn room_at(&self, each: Ns) -> u64 {
         let allowed = self.settings.budget.allows(self.cpu_time());
-        let spare = allowed.0.saturating_sub(allowed.0 / KEPT).saturating_sub(self.own_time().0);
-        let bring = if self.watches() { Ns::ZERO } else { self.price_of_bringing() };
-        let each = (self.waiting.look() + bring).0.max(1);
+        let kept = if self.later.is_undoing() { 0 } else { allowed.0 / KEPT };
+        let spare = allowed.0.saturating_sub(kept).saturating_sub(self.own_time().0);
+        let (each, bring) = (each.0.max(1), self.price_of_bringing().0);
         let live: u64 = self.objects.live().map(|o| o.pages.count).sum();
-        if live.saturating_mul(each) <= spare {
+        if live.saturating_mul(each.max(bring)) <= spare {
             // The usual case: what is armed already need not be counted.
             return u64::MAX;
         }
-        spare.saturating_sub(self.mover.armed().saturating_mul(bring.0)) / each
+        let armed = if bring > 0 { self.mover.armed() } else { 0 };
+        spare.saturating_sub(armed.saturating_mul(bring)) / each
     }
 
+    /// What it costs to bring an armed page. Where pages are watched none are armed but samples, which have a budget of their own.
     fn price_of_bringing(&self) -> Ns {
+        if self.watches() {
+            return Ns::ZERO;
+        }
         let c = self.mover.counters();
-        measured((Ns(c.own_ns), c.copies), BRING)
+        measured((Ns(c.own_ns), c.copies)).unwrap_or(BRING)
     }
 
     /// Nothing is armed: the policy is told who touches what.
@@ -265,15 +275,16 @@ impl Driver {
 
     /// What the budget had no room for, if anything.
     pub(super) fn note_waiting(&mut self) {
-        let pages = self.waiting.new_pages(&self.objects) + self.waiting.missed;
-        if pages == 0 || self.stopped.is_some() {
-            return;
-        }
+        let waits = self.waiting.new_pages(&self.objects) + self.waiting.missed;
         let what = if self.watches() { "watched" } else { "armed" };
-        self.note(format!(
-            "{} MiB were not {what}: the budget of homenode's own time had no room for them yet; --budget gives more, and a longer run does",
-            (pages * PAGE as u64) >> 20
-        ));
+        for (pages, what, told) in [(waits, what, self.stopped.is_none()), self.not_moved()] {
+            if pages > 0 && told {
+                self.note(format!(
+                    "{} MiB were not {what}: the budget of homenode's own time had no room for them yet; --budget gives more, and a longer run does",
+                    (pages * PAGE as u64) >> 20
+                ));
+            }
+        }
     }
 
     /// Tells the policy that all of these are to follow their next touch. How many pages do.
