@@ -1,6 +1,6 @@
 //! Allocations of at least 64 KiB are objects. The allocator is the program's own: each function does its work through the
-//! one of the same name behind this library. C++'s `new` and Fortran's `allocate` come through `malloc`; the return addresses
-//! on the stack tell where they stand.
+//! one of the same name behind this library. Fortran's `allocate` comes through `malloc`, and so does C++'s `new` unless an allocator
+//! brings its own ([`cpp`]); the return addresses on the stack tell where they stand.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 use crate::modules::Places;
 use crate::next::next;
 use crate::told::Told;
-use crate::{callers, clib, python, state};
+use crate::{callers, clib, cpp, python, state};
 
 /// A live object.
 struct Place {
@@ -45,8 +45,9 @@ fn born(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     clib::allocated(p, bytes, caller)
 }
 
+/// An object, if it is large.
 #[inline]
-fn large(p: *mut c_void, bytes: usize) {
+pub fn large(p: *mut c_void, bytes: usize) {
     if bytes >= SMALLEST && !p.is_null() && state::running() && !state::inside() {
         enter(p as usize, bytes);
     }
@@ -61,6 +62,7 @@ fn enter(address: usize, bytes: usize) {
         state::tell(Told::Born { address, bytes, frames });
         python::born(address);
     }
+    cpp::told(address);
 }
 
 /// Whether there was a place for it.
@@ -94,7 +96,7 @@ fn no_more(p: *mut c_void) -> Option<usize> {
 /// memory has gone: until then nobody arms it. Waits for nobody who has the driver: he may be waiting for the caller, by a lock of the loader's
 /// or of an allocator's.
 #[inline]
-fn dies(p: *mut c_void) -> Option<InFlight> {
+pub fn dies(p: *mut c_void) -> Option<InFlight> {
     no_more(p).map(|bytes| gone(p as usize, bytes))
 }
 

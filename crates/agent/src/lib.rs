@@ -22,6 +22,7 @@ mod alloc;
 mod callers;
 mod capi;
 mod clib;
+mod cpp;
 mod exec;
 mod force;
 mod gomp;

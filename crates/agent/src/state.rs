@@ -10,7 +10,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{clib, modules, mover, next, slots, statics};
+use crate::{clib, cpp, modules, mover, next, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -140,6 +140,7 @@ pub fn start() {
     }
     guarded(|| {
         next::look_all();
+        cpp::look_all();
         let Some(settings) = Settings::from(|name| std::env::var(name).ok()) else { return };
         match settings.and_then(make) {
             Ok(driver) => {

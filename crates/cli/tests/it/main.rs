@@ -24,6 +24,7 @@ mod record;
 mod run;
 mod run_advice;
 mod run_bind;
+mod run_cpp;
 mod run_gomp;
 mod run_limits;
 mod run_matrix;
