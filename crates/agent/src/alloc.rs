@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
-use crate::modules::Places;
-use crate::next::next;
 use crate::told::Told;
-use crate::{callers, clib, cpp, python, state};
+use crate::{clib, cpp, python, state};
 
 /// A live object.
 struct Place {
@@ -329,21 +327,6 @@ macro_rules! paged {
 }
 
 paged! { valloc_for valloc pvalloc_for pvalloc }
-
-/// `dlclose`: another object may come to lie where the closed one was.
-///
-/// # Safety
-/// As `dlclose`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> i32 {
-    let Some(f) = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32) else { return -1 };
-    let before = if state::running() { state::guarded(Places::now) } else { None };
-    let code = unsafe { f(handle) };
-    if let Some(before) = before {
-        state::guarded(|| callers::forget(before.gone(&Places::now()).as_deref()));
-    }
-    code
-}
 
 /// For the front end of `mmap`: private anonymous memory was mapped.
 #[inline]

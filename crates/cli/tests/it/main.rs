@@ -26,6 +26,7 @@ mod run_advice;
 mod run_bind;
 mod run_cpp;
 mod run_gomp;
+mod run_libraries;
 mod run_limits;
 mod run_matrix;
 mod support;

@@ -4,6 +4,7 @@ mod arming;
 mod clocks;
 mod journal;
 pub mod live;
+mod loads;
 mod machine;
 pub mod mover;
 mod placed;
