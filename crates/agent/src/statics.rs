@@ -107,6 +107,10 @@ fn allocates(file: &[u8]) -> bool {
 
 /// Tells the driver of the program's, and of those of the libraries that it starts with. Before the program's `main`.
 pub fn add(driver: &mut Driver) {
+    driver.look_up(all);
+}
+
+fn all(driver: &mut Driver) {
     let modules = modules::loaded();
     if let (Some(program), Some(file)) = (modules.first(), Mapped::program()) {
         for (address, bytes) in large(file.contents()) {
