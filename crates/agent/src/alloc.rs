@@ -1,6 +1,6 @@
 //! Allocations of at least 64 KiB are objects. The allocator is the program's own: each function does its work through the
-//! one of the same name behind this library. C++'s `new` and Fortran's `allocate` come through `malloc`; the return addresses
-//! on the stack tell where they stand.
+//! one of the same name behind this library. Fortran's `allocate` comes through `malloc`, and so does C++'s `new` unless an allocator
+//! brings its own ([`cpp`]); the return addresses on the stack tell where they stand.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
-use crate::modules::Places;
-use crate::next::next;
 use crate::told::Told;
-use crate::{callers, clib, python, state};
+use crate::{clib, cpp, python, state};
 
 /// A live object.
 struct Place {
@@ -45,8 +43,9 @@ fn born(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     clib::allocated(p, bytes, caller)
 }
 
+/// An object, if it is large.
 #[inline]
-fn large(p: *mut c_void, bytes: usize) {
+pub fn large(p: *mut c_void, bytes: usize) {
     if bytes >= SMALLEST && !p.is_null() && state::running() && !state::inside() {
         enter(p as usize, bytes);
     }
@@ -61,6 +60,7 @@ fn enter(address: usize, bytes: usize) {
         state::tell(Told::Born { address, bytes, frames });
         python::born(address);
     }
+    cpp::told(address);
 }
 
 /// Whether there was a place for it.
@@ -94,7 +94,7 @@ fn no_more(p: *mut c_void) -> Option<usize> {
 /// memory has gone: until then nobody arms it. Waits for nobody who has the driver: he may be waiting for the caller, by a lock of the loader's
 /// or of an allocator's.
 #[inline]
-fn dies(p: *mut c_void) -> Option<InFlight> {
+pub fn dies(p: *mut c_void) -> Option<InFlight> {
     no_more(p).map(|bytes| gone(p as usize, bytes))
 }
 
@@ -327,21 +327,6 @@ macro_rules! paged {
 }
 
 paged! { valloc_for valloc pvalloc_for pvalloc }
-
-/// `dlclose`: another object may come to lie where the closed one was.
-///
-/// # Safety
-/// As `dlclose`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> i32 {
-    let Some(f) = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32) else { return -1 };
-    let before = if state::running() { state::guarded(Places::now) } else { None };
-    let code = unsafe { f(handle) };
-    if let Some(before) = before {
-        state::guarded(|| callers::forget(before.gone(&Places::now()).as_deref()));
-    }
-    code
-}
 
 /// For the front end of `mmap`: private anonymous memory was mapped.
 #[inline]

@@ -91,7 +91,8 @@ fn look(caller: usize, key: usize, first: usize, name: &CStr) -> Option<Target> 
     Some(target)
 }
 
-fn resolve(caller: usize, name: &CStr) -> Option<usize> {
+/// Where the loader would have led a call of `name` at `caller` without this library.
+pub fn resolve(caller: usize, name: &CStr) -> Option<usize> {
     // SAFETY: asks the loader; `info` is filled when it returns non-zero. A handle that is got is kept for ever: the object
     // that called is loaded, and its dependencies stay as long as it does.
     unsafe {

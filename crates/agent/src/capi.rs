@@ -64,7 +64,11 @@ pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
     if address.is_null() || overflows {
         return HN_EINVAL;
     }
-    match state::with(|d| d.next_touch(address as usize, length)) {
+    let asked = state::with(|d| {
+        state::files(d);
+        d.next_touch(address as usize, length)
+    });
+    match asked {
         Some(true) => HN_OK,
         _ => HN_IDLE,
     }

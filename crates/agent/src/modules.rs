@@ -72,6 +72,10 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut l
         if path.is_empty() && list.is_empty() {
             path = std::fs::read_link("/proc/self/exe").map_or_else(|_| path, |p| p.display().to_string());
         }
+        if path.starts_with("./") || path.starts_with("../") {
+            // As the program has named it, from the folder that it was in.
+            path = std::fs::canonicalize(&path).map_or_else(|_| path, |p| p.display().to_string());
+        }
         if low < high && list.len() < MAX_MODULES {
             list.push(Module { base: info.dlpi_addr, low, high, path });
         }
@@ -85,6 +89,44 @@ pub fn loaded() -> Vec<Module> {
     // SAFETY: `visit` gets the vector and keeps nothing of it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     list
+}
+
+/// How many files have come and gone so far.
+pub fn changes() -> u64 {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut libc::c_void) -> i32 {
+        // SAFETY: the loader's headers; `data` is the number below.
+        unsafe { *data.cast::<u64>() = (*info).dlpi_adds.wrapping_add((*info).dlpi_subs) };
+        1
+    }
+    let mut changes = 0_u64;
+    // SAFETY: `first` keeps nothing of it.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut changes).cast()) };
+    changes
+}
+
+/// What is loaded of a file and can be written, as addresses in memory.
+pub fn writable(base: u64) -> Vec<Span> {
+    struct Wanted {
+        base: u64,
+        found: Vec<Span>,
+    }
+    unsafe extern "C" fn of(info: *mut libc::dl_phdr_info, _: usize, data: *mut libc::c_void) -> i32 {
+        // SAFETY: the loader passes valid headers; `data` is what is wanted.
+        let (info, wanted) = unsafe { (&*info, &mut *data.cast::<Wanted>()) };
+        if info.dlpi_addr != wanted.base {
+            return 0;
+        }
+        // SAFETY: so many headers are there.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        let data = headers.iter().filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W != 0);
+        wanted.found =
+            data.map(|h| Span::new((wanted.base + h.p_vaddr) as usize, h.p_memsz as usize)).collect();
+        1
+    }
+    let mut wanted = Wanted { base, found: Vec::new() };
+    // SAFETY: `of` keeps nothing of it.
+    unsafe { libc::dl_iterate_phdr(Some(of), (&raw mut wanted).cast()) };
+    wanted.found
 }
 
 /// The launcher's table of a plan.

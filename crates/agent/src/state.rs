@@ -10,7 +10,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{clib, modules, mover, next, slots, statics};
+use crate::{clib, cpp, interpose_loader, modules, mover, next, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -140,6 +140,7 @@ pub fn start() {
     }
     guarded(|| {
         next::look_all();
+        cpp::look_all();
         let Some(settings) = Settings::from(|name| std::env::var(name).ok()) else { return };
         match settings.and_then(make) {
             Ok(driver) => {
@@ -214,9 +215,20 @@ pub fn region_begin(function: usize, caller: usize) {
         if WATCHED.load(Ordering::Relaxed) {
             start_watching();
         }
-        with(|d| d.region_begin(RegionKey { function, caller }));
+        with(|d| {
+            files(d);
+            d.region_begin(RegionKey { function, caller });
+        });
     } else {
         OTHERS_REGIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Has the driver told what files have brought and taken away since it was last asked.
+#[inline]
+pub fn files(driver: &mut Driver) {
+    if interpose_loader::changed() {
+        statics::look(driver);
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Names {
     pub statics: BTreeMap<u64, String>,
     /// Fortran's common blocks by the same.
     pub commons: BTreeMap<u64, Common>,
+    /// Static objects of libraries, by file and address in it, as [`name`] calls them.
+    pub libraries: BTreeMap<(String, u64), String>,
 }
 
 impl Names {
@@ -31,7 +33,29 @@ impl Names {
         {
             names.commons = symbols::commons_of(Path::new(&program.path));
         }
+        for object in &facts.most {
+            if let Origin::Library(path, at) = &object.origin
+                && !names.libraries.contains_key(&(path.clone(), *at))
+            {
+                names.of_library(path);
+            }
+        }
         names
+    }
+
+    /// The static objects of a library.
+    fn of_library(&mut self, path: &str) {
+        let file = file_name(path);
+        let statics = symbols::statics_of(Path::new(path), LARGE);
+        let may_be_common = statics.iter().any(|s| s.name.ends_with('_'));
+        let commons = if may_be_common { symbols::commons_of(Path::new(path)) } else { BTreeMap::new() };
+        for s in statics {
+            let name = match commons.get(&s.address) {
+                Some(common) => format!("{} of {file}", block(common)),
+                None => format!("array {} of {file}, static", s.name),
+            };
+            self.libraries.insert((path.to_owned(), s.address), name);
+        }
     }
 
     /// Compilers put an underscore behind the names of common blocks. To look for them takes time in a large program.
@@ -45,8 +69,15 @@ impl From<Symbols> for Names {
     fn from(found: Symbols) -> Self {
         let of_program = found.statics.into_iter().filter(|s| s.module == 0);
         let statics = of_program.map(|s| (s.address, s.name)).collect();
-        Self { places: found.places, statics, commons: BTreeMap::new() }
+        Self { places: found.places, statics, ..Self::default() }
     }
+}
+
+/// Smallest object.
+const LARGE: u64 = 64 << 10;
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Objects that are worth a sentence.
@@ -66,6 +97,10 @@ pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
             (Some(common), _) => block(common),
             (None, Some(name)) => format!("array {name}, static"),
             (None, None) => "a static array".into(),
+        },
+        Origin::Library(path, at) => match names.libraries.get(&(path.clone(), *at)) {
+            Some(name) => name.clone(),
+            None => format!("a static array of {}", file_name(path)),
         },
         Origin::Allocated(frames) => match (allocated_at(frames, among, names), frames.first()) {
             (Some(text), _) => text,
@@ -94,7 +129,7 @@ fn allocated_at(frames: &[u64], among: &[Object], names: &Names) -> Option<Strin
             let mut others = known(others, names).map(|(pc, _)| pc);
             others.next() == Some(at) && caller.is_some() && others.next() != caller
         }
-        Origin::Static(_) => false,
+        Origin::Static(_) | Origin::Library(..) => false,
     });
     if let Some(variable) = variable(inner, ALLOCATIONS).filter(|_| !is_shared) {
         return Some(format!("array {variable}, allocated at {inner}"));

@@ -16,6 +16,8 @@ pub enum Origin {
     Allocated(Vec<u64>),
     /// A static object: its address in the program's file.
     Static(u64),
+    /// The same of a library: its file, and the address in that.
+    Library(String, u64),
 }
 
 /// An object that was armed.
@@ -246,6 +248,11 @@ impl Facts {
             }
             "objects" => self.objects = numbers(rest)?,
             "object" => self.most.push(object(rest)?),
+            "file" => {
+                if let Origin::Library(path, _) = &mut self.most.last_mut()?.origin {
+                    rest.clone_into(path);
+                }
+            }
             "python" => self.most.last_mut()?.python = Some(rest.to_owned()),
             "plan" => self.plan = Some(numbers(rest)?),
             "stopped" => self.stopped = Some(rest.to_owned()),
@@ -265,7 +272,7 @@ impl Facts {
     pub fn addresses(&self) -> Addresses {
         let frames = self.most.iter().filter_map(|o| match &o.origin {
             Origin::Allocated(frames) => Some(frames),
-            Origin::Static(_) => None,
+            Origin::Static(_) | Origin::Library(..) => None,
         });
         let region = |r: &Region| if r.function > 1 { r.function } else { r.caller };
         Addresses {
@@ -296,6 +303,7 @@ fn object(rest: &str) -> Option<Object> {
     let (kind, what) = fields.next()?.split_once(':')?;
     let origin = match kind {
         "static" => Origin::Static(number(what)?),
+        "library" => Origin::Library(String::new(), number(what)?),
         _ => Origin::Allocated(what.split(',').filter_map(number).collect()),
     };
     let mut next = || fields.next().and_then(number);
@@ -317,7 +325,8 @@ mod tests {
 
     const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1 3 4\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
         regions 2 40 3\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3 1 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
-        object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:0x4000 65536 0 0 16 -\nnote a b c\n\
+        object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:0x4000 65536 0 0 16 -\n\
+        object library:0x80 65536 0 0 16 -\nfile /a b/lib.so\nnote a b c\n\
         module 0x1000 0x0 0x500 /a b/app\nend\n";
 
     #[test]
@@ -329,7 +338,8 @@ mod tests {
         assert_eq!(f.most[0].origin, Origin::Allocated(vec![0x30, 0x40]));
         assert_eq!((f.most[0].touched.as_slice(), f.most[1].touched.len()), ([10, 10].as_slice(), 0));
         let python = f.most.iter().map(|o| o.python.as_deref()).collect::<Vec<_>>();
-        assert_eq!(python, [Some("a.py:3 (f) < a b.py:7 (<module>)"), None]);
+        assert_eq!(python, [Some("a.py:3 (f) < a b.py:7 (<module>)"), None, None]);
+        assert_eq!(f.most[2].origin, Origin::Library("/a b/lib.so".into(), 0x80));
         assert_eq!((f.notes[0].as_str(), f.modules[0].path.as_str()), ("a b c", "/a b/app"));
         assert_eq!(f.touched(), (4, 3), "what was told before anything moved");
         assert_eq!(Facts { watch: None, ..f.clone() }.touched(), (20, 10));

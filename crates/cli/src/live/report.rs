@@ -201,7 +201,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
     let object = |o: &Object| {
         json!({
             "name": advice::name(o, &f.most, names),
-            "static": matches!(o.origin, Origin::Static(_)),
+            "static": matches!(o.origin, Origin::Static(_) | Origin::Library(..)),
             "bytes": o.bytes,
             "pages_moved": o.moved,
             "ping_pongs": o.ping_pongs,

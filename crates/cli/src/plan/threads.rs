@@ -53,13 +53,33 @@ pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
     }
 }
 
+/// How many ranks there are, as launchers tell each of theirs. What a batch job has room for (`SLURM_NTASKS`, `SLURM_NPROCS`) is not among
+/// them: a program that its script starts is one process of one. `srun` tells those that it starts.
+const RANKS: &[&str] = &[
+    "JSM_NAMESPACE_SIZE",
+    "MPI_LOCALNRANKS",
+    "MV2_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "PALS_SIZE",
+    "PMI_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+];
+
+/// Of how many ranks this process is one.
+fn ranks(variable: &dyn Fn(&str) -> Option<String>) -> u32 {
+    // One launcher may start another on each node: whoever tells of most has started the ranks.
+    RANKS.iter().filter_map(|name| variable(name)?.trim().parse().ok()).max().unwrap_or(1)
+}
+
 /// Refuses a plan for one process where a launcher starts several.
 ///
 /// # Errors
 /// A job of another number of processes than the plan has.
 pub fn fit_ranks(plan: &Plan) -> Result<()> {
-    let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "MPI_LOCALNRANKS"];
-    let ranks = names.iter().filter_map(|n| env::var(n).ok()?.parse::<u32>().ok()).max().unwrap_or(1);
+    fit_to(plan, ranks(&|name| env::var(name).ok()))
+}
+
+fn fit_to(plan: &Plan, ranks: u32) -> Result<()> {
     if ranks == plan.ranks {
         return Ok(());
     }
@@ -92,5 +112,27 @@ mod tests {
             let error = fit(&with(threads), run).unwrap_err();
             assert!(error.message.contains("refused"), "{error}");
         }
+    }
+    #[test]
+    fn a_process_alone_in_a_large_job_is_one_and_ranks_are_counted() {
+        let of = |set: &[(&str, &str)]| {
+            ranks(&|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+        };
+        let batch =
+            [("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "8"), ("SLURM_NPROCS", "8"), ("SLURM_PROCID", "0")];
+        assert_eq!([of(&[]), of(&batch)], [1, 1]);
+        let within = |name, n| of(&[&batch[..], &[(name, n)]].concat());
+        assert_eq!(within("SLURM_STEP_NUM_TASKS", "8"), 8, "started by srun");
+        assert_eq!(within("SLURM_STEP_NUM_TASKS", "1"), 1, "srun -n 1");
+        assert_eq!([within("OMPI_COMM_WORLD_SIZE", "4"), within("PMI_SIZE", "4 ")], [4, 4]);
+        assert_eq!(
+            of(&[("SLURM_STEP_NUM_TASKS", "2"), ("PMI_SIZE", "8")]),
+            8,
+            "its daemons are started by srun"
+        );
+        assert_eq!(within("PMI_SIZE", "x"), 1);
+        assert!(fit_to(&plan(), 1).is_ok());
+        let error = fit_to(&plan(), 8).unwrap_err();
+        assert!(error.message.contains("1 processes, and this job has 8: refused"), "{error}");
     }
 }

@@ -75,7 +75,7 @@ end program
 ";
 
 /// A CPU of each of two pretended nodes, as `OMP_PLACES`.
-fn a_cpu_of_each() -> Option<String> {
+pub fn a_cpu_of_each() -> Option<String> {
     let nodes = Nodes::here().pretend(2);
     let cpu = |n| nodes.cpus(homenode_model::NodeId(n)).first();
     Some(format!("{{{}}},{{{}}}", cpu(0)?, cpu(1)?))

@@ -5,6 +5,7 @@ mod clocks;
 mod journal;
 mod later;
 pub mod live;
+mod loads;
 mod machine;
 pub mod mover;
 mod placed;

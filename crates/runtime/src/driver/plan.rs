@@ -181,6 +181,7 @@ impl Table {
             Origin::Static(n) => {
                 return self.objects.iter().position(|o| o.how == How::Static(*n) && o.bytes == bytes);
             }
+            Origin::Library(..) => return None,
             Origin::Allocated(frames) => frames,
         };
         let order = self.sizes.entry(bytes).or_insert(0);

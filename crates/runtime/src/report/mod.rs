@@ -163,6 +163,7 @@ fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
         };
         let origin = match &o.origin {
             Origin::Static(address) => format!("static:{address:#x}"),
+            Origin::Library(_, address) => format!("library:{address:#x}"),
             Origin::Allocated(frames) => {
                 let frames: Vec<_> =
                     frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
@@ -171,6 +172,9 @@ fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
         };
         let (homes, touched) = (list(&o.homes), list(&o.touched));
         writeln!(out, "object {origin} {} {} {} {homes} {touched}", o.bytes, o.moved, o.ping_pongs)?;
+        if let Origin::Library(path, _) = &o.origin {
+            writeln!(out, "file {}", one_line(path))?;
+        }
         if let Some(frames) = &o.python {
             writeln!(out, "python {}", one_line(frames))?;
         }

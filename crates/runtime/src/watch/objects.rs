@@ -1,6 +1,7 @@
 //! The program's objects: allocations of at least [`SMALLEST`], and large static variables.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use homenode_model::{NodeId, ObjectId, PageNo, PageRange};
 
@@ -18,6 +19,8 @@ pub enum Origin {
     Allocated([usize; FRAMES]),
     /// A static variable or common block: its address in the program's file.
     Static(u64),
+    /// The same of a library: its file, and the address in that.
+    Library(Arc<str>, u64),
 }
 
 /// An object.

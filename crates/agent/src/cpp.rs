@@ -1,0 +1,212 @@
+//! C++'s `operator new` and `operator delete`. Those of the C++ library call `malloc` and `free`, whose front ends tell all: calls go
+//! straight on to it, at the cost of two jumps. Allocators (jemalloc, mimalloc, tcmalloc) bring their own, which do not come by `malloc`:
+//! then what is large is told here.
+//!
+//! A C++ library that nobody but a module knows (an extension of Python's) is not to be found behind this library. What it would do is
+//! done here then, by the `malloc` and `free` that it would have called; only when there is no memory is the one looked up that the caller
+//! would have got, for it throws, or asks the program for more.
+//!
+//! Exceptions pass: a call that goes straight on leaves no frame, and others leave one that has nothing to tidy up.
+
+use std::arch::naked_asm;
+use std::cell::Cell;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homenode_runtime::moving;
+use homenode_runtime::watch::objects::SMALLEST;
+
+use crate::{alloc, callers};
+
+/// Every one of them, called with more arguments than it has: those beyond are never looked at.
+type Real = unsafe extern "C-unwind" fn(usize, usize, usize) -> usize;
+/// What a call goes to first: with the arguments, and the return address.
+type Front = unsafe extern "C-unwind" fn(usize, usize, usize, usize) -> usize;
+
+/// What it is, and which argument says how memory is aligned.
+#[derive(Clone, Copy)]
+enum Form {
+    New,
+    NewAligned,
+    Delete,
+}
+use Form::{Delete, New, NewAligned};
+
+const FORMS: usize = 20;
+
+/// Where a call goes: looked up when it is made first, or when this library starts.
+static TARGETS: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
+/// The function behind this library; of those that are not there, the C library's or the program's for the same.
+static REAL: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
+
+thread_local! {
+    /// What this thread has got last that is large: what `operator new` returns may have been told of already.
+    static TOLD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// This thread has got this object, which is told of.
+pub fn told(address: usize) {
+    TOLD.set(address);
+}
+
+/// The C++ libraries' own go to `malloc` and `free`.
+fn is_of_the_language(function: usize) -> bool {
+    // SAFETY: asks the loader; `info` is filled when it returns non-zero.
+    let name = unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(function as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
+            return false;
+        }
+        CStr::from_ptr(info.dli_fname).to_bytes()
+    };
+    let file = name.rsplit(|b| *b == b'/').next().unwrap_or(name);
+    [&b"libstdc++.so"[..], b"libc++.so", b"libc++abi.so"].iter().any(|own| file.starts_with(own))
+}
+
+fn look<const I: usize>() -> usize {
+    let in_c = match FORM[I] {
+        New => c"malloc",
+        NewAligned => c"aligned_alloc",
+        Delete => c"free",
+    };
+    // SAFETY: C strings; behind this library, and in the global scope, in which this library is.
+    let (real, in_c) = unsafe {
+        (
+            libc::dlsym(libc::RTLD_NEXT, NAMES[I].as_ptr()) as usize,
+            libc::dlsym(libc::RTLD_DEFAULT, in_c.as_ptr()) as usize,
+        )
+    };
+    REAL[I].store(if real == 0 { in_c } else { real }, Ordering::Relaxed);
+    let front: Front = match (FORM[I], real) {
+        (New | NewAligned, 0) => new_by_malloc::<I>,
+        (New | NewAligned, _) => new::<I>,
+        (Delete, _) => delete::<I>,
+    };
+    let target = if real != 0 && is_of_the_language(real) { real } else { front as *const () as usize };
+    TARGETS[I].store(target, Ordering::Release);
+    target
+}
+
+fn real<const I: usize>() -> Real {
+    // SAFETY: the loader's address of the function of that name, which takes no more arguments.
+    unsafe { std::mem::transmute::<usize, Real>(REAL[I].load(Ordering::Relaxed)) }
+}
+
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+
+unsafe extern "C-unwind" fn new<const I: usize>(bytes: usize, b: usize, c: usize, _: usize) -> usize {
+    unsafe { noted(bytes, || real::<I>()(bytes, b, c)) }
+}
+
+unsafe extern "C-unwind" fn delete<const I: usize>(p: usize, b: usize, c: usize, _: usize) -> usize {
+    let held = alloc::dies(p as *mut c_void);
+    unsafe { real::<I>()(p, b, c) };
+    held.into_iter().for_each(moving::retire);
+    0
+}
+
+unsafe extern "C-unwind" fn new_by_malloc<const I: usize>(
+    bytes: usize,
+    b: usize,
+    c: usize,
+    caller: usize,
+) -> usize {
+    let some = bytes.max(1);
+    let p = match FORM[I] {
+        // As the C++ library: by whole multiples.
+        NewAligned => some
+            .checked_next_multiple_of(b.max(1))
+            .map_or(0, |whole| unsafe { noted(whole, || real::<I>()(b, whole, 0)) }),
+        _ => unsafe { noted(some, || real::<I>()(some, 0, 0)) },
+    };
+    if p != 0 {
+        return p;
+    }
+    match callers::resolve(caller, NAMES[I]) {
+        // SAFETY: as in `real`.
+        Some(f) => unsafe { std::mem::transmute::<usize, Real>(f)(bytes, b, c) },
+        None => 0,
+    }
+}
+
+/// What `allocate` gives, told of if it is large and nobody has.
+#[inline]
+fn noted(bytes: usize, allocate: impl FnOnce() -> usize) -> usize {
+    if bytes < SMALLEST {
+        return allocate();
+    }
+    TOLD.set(0);
+    let p = allocate();
+    if TOLD.get() != p {
+        alloc::large(p as *mut c_void, bytes);
+    }
+    p
+}
+
+/// Before the function is known.
+unsafe extern "C-unwind" fn first<const I: usize>(a: usize, b: usize, c: usize, caller: usize) -> usize {
+    // SAFETY: one of the fronts above, or the function itself, which has fewer arguments.
+    unsafe { std::mem::transmute::<usize, Front>(look::<I>())(a, b, c, caller) }
+}
+
+macro_rules! entries {
+    ($($number:literal $form:ident $name:ident;)*) => {
+        static NAMES: [&CStr; FORMS] = [$(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(s) => s,
+            Err(_) => panic!("a symbol has no zero byte"),
+        }),*];
+        static FORM: [Form; FORMS] = [$($form),*];
+        $(
+            #[doc = concat!("`", stringify!($name), "`.")]
+            ///
+            /// # Safety
+            /// As the operator of this name.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            #[allow(non_snake_case)]
+            pub unsafe extern "C-unwind" fn $name() {
+                // The register is that of a fourth argument, which none has.
+                naked_asm!(
+                    "mov rax, qword ptr [rip + {targets} + 8*{number}]",
+                    "mov rcx, [rsp]",
+                    "test rax, rax",
+                    "je {first}",
+                    "jmp rax",
+                    targets = sym TARGETS,
+                    number = const $number,
+                    first = sym first::<$number>,
+                )
+            }
+        )*
+        /// Looks all of them up.
+        pub fn look_all() {
+            $(look::<$number>();)*
+            // What is missing is no error of the program's.
+            // SAFETY: forgets this thread's.
+            unsafe { libc::dlerror() };
+        }
+    };
+}
+
+entries! {
+    0 New _Znwm;
+    1 New _Znam;
+    2 New _ZnwmRKSt9nothrow_t;
+    3 New _ZnamRKSt9nothrow_t;
+    4 NewAligned _ZnwmSt11align_val_t;
+    5 NewAligned _ZnamSt11align_val_t;
+    6 NewAligned _ZnwmSt11align_val_tRKSt9nothrow_t;
+    7 NewAligned _ZnamSt11align_val_tRKSt9nothrow_t;
+    8 Delete _ZdlPv;
+    9 Delete _ZdaPv;
+    10 Delete _ZdlPvm;
+    11 Delete _ZdaPvm;
+    12 Delete _ZdlPvRKSt9nothrow_t;
+    13 Delete _ZdaPvRKSt9nothrow_t;
+    14 Delete _ZdlPvSt11align_val_t;
+    15 Delete _ZdaPvSt11align_val_t;
+    16 Delete _ZdlPvmSt11align_val_t;
+    17 Delete _ZdaPvmSt11align_val_t;
+    18 Delete _ZdlPvSt11align_val_tRKSt9nothrow_t;
+    19 Delete _ZdaPvSt11align_val_tRKSt9nothrow_t;
+}
