@@ -8,6 +8,8 @@
 //! of a block once there are [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks
 //! at. Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where nothing counts.
 //!
+//! For a recording all of it is kept by page and node ([`Sightings`]), and pages of all blocks are asked for in turn.
+//!
 //! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as many as the budget
 //! allows at the measured cost of one. Decisions are carried out where the policy makes them: at the begin of an iteration, at
 //! the end of a region, or (daemon) whenever its period is over.
@@ -27,7 +29,7 @@ use super::settings::Settings;
 use crate::guard::holdback::{Group, block_of};
 use crate::watch::choice::Eyes;
 use crate::watch::numbers::PAGE;
-use crate::watch::{Chosen, Draws};
+use crate::watch::{Chosen, Draws, Sightings};
 
 /// Draws of a block that a policy is told at a time. 60 to 40 may be taken for 40 to 60 then, one time in four; 80 to 20 for
 /// 20 to 80 one time in ten thousand.
@@ -103,6 +105,10 @@ pub struct Watched {
     pub blocks: u64,
     /// Of the touches told before anything had moved: those from another node than the page's, and all.
     pub before: (u64, u64),
+    /// Accesses that one sample stands for; `None`: presence, or nothing.
+    pub one_in: Option<u64>,
+    /// Of stores alone.
+    pub writers_only: bool,
 }
 
 /// See the module.
@@ -128,6 +134,8 @@ pub struct Watching {
     /// Objects that the source has left for the time of a move.
     left: BTreeSet<usize>,
     touches: Vec<Touch>,
+    /// For a recording.
+    sightings: Option<Sightings>,
 }
 
 impl Watching {
@@ -139,6 +147,10 @@ impl Watching {
         let name = settings.policy.split(':').next().unwrap_or_default();
         let enough = if interest.counts_at_wakes { ENOUGH_AT_WAKES } else { ENOUGH };
         let telling = match eyes.says() {
+            // No block ever has enough: each has its turn again and again.
+            Some(says) if settings.record && !says.counts() => {
+                Telling::Proportions(Draws::new(nodes, u32::MAX))
+            }
             _ if !interest.counts() => Telling::Touches,
             Some(says) if says.counts() => Telling::Counts(Tally::new(nodes)),
             Some(_) if BY_PROPORTION.contains(&name) => Telling::Proportions(Draws::new(nodes, enough)),
@@ -158,6 +170,11 @@ impl Watching {
             name: eyes.name(),
             says: eyes.says().map_or_else(|| "nothing".into(), |s| s.to_string()),
             cost: ARMED_COST,
+            one_in: match eyes.says() {
+                Some(Says::Sampled { one_in }) => Some(one_in),
+                _ => None,
+            },
+            writers_only: matches!(eyes.says(), Some(Says::Presence { writers_only: true })),
             ..Watched::default()
         };
         let cpus = settings.machine.cpus().len().max(1) as u64;
@@ -177,6 +194,7 @@ impl Watching {
             held: BTreeSet::new(),
             left: BTreeSet::new(),
             touches: Vec::new(),
+            sightings: settings.record.then(Sightings::default),
         }
     }
 
@@ -423,9 +441,13 @@ impl Driver {
         let (page, start, bytes) = (PageNo(object.pages.first.0 + index), object.address, object.bytes);
         object.touch(node, 1);
         let Some(home) = object.home(page).or_else(|| self.find_home(start, page)) else { return };
-        let moved = self.objects.get(address).is_some_and(|o| o.has_moved(address));
+        let object = self.objects.get(address);
+        let moved = object.is_some_and(|o| o.has_moved(address));
         let block = block_of(bytes);
         let Some(watching) = &mut self.watching else { return };
+        if let (Some(sightings), Some(object)) = (&mut watching.sightings, object) {
+            sightings.add(object, index, home, node, kind);
+        }
         watching.seen.told += 1;
         if !self.has_moved {
             watching.seen.before.0 += u64::from(home != node);
@@ -591,6 +613,16 @@ impl Driver {
         self.watching.is_some()
     }
 
+    /// Who was seen where; `None`: it is not kept.
+    pub fn sightings(&self) -> Option<&Sightings> {
+        self.watching.as_ref().and_then(|w| w.sightings.as_ref())
+    }
+
+    /// Homenode spent CPU time of the process where the driver was not asked.
+    pub fn spent(&mut self, cpu: Ns) {
+        self.own += cpu;
+    }
+
     /// What was seen; `None`: nothing was watched.
     pub fn watched(&self) -> Option<&Watched> {
         self.watching.as_ref().map(|w| &w.seen)
@@ -607,6 +639,7 @@ impl Driver {
         if let Eyes::Source(s) = &watching.eyes {
             own += s.state_bytes() as u64;
         }
+        own += watching.sightings.as_ref().map_or(0, Sightings::bytes) as u64;
         own += match &watching.telling {
             Telling::Counts(tally) => tally.bytes() as u64,
             Telling::Proportions(draws) => draws.bytes() as u64,
