@@ -22,6 +22,8 @@ static STARTED: AtomicU8 = AtomicU8::new(0);
 static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// A thread of homenode's own is to ask and look; it starts with the first region.
 static WATCHED: AtomicBool = AtomicBool::new(false);
+/// What is seen is for a recording: programs without parallel regions are watched, too.
+static RECORDED: AtomicBool = AtomicBool::new(false);
 /// Regions that another thread started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
 /// The first error of homenode's own, with its place in the source.
@@ -166,6 +168,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
     let plan = settings.plan.clone();
     let (mover, eyes) = mover::make(&settings)?;
     WATCHED.store(eyes.is_some(), Ordering::Relaxed);
+    RECORDED.store(settings.record, Ordering::Relaxed);
     let mut driver = Driver::new(settings, mover, eyes, Clocks::KERNEL)?;
     if let Some(path) = plan {
         // Before any object is told of.
@@ -218,6 +221,13 @@ pub fn region_begin(function: usize, caller: usize) {
         with(|d| d.region_begin(RegionKey { function, caller }));
     } else {
         OTHERS_REGIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The program makes a thread: from its first one on somebody may share memory with somebody.
+pub fn thread_begins() {
+    if RECORDED.load(Ordering::Relaxed) && running() && !inside() && is_own_process() {
+        start_watching();
     }
 }
 
