@@ -254,9 +254,8 @@ fn tick() -> Option<Ns> {
 /// to stay below one part in a hundred of the time.
 fn keep_touched() {
     static DUE: AtomicU64 = AtomicU64::new(0);
-    const SOONEST: Ns = Ns(100_000_000);
-    let now = Clocks::KERNEL.wall;
-    let begin = now();
+    const SOONEST: Ns = Ns(200_000_000);
+    let begin = (Clocks::KERNEL.wall)();
     if begin.0 < DUE.load(Ordering::Relaxed) || with(|d| d.sightings().is_some()) != Some(true) {
         return;
     }
@@ -267,8 +266,9 @@ fn keep_touched() {
     if let Some((folder, text)) = text.flatten() {
         guarded(|| write_touched(&folder, &text, running));
     }
-    with(|d| d.spent((Clocks::KERNEL.thread)() - cpu));
-    let gap = (now() - begin).times(100).max(SOONEST);
+    let took = (Clocks::KERNEL.thread)() - cpu;
+    with(|d| d.spent(took));
+    let gap = took.times(100).max(SOONEST);
     DUE.store(begin.0 + gap.0, Ordering::Relaxed);
 }
 

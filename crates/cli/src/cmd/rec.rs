@@ -119,7 +119,7 @@ fn sightings(table: &mut Table, recording: &Recording, name: &str) -> Exit {
             table.note(format!("{name}: {says} by page and node: {rows} rows of {objects} objects, whole"));
             if about.early > 0 {
                 table.note(format!(
-                    "{name}: recorded in part: {} of its processes were killed; it covers {:.1} s",
+                    "{name}: recorded in part: {} of its processes ended early; it covers {:.1} s",
                     about.early,
                     about.covers as f64 * 1e-9
                 ));

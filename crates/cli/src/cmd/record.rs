@@ -85,7 +85,13 @@ impl RecordArgs {
                 ));
                 Ok(On::Live)
             }
-            Err(why) => Err(error.tried(format!("sample it while it runs: {why}"))),
+            Err(why) => {
+                let mut error = error.tried(format!("sample it while it runs: {why}"));
+                error.hint = error.hint.map(|hint| {
+                    format!("{hint}; or sample it on nodes that its CPUs are dealt into: --pretend-nodes 2; or --on emulator")
+                });
+                Err(error)
+            }
         }
     }
 }

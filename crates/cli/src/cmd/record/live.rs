@@ -22,7 +22,7 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::live::program::{Loadable, loadable, refuse_launcher};
-use crate::live::touched::{self, Touched};
+use crate::live::touched::{self, Says, Touched};
 use crate::output::say;
 use crate::recorder::directory::{self, Target};
 use crate::recorder::program::find;
@@ -158,15 +158,17 @@ fn report(recording: &Recording, all: &[Touched], ran: &Ran, found: [usize; 2], 
     let told: u64 = all.iter().map(|t| t.told[0]).sum();
     if rows == 0 {
         let _ = writeln!(out, "homenode: {path}: nothing was seen in {seconds:.1} s");
-        let why = if all.is_empty() {
-            "the library left nothing: the program ended too early or took it out of its environment"
-        } else {
-            "it ran too short, has no object of 64 KiB, or no parallel region of OpenMP"
+        let nobody = all.iter().all(|t| t.says == Says::Nothing);
+        let why = match all.first() {
+            None => "the library left nothing: the program ended at once, or took it out of its environment",
+            Some(_) if nobody => "there is no source here that tells of touches",
+            Some(_) => "it ran too short, has one thread, or no object of 64 KiB",
         };
         let _ = writeln!(out, "  ! {why}");
     } else if !quiet {
         let kind = &recording.meta.kind;
-        let _ = writeln!(out, "homenode: recorded ({kind}): {path}, {seconds:.1} s");
+        let part = if all.iter().all(|t| t.whole) { "" } else { " in part" };
+        let _ = writeln!(out, "homenode: recorded{part} ({kind}): {path}, {seconds:.1} s");
         let source = all.first().map_or("", |t| t.source.as_str());
         let _ = writeln!(out, "  {objects} objects, seen {told} times, told by {source}");
         let state: u64 = all.iter().map(|t| t.state[0]).sum();
@@ -188,7 +190,7 @@ fn report(recording: &Recording, all: &[Touched], ran: &Ran, found: [usize; 2], 
         let at = t.elapsed as f64 * 1e-9;
         let _ = writeln!(
             out,
-            "  ! incomplete: process {} was killed: what it had seen by {at:.1} s is kept",
+            "  ! incomplete: process {} ended early: what it had seen by {at:.1} s is kept",
             t.pid
         );
     }

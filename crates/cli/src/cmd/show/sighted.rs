@@ -37,7 +37,7 @@ pub fn run(args: &ShowArgs, recording: &Recording) -> Result<Exit> {
     if about.early > 0 {
         let seconds = about.covers as f64 * 1e-9;
         table.note(format!(
-            "recorded in part: the program was killed; this is what was seen by {seconds:.1} s"
+            "recorded in part: the program ended early; this is what was seen by {seconds:.1} s"
         ));
     }
     about.bias.iter().for_each(|text| table.note(text.as_str()));
