@@ -49,6 +49,7 @@ macro_rules! threads {
             type Start = unsafe extern "C-unwind" fn(*mut c_void) -> $result;
             type Real = unsafe extern "C" fn(*mut $handle $(, $a)?, Start, *mut c_void) -> c_int;
             let Some(f) = next!($name: Real) else { return libc::EAGAIN };
+            state::thread_begins();
             let spare = if state::may_arm() && !state::inside() { Spare::take() } else { None };
             let Some(spare) = spare else {
                 // SAFETY: the caller's arguments.

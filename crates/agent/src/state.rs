@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
+use homenode_model::Ns;
 use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
@@ -21,6 +22,8 @@ static STARTED: AtomicU8 = AtomicU8::new(0);
 static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// A thread of homenode's own is to ask and look; it starts with the first region.
 static WATCHED: AtomicBool = AtomicBool::new(false);
+/// What is seen is for a recording: programs without parallel regions are watched, too.
+static RECORDED: AtomicBool = AtomicBool::new(false);
 /// Regions that another thread started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
 /// The first error of homenode's own, with its place in the source.
@@ -166,6 +169,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
     let plan = settings.plan.clone();
     let (mover, eyes) = mover::make(&settings)?;
     WATCHED.store(eyes.is_some(), Ordering::Relaxed);
+    RECORDED.store(settings.record, Ordering::Relaxed);
     let mut driver = Driver::new(settings, mover, eyes, Clocks::KERNEL)?;
     if let Some(path) = plan {
         // Before any object is told of.
@@ -232,15 +236,65 @@ pub fn files(driver: &mut Driver) {
     }
 }
 
+/// The program makes a thread: from its first one on somebody may share memory with somebody.
+pub fn thread_begins() {
+    if RECORDED.load(Ordering::Relaxed) && running() && !inside() && is_own_process() {
+        start_watching();
+    }
+}
+
 /// The first region begins: from now on there is something to see.
 #[cold]
 fn start_watching() {
     if !WATCHED.swap(false, Ordering::Relaxed) {
         return;
     }
-    let started = guarded(|| watch::thread::start(|| with(Driver::tick)?));
+    let started = guarded(|| watch::thread::start(tick));
     if started != Some(true) {
         with(|d| d.note("nothing was watched: no thread could be made for it".into()));
+    }
+}
+
+/// What homenode's own thread does from time to time.
+fn tick() -> Option<Ns> {
+    let next = with(Driver::tick)?;
+    keep_touched();
+    next
+}
+
+/// For a recording, writes down who was seen so far, for a program that is killed leaves nothing else. Not too often: what that takes is
+/// to stay below one part in a hundred of the time.
+fn keep_touched() {
+    static DUE: AtomicU64 = AtomicU64::new(0);
+    const SOONEST: Ns = Ns(200_000_000);
+    let begin = (Clocks::KERNEL.wall)();
+    if begin.0 < DUE.load(Ordering::Relaxed) || with(|d| d.sightings().is_some()) != Some(true) {
+        return;
+    }
+    let cpu = (Clocks::KERNEL.thread)();
+    // Who has the loader's lock may wait for the driver: one after the other.
+    let loaded = guarded(modules::loaded).unwrap_or_default();
+    let text = with(|d| Some((d.settings().folder.clone(), report::touched::text(d, &loaded, false)?)));
+    if let Some((folder, text)) = text.flatten() {
+        guarded(|| write_touched(&folder, &text, running));
+    }
+    let took = (Clocks::KERNEL.thread)() - cpu;
+    with(|d| d.spent(took));
+    let gap = took.times(100).max(SOONEST);
+    DUE.store(begin.0 + gap.0, Ordering::Relaxed);
+}
+
+/// Whole or not at all: the program may be killed in the middle of it. Not if it is no longer `wanted`: its end has written the last one.
+fn write_touched(folder: &std::path::Path, text: &str, wanted: fn() -> bool) {
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !wanted() {
+        return;
+    }
+    let id = std::process::id();
+    let new = folder.join(format!("new.{id}"));
+    if std::fs::write(&new, text).is_ok() {
+        let _ = std::fs::rename(&new, folder.join(format!("touched.{id}")));
     }
 }
 
@@ -281,8 +335,12 @@ fn finish() {
         if others > 0 {
             driver.note(format!("{others} regions that other threads started were not watched"));
         }
+        let loaded = modules::loaded();
+        if let Some(text) = report::touched::text(&driver, &loaded, true) {
+            write_touched(&driver.settings().folder, &text, || true);
+        }
         let mut text = report::text(&driver);
-        report::modules(&mut text, &modules::loaded());
+        report::modules(&mut text, &loaded);
         text.push_str("end\n");
         write_report(&driver.settings().folder, &text);
         // Its memory may hold what handlers still look at.

@@ -19,13 +19,14 @@ use serde_json::Value;
 use crate::error::{CliError, Context, Result};
 use crate::recorder::directory::{ACCESSES, LAB, OBJECTS};
 use crate::recorder::shown;
+use crate::sighted;
 use objects::Object;
 
 /// Bytes of the pages that are counted.
 pub const PAGE: u64 = 4096;
 
 const HEADING: &str = "interval,process,address,physical_page,home,node,loads,stores,object";
-const OBJECTS_HEADING: &str = "object,process,address,bytes,kind,name";
+pub(crate) const OBJECTS_HEADING: &str = "object,process,address,bytes,kind,name";
 
 /// A line of `accesses.csv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +146,7 @@ pub fn is(recording: &Recording) -> bool {
 /// # Errors
 /// The recording has counts, with what can be done instead.
 pub fn refuse(recording: &Recording, what: &str) -> Result<()> {
+    sighted::refuse(recording, what)?;
     if !is(recording) {
         return Ok(());
     }
@@ -196,13 +198,14 @@ impl Counted {
     }
 }
 
-fn damaged(recording: &Recording, name: &str, why: &str) -> CliError {
+pub(crate) fn damaged(recording: &Recording, name: &str, why: &str) -> CliError {
     CliError::failed(format!("{} is damaged", shown(&recording.path)))
         .tried(format!("read {name}: {why}"))
         .hint("record it again")
 }
 
-fn lines<T>(
+/// The lines behind a heading.
+pub(crate) fn lines<T>(
     recording: &Recording,
     name: &str,
     heading: &str,

@@ -42,6 +42,7 @@ pub mod places;
 pub mod plan;
 pub mod progress;
 pub mod recorder;
+pub mod sighted;
 pub mod simulate;
 pub mod size;
 pub mod suggest;

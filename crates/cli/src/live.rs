@@ -6,6 +6,7 @@
 //! | the policies that it takes | [`policies`] |
 //! | the nodes that the library in the program is told of | [`homenode_runtime::nodes`] |
 //! | what that library left behind | [`facts`] |
+//! | and for a recording, who was seen where | [`touched`] |
 //! | the closing report on it | [`report`], [`advice`] |
 
 pub mod advice;
@@ -13,3 +14,4 @@ pub mod facts;
 pub mod policies;
 pub mod program;
 pub mod report;
+pub mod touched;

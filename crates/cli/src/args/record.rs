@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use homenode_runtime::watch::Wanted;
 
 use super::lab::MachineArgs;
 use super::subject::{RunArgs, Subject};
@@ -17,7 +18,9 @@ pub const EXAMPLES: &str = "\
 Examples:
   homenode record kernel:nas-cg --class W           one of the papers' programs
   homenode record -o mine.hnrec -- ./app input.dat  a program built with homenode-cc, -c++ or -fc
-  homenode record --on emulator -- ./app            a program as it is (emulated: slow)
+  homenode record -- ./app                          any other program as it is (sampled while it runs)
+  homenode record --on live --pretend-nodes 2 -- ./app   the same, on a machine with one node
+  homenode record --on emulator -- ./app            a program as it is, each access (emulated: slow)
   homenode record --on lab --nodes 4 -- ./app       any program, on a virtual NUMA machine
 
 The program's output is its own; homenode reports on stderr and ends with the program's status.";
@@ -40,10 +43,20 @@ pub struct RecordArgs {
     /// two from 64 to 1048576: at most those of the smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
-    /// Where it runs: here; under QEMU's user-mode emulation, for a program that was not built with homenode's compilers; or
-    /// on a virtual NUMA machine, whose monitor counts main-memory accesses from outside
-    #[arg(long, value_name = "WHERE", default_value = "host")]
-    pub on: On,
+    /// Where it runs: here (host: each access, of a program built with homenode's compilers; live: any program as it is, sampled);
+    /// under QEMU's user-mode emulation, each access of a program that was not built with homenode's compilers; or on a virtual
+    /// NUMA machine, whose monitor counts main-memory accesses from outside [default: host, or live where the program was not
+    /// built with homenode's compilers]
+    #[arg(long, value_name = "WHERE")]
+    pub on: Option<On>,
+    /// What tells a live recording who touches what: auto (the best of this machine), pmu (samples of accesses, the only one that
+    /// counts), hinting (the kernel's NUMA hinting faults), writes (to write-protected pages), blocks (pages taken away at
+    /// random times) [default: auto]
+    #[arg(long, value_name = "SOURCE")]
+    pub source: Option<Wanted>,
+    /// For a live recording, deal the CPUs into N nodes: who touches what is told of these
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
+    pub pretend_nodes: Option<u16>,
     /// Write the report to FILE instead of stderr
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
@@ -61,8 +74,10 @@ pub struct RecordArgs {
 /// Where a program runs while it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum On {
-    /// Here.
+    /// Here, each access: a program that was built with homenode's compilers.
     Host,
+    /// Here, sampled: any program as it is.
+    Live,
     /// On the lab's virtual machine.
     Lab,
     /// Here, under QEMU's user-mode emulation: any program for x86-64 Linux, built by whatever compiler.
@@ -126,15 +141,31 @@ impl RecordArgs {
     /// A usage error that names what the option is for.
     pub fn check(&self) -> Result<()> {
         match self.on {
-            On::Host | On::Emulator if self.lab != MachineArgs::default() => Err(CliError::usage(
+            on if on != Some(On::Lab) && self.lab != MachineArgs::default() => Err(CliError::usage(
                 "an option of the virtual machine is given, but the program does not run there",
             )
             .hint("--on lab records on the virtual machine")),
-            On::Lab if self.filter != Filter::Repeats => Err(CliError::usage(
+            Some(On::Lab) if self.filter != Filter::Repeats => Err(CliError::usage(
                 "--filter is for the recorder inside the program; the lab's monitor sees every access",
             )),
+            Some(On::Live) if self.filter != Filter::Repeats => Err(CliError::usage(
+                "--filter is for the recorder inside the program; a live recording is told by samples",
+            )),
+            Some(on) if on != On::Live && self.is_live() => Err(CliError::usage(
+                "--source and --pretend-nodes are for a recording of a program as it runs here",
+            )
+            .hint("--on live records so")),
+            _ if self.source == Some(Wanted::Regions) => {
+                Err(CliError::usage("the source regions tells nothing of who touches what")
+                    .hint("name another one, or none: the best of this machine is taken"))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Whether an option is given that only a live recording has.
+    pub fn is_live(&self) -> bool {
+        self.source.is_some() || self.pretend_nodes.is_some()
     }
 
     /// What to record.

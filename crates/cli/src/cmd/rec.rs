@@ -15,6 +15,7 @@ use crate::counted::{self, Counted};
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::output::{OutputArgs, say};
+use crate::sighted::{self, Sighted};
 use crate::table::{Cell, Column, Table};
 
 impl RecArgs {
@@ -110,11 +111,39 @@ fn counts(table: &mut Table, recording: &Recording, name: &str) -> Exit {
     Exit::Partial
 }
 
+/// Checks a recording of who was seen: whether it is whole and adds up.
+fn sightings(table: &mut Table, recording: &Recording, name: &str) -> Exit {
+    match Sighted::open(recording) {
+        Ok(Sighted { rows, objects, about }) => {
+            let (rows, objects, says) = (rows.len(), objects.len(), about.says());
+            table.note(format!("{name}: {says} by page and node: {rows} rows of {objects} objects, whole"));
+            if about.early > 0 {
+                table.note(format!(
+                    "{name}: recorded in part: {} of its processes ended early; it covers {:.1} s",
+                    about.early,
+                    about.covers as f64 * 1e-9
+                ));
+            } else if recording.meta.ended.is_none() {
+                table.note(format!("{name}: how the program ended is not known"));
+            } else if rows == 0 {
+                table.note(format!("{name}: empty: nothing was seen"));
+            } else {
+                return Exit::Done;
+            }
+        }
+        Err(why) => table.note(format!("{name}: {why}")),
+    }
+    Exit::Partial
+}
+
 /// Adds a recording's threads, and what is wrong with it as notes.
 fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> {
     let name = recording.path.display().to_string();
     if counted::is(recording) {
         return Ok(counts(table, recording, &name));
+    }
+    if sighted::is(recording) {
+        return Ok(sightings(table, recording, &name));
     }
     let logs = recording.logs().context(|| format!("cannot check {name}"))?;
     let (mut cut_off, mut problems) = (0, Vec::new());

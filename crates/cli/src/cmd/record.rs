@@ -1,6 +1,7 @@
 //! `homenode record`.
 
 mod lab;
+mod live;
 
 pub(super) use lab::modelled;
 
@@ -8,13 +9,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 
-use crate::args::record::{On, RecordArgs};
+use crate::args::record::{Filter, On, RecordArgs};
 use crate::args::subject::{RunArgs, Subject};
 use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::kernels::{Kernel, Variant};
 use crate::output::say;
 use crate::recorder::directory::Target;
+use crate::recorder::program::{find, refuse_unrecordable};
 use crate::recorder::{self, RecordSpec, Streams, Way, finish};
 
 impl RecordArgs {
@@ -25,11 +27,15 @@ impl RecordArgs {
             fs::File::create(summary)
                 .context(|| format!("cannot write the summary {}", summary.display()))?;
         }
-        if self.on == On::Lab {
-            return self.on_lab();
+        let subject = match self.on {
+            Some(On::Lab) => return self.on_lab(),
+            _ => self.subject()?,
+        };
+        let on = self.on.map_or_else(|| self.best(&subject), Ok)?;
+        if on == On::Live {
+            return self.live(subject);
         }
-        let subject = self.subject()?;
-        let way = if self.on == On::Emulator { Way::Emulated } else { Way::Instrumented };
+        let way = if on == On::Emulator { Way::Emulated } else { Way::Instrumented };
         let (program, args, stem) = program(subject, &self.run, way)?;
         let target = match self.output {
             Some(path) => Target::Path { path, force: self.force },
@@ -54,6 +60,39 @@ impl RecordArgs {
             }
         }
         Ok(recorded.exit())
+    }
+}
+
+impl RecordArgs {
+    /// Where it runs unless that is said: each access is recorded of a program that tells of them, any other is sampled.
+    fn best(&self, subject: &Subject) -> Result<On> {
+        let Subject::Program { program, .. } = subject else {
+            return Ok(if self.is_live() { On::Live } else { On::Host });
+        };
+        if self.is_live() {
+            return Ok(On::Live);
+        }
+        let path = find(program)?;
+        let Err(error) = refuse_unrecordable(&path) else { return Ok(On::Host) };
+        if self.filter != Filter::Repeats {
+            return Err(error);
+        }
+        match live::possible(&path, None) {
+            Ok(()) => {
+                say(format_args!(
+                    "{} was not built with homenode-cc: it is sampled while it runs; CC=homenode-cc or --on emulator records each access",
+                    program.display()
+                ));
+                Ok(On::Live)
+            }
+            Err(why) => {
+                let mut error = error.tried(format!("sample it while it runs: {why}"));
+                error.hint = error.hint.map(|hint| {
+                    format!("{hint}; or sample it on nodes that its CPUs are dealt into: --pretend-nodes 2; or --on emulator")
+                });
+                Err(error)
+            }
+        }
     }
 }
 

@@ -33,9 +33,9 @@ use crate::{child, places, symbols};
 const STATIC: u64 = 64 << 10;
 
 /// The policy as the library in the program takes it.
-struct Policy {
-    spec: String,
-    arming: &'static str,
+pub(super) struct Policy {
+    pub spec: String,
+    pub arming: &'static str,
 }
 
 impl Policy {
@@ -61,7 +61,7 @@ impl Policy {
 }
 
 /// A plan that fits this run.
-struct Planned {
+pub(super) struct Planned {
     plan: Plan,
     threads: usize,
     fit: Fit,
@@ -161,11 +161,11 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
 }
 
 /// The folder that the library in the program reports to, removed in the end; and what is known before the program runs.
-struct Live {
-    folder: PathBuf,
+pub(super) struct Live {
+    pub folder: PathBuf,
     /// What a person should know.
     told: Vec<String>,
-    before: Vec<String>,
+    pub before: Vec<String>,
 }
 
 impl Drop for Live {
@@ -176,7 +176,7 @@ impl Drop for Live {
 }
 
 impl Live {
-    fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let base = env::temp_dir();
         for n in 0..1000 {
             let folder = base.join(format!("homenode-run-{}-{n}", std::process::id()));
@@ -196,7 +196,7 @@ impl Live {
     }
 
     /// Sets the environment so that the program loads homenode; where it cannot, notes why, and the program runs without.
-    fn prepare(
+    pub fn prepare(
         &mut self,
         args: &LiveArgs,
         policy: &Policy,

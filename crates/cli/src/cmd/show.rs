@@ -1,6 +1,7 @@
 //! `homenode show`: objects by avoidable time, who touches them, where they live.
 
 mod counted;
+mod sighted;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ impl ShowArgs {
         let recording = Recording::open(&self.recording).context(|| "cannot show".into())?;
         if crate::counted::is(&recording) {
             return counted::run(&self, &recording);
+        }
+        if crate::sighted::is(&recording) {
+            return sighted::run(&self, &recording);
         }
         let machine = Arc::new(simulate::machine(self.machine.as_deref().unwrap_or(MACHINE))?.topology);
         let page = simulate::page_size(&machine, self.page)?;

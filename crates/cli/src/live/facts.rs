@@ -39,6 +39,13 @@ pub struct Object {
     pub python: Option<String>,
 }
 
+impl Object {
+    /// Of which no more is known.
+    pub const fn bare(origin: Origin, bytes: u64) -> Self {
+        Self { origin, bytes, moved: 0, ping_pongs: 0, homes: Vec::new(), touched: Vec::new(), python: None }
+    }
+}
+
 /// A region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
@@ -186,14 +193,14 @@ fn parse(text: &str, pid: u32) -> Option<Facts> {
     Some(facts)
 }
 
-fn number(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
 }
 
-fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
+pub(super) fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let mut all = [0; N];
     let mut fields = text.split(' ');
     for n in &mut all {
@@ -258,9 +265,7 @@ impl Facts {
             "stopped" => self.stopped = Some(rest.to_owned()),
             "note" => self.notes.push(rest.to_owned()),
             "module" => {
-                let [base, low, high] = numbers(rest)?;
-                let path = rest.splitn(4, ' ').nth(3)?.to_owned();
-                self.modules.push(Module { index: self.modules.len() as u64, base, low, high, path });
+                self.modules.push(module(rest, self.modules.len())?);
             }
             "end" => self.complete = true,
             _ => return None,
@@ -298,14 +303,25 @@ fn times(rest: &str) -> Option<Times> {
     Some(Times { rounds, low, median, high, interval: (from, to) })
 }
 
-fn object(rest: &str) -> Option<Object> {
-    let mut fields = rest.split(' ');
-    let (kind, what) = fields.next()?.split_once(':')?;
-    let origin = match kind {
+/// A loaded file, the `index`-th.
+pub(super) fn module(rest: &str, index: usize) -> Option<Module> {
+    let [base, low, high] = numbers(rest)?;
+    let path = rest.splitn(4, ' ').nth(3)?.to_owned();
+    Some(Module { index: index as u64, base, low, high, path })
+}
+
+pub(super) fn origin(text: &str) -> Option<Origin> {
+    let (kind, what) = text.split_once(':')?;
+    Some(match kind {
         "static" => Origin::Static(number(what)?),
         "library" => Origin::Library(String::new(), number(what)?),
         _ => Origin::Allocated(what.split(',').filter_map(number).collect()),
-    };
+    })
+}
+
+fn object(rest: &str) -> Option<Object> {
+    let mut fields = rest.split(' ');
+    let origin = origin(fields.next()?)?;
     let mut next = || fields.next().and_then(number);
     let (bytes, moved, ping_pongs) = (next()?, next()?, next()?);
     Some(Object {

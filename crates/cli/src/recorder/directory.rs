@@ -29,12 +29,16 @@ pub const ACCESSES: &str = "accesses.csv";
 pub const OBJECTS: &str = "objects.csv";
 /// The lab's machine and what each of its CPUs did.
 pub const LAB: &str = "lab.json";
+/// Who was seen at which page while the program ran here.
+pub const SIGHTINGS: &str = "sightings.csv";
+/// What told of that, and what it is worth.
+pub const LIVE: &str = "live.json";
 
 /// Most numbers that are tried for a free name.
 const MOST: u32 = 10_000;
 
 /// Files that a recording consists of, beside the logs in `threads`.
-const FILES: [&str; 10] = [
+const FILES: [&str; 12] = [
     "meta.json",
     "meta.new",
     "symbols.json",
@@ -45,6 +49,8 @@ const FILES: [&str; 10] = [
     ACCESSES,
     OBJECTS,
     LAB,
+    SIGHTINGS,
+    LIVE,
 ];
 
 /// Makes the directory.

@@ -21,6 +21,7 @@ mod paper;
 mod plan;
 mod rec;
 mod record;
+mod record_live;
 mod run;
 mod run_advice;
 mod run_bind;

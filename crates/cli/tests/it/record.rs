@@ -209,7 +209,7 @@ fn what_cannot_be_recorded_is_refused_before_it_runs() {
     let source = r#"#include <stdio.h>
 int main(void) { fclose(fopen("was-here", "w")); return 0; }"#;
     let Some(_) = plain(&dir, "plain", source) else { return };
-    let (status, _, err) = run(&dir, &["record", "--", "./plain"]);
+    let (status, _, err) = run(&dir, &["record", "--on", "host", "--", "./plain"]);
     assert_eq!(status, Some(125));
     assert!(err.contains("plain cannot be recorded: it was not built with homenode-cc"), "{err}");
     assert!(err.contains("libhomenode_trace.so") && err.contains("CC=homenode-cc"), "{err}");

@@ -30,10 +30,12 @@ pub const SOURCE: &str = "HOMENODE_SOURCE";
 pub const COPY_UNSEEN: &str = "HOMENODE_COPY_UNSEEN";
 /// A folder for the policy's journal, a file for each process.
 pub const JOURNAL: &str = "HOMENODE_JOURNAL";
+/// `1`: who was seen where is kept for a recording, and nothing moves.
+pub const RECORD: &str = "HOMENODE_RECORD";
 
 /// All of them.
-pub const ALL: [&str; 11] =
-    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, PLAN, SOURCE, COPY_UNSEEN, JOURNAL];
+pub const ALL: [&str; 12] =
+    [RUN_DIR, POLICY, ARMING, MACHINE, PRETEND, BUDGET, FORCE, PLAN, SOURCE, COPY_UNSEEN, JOURNAL, RECORD];
 
 /// When pages are armed without the program asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub struct Settings {
     pub copy_unseen: bool,
     /// Folder for the policy's journal.
     pub journal: Option<PathBuf>,
+    /// Keep who was seen where.
+    pub record: bool,
 }
 
 impl Settings {
@@ -139,6 +143,7 @@ impl Settings {
             source: get(SOURCE).map_or(Ok(Wanted::Auto), |t| t.parse())?,
             copy_unseen: get(COPY_UNSEEN).is_some_and(|v| v == "1"),
             journal: get(JOURNAL).map(PathBuf::from),
+            record: get(RECORD).is_some_and(|v| v == "1"),
         })
     }
 }

@@ -8,6 +8,8 @@
 //! of a block once there are [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks
 //! at. Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where nothing counts.
 //!
+//! For a recording all of it is kept by page and node ([`Sightings`]), and pages of all blocks are asked for in turn.
+//!
 //! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as many as the budget
 //! allows at the measured cost of one. Decisions are carried out where the policy makes them: at the begin of an iteration, at
 //! the end of a region, or (daemon) whenever its period is over.
@@ -27,7 +29,8 @@ use super::settings::Settings;
 use crate::guard::holdback::{Group, block_of};
 use crate::watch::choice::{Eyes, Wanted};
 use crate::watch::numbers::PAGE;
-use crate::watch::{Chosen, Draws};
+use crate::watch::sightings::Turns;
+use crate::watch::{Chosen, Draws, Sightings};
 
 /// Draws of a block that a policy is told at a time. 60 to 40 may be taken for 40 to 60 then, one time in four; 80 to 20 for
 /// 20 to 80 one time in ten thousand.
@@ -45,12 +48,18 @@ const RAREST: u32 = 3;
 const AT_ONCE: usize = 256;
 /// Thousandths of the CPUs' time that samples may take.
 const SHARE: u64 = 10;
+/// As many for a recording.
+const SHARE_RECORDED: u64 = 30;
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
 /// A pause of the source is told if it is more than one in so many parts of the time.
 const WORTH_TELLING: u64 = 4;
 /// Regions that end sooner after the last look are not looked at.
 const SHORTEST_LOOK: Ns = Ns(1_000_000);
+/// Time between two looks for new objects where regions do not bring them.
+const NEW: Ns = Ns(20_000_000);
+/// And at least so many times what a look takes.
+const RARELY: u64 = 100;
 /// Policies for which proportions do.
 const BY_PROPORTION: [&str; 3] = ["competitive", "competitive-balanced", "daemon"];
 
@@ -78,6 +87,8 @@ enum Telling {
     Counts(Tally),
     /// Draws of blocks that have enough.
     Proportions(Draws),
+    /// Nothing: what is told is for a recording, and pages are asked for in turn.
+    Kept(Turns),
     /// Nothing: it wants counts and there are none.
     Nothing,
 }
@@ -103,6 +114,10 @@ pub struct Watched {
     pub blocks: u64,
     /// Of the touches told before anything had moved: those from another node than the page's, and all.
     pub before: (u64, u64),
+    /// Accesses that one sample stands for; `None`: presence, or nothing.
+    pub one_in: Option<u64>,
+    /// Of stores alone.
+    pub writers_only: bool,
 }
 
 /// See the module.
@@ -114,6 +129,8 @@ pub struct Watching {
     wake: Option<Ns>,
     seen: Watched,
     looked: Ns,
+    /// When new objects are looked for again, for a recording.
+    look_new: Ns,
     number: u64,
     /// What homenode itself did for a sample when it was told, on average.
     handling: Ns,
@@ -128,6 +145,8 @@ pub struct Watching {
     /// Objects that the source has left for the time of a move.
     left: BTreeSet<usize>,
     touches: Vec<Touch>,
+    /// For a recording.
+    sightings: Option<Sightings>,
 }
 
 impl Watching {
@@ -139,6 +158,7 @@ impl Watching {
         let name = settings.policy.split(':').next().unwrap_or_default();
         let enough = if interest.counts_at_wakes { ENOUGH_AT_WAKES } else { ENOUGH };
         let telling = match eyes.says() {
+            Some(says) if settings.record && !says.counts() => Telling::Kept(Turns::default()),
             _ if !interest.counts() => Telling::Touches,
             Some(says) if says.counts() => Telling::Counts(Tally::new(nodes)),
             Some(_) if BY_PROPORTION.contains(&name) => Telling::Proportions(Draws::new(nodes, enough)),
@@ -158,6 +178,11 @@ impl Watching {
             name: eyes.name(),
             says: eyes.says().map_or_else(|| "nothing".into(), |s| s.to_string()),
             cost: ARMED_COST,
+            one_in: match eyes.says() {
+                Some(Says::Sampled { one_in }) => Some(one_in),
+                _ => None,
+            },
+            writers_only: matches!(eyes.says(), Some(Says::Presence { writers_only: true })),
             ..Watched::default()
         };
         let cpus = settings.machine.cpus().len().max(1) as u64;
@@ -165,10 +190,14 @@ impl Watching {
             eyes,
             telling,
             interest,
-            budget: Budget::new(SHARE * cpus, homenode_sys::call::now()),
+            budget: Budget::new(
+                if settings.record { SHARE_RECORDED } else { SHARE } * cpus,
+                homenode_sys::call::now(),
+            ),
             wake: None,
             seen,
             looked: Ns::ZERO,
+            look_new: Ns::ZERO,
             number: 0,
             handling: Ns::ZERO,
             asking: Ns::ZERO,
@@ -177,6 +206,7 @@ impl Watching {
             held: BTreeSet::new(),
             left: BTreeSet::new(),
             touches: Vec::new(),
+            sightings: settings.record.then(Sightings::default),
         }
     }
 
@@ -197,7 +227,7 @@ impl Watching {
     }
 
     fn wants_asking(&self) -> bool {
-        matches!(self.telling, Telling::Proportions(_))
+        matches!(self.telling, Telling::Proportions(_) | Telling::Kept(_))
     }
 
     /// Time to the next asking.
@@ -439,9 +469,13 @@ impl Driver {
         let (page, start, bytes) = (PageNo(object.pages.first.0 + index), object.address, object.bytes);
         object.touch(node, 1);
         let Some(home) = object.home(page).or_else(|| self.find_home(start, page)) else { return };
-        let moved = self.objects.get(address).is_some_and(|o| o.has_moved(address));
+        let object = self.objects.get(address);
+        let moved = object.is_some_and(|o| o.has_moved(address));
         let block = block_of(bytes);
         let Some(watching) = &mut self.watching else { return };
+        if let (Some(sightings), Some(object)) = (&mut watching.sightings, object) {
+            sightings.add(object, index, home, node, kind);
+        }
         watching.seen.told += 1;
         if !self.has_moved {
             watching.seen.before.0 += u64::from(home != node);
@@ -458,7 +492,7 @@ impl Driver {
             Telling::Touches => self.tell(Event::Touched { page, home, node }),
             Telling::Counts(tally) => tally.add(page, node, kind.unwrap_or(AccessKind::Read)),
             Telling::Proportions(draws) => draws.add(page, node),
-            Telling::Nothing => {}
+            Telling::Kept(_) | Telling::Nothing => {}
         }
     }
 
@@ -513,7 +547,7 @@ impl Driver {
                     }
                 }
             }),
-            Telling::Touches | Telling::Nothing => {}
+            Telling::Touches | Telling::Kept(_) | Telling::Nothing => {}
         }
     }
 
@@ -548,6 +582,7 @@ impl Driver {
             self.leave_armed();
         }
         self.drain();
+        self.watch_for_recording();
         let now = (self.clocks.wall)() - self.started;
         let Some(Watching { wake, interest, .. }) = &mut self.watching else { return None };
         if wake.is_some_and(|at| at <= now) {
@@ -563,6 +598,21 @@ impl Driver {
         Some(watching.wake.map_or(gap, |at| Ns(at.0.saturating_sub(now.0)).min(gap)))
     }
 
+    /// For a recording new objects are watched whether regions begin or not.
+    fn watch_for_recording(&mut self) {
+        let now = (self.clocks.wall)();
+        if self.watching.as_ref().is_none_or(|w| w.sightings.is_none() || now < w.look_new) {
+            return;
+        }
+        let begin = (self.clocks.thread)();
+        self.watch_new(true);
+        // What is not there yet is looked at again and again.
+        let gap = ((self.clocks.thread)() - begin).times(RARELY).max(NEW);
+        if let Some(watching) = &mut self.watching {
+            watching.look_new = now + gap;
+        }
+    }
+
     fn ask_anew(&mut self) {
         let now = (self.clocks.wall)();
         let end = self.objects.numbers().end();
@@ -571,15 +621,29 @@ impl Driver {
         let allowed = watching.budget.take(AT_ONCE, cost, now);
         watching.rare =
             if allowed < WORTH { RAREST.min(watching.rare + 1) } else { watching.rare.saturating_sub(1) };
-        let Telling::Proportions(draws) = &mut watching.telling else { return };
         let mut pages = Vec::with_capacity(allowed);
-        draws.choose(allowed, end, &mut pages);
+        match &mut watching.telling {
+            Telling::Proportions(draws) => draws.choose(allowed, end, &mut pages),
+            Telling::Kept(turns) => turns.choose(allowed, end, &mut pages),
+            _ => return,
+        }
+        if matches!(watching.telling, Telling::Kept(_)) {
+            // Objects are watched before all of their pages are there.
+            for page in &pages {
+                let unknown = |o: &&crate::watch::Object| o.watched && o.home(*page).is_none();
+                let at = self.objects.numbers().address(*page);
+                if let Some(o) = at.and_then(|a| self.objects.get(a)).filter(unknown) {
+                    self.find_home(o.address, *page);
+                }
+            }
+        }
         let objects = &self.objects;
         let address = |page: PageNo| {
             let address = objects.numbers().address(page)?;
             objects.get(address).filter(|o| o.watched && o.home(page).is_some()).map(|_| address)
         };
         let list: Vec<usize> = pages.into_iter().filter_map(address).collect();
+        let Some(watching) = &mut self.watching else { return };
         watching.idle = if list.is_empty() && allowed > 0 { watching.idle + 1 } else { 0 };
         self.ask_for(&list);
     }
@@ -608,6 +672,16 @@ impl Driver {
         self.watching.is_some()
     }
 
+    /// Who was seen where; `None`: it is not kept.
+    pub fn sightings(&self) -> Option<&Sightings> {
+        self.watching.as_ref().and_then(|w| w.sightings.as_ref())
+    }
+
+    /// Homenode spent CPU time of the process where the driver was not asked.
+    pub fn spent(&mut self, cpu: Ns) {
+        self.own += cpu;
+    }
+
     /// What was seen; `None`: nothing was watched.
     pub fn watched(&self) -> Option<&Watched> {
         self.watching.as_ref().map(|w| &w.seen)
@@ -624,10 +698,11 @@ impl Driver {
         if let Eyes::Source(s) = &watching.eyes {
             own += s.state_bytes() as u64;
         }
+        own += watching.sightings.as_ref().map_or(0, Sightings::bytes) as u64;
         own += match &watching.telling {
             Telling::Counts(tally) => tally.bytes() as u64,
             Telling::Proportions(draws) => draws.bytes() as u64,
-            Telling::Touches | Telling::Nothing => 0,
+            Telling::Touches | Telling::Kept(_) | Telling::Nothing => 0,
         };
         watching.seen.state = watching.seen.state.max((own, program));
     }

@@ -4,6 +4,8 @@
 //! A line is a word and fields, separated by single blanks; text comes last. The first line is [`FIRST`]; a report whose last
 //! line is not `end` was cut off.
 
+pub mod touched;
+
 use std::fmt::Write;
 
 use homenode_model::Ns;
@@ -161,25 +163,34 @@ fn objects(out: &mut String, d: &Driver) -> std::fmt::Result {
             [] => "-".to_owned(),
             _ => l.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
         };
-        let origin = match &o.origin {
-            Origin::Static(address) => format!("static:{address:#x}"),
-            Origin::Library(_, address) => format!("library:{address:#x}"),
-            Origin::Allocated(frames) => {
-                let frames: Vec<_> =
-                    frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
-                format!("alloc:{}", frames.join(","))
-            }
-        };
+        let origin = origin(&o.origin);
         let (homes, touched) = (list(&o.homes), list(&o.touched));
         writeln!(out, "object {origin} {} {} {} {homes} {touched}", o.bytes, o.moved, o.ping_pongs)?;
-        if let Origin::Library(path, _) = &o.origin {
-            writeln!(out, "file {}", one_line(path))?;
-        }
+        file(out, &o.origin)?;
         if let Some(frames) = &o.python {
             writeln!(out, "python {}", one_line(frames))?;
         }
     }
     Ok(())
+}
+
+fn origin(origin: &Origin) -> String {
+    match origin {
+        Origin::Static(address) => format!("static:{address:#x}"),
+        Origin::Library(_, address) => format!("library:{address:#x}"),
+        Origin::Allocated(frames) => {
+            let frames: Vec<_> = frames.iter().take_while(|f| **f != 0).map(|f| format!("{f:#x}")).collect();
+            format!("alloc:{}", frames.join(","))
+        }
+    }
+}
+
+/// The line that a library's static object has besides.
+fn file(out: &mut String, origin: &Origin) -> std::fmt::Result {
+    match origin {
+        Origin::Library(path, _) => writeln!(out, "file {}", one_line(path)),
+        _ => Ok(()),
+    }
 }
 
 /// Adds the loaded files.

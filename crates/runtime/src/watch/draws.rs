@@ -17,7 +17,7 @@ pub const PAGES: u64 = 16;
 /// Longest rest, in passes over all blocks.
 const LONGEST: u16 = 1 << 10;
 /// Blocks that are looked at in one go.
-const LOOKS: u64 = 4096;
+pub(super) const LOOKS: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
@@ -40,7 +40,7 @@ pub struct Draws {
     number: u64,
 }
 
-fn mix(n: u64) -> u64 {
+pub(super) const fn mix(n: u64) -> u64 {
     let x = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x ^ (x >> 31)

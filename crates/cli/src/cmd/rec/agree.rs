@@ -19,6 +19,7 @@ use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
 use crate::output::OutputArgs;
+use crate::sighted;
 use crate::simulate::scheme::{self, Variant};
 use crate::simulate::yardsticks::Extent;
 use crate::simulate::{self, Loaded, Plan};
@@ -95,6 +96,7 @@ fn difference(a: &BTreeMap<u64, u64>, b: &BTreeMap<u64, u64>) -> u64 {
 fn arrays(path: &Path, machine: Option<&str>, smallest: Bytes, interrupt: &Interrupt) -> Result<Arrays> {
     let recording =
         Recording::open(path).context(|| "cannot compare".into()).map_err(|e| e.code(Exit::Usage))?;
+    sighted::refuse(&recording, "compare counts of")?;
     if counted::is(&recording) {
         return Ok(of_counts(&Counted::open(&recording)?, smallest));
     }
