@@ -128,6 +128,8 @@ pub struct Watching {
     /// Objects that the source has left for the time of a move.
     left: BTreeSet<usize>,
     touches: Vec<Touch>,
+    /// What could not be done was said.
+    is_over: bool,
 }
 
 impl Watching {
@@ -177,7 +179,35 @@ impl Watching {
             held: BTreeSet::new(),
             left: BTreeSet::new(),
             touches: Vec::new(),
+            is_over: false,
         }
+    }
+
+    /// What could not be done, a sentence each, after so long a time; once.
+    fn cannot(&mut self, elapsed: Ns) -> Vec<String> {
+        if std::mem::replace(&mut self.is_over, true) {
+            return Vec::new();
+        }
+        let (mut all, mut paused) = (Vec::new(), Ns::ZERO);
+        if let Eyes::Source(source) = &self.eyes {
+            all = source.cannot();
+            paused = source.paused();
+        }
+        if paused.0 * WORTH_TELLING > elapsed.0 {
+            all.push(format!(
+                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
+                paused.0 as f64 * 1e-9
+            ));
+        }
+        match &self.telling {
+            Telling::Counts(tally) if tally.dropped() > 0 => all.push(format!(
+                "{} samples were not counted: there is room for {} pages between two looks",
+                tally.dropped(),
+                Tally::PLACES
+            )),
+            _ => {}
+        }
+        all
     }
 
     /// What the program has paid for samples, apart from what is measured where it happens.
@@ -300,18 +330,12 @@ impl Driver {
         self.note_state();
         let elapsed = (self.clocks.wall)() - self.started;
         let Some(watching) = &mut self.watching else { return };
-        let mut paused = Ns::ZERO;
+        let cannot = watching.cannot(elapsed);
         if let Eyes::Source(source) = &mut watching.eyes {
-            paused = source.paused();
             leave(&mut **source);
         }
         watching.telling = Telling::Nothing;
-        if paused.0 * WORTH_TELLING > elapsed.0 {
-            self.note(format!(
-                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
-                paused.0 as f64 * 1e-9
-            ));
-        }
+        cannot.into_iter().for_each(|note| self.note(note));
     }
 
     /// Notes that pages that the policy wants elsewhere are held back.
