@@ -155,14 +155,11 @@ fn is_settled(report: &Value) -> bool {
     number(&report["settled"], "regions") >= LATER * number(report, "region_runs")
 }
 
-/// Pages were asked for, and touches of these told of.
+/// Touches were told of. Pages are asked for by some sources alone, and not all programs have pages to move by that.
 fn check_watched(name: &str, report: &Value) {
     let [asked, told] = asked(report);
-    assert!(
-        asked > 0.0 && told > 0.0,
-        "{name}: {asked} asked for, {told} told; could not: {}",
-        report["could_not"]
-    );
+    let why = &report["could_not"];
+    assert!(told > 0.0, "{name}: none of {asked} pages asked for was told of; could not: {why}");
 }
 
 fn asked(report: &Value) -> [f64; 2] {
