@@ -45,7 +45,7 @@ pub struct Hinting {
     /// When faults were last counted, and for how long they were too many.
     last: Ns,
     paused: Ns,
-    /// The kernel refuses memory that it would not balance either.
+    /// What was to be watched and is not.
     unwatched: Unwatched,
 }
 
