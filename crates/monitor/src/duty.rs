@@ -33,6 +33,11 @@ impl Duty {
         Self { on: true, last: now, owed: 0, cpus, time_on: 0, time_off: 0 }
     }
 
+    /// Whether it is on.
+    pub const fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// So many samples more, of that cost; whether to turn it on or off now.
     pub fn after(&mut self, samples: u64, cost: Ns, now: Ns) -> Option<bool> {
         let passed = now.0.saturating_sub(self.last.0);

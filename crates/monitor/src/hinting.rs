@@ -6,23 +6,28 @@
 //! with address, CPU and thread. No signal, no failing system call; it needs `numa_balancing` on and `perf_event_paranoid`
 //! of at most 2. When pages are armed is the kernel's affair (its scan period is a second and more), which has nothing to do
 //! with the program's phases.
+//!
+//! The event is of every fault of the program. So it is on only while something is watched, and turned off for a while when telling has
+//! taken more than its share ([`crate::duty`]), as in an initialisation. Nothing is asked for here that could wait for a
+//! lull instead.
 
 use std::fs;
 use std::path::Path;
 
 use homenode_model::{NodeId, Ns};
+use homenode_sys::memory::Scratch;
 use homenode_sys::numa::{self, MemoryPolicy};
 use homenode_sys::perf::Spec;
-use homenode_sys::{Errno, Error, PAGE, Result, Span};
+use homenode_sys::{Errno, Error, PAGE, Result, Span, call};
 
+use crate::duty::Duty;
+use crate::fault::{self, Fault};
 use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
+use crate::unwatched::Unwatched;
 
 /// Spans that are watched at a time, each of one home.
 const SPANS: usize = 4096;
-/// What a hinting fault costs the program: reported as 1–3 µs for a minor fault; not measured here, for the kernel alone
-/// can arm one. Assumed.
-const COST: Ns = Ns(2_000);
 /// Where the kernel says whether it balances.
 const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 
@@ -33,6 +38,15 @@ pub struct Hinting {
     cpus: Cpus,
     /// By first address; they do not overlap. With the policy that the memory had before.
     spans: Vec<Watched>,
+    /// What a fault costs the program. The kernel alone can arm a page as it does; measured are first touches, for which it has to clear a
+    /// page besides, so that no hinting fault costs as much.
+    fault: Fault,
+    duty: Duty,
+    /// When faults were last counted, and for how long they were too many.
+    last: Ns,
+    paused: Ns,
+    /// What was to be watched and is not.
+    unwatched: Unwatched,
 }
 
 #[derive(Clone, Copy)]
@@ -64,15 +78,46 @@ impl Hinting {
             return Err(Error { call, on: Span::EMPTY, errno: Errno(19) });
         }
         try_out()?;
-        let rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
-        rings.enable()?;
-        Ok(Self { rings, cpus, spans: Vec::new() })
+        Self::with(cpus)
     }
+
+    fn with(cpus: Cpus) -> Result<Self> {
+        let mut rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
+        let fault = fault::measure(&mut rings, first_touches)?;
+        let last = call::now();
+        let duty = Duty::new(cpus.all().count() as u64, last);
+        let unwatched = Unwatched::default();
+        Ok(Self { rings, cpus, spans: Vec::new(), fault, duty, last, paused: Ns::ZERO, unwatched })
+    }
+
+    /// Has the event on while something is watched, but not while telling has taken too much.
+    fn turn(&mut self) {
+        self.rings.turn(self.duty.is_on() && !self.spans.is_empty());
+    }
+
+    /// The event has told of so many faults more, ours or not.
+    fn count(&mut self, faults: u64, now: Ns) {
+        if !self.spans.is_empty() && !self.duty.is_on() {
+            self.paused += Ns(now.0.saturating_sub(self.last.0));
+        }
+        self.last = now;
+        if self.duty.after(faults, self.fault.telling, now).is_some() {
+            self.turn();
+        }
+    }
+}
+
+/// Touches fresh memory, and says how long that took.
+fn first_touches() -> Result<Ns> {
+    let fresh = Scratch::new(fault::PAGES * PAGE)?;
+    let begin = call::now();
+    fresh.touch();
+    Ok(call::now() - begin)
 }
 
 /// Whether the policy can be set at all: containers forbid `mbind`, kernels before 5.12 do not know the flag.
 fn try_out() -> Result<()> {
-    let scratch = homenode_sys::memory::Scratch::new(PAGE)?;
+    let scratch = Scratch::new(PAGE)?;
     scratch.touch();
     let mut status = [numa::Status::UNKNOWN];
     numa::query(&[scratch.span().start], &mut status)?;
@@ -94,14 +139,19 @@ impl Source for Hinting {
 
     fn watch(&mut self, span: Span, home: NodeId) {
         let span = span.inner(PAGE);
-        if span.is_empty() || self.spans.len() >= SPANS || self.spans.iter().any(|w| w.span.overlaps(span)) {
+        if span.is_empty() || self.spans.iter().any(|w| w.span.overlaps(span)) {
             return;
         }
-        let before = numa::policy_of(span.start).ok();
-        if numa::set_policy(span, &MemoryPolicy::bind_and_sample(home)).is_ok() {
-            let at = self.spans.partition_point(|w| w.span.start < span.start);
-            self.spans.insert(at, Watched { span, before });
+        if self.spans.len() >= SPANS {
+            return self.unwatched.no_room(span);
         }
+        let before = numa::policy_of(span.start).ok();
+        if numa::set_policy(span, &MemoryPolicy::bind_and_sample(home)).is_err() {
+            return self.unwatched.refused(span);
+        }
+        let at = self.spans.partition_point(|w| w.span.start < span.start);
+        self.spans.insert(at, Watched { span, before });
+        self.turn();
     }
 
     fn leave(&mut self, span: Span) {
@@ -123,16 +173,19 @@ impl Source for Hinting {
         });
         self.spans.extend(rest.into_iter().filter(|w| !w.span.is_empty()));
         self.spans.sort_unstable_by_key(|w| w.span.start);
+        self.turn();
     }
 
-    fn ask(&mut self, pages: &[usize]) -> usize {
-        // The kernel arms them when it likes.
-        pages.len()
+    fn ask(&mut self, _: &[usize]) -> usize {
+        // The kernel arms what it likes, and when.
+        0
     }
 
     fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
-        let Self { rings, cpus, spans } = self;
+        let Self { rings, cpus, spans, .. } = self;
+        let (mut faults, lost) = (0, rings.lost());
         rings.drain(|_, s| {
+            faults += 1;
             let address = s.address as usize;
             let after = spans.partition_point(|w| w.span.start <= address);
             let ours = after > 0 && spans[after - 1].span.contains(address);
@@ -140,17 +193,28 @@ impl Source for Hinting {
                 tell(Touch { address, node, time: s.time, kind: None });
             }
         });
+        // The kernel made those for which there was no room, too.
+        faults += rings.lost() - lost;
+        self.count(faults, call::now());
     }
 
     fn stop(&mut self) {
-        let _ = self.rings.disable();
+        self.rings.turn(false);
         for w in std::mem::take(&mut self.spans) {
             let _ = numa::set_policy(w.span, &w.before.unwrap_or(MemoryPolicy::DEFAULT));
         }
     }
 
     fn cost(&self) -> Ns {
-        COST
+        self.fault.whole
+    }
+
+    fn paused(&self) -> Ns {
+        self.paused
+    }
+
+    fn cannot(&self) -> Vec<String> {
+        self.unwatched.sentences(SPANS).chain(self.rings.cannot()).collect()
     }
 
     fn lost(&self) -> u64 {
@@ -165,6 +229,7 @@ impl Source for Hinting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rings::tests::one_at_a_time;
 
     #[test]
     fn the_kernels_switch_is_read() {
@@ -175,6 +240,97 @@ mod tests {
         }
         fs::remove_file(&file).unwrap();
         assert!(!balancing(&file));
+    }
+
+    /// The event and the policy go the same way whether the kernel balances or not; first touches stand for hinting faults.
+    fn opened() -> Option<Hinting> {
+        let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+        let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let cpus = Cpus::new((0..=last).map(|cpu: u16| Some(NodeId(cpu % 2))).collect());
+        match try_out().and_then(|()| Hinting::with(cpus)) {
+            Ok(hinting) => Some(hinting),
+            Err(e) => {
+                println!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    fn told(hinting: &mut Hinting) -> Vec<usize> {
+        let mut all = Vec::new();
+        hinting.drain(&mut |t| all.push(t.address & !(PAGE - 1)));
+        all.sort_unstable();
+        all
+    }
+
+    fn pages(span: Span) -> Vec<usize> {
+        span.pieces(PAGE).map(|p| p.start).collect()
+    }
+
+    #[test]
+    fn faults_are_told_of_while_something_is_watched_and_cost_what_was_measured() {
+        let _one = one_at_a_time();
+        let Some(mut hinting) = opened() else { return };
+        assert!(
+            hinting.fault.whole >= hinting.fault.telling && hinting.cost() > Ns::ZERO,
+            "{:?}",
+            hinting.fault
+        );
+        let [before, during, after] = [0; 3].map(|_| Scratch::new(8 * PAGE).unwrap());
+        before.touch();
+        let mut events = 0;
+        hinting.rings.drain(|_, s| events += usize::from(before.span().contains(s.address as usize)));
+        assert_eq!(events, 0, "nothing is watched yet");
+        hinting.watch(during.span(), NodeId(0));
+        during.touch();
+        assert_eq!(told(&mut hinting), pages(during.span()));
+        hinting.leave(during.span());
+        assert!(!hinting.rings.is_on());
+        after.touch();
+        assert_eq!((told(&mut hinting), hinting.paused()), (vec![], Ns::ZERO));
+    }
+
+    #[test]
+    fn when_telling_takes_too_much_nothing_is_told_until_that_is_made_up_for() {
+        let _one = one_at_a_time();
+        let Some(mut hinting) = opened() else { return };
+        let scratch = Scratch::new(8 * PAGE).unwrap();
+        hinting.watch(scratch.span(), NodeId(0));
+        let begin = hinting.last;
+        let at = |ms: u64| Ns(begin.0 + ms * 1_000_000);
+        hinting.fault.telling = Ns(1_000_000);
+        // A thousand at a millisecond each: a second, of which 1 % of the CPUs may be.
+        hinting.count(1_000, at(10));
+        assert!(!hinting.rings.is_on());
+        scratch.touch();
+        assert_eq!(told(&mut hinting), [0; 0]);
+        hinting.last = at(10);
+        hinting.count(0, at(60));
+        assert!(hinting.paused() >= Ns(50_000_000));
+        hinting.count(0, at(1_000_000));
+        assert!(hinting.rings.is_on());
+        let fresh = Scratch::new(8 * PAGE).unwrap();
+        hinting.watch(fresh.span(), NodeId(0));
+        fresh.touch();
+        assert_eq!(told(&mut hinting), pages(fresh.span()));
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_and_what_finds_no_room_is_said() {
+        let _one = one_at_a_time();
+        let Some(mut hinting) = opened() else { return };
+        let scratch = Scratch::new(2 * PAGE).unwrap();
+        // No such node.
+        hinting.watch(Span::new(scratch.span().start, PAGE), NodeId(900));
+        let elsewhere = Watched { span: Span::EMPTY, before: None };
+        hinting.spans = vec![elsewhere; SPANS];
+        hinting.watch(scratch.span(), NodeId(0));
+        hinting.spans.clear();
+        let all = hinting.cannot();
+        assert!(
+            all.len() == 2 && all[0].contains("4096 are watched") && all[1].contains("refused"),
+            "{all:?}"
+        );
     }
 
     #[test]

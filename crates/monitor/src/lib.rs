@@ -10,6 +10,8 @@
 //! | the same with a buffer that the processor writes to by itself | [`traces`] |
 //! | what Arm's processors write there | [`spe`] |
 //! | what is watched, by address; pages whose next toucher is wanted | [`spans`], [`asked`] |
+//! | what a told page fault costs | `fault` |
+//! | what was to be watched and is not, for the report | `unwatched` |
 //! | how many samples the budget allows, and when there are none | [`budget`], [`duty`], [`lull`] |
 //! | samples by page and node, in bounded memory | [`tally`] |
 //!
@@ -23,6 +25,7 @@ pub mod asked;
 pub mod budget;
 pub mod duty;
 pub mod encoding;
+mod fault;
 pub mod hinting;
 pub mod lull;
 pub mod pmu;
@@ -32,6 +35,7 @@ pub mod spans;
 pub mod spe;
 pub mod tally;
 pub mod traces;
+mod unwatched;
 pub mod writes;
 
 pub use source::{Cpus, Says, Source, Touch};

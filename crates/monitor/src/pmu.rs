@@ -83,6 +83,13 @@ impl Samples {
         }
     }
 
+    fn cannot(&self) -> Vec<String> {
+        match self {
+            Self::Kernel(rings) => rings.cannot().collect(),
+            Self::Processor(_) => Vec::new(),
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Kernel(rings) => rings.bytes(),
@@ -179,6 +186,10 @@ impl Source for Pmu {
         self.interrupt + Ns(self.reading.0 / self.samples.max(1))
     }
 
+    fn cannot(&self) -> Vec<String> {
+        self.writer.cannot()
+    }
+
     fn lost(&self) -> u64 {
         self.writer.lost()
     }
@@ -254,6 +265,7 @@ mod tests {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<u16>().ok()).unwrap_or(0);
         let all = Cpus::new((0..=last).map(|c| Some(NodeId(c % 2))).collect());
+        let _one = crate::rings::tests::one_at_a_time();
         let mut pmu = match Pmu::with(&encoding, all) {
             Ok(pmu) => pmu,
             Err(why) => return println!("skipped: {why}"),

@@ -14,6 +14,8 @@ pub struct Rings {
     /// Members of a group come after their leader, with the index of the event.
     all: Vec<One>,
     process: u32,
+    /// By [`Rings::turn`].
+    on: bool,
     lost: u64,
     throttled: u64,
 }
@@ -32,7 +34,8 @@ impl Rings {
     /// # Errors
     /// The first that the kernel refuses.
     pub fn open(specs: &[Spec], leader: Option<&Spec>, cpus: impl Iterator<Item = u32>) -> Result<Self> {
-        let mut rings = Self { all: Vec::new(), process: std::process::id(), lost: 0, throttled: 0 };
+        let mut rings =
+            Self { all: Vec::new(), process: std::process::id(), on: false, lost: 0, throttled: 0 };
         let threads = threads();
         for cpu in cpus {
             for thread in &threads {
@@ -79,6 +82,23 @@ impl Rings {
         self.all.iter().try_for_each(|o| o.event.disable())
     }
 
+    /// On or off, and remembers which. Whether it is as wanted; where the kernel will not, it is off.
+    pub fn turn(&mut self, on: bool) -> bool {
+        if self.on != on {
+            let done = if on { self.enable() } else { self.disable() };
+            if done.is_err() {
+                let _ = self.disable();
+            }
+            self.on = on && done.is_ok();
+        }
+        self.on == on
+    }
+
+    /// Whether it was turned on, and not off since.
+    pub const fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Hands over the samples of this process, CPU by CPU, with the index of their event.
     pub fn drain(&mut self, mut tell: impl FnMut(usize, &Sample)) {
         for one in &mut self.all {
@@ -101,9 +121,14 @@ impl Rings {
         self.lost
     }
 
-    /// How often the kernel stopped sampling for a while.
-    pub const fn throttled(&self) -> u64 {
-        self.throttled
+    /// What it could not do so far, a sentence each.
+    pub fn cannot(&self) -> impl Iterator<Item = String> {
+        let times = self.throttled;
+        (times > 0)
+            .then(|| {
+                format!("the kernel stopped sampling for a while, {times} times: it took too long for it")
+            })
+            .into_iter()
     }
 
     /// Bytes of address space.
@@ -135,12 +160,20 @@ pub(crate) fn threads() -> Vec<i32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use homenode_sys::memory::Scratch;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Rings are of all threads of the process, so of other tests' too: their faults would leave no room in the rings of this one.
+    pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
+        static ONE: Mutex<()> = Mutex::new(());
+        ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn faults_of_threads_started_later_are_told_with_their_cpu() {
+        let _one = one_at_a_time();
         let mut rings = match Rings::open(&[Spec::page_faults()], None, 0..cpus()) {
             Ok(rings) => rings,
             Err(e) => return println!("skipped: {e}"),
@@ -182,6 +215,7 @@ mod tests {
                 kept.push(scratch);
             }
         }
+        let _one = one_at_a_time();
         let mut rings = match Rings::open(&[Spec::page_faults()], None, 0..cpus()) {
             Ok(rings) => rings,
             Err(e) => return println!("skipped: {e}"),

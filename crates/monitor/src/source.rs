@@ -117,6 +117,10 @@ pub trait Source: Send {
     fn paused(&self) -> Ns {
         Ns::ZERO
     }
+    /// What it could not do so far, a sentence each.
+    fn cannot(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Touches that were not told, because there were too many.
     fn lost(&self) -> u64;
     /// Bytes of memory that it takes, whatever the program's size.

@@ -5,8 +5,6 @@
 
 use homenode_model::{AccessKind, NodeId, PageNo};
 
-/// Pages of one interval; a power of two.
-const PLACES: usize = 1 << 15;
 /// Places that are looked at for a page.
 const TRIES: usize = 32;
 const EMPTY: u64 = u64::MAX;
@@ -33,6 +31,9 @@ pub struct Row<'a> {
 }
 
 impl Tally {
+    /// Pages of one interval; a power of two.
+    pub const PLACES: usize = 1 << 15;
+
     /// Empty, for so many nodes. Takes its memory at the first sample.
     pub const fn new(nodes: usize) -> Self {
         Self { nodes, pages: Vec::new(), counts: Vec::new(), used: Vec::new(), samples: 0, dropped: 0 }
@@ -40,15 +41,15 @@ impl Tally {
 
     /// Bytes that it takes at most.
     pub const fn bytes(&self) -> usize {
-        PLACES * (8 + 4 + 8 * self.nodes)
+        Self::PLACES * (8 + 4 + 8 * self.nodes)
     }
 
     /// One more sample.
     pub fn add(&mut self, page: PageNo, node: NodeId, kind: AccessKind) {
         if self.pages.is_empty() {
-            self.pages = vec![EMPTY; PLACES];
-            self.counts = vec![[0; 2]; PLACES * self.nodes];
-            self.used = Vec::with_capacity(PLACES);
+            self.pages = vec![EMPTY; Self::PLACES];
+            self.counts = vec![[0; 2]; Self::PLACES * self.nodes];
+            self.used = Vec::with_capacity(Self::PLACES);
         }
         self.samples += 1;
         match self.place(page.0) {
@@ -62,7 +63,7 @@ impl Tally {
 
     fn place(&mut self, page: u64) -> Option<usize> {
         let first = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-        for at in (0..TRIES).map(|i| (first + i) % PLACES) {
+        for at in (0..TRIES).map(|i| (first + i) % Self::PLACES) {
             if self.pages[at] == page {
                 return Some(at);
             }
@@ -142,9 +143,9 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_does_not_fit_is_counted() {
         let mut tally = Tally::new(2);
-        let all = 4 * PLACES as u64;
+        let all = 4 * Tally::PLACES as u64;
         (0..all).for_each(|p| tally.add(PageNo(p * 7919), NodeId(1), AccessKind::Read));
-        assert!(tally.used.len() <= PLACES && tally.dropped() >= all - PLACES as u64);
+        assert!(tally.used.len() <= Tally::PLACES && tally.dropped() >= all - Tally::PLACES as u64);
         assert_eq!(tally.rows().count() as u64 + tally.dropped(), all);
     }
 }

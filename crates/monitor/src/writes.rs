@@ -18,26 +18,24 @@ use homenode_sys::uffd::WriteWatch;
 use homenode_sys::{PAGE, Result, Span, call};
 
 use crate::asked::Asked;
+use crate::fault::{self, Fault};
 use crate::lull::Lull;
 use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
 use crate::spans::Spans;
+use crate::unwatched::Unwatched;
 
 /// Spans that are watched at a time.
 const SPANS: usize = 4096;
 /// Memory of at least so many bytes that is freed is unmapped (`DEFAULT_MMAP_THRESHOLD_MAX` of glibc is as much), and no longer
 /// registered then. To let go of it before takes 0.1 s a GiB.
 const LARGE: usize = 32 << 20;
-/// What telling of a fault takes at least, whatever a few of them seemed to take. Assumed.
-const LEAST: Ns = Ns(200);
 
 /// See the module.
 #[derive(Debug)]
 pub struct Writes {
     watch: WriteWatch,
     rings: Rings,
-    /// The event is on.
-    on: bool,
     cpus: Cpus,
     spans: Spans,
     asked: Asked,
@@ -51,17 +49,14 @@ pub struct Writes {
     told: u64,
     /// Asked for, and given up.
     given_up: u64,
-    /// Refused by the kernel: shared or file-backed memory, or another's.
-    refused: u64,
+    /// The kernel refuses shared or file-backed memory, and another's.
+    unwatched: Unwatched,
 }
 
 /// What a page takes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Toll {
-    /// The fault, with what tells of it.
-    fault: Ns,
-    /// What tells of it.
-    telling: Ns,
+    fault: Fault,
     /// To protect it where no other thread runs.
     alone: Ns,
     /// To protect it, lately.
@@ -90,13 +85,12 @@ impl Writes {
     /// What the kernel refuses first.
     pub fn open(cpus: Cpus) -> Result<Self> {
         let watch = WriteWatch::open()?;
-        let rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
-        let toll = measure(&watch, &rings)?;
+        let mut rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
+        let toll = measure(&watch, &mut rings)?;
         let lull = Lull::new(cpus.all().count() as u64, call::minor_faults(), call::now());
         Ok(Self {
             watch,
             rings,
-            on: false,
             cpus,
             spans: Spans::new(),
             asked: Asked::new(),
@@ -106,20 +100,8 @@ impl Writes {
             faults: call::minor_faults,
             told: 0,
             given_up: 0,
-            refused: 0,
+            unwatched: Unwatched::default(),
         })
-    }
-
-    /// Has the event on or off. Whether it is as wanted.
-    fn turn(&mut self, on: bool) -> bool {
-        if self.on != on {
-            let done = if on { self.rings.enable() } else { self.rings.disable() };
-            if done.is_err() {
-                let _ = self.rings.disable();
-            }
-            self.on = on && done.is_ok();
-        }
-        self.on == on
     }
 
     /// Finds the answers among the faults told so far.
@@ -137,46 +119,38 @@ impl Writes {
     /// Whether the program has few faults now, but for those that were asked for.
     fn is_lull(&mut self) -> bool {
         let others = (self.faults)().saturating_sub(self.told);
-        self.lull.look(others, self.toll.telling, call::now())
+        self.lull.look(others, self.toll.fault.telling, call::now())
     }
 
     fn forget(&mut self, span: Span) {
         self.spans.cut(span);
         self.asked.cut(span);
         if self.spans.is_empty() {
-            self.turn(false);
+            self.rings.turn(false);
         }
     }
 }
 
 /// What a page takes, on memory of our own: the medians of a few rounds.
-fn measure(watch: &WriteWatch, rings: &Rings) -> Result<Toll> {
-    const ROUNDS: usize = 5;
-    const PAGES: usize = 64;
-    let scratch = Scratch::new(PAGES * PAGE)?;
+fn measure(watch: &WriteWatch, rings: &mut Rings) -> Result<Toll> {
+    let scratch = Scratch::new(fault::PAGES * PAGE)?;
     scratch.touch();
     watch.add(scratch.span())?;
-    let mut rounds = [[Ns::ZERO; ROUNDS]; 3];
-    for round in 0..2 * ROUNDS {
-        let told = round % 2 == 1;
-        if told { rings.enable() } else { rings.disable() }?;
+    let mut alone = Vec::new();
+    let fault = fault::measure(rings, || {
         let begin = call::now();
         for page in scratch.span().pieces(PAGE) {
             watch.protect(page)?;
         }
         let protected = call::now();
+        alone.push((protected - begin).0 / fault::PAGES as u64);
         scratch.touch();
-        let each = |from, to: Ns| Ns((to - from).0 / PAGES as u64);
-        rounds[usize::from(told)][round / 2] = each(protected, call::now());
-        rounds[2][round / 2] = each(begin, protected);
-    }
-    rings.disable()?;
+        Ok(call::now() - protected)
+    })?;
     watch.remove(scratch.span())?;
-    let [silent, fault, alone] = rounds.map(|mut each| {
-        each.sort_unstable();
-        each[ROUNDS / 2]
-    });
-    Ok(Toll { fault, telling: Ns(fault.0.saturating_sub(silent.0)).max(LEAST), alone, now: alone })
+    alone.sort_unstable();
+    let alone = Ns(alone[alone.len() / 2]);
+    Ok(Toll { fault, alone, now: alone })
 }
 
 impl Source for Writes {
@@ -190,8 +164,11 @@ impl Source for Writes {
 
     fn watch(&mut self, span: Span, _: NodeId) {
         let span = span.inner(PAGE);
-        if span.is_empty() || self.spans.len() >= SPANS {
+        if span.is_empty() {
             return;
+        }
+        if self.spans.len() >= SPANS {
+            return self.unwatched.no_room(span);
         }
         if self.spans.is_empty() {
             self.is_lull();
@@ -201,7 +178,7 @@ impl Source for Writes {
         self.forget(span);
         match self.watch.add(span) {
             Ok(()) => drop(self.spans.add(span)),
-            Err(_) => self.refused += 1,
+            Err(_) => self.unwatched.refused(span),
         }
     }
 
@@ -223,7 +200,7 @@ impl Source for Writes {
     fn ask(&mut self, pages: &[usize]) -> usize {
         // Earlier faults are no answers.
         self.read();
-        if !pages.iter().any(|p| self.spans.has(*p)) || !self.is_lull() || !self.turn(true) {
+        if !pages.iter().any(|p| self.spans.has(*p)) || !self.is_lull() || !self.rings.turn(true) {
             return 0;
         }
         let (begin, mut count) = (call::thread_time(), 0);
@@ -240,14 +217,14 @@ impl Source for Writes {
     fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
         self.read();
         self.answers.drain(..).for_each(tell);
-        if self.on && !self.is_lull() {
-            self.turn(false);
+        if self.rings.is_on() && !self.is_lull() {
+            self.rings.turn(false);
             self.given_up += std::mem::take(&mut self.asked).count();
         }
     }
 
     fn stop(&mut self) {
-        self.turn(false);
+        self.rings.turn(false);
         self.asked = Asked::new();
         for span in std::mem::take(&mut self.spans).iter() {
             let _ = self.watch.remove(span);
@@ -256,12 +233,12 @@ impl Source for Writes {
 
     fn end(&mut self) {
         // What is still protected the kernel makes writable by itself; to let go of a GiB takes 0.1 s.
-        self.turn(false);
+        self.rings.turn(false);
         (self.spans, self.asked) = (Spans::new(), Asked::new());
     }
 
     fn cost(&self) -> Ns {
-        self.toll.fault + self.toll.interruption()
+        self.toll.fault.whole + self.toll.interruption()
     }
 
     fn asking(&self) -> Ns {
@@ -270,6 +247,10 @@ impl Source for Writes {
 
     fn paused(&self) -> Ns {
         self.lull.many()
+    }
+
+    fn cannot(&self) -> Vec<String> {
+        self.unwatched.sentences(SPANS).chain(self.rings.cannot()).collect()
     }
 
     fn lost(&self) -> u64 {
@@ -284,6 +265,7 @@ impl Source for Writes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rings::tests::one_at_a_time;
     use std::cell::Cell;
     use std::sync::mpsc::{Sender, channel};
 
@@ -333,6 +315,7 @@ mod tests {
 
     #[test]
     fn each_asked_page_is_told_once() {
+        let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
         let scratch = Scratch::new(16 * PAGE).unwrap();
         scratch.touch();
@@ -349,6 +332,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_told_no_more_and_the_rest_still_is() {
+        let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
         let scratch = Scratch::new(8 * PAGE).unwrap();
         scratch.touch();
@@ -387,6 +371,7 @@ mod tests {
     fn no_fault_is_told_of_before_the_first_asking_and_those_of_all_threads_are_after_it() {
         // More than the rings have room for.
         const FRESH: usize = 4096;
+        let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
         let (early, early_thread) = worker();
         let touch = |who: &Sender<_>, scratch: &std::sync::Arc<Scratch>| {
@@ -419,6 +404,7 @@ mod tests {
 
     #[test]
     fn fresh_pages_of_watched_memory_are_no_answers() {
+        let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
         let (there, fresh) = (Scratch::new(4 * PAGE).unwrap(), Scratch::new(4 * PAGE).unwrap());
         there.touch();
@@ -432,22 +418,23 @@ mod tests {
 
     #[test]
     fn while_the_program_has_many_faults_nothing_is_asked_for_and_what_was_is_lost() {
+        let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
         let scratch = Scratch::new(8 * PAGE).unwrap();
         scratch.touch();
         let (all, pages) = (scratch.span(), pages(scratch.span()));
         writes.watch(all, NodeId(0));
         // Those that were asked for do not count: 8 in 3 ms would be many at 10 µs.
-        writes.toll.telling = Ns(10_000);
+        writes.toll.fault.telling = Ns(10_000);
         assert_eq!(writes.ask(&pages), 8);
         scratch.touch();
         faults(8);
         assert_eq!(told(&mut writes, all).len(), 8);
-        assert!(writes.on && writes.paused() == Ns::ZERO);
+        assert!(writes.rings.is_on() && writes.paused() == Ns::ZERO);
         assert_eq!(writes.ask(&pages[..4]), 4);
         faults(1_000_000);
         assert_eq!(told(&mut writes, all), [0; 0]);
-        assert!(!writes.on && writes.paused() > Ns::ZERO);
+        assert!(!writes.rings.is_on() && writes.paused() > Ns::ZERO);
         assert_eq!(writes.lost(), 4);
         scratch.touch();
         faults(1_000_000);
@@ -462,6 +449,7 @@ mod tests {
     #[test]
     fn what_goes_is_told_no_more_whether_the_kernel_lets_go_of_it_or_not() {
         for bytes in [16 * PAGE, LARGE] {
+            let _one = one_at_a_time();
             let Some(mut writes) = opened() else { return };
             let scratch = Scratch::new(bytes).unwrap();
             scratch.touch();
@@ -469,7 +457,7 @@ mod tests {
             writes.watch(all, NodeId(0));
             assert_eq!(writes.ask(&pages[..4]), 4);
             writes.gone(all);
-            assert!(!writes.on, "nothing is watched");
+            assert!(!writes.rings.is_on(), "nothing is watched");
             scratch.touch();
             assert_eq!(told(&mut writes, all), [0; 0]);
             // The allocator gives it out again.

@@ -46,6 +46,8 @@
 //! - `ping_pong_pages_freeze`: whatever the counts, no page goes back to where it came from more than `bounces` times.
 //! - `it_stops_when_stable`: after `quiet` intervals without a move it decides nothing more.
 //! - `initialisation_does_not_count`: what happens before the first iteration mark moves nothing.
+//! - `regions_do_until_iterations_are_known`: with `at=either` it decides at the end of regions until the first mark, and that nothing
+//!   moves until then does not stop it.
 
 use alloc::boxed::Box;
 
@@ -116,6 +118,10 @@ impl Quiet {
     }
     pub(crate) const fn interval(&mut self, moves: bool) {
         self.calm = if moves { 0 } else { self.calm.saturating_add(1) };
+    }
+    /// The last interval is no reason to stop.
+    pub(crate) const fn forget(&mut self) {
+        self.calm = 0;
     }
     pub(crate) const fn is_over(self) -> bool {
         self.limit > 0 && self.calm >= self.limit
@@ -190,6 +196,9 @@ impl Rule for Competitive {
     }
     fn freed(&mut self, pages: PageRange, _: &mut dyn FnMut(NodeId)) {
         self.bounces.free(pages);
+    }
+    fn was_early(&mut self) {
+        self.quiet.forget();
     }
     fn is_done(&self) -> bool {
         self.quiet.is_over()
@@ -290,6 +299,43 @@ mod tests {
                 prop_assert!(!moves || calm < quiet);
                 calm = if moves { 0 } else { calm + 1 };
             }
+        }
+
+        #[test]
+        fn regions_do_until_iterations_are_known(rounds in counts(), marks in 0usize..3) {
+            let context = machine(&roomy());
+            let options = Options { when: When::Either, quiet: 1, ..EAGER };
+            let mut bench = Bench::new(&context, policy(&context, &options));
+            let row = |to: usize| {
+                let mut counts = [0; crate::testing::NODES];
+                counts[to] = 100;
+                Row { page: PageNo(99), counts, write: false }
+            };
+            bench.fault(PageNo(99), NodeId(0));
+            for round in &rounds {
+                bench.region(round);
+                for row in round {
+                    let home = largest(&context, row, bench.home(row.page).unwrap());
+                    for other in context.memory_nodes() {
+                        prop_assert!(home <= largest(&context, row, other));
+                    }
+                }
+            }
+            // Quiet or not before, it goes on.
+            for _ in 0..3 {
+                bench.region(&[row(0)]);
+            }
+            for _ in 0..marks {
+                bench.iteration(&[row(0)]);
+            }
+            let before = bench.home(PageNo(99));
+            bench.region(&[row(2)]);
+            let by_region = bench.home(PageNo(99));
+            bench.iteration(&[]);
+            // From the first mark on the end of a region is none of an interval; the second without a move ends it.
+            prop_assert_eq!(before, Some(NodeId(0)));
+            prop_assert_eq!(by_region, Some(NodeId(if marks == 0 { 2 } else { 0 })));
+            prop_assert_eq!(bench.home(PageNo(99)), Some(NodeId(if marks < 2 { 2 } else { 0 })));
         }
 
         #[test]

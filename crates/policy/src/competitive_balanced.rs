@@ -322,6 +322,9 @@ impl Rule for Balanced {
     fn freed(&mut self, pages: PageRange, _: &mut dyn FnMut(NodeId)) {
         self.bounces.free(pages);
     }
+    fn was_early(&mut self) {
+        self.quiet.forget();
+    }
     fn is_done(&self) -> bool {
         self.quiet.is_over()
     }

@@ -21,6 +21,8 @@ pub(crate) trait Rule: Send {
     fn freed(&mut self, _pages: PageRange, _copy: &mut dyn FnMut(NodeId)) {}
     /// The page's copies are gone, because it moved or (`written`) because somebody wrote; as in `freed`.
     fn collapsed(&mut self, _page: PageNo, _written: bool, _copy: &mut dyn FnMut(NodeId)) {}
+    /// What it just decided was of an interval before iterations were known: that nothing moved is no reason to end.
+    fn was_early(&mut self) {}
     /// It will never decide again, so nothing need be counted.
     fn is_done(&self) -> bool {
         false
@@ -52,10 +54,14 @@ impl<R: Rule> Counting<R> {
     fn moment(&mut self, moment: Moment) {
         match moment {
             Moment::Within => return,
-            Moment::End if !self.rule.is_done() => {
-                self.rule.decide(&self.interval, &self.homes, &mut self.queue)
+            Moment::End | Moment::Early if !self.rule.is_done() => {
+                self.interval.join();
+                self.rule.decide(&self.interval, &self.homes, &mut self.queue);
+                if moment == Moment::Early {
+                    self.rule.was_early();
+                }
             }
-            Moment::Begin | Moment::End => {}
+            Moment::Begin | Moment::End | Moment::Early => {}
         }
         self.interval.clear();
     }

@@ -21,7 +21,7 @@ impl Seen {
     }
 }
 
-/// Counts by (page, node), in the order in which the driver tells of them: ascending pages. 4 bytes a page and node and 8
+/// Counts by (page, node), in the order in which the driver tells of them: ascending pages, each time that it tells. 4 bytes a page and node and 8
 /// a page. Pages that nobody accessed take no room, and forgetting all of it costs nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
@@ -52,6 +52,29 @@ impl Interval {
         self.seen.push(seen);
         self.counts.extend(core::iter::repeat_n(0, self.nodes));
     }
+    /// Brings together what was told at several times: each page is there once, ascending. Nothing to do where it was told at once.
+    pub(crate) fn join(&mut self) {
+        if self.seen.windows(2).all(|w| w[0].page < w[1].page) {
+            return;
+        }
+        let told = core::mem::replace(self, Self::new(self.nodes));
+        let mut order: Vec<usize> = (0..told.len()).collect();
+        // Stable: the home is that of the last time.
+        order.sort_by_key(|i| told.seen[*i].page);
+        for i in order {
+            let (seen, counts) = told.row(i);
+            match self.seen.last_mut() {
+                Some(last) if last.page == seen.page => {
+                    *last = Seen { written: last.written | seen.written, ..seen };
+                }
+                _ => self.begin(seen),
+            }
+            let row = self.counts.len() - self.nodes;
+            for (all, more) in self.counts[row..].iter_mut().zip(counts) {
+                *all = all.saturating_add(*more);
+            }
+        }
+    }
     /// The pages with the counts of each node, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (Seen, &[u32])> + Clone + '_ {
         self.seen.iter().copied().zip(self.counts.chunks_exact(self.nodes.max(1)))
@@ -68,5 +91,31 @@ impl Interval {
     pub(crate) fn clear(&mut self) {
         self.seen.clear();
         self.counts.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_at_several_times_is_joined() {
+        let mut interval = Interval::new(2);
+        let mut add = |page, home, node, kind, count| {
+            interval.add(PageNo(page), NodeId(home), NodeId(node), kind, count)
+        };
+        add(3, 0, 1, AccessKind::Read, 5);
+        add(7, 0, 0, AccessKind::Read, 1);
+        add(3, 1, 0, AccessKind::Write, 2);
+        add(3, 1, 1, AccessKind::Read, u32::MAX);
+        add(5, 0, 0, AccessKind::Read, 4);
+        interval.join();
+        let rows: Vec<_> =
+            interval.rows().map(|(s, counts)| (s.page().0, s.home.0, s.written, counts.to_vec())).collect();
+        let want = [(3, 1, true, [2, u32::MAX]), (5, 0, false, [4, 0]), (7, 0, false, [1, 0])];
+        assert_eq!(rows, want.map(|(page, home, written, counts)| (page, home, written, counts.to_vec())));
+        let once = interval.clone();
+        interval.join();
+        assert_eq!((interval.seen, interval.counts), (once.seen, once.counts));
     }
 }

@@ -71,10 +71,17 @@ const FORM: OptionSpec = option(
 const LEAST: OptionSpec = option("least", "references below which a page is left", "16");
 const ADAPTIVE: OptionSpec = option("adaptive", "the factor follows what comes of moves: yes or no", "no");
 const REACH: OptionSpec = option("reach", "neighbours up to this distance count, 0 to 16", "8");
-const AT_REGION: OptionSpec =
-    option("at", "when counts are looked at: region (its end), iteration, or a time as in 10ms", "region");
+const AT_REGION: OptionSpec = option(
+    "at",
+    "when counts are looked at: region (its end), iteration, either, or a time as in 10ms",
+    "region",
+);
 const COMPETITIVE: [OptionSpec; 6] = [
-    option("at", "when counts are looked at: iteration, region (its end), or a time as in 10ms", "iteration"),
+    option(
+        "at",
+        "when counts are looked at: iteration, region (its end), either (regions until the first iteration), or a time as in 10ms",
+        "iteration",
+    ),
     FROM,
     option("gain", "percent of the largest latency that a move must save, 0 to 100", "10"),
     option("horizon", "intervals within which a move must pay for itself; 0: it need not", "16"),
@@ -453,8 +460,9 @@ impl<'a> Values<'a> {
         match self.value(name) {
             "iteration" => Ok(When::Iteration),
             "region" => Ok(When::Region),
+            "either" => Ok(When::Either),
             other => time(other).map(When::Every).ok_or_else(|| {
-                self.wants(name, "iteration, region, or a time from 1us to 1000s, as in 10ms")
+                self.wants(name, "iteration, region, either, or a time from 1us to 1000s, as in 10ms")
             }),
         }
     }
@@ -673,7 +681,10 @@ mod tests {
         let e = error("competitive:gain=101");
         assert_eq!(e, "policy `competitive`: `gain=101` should be a number from 0 to 100");
         let e = error("competitive:at=10");
-        assert!(e.ends_with("should be iteration, region, or a time from 1us to 1000s, as in 10ms"), "{e}");
+        assert!(
+            e.ends_with("should be iteration, region, either, or a time from 1us to 1000s, as in 10ms"),
+            "{e}"
+        );
         let e = error("next-touch:at=start");
         assert_eq!(e, "policy `next-touch`: `at=start` should be one of request, first-region, region");
         let e = error("weighted:weights=1/2");

@@ -9,6 +9,8 @@ pub enum When {
     Iteration,
     /// The end of each parallel region.
     Region,
+    /// The same until the first iteration mark, and iteration marks from then on.
+    Either,
     /// Each time that so much time has gone by.
     Every(Ns),
 }
@@ -18,8 +20,8 @@ impl When {
     pub(crate) fn interest(self) -> Interest {
         Interest {
             faults: true,
-            counts_by_iteration: self == Self::Iteration,
-            counts_by_region: self == Self::Region,
+            counts_by_iteration: matches!(self, Self::Iteration | Self::Either),
+            counts_by_region: matches!(self, Self::Region | Self::Either),
             counts_at_wakes: matches!(self, Self::Every(_)),
             ..Interest::default()
         }
@@ -31,10 +33,12 @@ impl When {
 pub(crate) enum Moment {
     /// Nothing.
     Within,
-    /// They are of the initialisation: forget them.
+    /// They are of the initialisation, or of a part of an iteration: forget them.
     Begin,
     /// The interval is over: decide.
     End,
+    /// The same, before it is known what an iteration is: that nothing moves says little.
+    Early,
 }
 
 /// Keeps the time of intervals.
@@ -63,11 +67,11 @@ impl Clock {
     #[inline]
     pub(crate) fn event(&mut self, event: &Event) -> Moment {
         match (event, self.when) {
-            (Event::Iteration { .. }, When::Iteration) if core::mem::replace(&mut self.begun, true) => {
-                Moment::End
+            (Event::Iteration { .. }, When::Iteration | When::Either) => {
+                if core::mem::replace(&mut self.begun, true) { Moment::End } else { Moment::Begin }
             }
-            (Event::Iteration { .. }, When::Iteration) => Moment::Begin,
             (Event::RegionEnd { .. }, When::Region) => Moment::End,
+            (Event::RegionEnd { .. }, When::Either) if !self.begun => Moment::Early,
             _ => Moment::Within,
         }
     }

@@ -137,6 +137,9 @@ impl Source for Eye {
         std::mem::take(&mut self.0.lock().unwrap().seen).into_iter().for_each(tell);
     }
     fn stop(&mut self) {}
+    fn cannot(&self) -> Vec<String> {
+        vec!["a test has its limits".into()]
+    }
     fn cost(&self) -> Ns {
         Ns(1_000)
     }
@@ -215,6 +218,54 @@ fn counts_move_pages_after_an_iteration() {
     let world = world.lock().unwrap();
     assert_eq!(world.calls, [32], "in one call");
     assert_eq!(world.watched, [Span::new(BASE, 64 * PAGE)], "watched again after the move");
+}
+
+/// Regions of which none repeats, long enough to be looked at.
+fn different_regions(d: &mut Driver, world: &Shared, seen: &[(usize, u16)], regions: std::ops::Range<usize>) {
+    for number in regions {
+        d.region_begin(RegionKey { function: 100 + number, caller: 9 });
+        for (page, node) in seen {
+            let touch =
+                Seen { address: BASE + page * PAGE + 8, node: NodeId(*node), time: Ns(0), kind: None };
+            world.lock().unwrap().seen.push(touch);
+        }
+        later(200_000_000);
+        d.region_end();
+    }
+}
+
+#[test]
+fn until_an_iteration_is_known_pages_move_after_a_region() {
+    let other = |from| (from..64).map(|p| (p, 1)).collect::<Vec<_>>();
+    for (policy, says) in
+        [("competitive", SAMPLED), ("competitive-balanced", SAMPLED), ("competitive", PRESENCE)]
+    {
+        let (mut d, world) = driver(policy, Some(says), &[]);
+        different_regions(&mut d, &world, &other(32), 0..4);
+        assert_eq!([0, 31, 32, 63].map(|p| home(&world, p)), [0, 0, 1, 1], "{policy} {says}");
+        assert_eq!(d.times().rounds, 0);
+        // That nothing moved does not end it.
+        different_regions(&mut d, &world, &other(32), 4..10);
+        different_regions(&mut d, &world, &other(16), 10..14);
+        assert_eq!([0, 15, 16, 31].map(|p| home(&world, p)), [0, 0, 1, 1], "{policy} {says}");
+        // Once the program says so, iterations count, and the end of a region is that of no interval.
+        d.iteration(0);
+        different_regions(&mut d, &world, &other(0), 14..18);
+        assert_eq!(home(&world, 0), 0, "{policy} {says}");
+        assert!(!world.lock().unwrap().seen.is_empty(), "nobody looks at the end of regions any more");
+        d.iteration(1);
+        assert_eq!(home(&world, 0), 1, "{policy} {says}");
+    }
+}
+
+#[test]
+fn what_a_source_could_not_do_is_told_once() {
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[(settings::BUDGET, "10,0")]);
+    (0..3).for_each(|_| round(&mut d, &world, &[]));
+    assert!(!d.notes().iter().any(|n| n.contains("its limits")), "{:?}", d.notes());
+    d.end();
+    let text = report::text(&d);
+    assert_eq!(text.lines().filter(|l| *l == "note a test has its limits").count(), 1, "{text}");
 }
 
 #[test]

@@ -438,6 +438,11 @@ impl Driver {
         }
     }
 
+    /// Whether the policy has been told of a round.
+    pub(super) fn knows_iteration(&self) -> bool {
+        self.last_round_told > Ns::ZERO
+    }
+
     /// Arms what is to be armed at the start of a region, or has it watched.
     fn arm_at_region(&mut self, id: RegionId, now: Ns) -> bool {
         let (news, lets) = match self.settings.arming {

@@ -60,23 +60,35 @@ const SHORTEST_LOOK: Ns = Ns(1_000_000);
 const NEW: Ns = Ns(20_000_000);
 /// And at least so many times what a look takes.
 const RARELY: u64 = 100;
+/// The same where the regions do until an iteration is known: most programs have shown two by then.
+const SHORTEST_EARLY_LOOK: Ns = Ns(100_000_000);
 /// Policies for which proportions do.
 const BY_PROPORTION: [&str; 3] = ["competitive", "competitive-balanced", "daemon"];
 
-/// Those of them that end for good after a few intervals without a move.
-const END_WHEN_QUIET: [&str; 2] = ["competitive", "competitive-balanced"];
+/// Those of them that decide at iterations, and end for good after a few without a move.
+const BY_ITERATION: [&str; 2] = ["competitive", "competitive-balanced"];
 
-/// The spec to build a policy of that is told by what was chosen. Of draws it is told a few blocks at a time, and that none of these
-/// moves says nothing of the others: it goes on, unless it was asked to end. Blocks that stay where they are rest ever longer.
+/// The spec to build a policy of that is told by what was chosen.
+///
+/// Until an iteration is known it decides at the end of regions, unless it was asked for another time: some programs have four iterations,
+/// or none. Of draws it is told a few blocks at a time, and that none of these moves says nothing of the others: it goes on, unless it
+/// was asked to end. Blocks that stay where they are rest ever longer.
 pub(super) fn spec_for(spec: &str, chosen: Option<&Chosen>) -> String {
+    let Some(eyes) = chosen.map(|c| &c.eyes) else { return spec.to_owned() };
     let (name, options) = spec.split_once(':').unwrap_or((spec, ""));
-    let draws = chosen.and_then(|c| c.eyes.says()).is_some_and(|says| !says.counts());
-    let asked = options.split(',').any(|o| o.starts_with("quiet="));
-    match (draws && !asked && END_WHEN_QUIET.contains(&name), options) {
-        (false, _) => spec.to_owned(),
-        (true, "") => format!("{name}:quiet=0"),
-        (true, options) => format!("{name}:{options},quiet=0"),
+    if !BY_ITERATION.contains(&name) {
+        return spec.to_owned();
     }
+    let draws = eyes.says().is_some_and(|says| !says.counts());
+    let asked = |option: &str| options.split(',').any(|o| o.starts_with(option));
+    let mut all: Vec<&str> = options.split(',').filter(|o| !o.is_empty()).collect();
+    if !asked("at=") {
+        all.push("at=either");
+    }
+    if draws && !asked("quiet=") {
+        all.push("quiet=0");
+    }
+    if all.is_empty() { name.to_owned() } else { format!("{name}:{}", all.join(",")) }
 }
 
 /// How the policy is told.
@@ -147,6 +159,8 @@ pub struct Watching {
     touches: Vec<Touch>,
     /// For a recording.
     sightings: Option<Sightings>,
+    /// What could not be done was said.
+    is_over: bool,
 }
 
 impl Watching {
@@ -207,7 +221,35 @@ impl Watching {
             left: BTreeSet::new(),
             touches: Vec::new(),
             sightings: settings.record.then(Sightings::default),
+            is_over: false,
         }
+    }
+
+    /// What could not be done, a sentence each, after so long a time; once.
+    fn cannot(&mut self, elapsed: Ns) -> Vec<String> {
+        if std::mem::replace(&mut self.is_over, true) {
+            return Vec::new();
+        }
+        let (mut all, mut paused) = (Vec::new(), Ns::ZERO);
+        if let Eyes::Source(source) = &self.eyes {
+            all = source.cannot();
+            paused = source.paused();
+        }
+        if paused.0 * WORTH_TELLING > elapsed.0 {
+            all.push(format!(
+                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
+                paused.0 as f64 * 1e-9
+            ));
+        }
+        match &self.telling {
+            Telling::Counts(tally) if tally.dropped() > 0 => all.push(format!(
+                "{} samples were not counted: there is room for {} pages between two looks",
+                tally.dropped(),
+                Tally::PLACES
+            )),
+            _ => {}
+        }
+        all
     }
 
     /// What the program has paid for samples, apart from what is measured where it happens.
@@ -330,18 +372,12 @@ impl Driver {
         self.note_state();
         let elapsed = (self.clocks.wall)() - self.started;
         let Some(watching) = &mut self.watching else { return };
-        let mut paused = Ns::ZERO;
+        let cannot = watching.cannot(elapsed);
         if let Eyes::Source(source) = &mut watching.eyes {
-            paused = source.paused();
             leave(&mut **source);
         }
         watching.telling = Telling::Nothing;
-        if paused.0 * WORTH_TELLING > elapsed.0 {
-            self.note(format!(
-                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
-                paused.0 as f64 * 1e-9
-            ));
-        }
+        cannot.into_iter().for_each(|note| self.note(note));
     }
 
     /// The mover's pages can no longer be taken away, and nothing else tells: the policy knows what it was told so far.
@@ -422,8 +458,14 @@ impl Driver {
 
     /// Whether the policy wants to know at the end of a region, and the last time is long enough ago.
     pub(super) fn is_look_due(&self, now: Ns) -> bool {
-        let due = |w: &Watching| w.interest.counts_by_region && now - w.looked >= SHORTEST_LOOK;
-        self.watching.as_ref().is_some_and(due)
+        let Some(Watching { interest, looked, .. }) = &self.watching else { return false };
+        let (either, since) = (interest.counts_by_iteration, now - self.started.max(*looked));
+        interest.counts_by_region
+            && if either {
+                !self.knows_iteration() && since >= SHORTEST_EARLY_LOOK
+            } else {
+                since >= SHORTEST_LOOK
+            }
     }
 
     /// Takes what was told since the last look, and tells the policy what it wants to know now: at the begin of an
@@ -732,12 +774,42 @@ mod tests {
     fn what_is_told_piece_by_piece_does_not_end_a_policy() {
         let blocks = Chosen { eyes: Eyes::Armed, refused: Vec::new() };
         let of = |spec: &str| spec_for(spec, Some(&blocks));
-        assert_eq!(of("competitive"), "competitive:quiet=0");
-        assert_eq!(of("competitive-balanced:gain=5"), "competitive-balanced:gain=5,quiet=0");
-        assert_eq!(of("competitive:quiet=3"), "competitive:quiet=3", "as asked");
+        assert_eq!(of("competitive:at=region"), "competitive:at=region,quiet=0");
+        assert_eq!(of("competitive-balanced:gain=5,at=10ms"), "competitive-balanced:gain=5,at=10ms,quiet=0");
+        assert_eq!(of("competitive:quiet=3,at=iteration"), "competitive:quiet=3,at=iteration", "as asked");
         assert_eq!([of("presence"), of("daemon:rate=8")], ["presence", "daemon:rate=8"]);
         assert_eq!(spec_for("competitive", None), "competitive");
         let nobody = Chosen { eyes: Eyes::Nobody, refused: Vec::new() };
-        assert_eq!(spec_for("competitive", Some(&nobody)), "competitive");
+        assert_eq!(spec_for("competitive:at=iteration", Some(&nobody)), "competitive:at=iteration");
+    }
+
+    #[test]
+    fn policies_of_iterations_decide_at_regions_until_one_is_known() {
+        let of = |eyes| move |spec: &str| spec_for(spec, Some(&Chosen { eyes, refused: Vec::new() }));
+        assert_eq!(of(Eyes::Nobody)("competitive"), "competitive:at=either");
+        assert_eq!(of(Eyes::Nobody)("competitive-balanced:gain=5"), "competitive-balanced:gain=5,at=either");
+        assert_eq!(of(Eyes::Armed)("competitive"), "competitive:at=either,quiet=0");
+        assert_eq!(of(Eyes::Armed)("out-u"), "out-u");
+    }
+
+    #[test]
+    fn samples_that_were_not_counted_are_told_once() {
+        let settings = Settings::from(|name| {
+            let set =
+                [(super::super::settings::RUN_DIR, "/nowhere"), (super::super::settings::MACHINE, "0/1/10")];
+            set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
+        });
+        let chosen = Chosen { eyes: Eyes::Nobody, refused: Vec::new() };
+        let mut w = Watching::new(chosen, Interest::default(), &settings.unwrap().unwrap(), &mut Vec::new());
+        let mut tally = Tally::new(1);
+        let more = (Tally::PLACES + 5) as u64;
+        (0..more).for_each(|page| tally.add(PageNo(page), NodeId(0), AccessKind::Read));
+        let dropped = tally.dropped();
+        assert!(dropped >= 5);
+        w.telling = Telling::Counts(tally);
+        let text =
+            format!("{dropped} samples were not counted: there is room for 32768 pages between two looks");
+        assert_eq!(w.cannot(Ns(1)), [text]);
+        assert_eq!(w.cannot(Ns(1)), [""; 0]);
     }
 }

@@ -1,0 +1,41 @@
+//! What a page fault costs where perf tells of it: measured on memory of homenode's own.
+
+use homenode_model::Ns;
+use homenode_sys::Result;
+
+use crate::rings::Rings;
+
+/// Pages of a round.
+pub(crate) const PAGES: usize = 64;
+/// Rounds of each kind.
+const ROUNDS: usize = 5;
+/// What telling of a fault takes at least, whatever a few of them seemed to take. Assumed.
+const LEAST: Ns = Ns(200);
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fault {
+    /// With what tells of it.
+    pub whole: Ns,
+    /// What tells of it.
+    pub telling: Ns,
+}
+
+/// The medians of a few rounds, in turns with the event off and on; it is off afterwards. A round has [`PAGES`] faults and says what they
+/// took together.
+pub(crate) fn measure(rings: &mut Rings, mut round: impl FnMut() -> Result<Ns>) -> Result<Fault> {
+    let mut took = [[Ns::ZERO; ROUNDS]; 2];
+    for n in 0..2 * ROUNDS {
+        let told = n % 2;
+        if told == 1 { rings.enable() } else { rings.disable() }?;
+        took[told][n / 2] = round()?;
+    }
+    rings.disable()?;
+    // Whatever gets this memory next was not touched then.
+    rings.drain(|_, _| {});
+    let [silent, whole] = took.map(|mut all| {
+        all.sort_unstable();
+        Ns(all[ROUNDS / 2].0 / PAGES as u64)
+    });
+    Ok(Fault { whole, telling: Ns(whole.0.saturating_sub(silent.0)).max(LEAST) })
+}
