@@ -21,7 +21,10 @@ int main(void) {
     uint64_t *other = malloc(4 * n);
     fill(buffer, n, 1);
     fill(other, 4 * n, 7);
-    usleep(5000);
+    wait_until_armed(buffer, n, "the buffer, before there is a ring");
+    /* A second time: the first is over then. */
+    check(buffer, n, 1, "armed");
+    wait_until_armed(buffer, n, "the buffer, before there is a ring");
     struct io_uring_params q = {0};
     /* By system calls that no library sees. */
     long ring = raw(SYS_io_uring_setup, 4, (long)&q, 0, 0, 0, 0);

@@ -93,7 +93,7 @@ fn pages_move_to_the_nodes_that_use_them() {
 
 #[test]
 fn a_node_without_memory_is_told_and_the_program_goes_on() {
-    let dir = fresh("lab-full").join("work");
+    let dir = fresh("lab-full-node").join("work");
     fs::create_dir(&dir).unwrap();
     if !there() || !compilers() {
         return;
