@@ -10,7 +10,7 @@ mod metadata;
 mod new_policy;
 mod process;
 mod spread;
-mod tests;
+mod testing;
 mod tidy;
 mod versus;
 
