@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
         char **env = (char **)(void *)text(22, ' ');
         env[0] = memcpy(text(24, ' '), "HOSTILE_ENV=", 12);
         env[1] = NULL;
-        usleep(5000);
+        wait_until_armed(memory, n, "the next program's arguments");
         errno = 0;
         if (way == 1) execl(path, path, a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], NULL);
         if (way == 2) execlp(path, path, a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], NULL);
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     args[0] = argv[0];
     for (int i = 1; i < 50; i++) args[i] = text(i, '1');
     args[50] = NULL;
-    usleep(5000);
+    wait_until_armed(memory, n, "arguments");
     pthread_t t;
     must(!pthread_create(&t, NULL, replace, args), "pthread_create");
     pthread_join(t, NULL);

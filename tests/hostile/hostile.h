@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,6 +59,31 @@ static inline void must(int good, const char *what) {
     if (good) return;
     fprintf(stderr, "%s: %s\n", what, strerror(errno));
     exit(1);
+}
+
+/* Pages of this memory, all of which was written, that are not there now: homenode has taken them away. */
+static inline size_t away(const void *p, size_t bytes) {
+    size_t n = 0;
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    must(fd >= 0, "pagemap");
+    for (uintptr_t page = (uintptr_t)p / PAGE + 1; page < ((uintptr_t)p + bytes) / PAGE; page++) {
+        uint64_t entry = 0;
+        must(pread(fd, &entry, sizeof entry, (off_t)(page * sizeof entry)) == (ssize_t)sizeof entry, "pagemap");
+        /* Neither in memory nor swapped out. */
+        n += entry >> 62 == 0;
+    }
+    close(fd);
+    return n;
+}
+
+/* Waits until some of it was taken away. Without homenode nobody would. */
+static inline void wait_until_armed(const void *p, size_t bytes, const char *what) {
+    if (!getenv("HOMENODE_RUN_DIR")) return;
+    double end = now() + 30;
+    while (!away(p, bytes)) {
+        if (now() > end) fprintf(stderr, "never armed: %s\n", what), exit(1);
+        usleep(200);
+    }
 }
 
 static inline int done(void) {

@@ -53,7 +53,14 @@ int main(int argc, char **argv) {
     uint64_t *other = malloc(4 * n);
     fill(buffer, n, 1);
     fill(other, 4 * n, 7);
-    usleep(ordinary ? 20000 : 5000);
+    if (ordinary) {
+        usleep(20000);
+    } else {
+        wait_until_armed(buffer, n, "the buffer, before there is a ring");
+        /* A second time: the first is over then. */
+        check(buffer, n, 1, "armed");
+        wait_until_armed(buffer, n, "the buffer, before there is a ring");
+    }
     /* By system calls that no library sees. */
     ring = raw(SYS_io_uring_setup, 4, (long)&q, 0, 0, 0, 0);
     if (ring < 0) return skipped("no io_uring");

@@ -27,6 +27,8 @@ int main(int argc, char **argv) {
             refused += got != (ssize_t)n;
         }
         fprintf(stderr, "peer: %ld whole, %ld refused or short\n", right, refused);
+        /* Or nothing was compared, or none of it was ever armed. */
+        if (!right || (!whole && getenv("HOMENODE_RUN_DIR") && !refused)) wrong_bytes++;
         _exit(wrong_bytes || (whole && refused) ? 1 : 0);
     }
     int status = 0;

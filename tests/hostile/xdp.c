@@ -48,7 +48,10 @@ int main(int argc, char **argv) {
     must(memory != MAP_FAILED && other, "memory");
     fill((uint64_t *)(void *)memory, n, 1);
     fill(other, 8 * n, 7);
-    usleep(5000);
+    wait_until_armed(memory, n, "the frames, before there is a socket");
+    /* A second time: the first is over then. */
+    check((uint64_t *)(void *)memory, n, 1, "armed");
+    wait_until_armed(memory, n, "the frames, before there is a socket");
     int listener = socket(AF_PACKET, SOCK_RAW, htons(PROTOCOL));
     int fd = make(AF_XDP, SOCK_RAW, 0);
     unsigned lo = if_nametoindex("lo");

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::process::{self, cargo, present, program};
-use crate::{Outcome, root, tidy};
+use crate::{Outcome, root, testing, tidy};
 
 /// A step: its name and what it does. They run in this order; the first that fails ends it.
 type Step = (&'static str, fn() -> Outcome);
@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
         ]))
     }),
     ("build", || process::run(cargo().args(["build", "--workspace", "--locked", "--quiet"]))),
-    ("test", || process::run(cargo().args(["test", "--workspace", "--locked"]))),
+    ("test", || testing::run(cargo().args(["test", "--workspace", "--locked", "--", "--show-output"]))),
     ("kernels", || {
         let folder = root().join("target/kernels");
         process::run(program("bash").arg(root().join("kernels/test.sh")).arg(folder))
@@ -43,19 +43,26 @@ const LONG: Step = ("test, long", || {
     // Tests record programs with the compilers and libraries of their own profile.
     process::run(cargo().args(["build", "--workspace", "--locked", "--release", "--quiet"]))?;
     let mut test = cargo();
-    test.args(["test", "--workspace", "--locked", "--release", "--", "--include-ignored"]);
-    process::run(test.env("PROPTEST_CASES", std::env::var("PROPTEST_CASES").as_deref().unwrap_or("4096")))
+    test.args(["test", "--workspace", "--locked", "--release", "--", "--include-ignored", "--show-output"]);
+    testing::run(test.env("PROPTEST_CASES", std::env::var("PROPTEST_CASES").as_deref().unwrap_or("4096")))
 });
 
 fn all(steps: impl Iterator<Item = Step>) -> Outcome {
     let start = Instant::now();
+    let done = in_order(steps);
+    testing::tell();
+    done?;
+    eprintln!("── all checks passed, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn in_order(steps: impl Iterator<Item = Step>) -> Outcome {
     for (name, step) in steps {
         let begin = Instant::now();
         eprintln!("── {name}");
         step().map_err(|why| format!("{name}: {why}"))?;
         eprintln!("── {name}: ok, {:.1} s", begin.elapsed().as_secs_f64());
     }
-    eprintln!("── all checks passed, {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
 }
 

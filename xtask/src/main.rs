@@ -10,6 +10,7 @@ mod metadata;
 mod new_policy;
 mod process;
 mod spread;
+mod testing;
 mod tidy;
 mod versus;
 

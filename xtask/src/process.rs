@@ -1,6 +1,6 @@
 //! Running other programs.
 
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use crate::{Outcome, root};
 
@@ -26,6 +26,11 @@ pub fn present(name: &str) -> bool {
 /// Runs it; its output is the user's.
 pub fn run(command: &mut Command) -> Outcome {
     let status = command.status().map_err(|e| format!("cannot start {}: {e}", show(command)))?;
+    ended(command, status)
+}
+
+/// What came of it.
+pub fn ended(command: &Command, status: ExitStatus) -> Outcome {
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", show(command))) }
 }
 

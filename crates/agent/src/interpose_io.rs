@@ -194,17 +194,22 @@ macro_rules! many_messages {
             let Some(f) = next!($name: Real) else { return -1 };
             moving::see_sending(flags);
             let mut all = span(messages, n as usize);
+            let mut add = |s: Span| {
+                if !s.is_empty() {
+                    all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
+                }
+            };
+            $(add(span($arg, 1));)*
             for i in 0..n as usize {
                 // SAFETY: the caller's n messages with their vectors.
                 unsafe {
                     let m = &(*messages.add(i)).msg_hdr;
+                    add(span(m.msg_name, m.msg_namelen as usize));
+                    add(span(m.msg_control, m.msg_controllen as usize));
+                    add(span(m.msg_iov, m.msg_iovlen as usize));
                     for v in 0..m.msg_iovlen as usize {
                         let v = &*m.msg_iov.add(v);
-                        let s = span(v.iov_base, v.iov_len);
-                        if s.is_empty() {
-                            continue;
-                        }
-                        all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
+                        add(span(v.iov_base, v.iov_len));
                     }
                 }
             }

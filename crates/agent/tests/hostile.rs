@@ -65,20 +65,79 @@ fn run(command: &mut Command, folder: &Path) -> Output {
     Output { status, stdout: read("out"), stderr: read("err") }
 }
 
-/// The numbers behind `counters` in the closing report of any process of the run: arms, pages armed, faults, pages copied.
-fn counters(folder: &Path) -> Vec<[u64; 4]> {
-    let reports = std::fs::read_dir(folder).unwrap().flatten();
-    let reports = reports.filter(|e| e.file_name().to_string_lossy().starts_with("report."));
-    let line = |text: String| {
-        let line = text.lines().find_map(|l| l.strip_prefix("counters "))?.to_owned();
-        let mut numbers = line.split(' ').filter_map(|n| n.parse().ok());
-        Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
-    };
-    reports.filter_map(|e| line(std::fs::read_to_string(e.path()).ok()?)).collect()
+/// What a run with homenode left: the closing report of each process. Nothing if it was skipped.
+struct Ran {
+    reports: Vec<String>,
 }
 
-fn hostile_with(name: &str, test: &str, before: &[&str], args: impl Fn(&Path) -> Vec<String>, moves: bool) {
-    hostile_as(name, test, before, args, moves, &[("HOMENODE_ARMING", "asked")], None);
+impl Ran {
+    const SKIPPED: Self = Self { reports: Vec::new() };
+
+    fn of(folder: &Path) -> Self {
+        let reports = std::fs::read_dir(folder).unwrap().flatten();
+        let reports = reports.filter(|e| e.file_name().to_string_lossy().starts_with("report."));
+        Self { reports: reports.map(|e| std::fs::read_to_string(e.path()).unwrap()).collect() }
+    }
+
+    /// What follows such a word in any of the reports.
+    fn lines(&self, word: &str) -> impl Iterator<Item = &str> {
+        self.reports
+            .iter()
+            .flat_map(|r| r.lines())
+            .filter_map(move |l| l.strip_prefix(word)?.strip_prefix(' '))
+    }
+
+    /// Arms, pages armed, faults, pages copied, of each process.
+    fn counters(&self) -> Vec<[u64; 4]> {
+        let numbers = |line: &str| {
+            let mut numbers = line.split(' ').filter_map(|n| n.parse().ok());
+            Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
+        };
+        self.lines("counters").filter_map(numbers).collect()
+    }
+
+    /// Something was armed, whether or not it was touched before it went.
+    fn was_armed(&self) {
+        let counted = self.counters();
+        let skipped = self.reports.is_empty();
+        assert!(skipped || counted.iter().any(|c| c[0] > 0 && c[1] > 0), "nothing was armed: {counted:?}");
+    }
+
+    /// A report has these words.
+    fn says(&self, words: &str) {
+        let told = self.reports.is_empty() || self.reports.iter().any(|r| r.contains(words));
+        assert!(told, "`{words}` is not in {:?}", self.reports);
+    }
+
+    /// It was told by this source, and pages moved by it; or this machine refuses it, which is said.
+    fn was_told_by(&self, source: &str) {
+        let name = match source {
+            "blocks" => "pages taken away at random times",
+            "writes" => "writes to write-protected pages",
+            other => panic!("what is {other}?"),
+        };
+        if self.lines("source").any(|l| l.starts_with(name)) {
+            return self.was_armed();
+        }
+        if self.reports.is_empty() {
+            return;
+        }
+        let refused = format!("source {source} not used: ");
+        match self.lines("note").find(|l| l.starts_with(&refused)) {
+            Some(why) => println!("skipped: {why}"),
+            None => panic!("not told by {source}: {:?}", self.lines("source").collect::<Vec<_>>()),
+        }
+    }
+}
+
+fn hostile_with(
+    name: &str,
+    test: &str,
+    before: &[&str],
+    args: impl Fn(&Path) -> Vec<String>,
+    moves: bool,
+) -> Ran {
+    hostile_as(name, test, before, args, moves, &[("HOMENODE_ARMING", "asked")], None)
 }
 
 /// The same with these settings; `preloaded`: another library, in front of the program's C library.
@@ -90,8 +149,11 @@ fn hostile_as(
     moves: bool,
     settings: &[(&str, &str)],
     preloaded: Option<&Path>,
-) {
-    let Some(library) = library() else { return println!("skipped: libhomenode.so is not built") };
+) -> Ran {
+    let Some(library) = library() else {
+        println!("skipped: libhomenode.so is not built");
+        return Ran::SKIPPED;
+    };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{test}"));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -137,10 +199,12 @@ fn hostile_as(
     let (out, err) = (String::from_utf8_lossy(&with.stdout), String::from_utf8_lossy(&with.stderr));
     assert!(with.status.success(), "{:?}\n{out}{err}", with.status);
     if out.starts_with("skipped") {
-        return println!("{out}");
+        println!("{name}: {out}");
+        return Ran::SKIPPED;
     }
     assert_eq!(out, "ok\n");
-    let counted = counters(&reports);
+    let ran = Ran::of(&reports);
+    let counted = ran.counters();
     println!("{name}: arms, pages armed, faults, pages copied: {counted:?}");
     let watched = settings.iter().any(|s| s.1 == "watch");
     if moves {
@@ -148,6 +212,7 @@ fn hostile_as(
         let enough = |c: &[u64; 4]| [c[0], c[1], if watched { 1 } else { c[2] }, c[3]].iter().all(|n| *n > 0);
         assert!(counted.iter().any(enough), "nothing was moved: {counted:?}");
     }
+    ran
 }
 
 /// Watched by the source `source`, and moved by who decides, instead of by next touch.
@@ -160,7 +225,8 @@ fn hostile_watched(name: &str, source: &str, moves: bool) {
         // Enough for a second: on a busy machine what decides may not come to run in a shorter time.
         ("HOSTILE_ADDS", "100000000"),
     ];
-    hostile_as(name, &format!("{name}-{source}"), &[], |_| Vec::new(), moves, &settings, None);
+    let ran = hostile_as(name, &format!("{name}-{source}"), &[], |_| Vec::new(), moves, &settings, None);
+    ran.was_told_by(source);
 }
 
 /// With another allocator in front, from Debian's package.
@@ -172,7 +238,9 @@ fn hostile_with_allocator(package: &str, library: &str) {
             let settings = [("HOMENODE_ARMING", "asked")];
             for name in ["writers", "threads", "remaps", "files", "paths", "stdio"] {
                 let test = format!("{name}-{package}");
-                hostile_as(name, &test, &[], |_| Vec::new(), false, &settings, Some(&path));
+                // Memory changes so often in this one that under load nothing may be touched while it is armed.
+                let moves = name != "remaps";
+                hostile_as(name, &test, &[], |_| Vec::new(), moves, &settings, Some(&path)).was_armed();
             }
         }
     }
@@ -262,39 +330,43 @@ fn mimalloc() {
 #[test]
 fn an_allocator_that_maps_memory_with_its_lock_held() {
     // Memory lives so shortly that nothing may be touched while it is armed.
-    hostile_with("allocator", "allocator", &[], |_| Vec::new(), false);
+    hostile_with("allocator", "allocator", &[], |_| Vec::new(), false).was_armed();
     hostile_watched("allocator", "writes", false);
 }
 
 // It may be refused (docs/live.md); calls through the C library are seen, and are a test of their own.
 #[test]
 fn memory_that_is_remapped_by_system_calls_of_the_programs_own() {
-    hostile_with("remaps_raw", "remaps_raw", &[], |_| Vec::new(), false);
+    hostile_with("remaps_raw", "remaps_raw", &[], |_| Vec::new(), false).was_armed();
 }
 
 #[test]
 fn fixed_buffers_of_io_uring() {
-    // Copying stops as soon as there is a ring; little is armed before.
-    hostile_with("iouring", "iouring", &[], |_| Vec::new(), false);
+    // Copying stops as soon as there is a ring; the program waits until its buffer is armed before.
+    let ran = hostile_with("iouring", "iouring", &[], |_| Vec::new(), false);
+    ran.was_armed();
+    ran.says("pages are not copied: there is io_uring, which can register buffers");
 }
 
 #[test]
 fn packets_in_memory_that_a_socket_has_pinned() {
     // As above.
     for (test, args) in [("xdp", vec![]), ("xdp-by-call", vec!["by-call".to_owned()])] {
-        hostile_with("xdp", test, &[], move |_| args.clone(), false);
+        let ran = hostile_with("xdp", test, &[], move |_| args.clone(), false);
+        ran.was_armed();
+        ran.says("pages are not copied: there is a socket that puts packets into the program's own pages");
     }
 }
 
 #[test]
 fn realloc_mremap_madvise_and_protection() {
     // Memory changes so often here that under load nothing may be touched while it is armed.
-    hostile_with("remaps", "remaps", &[], |_| Vec::new(), false);
+    hostile_with("remaps", "remaps", &[], |_| Vec::new(), false).was_armed();
 }
 
 #[test]
 fn exec_from_armed_memory() {
-    // The first program's report is lost with it; the second's says that nothing was armed in its short life.
+    // Their reports are lost with them; each waits until its memory is armed, and does not come further if it never is.
     hostile_with("execs", "execs", &[], |_| Vec::new(), false);
 }
 
@@ -315,7 +387,8 @@ fn stacks_where_memory_was_given_back() {
 
 #[test]
 fn all_of_a_limited_address_space() {
-    hostile_with("limited", "limited", &["prlimit", "--as=4000000000"], |_| Vec::new(), false);
+    let ran = hostile_with("limited", "limited", &["prlimit", "--as=4000000000"], |_| Vec::new(), false);
+    ran.says("no next touch in this process: its address space is limited");
 }
 
 #[test]

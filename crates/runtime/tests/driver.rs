@@ -872,7 +872,7 @@ fn moving_back_keeps_within_the_budget() {
     world.lock().unwrap().move_ns = 40_000;
     for _ in 0..300 {
         a_region(&mut d);
-        touch_armed(&world, u16::from(!d.stopped().is_some()), |_| 0);
+        touch_armed(&world, u16::from(d.stopped().is_none()), |_| 0);
         d.region_end();
         assert!(d.own_time() <= allowed(&d), "{:?} {:?}", d.own_time(), d.stopped());
         if d.stopped().is_some() {

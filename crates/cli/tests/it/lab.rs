@@ -269,7 +269,7 @@ fn library_gone(dir: &Path) -> bool {
 
 #[test]
 fn a_full_disk_is_told_with_the_remedy() {
-    let dir = fresh("lab-full").join("work");
+    let dir = fresh("lab-full-disk").join("work");
     fs::create_dir(&dir).unwrap();
     if !there() {
         return;

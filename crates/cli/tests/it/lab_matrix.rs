@@ -34,6 +34,11 @@ struct Program {
 /// Iterations without a scheme: nothing moves then, however many there are.
 const ALONE: u64 = 2;
 
+/// NUMA balancing has settled where it moves less an iteration, in percent of all pages.
+const SETTLED: f64 = 0.1;
+/// With so much there is no sense in a row of what it gives in the end.
+const UNSETTLED: f64 = 1.0;
+
 /// What one scheme did from one initial placement.
 struct Row<'a> {
     from: &'a str,
@@ -113,7 +118,8 @@ fn script(p: &Program, homenode: &Path) -> String {
              grep numa_pages_migrated /proc/vmstat >{from}.before\n\
              balancing 1\n\
              HOMES={from}.balancing HOMES_PACE={from}.pace {program} {settled} >{from}.balancing.out\n\
-             balancing 0\n",
+             balancing 0\n\
+             cat /sys/devices/system/node/node*/distance >distances\n",
             homenode.display()
         );
     }
@@ -150,7 +156,21 @@ fn matrix(p: &Program) {
     judge(&dir, p);
 }
 
+/// Remote accesses stand for latency only where all other nodes are equally far.
+fn equally_far(dir: &Path) {
+    let text = fs::read_to_string(dir.join("distances")).unwrap();
+    let rows: Vec<Vec<u32>> =
+        text.lines().map(|l| l.split_whitespace().map(|w| w.parse().unwrap()).collect()).collect();
+    assert_eq!(rows.len(), lab_homes::NODES, "{text}");
+    let far = rows[0][1];
+    for (i, row) in rows.iter().enumerate() {
+        let as_is = row.iter().enumerate().all(|(j, d)| *d == if i == j { 10 } else { far });
+        assert!(as_is && far > 10, "{text}");
+    }
+}
+
 fn judge(dir: &Path, p: &Program) {
+    equally_far(dir);
     // What is there when the iterations begin and when the program ends, unlike work space.
     let (first, last) =
         (lab_homes::read(&dir.join("recorded"), "0"), lab_homes::read(&dir.join("recorded"), "free"));
@@ -191,7 +211,23 @@ fn judge(dir: &Path, p: &Program) {
                 assert!(owned >= 97.0 && dominated >= 97.0, "pages are not with their owners: {line}");
                 assert!(over <= 3.0, "{over:.2} points above the best placement: {line}");
             }
-            _ => {}
+            // Within as many iterations as homenode has, it may not have begun.
+            ("balancing", from) => match row.pace {
+                None if row.moved == 0 => {
+                    println!("from {from} NUMA balancing has moved nothing yet: {line}")
+                }
+                None => {}
+                Some(pace) => {
+                    let alone = rows.iter().find(|r| (r.scheme, r.from) == ("alone", from)).unwrap();
+                    assert!(row.moved > 0, "NUMA balancing does nothing: {line}");
+                    assert!(row.done.remote() < alone.done.remote(), "nothing is nearer: {line}");
+                    assert!(pace < UNSETTLED, "NUMA balancing is far from settled: {line}");
+                    if pace >= SETTLED {
+                        println!("from {from} NUMA balancing has not settled: {line}");
+                    }
+                }
+            },
+            (scheme, from) => panic!("nobody judges {scheme} from {from}"),
         }
     }
 }

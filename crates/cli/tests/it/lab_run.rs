@@ -93,7 +93,7 @@ fn pages_move_to_the_nodes_that_use_them() {
 
 #[test]
 fn a_node_without_memory_is_told_and_the_program_goes_on() {
-    let dir = fresh("lab-full").join("work");
+    let dir = fresh("lab-full-node").join("work");
     fs::create_dir(&dir).unwrap();
     if !there() || !compilers() {
         return;
@@ -120,4 +120,50 @@ fn a_node_without_memory_is_told_and_the_program_goes_on() {
     let report: serde_json::Value = serde_json::from_str(&read("heat.json")).unwrap();
     let told = report["processes"][0]["could_not"].to_string();
     assert!(told.contains("node 2 has no memory left") && !told.contains("node 1 has"), "{report:#}\n{err}");
+}
+
+#[test]
+fn within_a_cpuset_pages_move_among_the_nodes_that_it_leaves() {
+    let dir = fresh("lab-cpuset").join("work");
+    fs::create_dir(&dir).unwrap();
+    if !there() || !compilers() {
+        return;
+    }
+    let homenode = Path::new(env!("CARGO_BIN_EXE_homenode"));
+    lab_homes::library(&dir);
+    lab_homes::kernel(&dir, "heat");
+    // Memory of three nodes of four, and all CPUs.
+    let script = format!(
+        "set -e\nmkdir /tmp/groups && mount -t cgroup2 none /tmp/groups\n\
+         echo +cpuset >/tmp/groups/cgroup.subtree_control\n\
+         mkdir /tmp/groups/three && echo 0-2 >/tmp/groups/three/cpuset.mems && echo $$ >/tmp/groups/three/cgroup.procs\n\
+         export LD_PRELOAD=$PWD/homes.so HOMES_OF=heat\n\
+         HOMES=heat.run {} run --budget {BUDGET} --json --summary heat.json -- ./heat --size {POINTS} --iterations 60 \
+         --threads 4 --init serial >heat.out\n",
+        homenode.display()
+    );
+    fs::write(dir.join("script"), script).unwrap();
+    let _alone = alone();
+    let mut command = lab(
+        &dir,
+        "--root --mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true --env OMP_PLACES=threads",
+    );
+    command.arg("--with").arg(homenode).arg("--with").arg(homenode.with_file_name("libhomenode.so"));
+    let (status, out, err) = outcome(&command.args(["--", "sh", "script"]).output().unwrap());
+    assert_eq!(status, Some(0), "{out}{err}");
+    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+    assert!(read("heat.out").contains("verification: successful"), "{}", read("heat.out"));
+    let report: serde_json::Value = serde_json::from_str(&read("heat.json")).unwrap();
+    // Said once, and not that the node is full.
+    let told = report["could_not"].to_string() + &report["processes"][0]["could_not"].to_string();
+    assert!(told.contains("node 3 is hidden by the process's cpuset"), "{report:#}");
+    assert!(!told.contains("has no memory left"), "{report:#}");
+    let all = lab_homes::owned(&dir.join("heat.run"), (POINTS + 2) * (POINTS + 2) * 8, owner_in_grid);
+    assert!(all.len() > 1000 && lab_homes::number(&all, |(_, home)| home == Some(3)) == 0, "{report:#}");
+    for node in 0..3 {
+        let pages = lab_homes::number(&all, |(owner, _)| owner == node);
+        let right = lab_homes::number(&all, |(owner, home)| owner == node && home == Some(node));
+        println!("{right} of {pages} pages that belong to node {node} are there");
+        assert!(right * 100 >= pages * 95, "node {node}: {right} of {pages}: {report:#}");
+    }
 }

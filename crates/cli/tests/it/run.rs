@@ -1,5 +1,6 @@
 //! `homenode run`: programs that nobody built anew, on pretended nodes.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -208,9 +209,9 @@ fn two_private_libgomps_each_get_their_own_teams() {
     // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300. The array: 0 … N - 1, and 0 … 59 for each.
     let sum = (1_u64 << 17) * ((1 << 17) - 1) / 2 + (1 << 17) * (59 * 60 / 2);
     let want = format!("401 {sum}\n903 {sum}\n").repeat(3);
-    for policy in crate::run_matrix::POLICIES {
+    for policy in crate::run_matrix::policies() {
         let mut c = homenode(&dir);
-        c.args(["run", "--json", "--summary", "private.json", "--pretend-nodes", "2", "--policy", policy]);
+        c.args(["run", "--json", "--summary", "private.json", "--pretend-nodes", "2", "--policy", &policy]);
         c.args(["--budget", "100%+60s", "--", "./host"]).env("HOMENODE_RUN_FORCE_ARM", "1");
         let (status, out, err) = outcome(&c.output().unwrap());
         assert_eq!((status, &out), (Some(0), &want), "{policy}: {err}");
@@ -223,6 +224,30 @@ fn two_private_libgomps_each_get_their_own_teams() {
     }
 }
 
+/// A launcher that would be found and leaves a file.
+fn launchers_are_not_started(dir: &Path) {
+    let (bin, started) = (dir.join("bin"), dir.join("started"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("srun"), format!("#!/bin/sh\ntouch '{}'\n", started.display())).unwrap();
+    std::fs::set_permissions(bin.join("srun"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let with_it = |mut command: Command| outcome(&command.env("PATH", &path).output().unwrap());
+    let mut alone = Command::new("env");
+    alone.args(["srun", "./serial"]);
+    assert_eq!(with_it(alone).0, Some(0));
+    std::fs::remove_file(&started).expect("it is what is found");
+    for words in
+        [&["srun", "-n", "2", "./serial"][..], &["env", "X=1", "nice", "-n", "1", "srun", "./serial"]]
+    {
+        let mut command = homenode(dir);
+        command.args(["run", "--"]).args(words);
+        let (status, out, err) = with_it(command);
+        assert_eq!((status, out.as_str()), (Some(125), ""), "{words:?}");
+        assert!(err.contains("srun … homenode run -- APP"), "{words:?}: {err}");
+        assert!(!started.exists(), "{words:?}: it was started");
+    }
+}
+
 #[test]
 fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     let dir = fresh("run-hostile");
@@ -230,12 +255,15 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     let mut gcc = Command::new("gcc");
     gcc.args(["-static", "-O1", "-fopenmp", "-o", "static", "serial.c"]).current_dir(&dir);
     if gcc.output().is_ok_and(|o| o.status.success()) {
+        let mut alone = Command::new(dir.join("static"));
+        let (_, want, _) = outcome(&alone.arg("7").env("OMP_NUM_THREADS", "2").output().unwrap());
         let (status, out, err) =
             live(&dir, &["--pretend-nodes", "2", "--threads", "2", "--", "./static", "7"]);
-        assert!(
-            status == Some(7) && !out.is_empty() && err.contains("linked statically"),
-            "{status:?} {err}"
-        );
+        assert!(!want.is_empty());
+        assert_eq!((status, out), (Some(7), want), "{err}");
+        assert!(err.contains("linked statically"), "{err}");
+    } else {
+        println!("skipped: gcc cannot link OpenMP statically");
     }
     std::fs::write(dir.join("quiet.c"), "int main(void) { return 4; }").unwrap();
     assert!(
@@ -247,12 +275,7 @@ fn what_cannot_be_helped_runs_unharmed_and_is_told() {
     let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--", "sh", "-c", "echo hi; exit 4"]);
     assert_eq!((status, out.as_str()), (Some(4), "hi\n"), "{err}");
     assert!(err.contains("no process left a report"), "{err}");
-    let (status, out, err) = live(&dir, &["--", "srun", "-n", "2", "./serial"]);
-    assert_eq!((status, out.as_str()), (Some(125), ""));
-    assert!(err.contains("srun … homenode run -- APP"), "{err}");
-    let (status, out, err) = live(&dir, &["--", "env", "X=1", "nice", "-n", "1", "srun", "./serial"]);
-    assert_eq!((status, out.as_str()), (Some(125), ""));
-    assert!(err.contains("srun … homenode run -- APP"), "{err}");
+    launchers_are_not_started(&dir);
     let (status, _, err) = live(&dir, &["--policy", "nxt-touch", "--", "./serial"]);
     assert!(status == Some(125) && err.contains("did you mean 'next-touch'?"), "{err}");
     assert_eq!(live(&dir, &["--", "./no-such-program"]).0, Some(127));

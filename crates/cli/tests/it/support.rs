@@ -1,11 +1,15 @@
 //! Folders, homenode, and programs that can be recorded.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// An empty folder for one test.
+/// An empty folder for one test, which no other test of this run may have.
 pub fn fresh(name: &str) -> PathBuf {
+    static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let first = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    assert!(first, "two tests have the folder {name}: each deletes the other's files");
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();

@@ -42,7 +42,7 @@ impl Live {
             skipped: [Bytes::ZERO; Why::ALL.len()],
             with_others: Bytes::ZERO,
             failed: Vec::new(),
-            room: (!settings.pretend).then(Room::default),
+            room: (!settings.pretend).then(|| Room::new(settings.machine.without_memory())),
         }
     }
 

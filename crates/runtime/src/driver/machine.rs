@@ -50,6 +50,11 @@ impl Machine {
         self.memory.len()
     }
 
+    /// Nodes that have none for this process.
+    pub fn without_memory(&self) -> Vec<NodeId> {
+        (0..).zip(&self.memory).filter(|(_, mib)| **mib == 0).map(|(n, _)| NodeId(n)).collect()
+    }
+
     /// The node of a CPU.
     pub fn node_of(&self, cpu: usize) -> Option<NodeId> {
         self.node_of_cpu.get(cpu).copied().flatten()
@@ -109,6 +114,7 @@ mod tests {
         assert_eq!((m.nodes(), m.node_of(4), m.node_of(2)), (2, Some(NodeId(0)), Some(NodeId(1))));
         assert_eq!((m.node_of(3), m.node_of(99)), (None, None));
         assert_eq!(m.cpus(), [0, 1, 4, 2]);
+        assert_eq!(Machine::parse("0/16/10.21;1/0/21.10").unwrap().without_memory(), [NodeId(1)]);
         let context = m.context(Bytes(4096));
         assert_eq!(context.capacity, [4096, 2048]);
         assert_eq!(context.nearest[1], [NodeId(1), NodeId(0)]);

@@ -18,6 +18,8 @@ const MANY: u32 = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     looks: BTreeMap<NodeId, Looks>,
+    /// Nodes that have no memory for this process, as outside of its cpuset: what is brought there lies elsewhere, and they are not full.
+    without: Vec<NodeId>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +31,11 @@ struct Looks {
 }
 
 impl Room {
+    /// Nothing seen yet.
+    pub fn new(without: Vec<NodeId>) -> Self {
+        Self { looks: BTreeMap::new(), without }
+    }
+
     /// A page was brought to `to` and is on `home`.
     pub fn looked(&mut self, to: NodeId, home: NodeId) {
         let looks = self.looks.entry(to).or_default();
@@ -43,7 +50,8 @@ impl Room {
 
     /// A sentence for each node without room.
     pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
-        self.looks.iter().filter_map(|(node, l)| {
+        let looks = self.looks.iter().filter(|(node, _)| !self.without.contains(node));
+        looks.filter_map(|(node, l)| {
             let full = l.pages >= ENOUGH && l.elsewhere * 100 >= l.pages * MANY;
             let mut what = Vec::new();
             if l.refused > 0 {
@@ -89,6 +97,9 @@ mod tests {
             room.looked(NodeId(1), NodeId(u16::from(i > 5)));
         }
         assert!(texts(&room).is_empty(), "six of a hundred");
+        let mut outside = Room::new(vec![NodeId(2)]);
+        (0..100).for_each(|_| outside.looked(NodeId(2), NodeId(1)));
+        assert!(texts(&outside).is_empty(), "there is none to be full");
         room.refused(NodeId(0));
         assert!(
             texts(&room)[0]
