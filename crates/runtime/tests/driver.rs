@@ -841,3 +841,62 @@ fn regions_that_take_pages_from_each_other_are_armed_ever_more_rarely() {
     }
     assert!(armed < 2 * 12 * 64, "{armed}");
 }
+
+/// A second in which a hundred threads compute.
+fn a_second_of_a_hundred_threads() {
+    later(1_000_000_000);
+    PROCESS.set(PROCESS.get() + 99_000_000_000);
+}
+
+#[test]
+fn a_large_team_does_not_wait_longer_than_the_budget_allows_of_the_time_that_passes() {
+    // 40 ms, and 10 ms more a second; a second more by the CPU time of all threads.
+    let (mut d, world, object, pages) = large_object("block", None, "10,40");
+    world.lock().unwrap().move_ns = 10_000;
+    let begin = CPU.get();
+    let mut at_home = vec![0];
+    for _ in 0..20 {
+        a_second_of_a_hundred_threads();
+        round(&mut d, &world, &[]);
+        let waited = Ns(CPU.get() - begin);
+        assert!(waited <= d.settings().budget.allows(d.elapsed()) && d.stopped().is_none(), "{waited:?}");
+        assert!(d.serial_time() >= waited && d.own_time() < Ns(allowed(&d).0 / 4), "{:?}", d.serial_time());
+        at_home.push(on_the_second(&world, object, pages));
+    }
+    let turns = at_home.windows(2).filter(|w| w[1] > w[0]).count();
+    assert!(turns > 2 && *at_home.last().unwrap() == pages / 2, "{at_home:?}");
+}
+
+#[test]
+fn what_a_large_team_waited_too_long_for_ends_the_arming_until_time_has_passed() {
+    let (mut d, world, ..) = large_object("block", None, "10,10");
+    // What was known to be cheap comes to be dear.
+    for cost in [4_000, 4_000, 200_000, 200_000] {
+        world.lock().unwrap().move_ns = cost;
+        a_second_of_a_hundred_threads();
+        round(&mut d, &world, &[]);
+    }
+    d.next_touch(BASE, 64 * PAGE);
+    let why = d.stopped().unwrap().to_owned();
+    assert!(why.starts_with("the budget ran out: 0.") && why.contains("the team waited for in "), "{why}");
+    (0..60).for_each(|_| a_second_of_a_hundred_threads());
+    d.next_touch(BASE, 64 * PAGE);
+    assert!(d.stopped().is_none(), "{:?}", d.stopped());
+}
+
+#[test]
+fn what_a_thread_of_homenodes_does_beside_the_team_nobody_waits_for() {
+    let (mut d, world) = driver("daemon", Some(PRESENCE), &[]);
+    round(&mut d, &world, &[]);
+    let waited = d.serial_time();
+    world.lock().unwrap().move_ns = 1_000_000;
+    for i in 0..40 {
+        later(11_000_000);
+        let touch = Seen { address: BASE + i % 16 * PAGE, node: NodeId(1), time: Ns(0), kind: None };
+        world.lock().unwrap().seen.push(touch);
+        assert!(d.tick().is_some());
+    }
+    assert_eq!(home(&world, 0), 1);
+    assert!(d.own_time() >= Ns(16_000_000), "{:?}", d.own_time());
+    assert_eq!(d.serial_time(), waited);
+}

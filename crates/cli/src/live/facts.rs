@@ -80,6 +80,8 @@ pub struct Facts {
     pub elapsed: u64,
     /// Nanoseconds of homenode's own, over all threads.
     pub own: u64,
+    /// Of these, the ones that the program's team or a caller waited for.
+    pub waited: u64,
     /// Nanoseconds of CPU time of the process, all threads.
     pub cpu: u64,
     /// The last part of the run, in which nothing armed was touched: own and all CPU time in nanoseconds, regions.
@@ -209,6 +211,7 @@ impl Facts {
         match word {
             "elapsed" => self.elapsed = number(rest)?,
             "own" => self.own = number(rest)?,
+            "waited" => self.waited = number(rest)?,
             "cpu" => self.cpu = number(rest)?,
             "settled" => self.settled = Some(numbers(rest)?),
             "watch" => self.watch = Some(numbers(rest)?),

@@ -183,6 +183,13 @@ fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
         permille as f64 / 10.0,
         seconds(fixed),
     )?;
+    writeln!(
+        out,
+        "  waited     {} of {} for it, with the team or the caller at rest ({}; allowed: as much of this time)",
+        seconds(f.waited),
+        seconds(f.elapsed),
+        percent(f.waited, f.elapsed),
+    )?;
     match f.settled.filter(|_| f.arms > 0) {
         Some([own, cpu, regions]) => writeln!(
             out,
@@ -227,6 +234,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "pretended": f.pretended,
         "elapsed_ns": f.elapsed,
         "own_ns": f.own,
+        "waited_ns": f.waited,
         "cpu_ns": f.cpu,
         "settled": f.settled.map(|[own, cpu, regions]| json!({ "own_ns": own, "cpu_ns": cpu, "regions": regions })),
         "watched": watch_json(f),
