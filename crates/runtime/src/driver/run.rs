@@ -223,6 +223,15 @@ impl Driver {
         self.serial += if self.beside { Ns::ZERO } else { time };
     }
 
+    /// The start is over, which began when the process had used `began` of CPU time: what it has used since then was homenode's, and waited for.
+    pub fn started_up(&mut self, began: Ns) {
+        self.started_cpu = began;
+        let took = self.cpu_time();
+        (self.own, self.serial) = (took, took);
+        // What is settled has begun after it.
+        self.busy = (took, took, 0);
+    }
+
     /// Work that nobody waits for.
     pub(super) fn beside<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         self.beside = true;
