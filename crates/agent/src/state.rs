@@ -145,6 +145,8 @@ pub fn start() {
         next::look_all();
         cpp::look_all();
         let Some(settings) = Settings::from(|name| std::env::var(name).ok()) else { return };
+        // Of all threads: some of what is measured here takes two.
+        let began = (Clocks::KERNEL.process)();
         match settings.and_then(make) {
             Ok(driver) => {
                 *DRIVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(driver);
@@ -156,6 +158,8 @@ pub fn start() {
                 if moving::mechanism() != moving::Mechanism::None {
                     moving::handler_stack::give();
                 }
+                let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
+                driver.iter_mut().for_each(|d| d.started_up(began));
                 RUNNING.store(true, Ordering::Release);
             }
             Err(why) => complain(&format!("it does nothing for this program: {why}")),

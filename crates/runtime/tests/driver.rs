@@ -1,5 +1,8 @@
 //! The driver with a mover and a source that a test holds in its hands: what a policy is told, what is moved, what it costs.
 
+#[path = "driver/budget.rs"]
+mod budget;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -434,7 +437,7 @@ fn time_that_others_had_the_cpu_is_not_homenodes() {
 fn the_budget_is_of_cpu_time_and_ends_the_watching() {
     let (mut d, world) = driver("competitive", Some(PRESENCE), &[(settings::BUDGET, "10,0")]);
     CPU.set(1);
-    PROCESS.set(1_000_000_000);
+    later(1_000_000_000);
     round(&mut d, &world, &[]);
     // 20 samples of 1 µs are more than 1 % of 1 ms.
     let seen: Vec<_> = (0..64).cycle().take(64 * 400).map(|p| (p, 1)).collect();
@@ -778,124 +781,43 @@ fn what_is_judged_is_judged_for_all_of_an_object() {
     assert!(held.remote > 0 && held.remote < held.all, "{held:?}");
 }
 
-/// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or places by address.
-fn large_object(policy: &str, says: Option<Says>, budget: &str) -> (Driver, Shared, usize, usize) {
-    let (mut d, world) = driver(policy, says, &[(settings::BUDGET, budget)]);
-    let (object, pages) = (BASE + (1 << 24), 1 << 14);
-    d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
-    (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
-    (d, world, object, pages)
-}
+const EVERY_REGION: [(&str, &str); 2] =
+    [(settings::ARMING, "region"), (settings::MACHINE, "0/1024/10.20.20;1/1024/20.10.20;2/1024/20.20.10")];
 
-/// Pages of the object that the second node has.
-fn on_the_second(world: &Shared, object: usize, pages: usize) -> usize {
-    let world = world.lock().unwrap();
-    (0..pages).filter(|i| world.homes[&(object + i * PAGE)] == NodeId(1)).count()
-}
-
-fn allowed(d: &Driver) -> Ns {
-    d.settings().budget.allows(d.cpu_time())
+/// A region whose team runs on one node and touches all that is armed. How many pages were.
+fn a_region_of(d: &mut Driver, world: &Shared, function: usize, node: u16) -> usize {
+    later(2_000_000);
+    d.region_begin(RegionKey { function, caller: 9 });
+    let armed = touch_armed(world, node, |_| node);
+    d.region_end();
+    armed
 }
 
 #[test]
-fn what_a_policy_moves_at_one_boundary_keeps_within_the_budget_and_it_decides_anew() {
-    // 20 ms, and 10 ms more a second.
-    let (mut d, world, object, _) = large_object("out-u", Some(SAMPLED), "10,20");
-    world.lock().unwrap().move_ns = 10_000;
-    let (used, mut at_home) = (4000, vec![0]);
-    for i in 0..3 {
-        later(1_000_000_000);
-        d.region_begin(RegionKey { function: 7, caller: 9 });
-        // What is still on the first node is used by the second.
-        let mut w = world.lock().unwrap();
-        let far = (0..used).map(|p| object + p * PAGE).filter(|a| w.homes[a] == NodeId(0));
-        let seen: Vec<Seen> =
-            far.map(|address| Seen { address, node: NodeId(1), time: Ns(0), kind: None }).collect();
-        w.seen.extend(seen);
-        drop(w);
-        later(2_000_000);
-        d.region_end();
-        assert!(d.own_time() <= allowed(&d) && d.stopped().is_none(), "{i}: {:?}", d.own_time());
-        at_home.push(on_the_second(&world, object, used));
+fn of_next_touch_at_every_region_each_is_judged_by_what_it_moves() {
+    let (mut d, world) = driver("next-touch", None, &EVERY_REGION);
+    // One region goes from node to node, another follows it and finds everything in place.
+    let mut armed = [0, 0];
+    for i in 0..100 {
+        let node = (i + 1) % 3;
+        armed[0] += a_region_of(&mut d, &world, 7, node);
+        armed[1] += a_region_of(&mut d, &world, 8, node);
+        assert_eq!([0, 63].map(|p| home(&world, p)), [node; 2]);
     }
-    let moved = *at_home.last().unwrap();
-    let turns = at_home.windows(2).filter(|w| w[1] > w[0]).count();
-    assert!(turns > 1 && moved > used / 2 && moved < used, "{at_home:?}");
-    d.end();
-    let left = format!("{} MiB were not moved: the budget", ((used - moved) * PAGE) >> 20);
-    assert!(d.notes().iter().any(|n| n.starts_with(&left)), "{left}: {:?}", d.notes());
+    assert_eq!(armed[0], 100 * 64, "it gains each time");
+    assert_eq!(armed[1], 7 * 64, "at its starts 1, 3, 6, 11, 20, 37 and 70");
+    let guards: Vec<_> = d.regions().iter().map(|r| (r.guard.armings, r.guard.moved)).collect();
+    assert_eq!(guards, [(100, 100 * 64), (7, 0)]);
 }
 
 #[test]
-fn what_is_placed_by_address_follows_as_there_is_room() {
-    let (mut d, world, object, pages) = large_object("block", None, "10,40");
-    world.lock().unwrap().move_ns = 30_000;
-    let mut at_home = vec![0];
-    for i in 0..40 {
-        round(&mut d, &world, &[]);
-        assert!(d.own_time() <= allowed(&d) && d.stopped().is_none(), "{i}: {:?}", d.own_time());
-        at_home.push(on_the_second(&world, object, pages));
-        later(1_000_000_000);
+fn regions_that_take_pages_from_each_other_are_armed_ever_more_rarely() {
+    let (mut d, world) = driver("next-touch", None, &EVERY_REGION);
+    let armed: usize =
+        (0..200).map(|_| a_region_of(&mut d, &world, 7, 1) + a_region_of(&mut d, &world, 8, 2)).sum();
+    for r in d.regions() {
+        assert!((3..12).contains(&r.guard.armings), "{:?}", r.guard);
+        assert!(r.guard.moved - r.guard.ping_pongs <= 2 * 64, "{:?}", r.guard);
     }
-    let turns = at_home.windows(2).filter(|w| w[1] > w[0]).count();
-    assert!(turns > 3 && *at_home.last().unwrap() == pages / 2, "{at_home:?}");
-    let is_home =
-        |i: usize| world.lock().unwrap().homes[&(object + i * PAGE)] == NodeId((2 * i / pages) as u16);
-    assert!((0..pages).all(is_home));
-    d.end();
-    assert!(!d.notes().iter().any(|n| n.contains("no room")), "{:?}", d.notes());
-}
-
-#[test]
-fn what_dies_before_its_turn_is_not_moved_and_is_told() {
-    let (mut d, world, object, pages) = large_object("block", None, "10,40");
-    world.lock().unwrap().move_ns = 30_000;
-    for _ in 0..4 {
-        later(1_000_000_000);
-        round(&mut d, &world, &[]);
-    }
-    let moved = on_the_second(&world, object, pages);
-    assert!((1..pages / 2).contains(&moved), "{moved}");
-    d.dies(object);
-    for _ in 0..20 {
-        later(1_000_000_000);
-        round(&mut d, &world, &[]);
-    }
-    assert_eq!(on_the_second(&world, object, pages), moved);
-    d.end();
-    assert!(d.notes().iter().any(|n| n.contains("were not moved: the budget")), "{:?}", d.notes());
-}
-
-#[test]
-fn moving_back_keeps_within_the_budget() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::BUDGET, "10,100")]);
-    world.lock().unwrap().move_ns = 40_000;
-    for _ in 0..300 {
-        a_region(&mut d);
-        touch_armed(&world, u16::from(d.stopped().is_none()), |_| 0);
-        d.region_end();
-        assert!(d.own_time() <= allowed(&d), "{:?} {:?}", d.own_time(), d.stopped());
-        if d.stopped().is_some() {
-            break;
-        }
-    }
-    let told = |d: &Driver| {
-        let text = d.stopped().unwrap();
-        let (what, rest) = text.split_once("; ").unwrap();
-        assert_eq!(what, "moving made it worse (presence samples)");
-        rest.split_once(' ').unwrap().0.parse::<usize>().unwrap()
-    };
-    let (first, far) = (told(&d), on_the_second(&world, object, pages));
-    assert!(first > 0 && far > pages / 2, "{first} back, {far} far");
-    for _ in 0..20 {
-        later(1_000_000_000);
-        a_region(&mut d);
-        d.region_end();
-        assert!(d.own_time() <= allowed(&d), "{:?}", d.own_time());
-    }
-    let far = on_the_second(&world, object, pages);
-    assert!(told(&d) > first && far > 0, "{} back, {far} far", told(&d));
-    d.end();
-    let left = format!("{} MiB were not moved back: the budget", (far * PAGE) >> 20);
-    assert!(d.notes().iter().any(|n| n.starts_with(&left)), "{left}: {:?}", d.notes());
+    assert!(armed < 2 * 12 * 64, "{armed}");
 }

@@ -89,6 +89,8 @@ pub struct Facts {
     pub elapsed: u64,
     /// Nanoseconds of homenode's own, over all threads.
     pub own: u64,
+    /// Of these, the ones that the program's team or a caller waited for.
+    pub waited: u64,
     /// Nanoseconds of CPU time of the process, all threads.
     pub cpu: u64,
     /// The last part of the run, in which nothing armed was touched: own and all CPU time in nanoseconds, regions.
@@ -218,6 +220,7 @@ impl Facts {
         match word {
             "elapsed" => self.elapsed = number(rest)?,
             "own" => self.own = number(rest)?,
+            "waited" => self.waited = number(rest)?,
             "cpu" => self.cpu = number(rest)?,
             "settled" => self.settled = Some(numbers(rest)?),
             "watch" => self.watch = Some(numbers(rest)?),
@@ -339,7 +342,7 @@ fn object(rest: &str) -> Option<Object> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "homenode-run 1\nelapsed 1000\nwatch 5 6 0 3000 100 4096 1 3 4\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
+    const TEXT: &str = "homenode-run 1\nelapsed 1000\nwaited 20\nwatch 5 6 0 3000 100 4096 1 3 4\nsource x; presence (order only)\npolicy next-touch\nnodes 2 pretended\ncounters 1 20 3 16 0 0 5\n\
         regions 2 40 3\nregion 0x10 0x20 20 500 0 0 0\nbefore 18 1 2 3 1 3\nhold pays 1 24 9 24\nobjects 3 1 20 10 0\n\
         object alloc:0x30,0x40 81920 10 0 20 10,10\npython a.py:3 (f) < a b.py:7 (<module>)\nobject static:0x4000 65536 0 0 16 -\n\
         object library:0x80 65536 0 0 16 -\nfile /a b/lib.so\nnote a b c\n\
@@ -348,7 +351,7 @@ mod tests {
     #[test]
     fn a_report_is_read() {
         let f = parse(TEXT, 7).unwrap();
-        assert!(f.complete && f.pretended);
+        assert!(f.complete && f.pretended && (f.elapsed, f.waited) == (1000, 20));
         assert_eq!((f.regions, f.barriers), (2, 3));
         assert_eq!((f.copies, f.region_runs, f.before.median, f.held_samples), (16, 40, 2, (9, 24)));
         assert_eq!(f.most[0].origin, Origin::Allocated(vec![0x30, 0x40]));

@@ -183,6 +183,15 @@ fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
         permille as f64 / 10.0,
         seconds(fixed),
     )?;
+    if f.waited > 0 {
+        writeln!(
+            out,
+            "  waited     {} of {} for it, with the team or the caller at rest ({}; allowed: as much of this time)",
+            seconds(f.waited),
+            seconds(f.elapsed),
+            percent(f.waited, f.elapsed),
+        )?;
+    }
     match f.settled.filter(|_| f.arms > 0) {
         Some([own, cpu, regions]) => writeln!(
             out,
@@ -227,6 +236,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "pretended": f.pretended,
         "elapsed_ns": f.elapsed,
         "own_ns": f.own,
+        "waited_ns": f.waited,
         "cpu_ns": f.cpu,
         "settled": f.settled.map(|[own, cpu, regions]| json!({ "own_ns": own, "cpu_ns": cpu, "regions": regions })),
         "watched": watch_json(f),
@@ -564,6 +574,11 @@ mod tests {
         let pays = Facts { verdict: "pays".into(), pretended: true, ..moved };
         assert!(result(pays.clone()).contains("moving pays, if nodes were not pretended: remote in"));
         assert!(result(Facts { pretended: false, ..pays }).contains("moving pays: remote in"));
+        let (text, _) = report(&[Facts { waited: 20_000_000, elapsed: 2_000_000_000, ..Facts::default() }]);
+        assert!(
+            text.contains("  waited     20.00 ms of 2.00 s for it") && text.contains("(1.0 %;"),
+            "{text}"
+        );
         // Nothing is said of nothing.
         let (text, _) = report(&[Facts { complete: true, ..Facts::default() }]);
         assert!(text.lines().count() == 3 && !text.contains("moved "), "{text}");

@@ -209,7 +209,7 @@ impl Driver {
             // A few pages say little, but that it may be dear.
             None => (MOVE.max(Ns(took.0.0 / took.1.max(1))), FIRST),
         };
-        self.room_at(price).min(most)
+        self.room_at(price, price).min(most)
     }
 
     /// How many of the moves are one turn of at most `room` that ends with a huge page's worth.

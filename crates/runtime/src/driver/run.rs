@@ -65,6 +65,10 @@ pub struct Driver {
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
+    /// Of this, what the program waited for: all but the work of homenode's own thread.
+    serial: Ns,
+    /// Homenode's own thread is at work, beside the program's.
+    beside: bool,
     /// Wall time of heavy work so far, to be taken off what was measured around it.
     heavy: Ns,
     /// The thread's CPU time when the heavy work began that is going on.
@@ -166,6 +170,8 @@ impl Driver {
             hold,
             notes,
             own: Ns::ZERO,
+            serial: Ns::ZERO,
+            beside: false,
             heavy: Ns::ZERO,
             since: None,
             started: (clocks.wall)(),
@@ -208,7 +214,30 @@ impl Driver {
         let (now, heavy) = ((self.clocks.wall)(), self.heavy);
         let result = f(self, now);
         let light = ((self.clocks.wall)() - now).0.saturating_sub((self.heavy - heavy).0);
-        self.own += Ns(light).min(LIGHT);
+        self.spent(Ns(light).min(LIGHT));
+        result
+    }
+
+    /// Homenode spent CPU time of the process, here or where the driver was not asked.
+    pub fn spent(&mut self, time: Ns) {
+        self.own += time;
+        self.serial += if self.beside { Ns::ZERO } else { time };
+    }
+
+    /// The start is over, which began when the process had used `began` of CPU time: what it has used since then was homenode's, and waited for.
+    pub fn started_up(&mut self, began: Ns) {
+        self.started_cpu = began;
+        let took = self.cpu_time();
+        (self.own, self.serial) = (took, took);
+        // What is settled has begun after it.
+        self.busy = (took, took, 0);
+    }
+
+    /// Work that nobody waits for.
+    pub(super) fn beside<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        self.beside = true;
+        let result = f(self);
+        self.beside = false;
         result
     }
 
@@ -221,7 +250,7 @@ impl Driver {
         self.since = Some(cpu);
         let result = f(self);
         self.since = None;
-        self.own += (self.clocks.thread)() - cpu;
+        self.spent((self.clocks.thread)() - cpu);
         self.heavy += (self.clocks.wall)() - wall;
         result
     }
@@ -350,7 +379,7 @@ impl Driver {
     /// Brings huge pages back that arming split, a few at a time, when nothing is about to split them again and the budget has room for it.
     fn restore_huge_pages(&mut self) {
         const CAP: Ns = Ns(10_000_000);
-        let room = || self.own_time() + CAP <= self.settings.budget.allows(self.cpu_time());
+        let room = || self.spare(|_| Ns::ZERO).iter().all(|s| s.is_some_and(|s| s >= CAP));
         if !self.hold.is_sampling() && self.stopped.is_none() && room() {
             self.split = self.heavy(|d| d.mover.restore_huge_pages(CAP));
         }
@@ -482,6 +511,12 @@ impl Driver {
         self.own + self.going_on() + Ns(self.mover.counters().own_ns) + samples
     }
 
+    /// Of this, what was done at the marks of regions and in the program's calls, while its team or the caller waited. CPU time, too: what a busy
+    /// machine gives to others meanwhile is not homenode's.
+    pub fn serial_time(&self) -> Ns {
+        self.serial + if self.beside { Ns::ZERO } else { self.going_on() }
+    }
+
     /// Of the heavy work that is going on, what it has taken so far.
     fn going_on(&self) -> Ns {
         self.since.map_or(Ns::ZERO, |since| (self.clocks.thread)() - since)
@@ -492,30 +527,47 @@ impl Driver {
         (self.clocks.process)() - self.started_cpu
     }
 
+    /// What may still be spent of the budget, with `kept` of each of its parts left: by all threads together, and while the team waits. Nothing is
+    /// `None`: more was spent than is allowed.
+    pub(super) fn spare(&self, kept: impl Fn(Ns) -> Ns) -> [Option<Ns>; 2] {
+        let budget = &self.settings.budget;
+        [(self.cpu_time(), self.own_time()), (self.elapsed(), self.serial_time())].map(|(of, spent)| {
+            let allowed = budget.allows(of);
+            (allowed.0 - kept(allowed).0).checked_sub(spent.0).map(Ns)
+        })
+    }
+
     /// Whether there is budget left. When it has run out, everything is disarmed; what is watched is watched no longer, while arming goes on
     /// when the process has used so much CPU time that there is budget again.
     pub(super) fn within_budget(&mut self) -> bool {
         if self.stopped.is_some() {
             return false;
         }
-        let cpu = self.cpu_time();
-        let (own, allowed) = (self.own_time(), self.settings.budget.allows(cpu));
-        if own <= allowed {
+        let [own, serial] = self.spare(|_| Ns::ZERO);
+        let is_within = own.is_some() && serial.is_some();
+        if is_within {
             self.overdrawn = None;
         } else if self.overdrawn.is_none() {
+            let seconds = |time: Ns| time.0 as f64 * 1e-9;
+            let text = if own.is_none() {
+                let (own, cpu) = (seconds(self.own_time()), seconds(self.cpu_time()));
+                format!(
+                    "the budget ran out: {own:.3} s of homenode's own CPU time of the process's {cpu:.3} s"
+                )
+            } else {
+                let (serial, all) = (seconds(self.serial_time()), seconds(self.elapsed()));
+                format!(
+                    "the budget ran out: {serial:.3} s of homenode's own that the team waited for in {all:.3} s"
+                )
+            };
             self.heavy(|d| d.mover.disarm());
-            let text = format!(
-                "the budget ran out: {:.3} s of homenode's own CPU time of the process's {:.3} s",
-                own.0 as f64 * 1e-9,
-                cpu.0 as f64 * 1e-9
-            );
             if self.watches() {
                 self.stop_watching();
                 self.stopped = Some(text.clone());
             }
             self.overdrawn = Some(text);
         }
-        own <= allowed
+        is_within
     }
 
     /// Tells the policy and carries out what it decides.

@@ -63,10 +63,11 @@ impl Arming {
 }
 
 /// How much CPU time may be homenode's, of the CPU time of the whole process: what a busy machine gives to others counts on neither
-/// side.
+/// side. As much, of the time that passes, may be homenode's while the team waits: with a hundred threads a hundredth of the CPU time is all of
+/// the time of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Thousandths of the process's CPU time.
+    /// Thousandths of the process's CPU time, and of the time that passes.
     pub permille: u64,
     /// And so much in any case.
     pub fixed: Ns,
@@ -83,9 +84,9 @@ impl Budget {
         Ok(Self { permille, fixed: Ns(ms.saturating_mul(1_000_000)) })
     }
 
-    /// What may have been spent once the process has used `cpu`.
-    pub fn allows(&self, cpu: Ns) -> Ns {
-        Ns(cpu.0 / 1000).times(self.permille) + self.fixed
+    /// What may have been spent of so much CPU time, or of so much that has passed.
+    pub fn allows(&self, time: Ns) -> Ns {
+        Ns(time.0 / 1000).times(self.permille) + self.fixed
     }
 }
 

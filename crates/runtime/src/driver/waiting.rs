@@ -9,7 +9,7 @@
 //!
 //! No more is armed than there is room for in the budget: what it allows by now, less what was spent, less the price of what is armed
 //! already. The rest waits and follows at the begins of later regions, as the process's CPU time grows and with it what is allowed. The
-//! prices are measured. What the program asks for itself (`hn_next_touch`) is armed at once.
+//! looking, for which the team waits, must also find room in what is allowed of the time that passes. The prices are measured. What the program asks for itself (`hn_next_touch`) is armed at once.
 
 use std::collections::BTreeMap;
 
@@ -241,22 +241,25 @@ impl Driver {
 
     /// Pages that there is room for in the budget, to arm or to watch them.
     fn room(&self) -> u64 {
-        self.room_at(self.waiting.look() + self.price_of_bringing())
+        let look = self.waiting.look();
+        // The team waits for the looking. What was armed is brought by whoever touches it, and the others work on.
+        self.room_at(look + self.price_of_bringing(), look)
     }
 
-    /// Pages that there is room for at this price each, beside those that are armed.
-    pub(super) fn room_at(&self, each: Ns) -> u64 {
-        let allowed = self.settings.budget.allows(self.cpu_time());
-        let kept = if self.later.is_undoing() { 0 } else { allowed.0 / KEPT };
-        let spare = allowed.0.saturating_sub(kept).saturating_sub(self.own_time().0);
+    /// Pages that there is room for, beside those that are armed, if each takes so much in all, and so much while the team waits.
+    pub(super) fn room_at(&self, each: Ns, serial: Ns) -> u64 {
+        let is_undoing = self.later.is_undoing();
+        let kept = |allowed: Ns| if is_undoing { Ns::ZERO } else { Ns(allowed.0 / KEPT) };
+        let [spare, waits] = self.spare(kept).map(|spare| spare.map_or(0, |s| s.0));
         let (each, bring) = (each.0.max(1), self.price_of_bringing().0);
         let live: u64 = self.objects.live().map(|o| o.pages.count).sum();
+        let waits = waits / serial.0.max(1);
         if live.saturating_mul(each.max(bring)) <= spare {
             // The usual case: what is armed already need not be counted.
-            return u64::MAX;
+            return waits;
         }
         let armed = if bring > 0 { self.mover.armed() } else { 0 };
-        spare.saturating_sub(armed.saturating_mul(bring)) / each
+        (spare.saturating_sub(armed.saturating_mul(bring)) / each).min(waits)
     }
 
     /// What it costs to bring an armed page. Where pages are watched none are armed but samples, which have a budget of their own.

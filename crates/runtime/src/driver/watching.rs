@@ -596,21 +596,20 @@ impl Driver {
     /// From time to time, from a thread of homenode's own: takes what was told, wakes the policy, asks anew. Time until the next
     /// time; `None`: never again.
     pub fn tick(&mut self) -> Option<Ns> {
-        self.timed(|d, _| {
-            d.heavy(|d| {
-                let done = |d: &Self| d.watching.as_ref().map_or((Ns::ZERO, 0), |w| (w.asking, w.seen.told));
-                let (begin, (asking, told)) = ((d.clocks.thread)(), done(d));
-                let next = d.tick_now();
-                let took = (d.clocks.thread)() - begin;
-                if let Some(w) = &mut d.watching
-                    && let Some(each) =
-                        took.0.saturating_sub((w.asking - asking).0).checked_div(w.seen.told - told)
-                {
-                    w.handle(Ns(each));
-                }
-                next
-            })
-        })
+        self.beside(|d| d.timed(|d, _| d.heavy(Self::tick_measured)))
+    }
+
+    fn tick_measured(&mut self) -> Option<Ns> {
+        let done = |d: &Self| d.watching.as_ref().map_or((Ns::ZERO, 0), |w| (w.asking, w.seen.told));
+        let (begin, (asking, told)) = ((self.clocks.thread)(), done(self));
+        let next = self.tick_now();
+        let took = (self.clocks.thread)() - begin;
+        if let Some(w) = &mut self.watching
+            && let Some(each) = took.0.saturating_sub((w.asking - asking).0).checked_div(w.seen.told - told)
+        {
+            w.handle(Ns(each));
+        }
+        next
     }
 
     fn tick_now(&mut self) -> Option<Ns> {
@@ -717,11 +716,6 @@ impl Driver {
     /// Who was seen where; `None`: it is not kept.
     pub fn sightings(&self) -> Option<&Sightings> {
         self.watching.as_ref().and_then(|w| w.sightings.as_ref())
-    }
-
-    /// Homenode spent CPU time of the process where the driver was not asked.
-    pub fn spent(&mut self, cpu: Ns) {
-        self.own += cpu;
     }
 
     /// What was seen; `None`: nothing was watched.

@@ -53,6 +53,7 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
     writeln!(out, "{FIRST}")?;
     writeln!(out, "elapsed {}", d.elapsed().0)?;
     writeln!(out, "own {}", d.own_time().0)?;
+    writeln!(out, "waited {}", d.serial_time().0)?;
     writeln!(out, "cpu {}", d.cpu_time().0)?;
     if let Some(s) = d.settled() {
         writeln!(out, "settled {} {} {}", s.own.0, s.cpu.0, s.regions)?;
