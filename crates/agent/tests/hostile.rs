@@ -345,7 +345,7 @@ fn fixed_buffers_of_io_uring() {
     // Copying stops as soon as there is a ring; the program waits until its buffer is armed before.
     let ran = hostile_with("iouring", "iouring", &[], |_| Vec::new(), false);
     ran.was_armed();
-    ran.says("pages are not copied: there is io_uring, which can register buffers");
+    ran.says("no page follows its next touch any more, for there is io_uring, which can register buffers");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn packets_in_memory_that_a_socket_has_pinned() {
     for (test, args) in [("xdp", vec![]), ("xdp-by-call", vec!["by-call".to_owned()])] {
         let ran = hostile_with("xdp", test, &[], move |_| args.clone(), false);
         ran.was_armed();
-        ran.says("pages are not copied: there is a socket that puts packets into the program's own pages");
+        ran.says("no page follows its next touch any more, for there is a socket that puts packets into the program's own pages");
     }
 }
 
