@@ -21,6 +21,8 @@ static STARTED: AtomicU8 = AtomicU8::new(0);
 static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
 /// A thread of homenode's own is to ask and look; it starts with the first region.
 static WATCHED: AtomicBool = AtomicBool::new(false);
+/// There is a plan, and no team yet to compare it with.
+static PLANNED: AtomicBool = AtomicBool::new(false);
 /// Regions that another thread started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
 /// The first error of homenode's own, with its place in the source.
@@ -170,6 +172,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
     if let Some(path) = plan {
         // Before any object is told of.
         driver.follow(modules::plan(&driver, &path)?);
+        PLANNED.store(driver.asks_for_team(), Ordering::Relaxed);
     }
     statics::add(&mut driver);
     Ok(driver)
@@ -200,8 +203,8 @@ fn is_team_thread() -> bool {
     }
 }
 
-/// The thread starts a team.
-pub fn region_begin(function: usize, caller: usize) {
+/// The thread starts a team. `threads` tells of how many, if a plan is to be compared with it; 0: that is not known.
+pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> usize) {
     if !running() {
         return;
     }
@@ -215,8 +218,13 @@ pub fn region_begin(function: usize, caller: usize) {
         if WATCHED.load(Ordering::Relaxed) {
             start_watching();
         }
+        let threads = if PLANNED.load(Ordering::Relaxed) { threads() } else { 0 };
         with(|d| {
             files(d);
+            if threads > 0 {
+                d.team(threads);
+                PLANNED.store(d.asks_for_team(), Ordering::Relaxed);
+            }
             d.region_begin(RegionKey { function, caller });
         });
     } else {

@@ -109,6 +109,9 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
             "plan {} {} {} {} {} {} {}",
             p.planned, p.met, p.other_size, p.pages, p.there, p.untouched, p.policies
         )?;
+        if let Some((text, over)) = plan.other_team() {
+            writeln!(out, "{} {}", if over { "note" } else { "scaled" }, one_line(text))?;
+        }
         if let Some(why) = plan.refused() {
             writeln!(out, "note pages were moved home later, for memory got no policy: {}", one_line(why))?;
         }
