@@ -10,7 +10,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{clib, cpp, interpose_loader, modules, mover, next, slots, statics};
+use crate::{alloc, clib, cpp, interpose_loader, modules, mover, next, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -288,6 +288,9 @@ fn finish() {
         let others = OTHERS_REGIONS.load(Ordering::Relaxed);
         if others > 0 {
             driver.note(format!("{others} regions that other threads started were not watched"));
+        }
+        if let Some(text) = alloc::lost() {
+            driver.note(text);
         }
         let mut text = report::text(&driver);
         report::modules(&mut text, &modules::loaded());
