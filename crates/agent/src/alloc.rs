@@ -347,6 +347,8 @@ paged! { valloc_for valloc pvalloc_for pvalloc }
 pub fn mapped(p: *mut c_void, bytes: usize) {
     if p != libc::MAP_FAILED {
         large(p, bytes);
+        // An allocator may be about to give this, or a part of it, to somebody.
+        cpp::told(0);
     }
 }
 
