@@ -20,11 +20,13 @@ struct Place {
 }
 
 const PLACES: usize = 1 << 14;
-/// Live objects by address. An object that finds no place is not told of.
+/// Live objects by address. An object that finds no place is not told of, but counted.
 static OBJECTS: [Place; PLACES] =
     [const { Place { address: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; PLACES];
 /// How many there are whose first place is this one, so that `free` of anything else costs one look, however many have come and gone.
 static HERE: [AtomicU16; PLACES] = [const { AtomicU16::new(0) }; PLACES];
+/// Objects that found none.
+static LOST: AtomicUsize = AtomicUsize::new(0);
 /// Places that an object may be at.
 const PROBES: usize = 64;
 
@@ -59,8 +61,20 @@ fn enter(address: usize, bytes: usize) {
         let frames = state::guarded(backtrace).unwrap_or_default();
         state::tell(Told::Born { address, bytes, frames });
         python::born(address);
+    } else {
+        LOST.fetch_add(1, Ordering::Relaxed);
     }
     cpp::told(address);
+}
+
+/// What was not followed, in words.
+pub fn lost() -> Option<String> {
+    let lost = LOST.load(Ordering::Relaxed);
+    (lost > 0).then(|| {
+        format!(
+            "{lost} allocations were not followed, for too many lived at once (there is room for {PLACES})"
+        )
+    })
 }
 
 /// Whether there was a place for it.
@@ -333,6 +347,8 @@ paged! { valloc_for valloc pvalloc_for pvalloc }
 pub fn mapped(p: *mut c_void, bytes: usize) {
     if p != libc::MAP_FAILED {
         large(p, bytes);
+        // An allocator may be about to give this, or a part of it, to somebody.
+        cpp::told(0);
     }
 }
 

@@ -43,16 +43,47 @@ fn real(target: callers::Target) -> Real {
     unsafe { std::mem::transmute::<usize, Real>(target.function) }
 }
 
+/// What is known of a call that starts a team or ends one.
+struct Call {
+    function: usize,
+    /// Of those that start a team the number of threads, of which the lower half counts; 0: as many as the program has set.
+    third: usize,
+    caller: usize,
+    entry: usize,
+}
+
+impl Call {
+    fn begins(&self) {
+        state::region_begin(self.function, self.caller, || self.threads());
+    }
+
+    #[cold]
+    fn threads(&self) -> usize {
+        // Teams of teams: each is one thread at first.
+        if self.entry == Entry::GOMP_teams_reg as usize {
+            return 0;
+        }
+        match self.third as u32 {
+            0 => callers::resolve(self.caller, c"omp_get_max_threads").map_or(0, |f| {
+                // SAFETY: the function of that name, of the copy that the call goes to; it has no arguments.
+                let f = unsafe { std::mem::transmute::<usize, extern "C" fn() -> i32>(f) };
+                usize::try_from(f()).unwrap_or(0)
+            }),
+            n => n as usize,
+        }
+    }
+}
+
 macro_rules! forward {
-    ($(#[$doc:meta])* $name:ident($caller:ident, $first:ident, $result:ident) $before:block $after:block) => {
+    ($(#[$doc:meta])* $name:ident($call:ident, $result:ident) $before:block $after:block) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C-unwind" fn $name(
             a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize,
-            $caller: usize, entry: usize,
+            caller: usize, entry: usize,
         ) -> usize {
-            let target = target($caller, entry);
-            let $first = a;
+            let target = target(caller, entry);
+            let $call = Call { function: a, third: c, caller, entry };
             if !target.libomp $before
             // SAFETY: the caller's arguments.
             let $result = unsafe { real(target)(a, b, c, d, e, f, g, h) };
@@ -64,15 +95,15 @@ macro_rules! forward {
 
 forward! {
     /// Runs a team from its start to its end.
-    team(caller, function, result) { state::region_begin(function, caller); } { state::region_end(); }
+    team(call, result) { call.begins(); } { state::region_end(); }
 }
 forward! {
     /// Starts a team whose end is another call.
-    start(caller, function, result) { state::region_begin(function, caller); } {}
+    start(call, result) { call.begins(); } {}
 }
 forward! {
     /// Ends the team of an earlier call.
-    end(_caller, _first, result) {} { state::region_end(); }
+    end(_call, result) {} { state::region_end(); }
 }
 
 thread_local! {

@@ -197,7 +197,7 @@ unsafe extern "C" fn parallel_begin(
     flags: c_int,
     caller: *const c_void,
 ) {
-    state::region_begin(0, caller as usize);
+    state::region_begin(0, caller as usize, || threads as usize);
     // SAFETY: libomp's arguments.
     unsafe {
         if let Some(f) = their::<ParallelBegin>(0) {

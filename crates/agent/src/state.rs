@@ -11,7 +11,7 @@ use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 
 use crate::told::{self, Told};
-use crate::{clib, cpp, interpose_loader, modules, mover, next, slots, statics};
+use crate::{alloc, clib, cpp, interpose_loader, modules, mover, next, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -24,6 +24,8 @@ static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
 static WATCHED: AtomicBool = AtomicBool::new(false);
 /// What is seen is for a recording: programs without parallel regions are watched, too.
 static RECORDED: AtomicBool = AtomicBool::new(false);
+/// There is a plan, and no team yet to compare it with.
+static PLANNED: AtomicBool = AtomicBool::new(false);
 /// Regions that another thread started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
 /// The first error of homenode's own, with its place in the source.
@@ -178,6 +180,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
     if let Some(path) = plan {
         // Before any object is told of.
         driver.follow(modules::plan(&driver, &path)?);
+        PLANNED.store(driver.asks_for_team(), Ordering::Relaxed);
     }
     statics::add(&mut driver);
     Ok(driver)
@@ -208,8 +211,8 @@ fn is_team_thread() -> bool {
     }
 }
 
-/// The thread starts a team.
-pub fn region_begin(function: usize, caller: usize) {
+/// The thread starts a team. `threads` tells of how many, if a plan is to be compared with it; 0: that is not known.
+pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> usize) {
     if !running() {
         return;
     }
@@ -223,8 +226,13 @@ pub fn region_begin(function: usize, caller: usize) {
         if WATCHED.load(Ordering::Relaxed) {
             start_watching();
         }
+        let threads = if PLANNED.load(Ordering::Relaxed) { threads() } else { 0 };
         with(|d| {
             files(d);
+            if threads > 0 {
+                d.team(threads);
+                PLANNED.store(d.asks_for_team(), Ordering::Relaxed);
+            }
             d.region_begin(RegionKey { function, caller });
         });
     } else {
@@ -338,6 +346,9 @@ fn finish() {
         let others = OTHERS_REGIONS.load(Ordering::Relaxed);
         if others > 0 {
             driver.note(format!("{others} regions that other threads started were not watched"));
+        }
+        if let Some(text) = alloc::lost() {
+            driver.note(text);
         }
         let loaded = modules::loaded();
         if let Some(text) = report::touched::text(&driver, &loaded, true) {

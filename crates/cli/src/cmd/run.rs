@@ -284,7 +284,8 @@ impl Live {
     ) -> Result<()> {
         planned.check_nodes(nodes)?;
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let applied = apply::table(&planned.plan, &path, &symbols::statics_of(&path, STATIC));
+        let applied =
+            apply::table(&planned.plan, planned.threads, &path, &symbols::statics_of(&path, STATIC));
         self.before.extend(applied.notes);
         if let Fit::Scaled(text) = &planned.fit {
             self.told.push(text.clone());

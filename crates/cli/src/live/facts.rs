@@ -149,6 +149,8 @@ pub struct Facts {
     /// What became of a plan: objects planned, met, met with another size, pages looked at, those at home, those never touched,
     /// stretches with a policy.
     pub plan: Option<[u64; 7]>,
+    /// The program's own number of threads is another than the plan's, and what that means.
+    pub scaled: Option<String>,
     /// Why nothing was armed any more.
     pub stopped: Option<String>,
     /// What could not be done.
@@ -265,6 +267,7 @@ impl Facts {
             }
             "python" => self.most.last_mut()?.python = Some(rest.to_owned()),
             "plan" => self.plan = Some(numbers(rest)?),
+            "scaled" => self.scaled = Some(rest.to_owned()),
             "stopped" => self.stopped = Some(rest.to_owned()),
             "note" => self.notes.push(rest.to_owned()),
             "module" => {

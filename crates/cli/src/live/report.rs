@@ -325,6 +325,9 @@ fn plan(out: &mut String, f: &Facts) -> std::fmt::Result {
          {planned} planned",
         percent(there, pages)
     )?;
+    if let Some(text) = &f.scaled {
+        writeln!(out, "             {text}")?;
+    }
     if met == 0 {
         writeln!(out, "  could not: no object of the plan was met: was it made for another program?")?;
     }
@@ -363,6 +366,7 @@ fn plan_json(f: &Facts) -> Value {
         "pages_at_home": there,
         "pages_untouched": untouched,
         "stretches_with_policy": policies,
+        "scaled": f.scaled,
     })
 }
 

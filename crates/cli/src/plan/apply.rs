@@ -29,8 +29,8 @@ fn line_of(place: &Place) -> Option<LineOf> {
     Some(LineOf { file, line: place.line? })
 }
 
-/// The table of `plan` for the program at `path`, whose static objects are `statics`.
-pub fn table(plan: &Plan, path: &Path, statics: &[Static]) -> Applied {
+/// The table of `plan` for a run of `threads` of the program at `path`, whose static objects are `statics`.
+pub fn table(plan: &Plan, threads: usize, path: &Path, statics: &[Static]) -> Applied {
     let places = plan.objects.iter().flat_map(|o| o.site.iter().chain(&o.caller));
     let mut wanted: Vec<LineOf> = places.filter_map(line_of).collect();
     wanted.sort();
@@ -39,7 +39,10 @@ pub fn table(plan: &Plan, path: &Path, statics: &[Static]) -> Applied {
     let ranges = |place: &Option<Place>| -> Option<&Vec<Range<u64>>> {
         found.get(&line_of(place.as_ref()?)?).filter(|r| !r.is_empty())
     };
-    let mut applied = Applied { table: format!("{FIRST}\npath {}\n", path.display()), notes: Vec::new() };
+    let mut applied = Applied {
+        table: format!("{FIRST}\nthreads {threads} {}\npath {}\n", nodes(plan), path.display()),
+        notes: Vec::new(),
+    };
     let (mut by_line, mut missing) = (0, 0);
     let mut sites: BTreeMap<(&Option<Place>, &Option<Place>), usize> = BTreeMap::new();
     for (number, object) in plan.objects.iter().enumerate() {
@@ -87,6 +90,11 @@ pub fn table(plan: &Plan, path: &Path, statics: &[Static]) -> Applied {
     applied
 }
 
+/// Nodes by thread.
+fn nodes(plan: &Plan) -> String {
+    plan.threads.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+}
+
 fn list(ranges: &[Range<u64>]) -> String {
     ranges.iter().map(|r| format!("{:x}-{:x}", r.start, r.end)).collect::<Vec<_>>().join(",")
 }
@@ -102,9 +110,9 @@ mod tests {
 
     #[test]
     fn what_has_no_lines_is_found_by_size_and_order() {
-        let applied = table(&plan(), Path::new("/no/program"), &[]);
+        let applied = table(&plan(), 4, Path::new("/no/program"), &[]);
         let want = format!(
-            "{FIRST}\npath /no/program\nobject 0 size 1048576 0 1 1048576 0+80000@0,80000+80000@1\nend\n"
+            "{FIRST}\nthreads 4 0,1\npath /no/program\nobject 0 size 1048576 0 1 1048576 0+80000@0,80000+80000@1\nend\n"
         );
         assert_eq!(applied.table, want);
         assert!(applied.notes[0].starts_with("1 of 1 planned allocations"), "{:?}", applied.notes);
@@ -122,7 +130,7 @@ mod tests {
                 bytes: 65536,
                 name: (*name).to_owned(),
             });
-            table(&plan, Path::new("/x"), &statics.collect::<Vec<_>>())
+            table(&plan, 2, Path::new("/x"), &statics.collect::<Vec<_>>())
         };
         assert!(with(&["other", "grid"]).table.contains("object 0 static 11 0 0 "));
         let without = with(&["other"]);

@@ -1,10 +1,8 @@
-//! Whether a plan for one number of threads serves another.
-//!
-//! Static schedules deal iterations out in equal shares, neighbours together. So a plan holds for another number of threads
-//! where each node has the same share of them, in the same order: node by node, each with as many as the others. It is
-//! *scaled* then, and nothing of it changes. Otherwise other pages would be each thread's, and it is refused.
+//! Whether a plan serves a run of another number of threads, as far as is known before it starts, or of ranks.
 
 use std::env;
+
+use homenode_runtime::driver::fit;
 
 use super::file::Plan;
 use crate::error::{CliError, Result};
@@ -18,32 +16,19 @@ pub enum Fit {
     Scaled(String),
 }
 
-/// Nodes in the order of the threads, with how many threads each has; `None`: not dealt node by node.
-fn shares(threads: &[u16]) -> Option<Vec<(u16, usize)>> {
-    let shares: Vec<(u16, usize)> = threads.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
-    let mut nodes: Vec<u16> = shares.iter().map(|s| s.0).collect();
-    nodes.sort_unstable();
-    nodes.windows(2).all(|w| w[0] != w[1]).then_some(shares)
-}
-
 /// Whether `plan` serves a run of `threads`.
 ///
 /// # Errors
 /// It does not; says why and what to do.
 pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
     let planned = plan.threads.len();
-    if threads == planned {
-        return Ok(Fit::Same);
-    }
-    let dealt = shares(&plan.threads)
-        .filter(|s| s.iter().all(|(_, n)| *n == s[0].1) && threads.is_multiple_of(s.len()) && threads > 0);
-    match dealt {
-        Some(s) => Ok(Fit::Scaled(format!(
-            "the plan is for {planned} threads and this run has {threads}: scaled, for each of {} nodes has the same share \
-             of them (that holds for static schedules)",
-            s.len()
+    match fit::fit(&plan.threads, threads) {
+        fit::Fit::Same => Ok(Fit::Same),
+        fit::Fit::Scaled(nodes) => Ok(Fit::Scaled(format!(
+            "the plan is for {planned} threads and this run has {threads}: scaled, for each of {nodes} nodes has the same \
+             share of them (that holds for static schedules)"
         ))),
-        None => Err(CliError::usage(format!(
+        fit::Fit::Refused => Err(CliError::usage(format!(
             "the plan is for {planned} threads, and this run has {threads}: refused"
         ))
         .tried(

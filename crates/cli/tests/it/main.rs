@@ -29,5 +29,6 @@ mod run_cpp;
 mod run_gomp;
 mod run_libraries;
 mod run_limits;
+mod run_many;
 mod run_matrix;
 mod support;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::run_matrix::libomp;
 use crate::support::{fresh, homenode, instrumented, outcome, plain, run};
 
 /// Initialised by one thread; afterwards each thread has its half, of an allocated array by way of a function of the program's
@@ -107,6 +108,62 @@ fn a_plan_from_a_recording_is_reproduced_by_another_build() {
     // On one node it runs as it is.
     let (status, out, err) = run(&dir, &["run", "--plan", "p", "--", "./with-lines"]);
     assert!(status == Some(3) && !out.is_empty() || err.contains("node 1"), "{err}");
+}
+
+/// Sets its own number of threads, after a region of one.
+const OWN: &str = r#"
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+enum { N = 1 << 17 };
+int main(int argc, char **argv) {
+    double *a = malloc(N * sizeof(double)), s = 0;
+    for (int i = 0; i < N; i++) a[i] = i;
+#pragma omp parallel num_threads(1)
+    a[0] = 0;
+    omp_set_num_threads(atoi(argv[1]));
+    for (int it = 0; it < 4; it++) {
+#pragma omp parallel for
+        for (int i = 0; i < N; i++) a[i] += omp_get_num_threads();
+    }
+    for (int i = 0; i < N; i++) s += a[i];
+    printf("%.17g\n", s);
+    return argc - 2;
+}
+"#;
+
+#[test]
+fn a_program_that_sets_its_own_number_of_threads_is_compared_with_the_plan() {
+    let dir = fresh("plan-own-threads");
+    let Some(_) = plain(&dir, "app", OWN) else { return };
+    let plan = r#"{"schema":"homenode/plan/1","command":["./app"],"counts":"exact","machine":"m","nodes":[0,1],"pretended":true,
+        "page":4096,"ranks":1,"threads":[0,1],"objects":[{"name":"a","bytes":1048576,
+        "homes":[[0,524288,0],[524288,524288,1]]}]}"#;
+    std::fs::write(dir.join("p"), plan).unwrap();
+    let libomp = libomp(&dir);
+    if libomp.is_none() {
+        println!("skipped: there is no libomp");
+    }
+    for runtime in [None].into_iter().chain(libomp.as_ref().map(Some)) {
+        for (threads, scaled, refused) in [("2", false, false), ("4", true, false), ("3", false, true)] {
+            let mut app = homenode(&dir);
+            app.args(["run", "--json", "--summary", "report.json", "--plan", "p", "--pretend-nodes", "2"]);
+            app.args(["--", "./app", threads]).envs(runtime.map(|folder| ("LD_LIBRARY_PATH", folder)));
+            let (status, out, err) = outcome(&app.output().unwrap());
+            assert_eq!((status, out.lines().count()), (Some(0), 1), "{err}");
+            let json: serde_json::Value =
+                serde_json::from_str(&std::fs::read_to_string(dir.join("report.json")).unwrap()).unwrap();
+            let process = &json["processes"][0];
+            let says = |of: &serde_json::Value, what: &str| {
+                of.to_string().contains(&format!("the program's first team has {threads}: {what}"))
+            };
+            assert_eq!(says(&process["plan"]["scaled"], "scaled"), scaled, "{runtime:?}: {process:#}");
+            assert_eq!(says(&process["could_not"], "refused"), refused, "{runtime:?}: {process:#}");
+            // What moves does so at a region's begin, and the region of one thread is before the refusal.
+            let at_home = process["plan"]["pages_at_home"].as_u64().unwrap();
+            assert!(refused || at_home >= 254, "{runtime:?}: {process:#}");
+        }
+    }
 }
 
 #[test]

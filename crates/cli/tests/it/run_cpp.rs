@@ -12,11 +12,11 @@ const ARRAYS: &str = r#"#include <cstdio>
 #include <vector>
 #include <sys/mman.h>
 constexpr int N = 1 << 17;
-struct alignas(256) Line { double v[32]; };
+struct alignas(4096) Line { double v[512]; };
 int main() {
     std::vector<double> held(N);
     double *many = new double[N];
-    Line *aligned = new Line[N / 32];
+    Line *aligned = new Line[N / 512];
     double *quiet = new (std::nothrow) double[N];
     void *at = mmap(nullptr, N * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     double *arrays[5] = {held.data(), many, aligned[0].v, quiet, static_cast<double *>(at)};

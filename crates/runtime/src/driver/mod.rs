@@ -2,6 +2,7 @@
 
 mod arming;
 mod clocks;
+pub mod fit;
 mod journal;
 mod later;
 pub mod live;

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use homenode_model::{NodeId, PageRange};
 
+use super::fit::{Fit, fit};
 use super::run::Driver;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Origin};
@@ -100,6 +101,12 @@ pub struct Table {
     progress: Progress,
     /// Why memory got no policy, once.
     refused: Option<String>,
+    /// Threads that the launcher expects, and the nodes of those that the plan is for; until the first team has come.
+    threads: Option<(usize, Vec<u16>)>,
+    /// The first team is another: what that means.
+    other_team: Option<String>,
+    /// It does not hold for the program's team: nothing more is placed by it.
+    over: bool,
 }
 
 fn number(text: &str, radix: u32) -> Option<u64> {
@@ -151,6 +158,10 @@ impl Table {
             let mut next = || fields.next();
             match word {
                 "path" => at = base(rest),
+                "threads" => {
+                    let (expected, nodes) = (next()?.parse().ok()?, next()?.split(','));
+                    table.threads = Some((expected, nodes.map(|n| n.parse().ok()).collect::<Option<_>>()?));
+                }
                 "site" => {
                     let (number, own, callers) = (next()?.parse().ok()?, next()?, next()?);
                     // A file that is not loaded has no site; its objects are never met.
@@ -218,6 +229,34 @@ impl Table {
         self.progress
     }
 
+    /// The program's first team is not the one that was expected: what becomes of the plan, and whether it has been given up.
+    pub fn other_team(&self) -> Option<(&str, bool)> {
+        self.other_team.as_deref().map(|text| (text, self.over))
+    }
+
+    /// The program starts a team of so many, its first of more than one thread.
+    fn team(&mut self, threads: usize) {
+        if threads < 2 {
+            return;
+        }
+        let Some((expected, nodes)) = self.threads.take() else { return };
+        if threads == expected {
+            return;
+        }
+        let planned = nodes.len();
+        let is = format!("the plan is for {planned} threads, and the program's first team has {threads}");
+        self.other_team = Some(match fit(&nodes, threads) {
+            Fit::Same => return,
+            Fit::Scaled(n) => format!(
+                "{is}: scaled, for each of {n} nodes has the same share of them (that holds for static schedules)"
+            ),
+            Fit::Refused => {
+                self.over = true;
+                format!("{is}: refused from that region on, nothing more is placed by it")
+            }
+        });
+    }
+
     /// What could not be done.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
@@ -252,6 +291,27 @@ impl Driver {
         self.plan = Some(table);
     }
 
+    /// Whether the number of threads of the program's first team is still to be told.
+    pub fn asks_for_team(&self) -> bool {
+        self.plan.as_ref().is_some_and(|t| t.threads.is_some())
+    }
+
+    /// The program is about to start a team of so many threads. Of what is not for that many nothing is done any more; what has
+    /// not been touched yet gets where it would get without a plan.
+    pub fn team(&mut self, threads: usize) {
+        let Some(mut table) = self.plan.take() else { return };
+        let before = table.over;
+        table.team(threads);
+        if table.over && !before && table.progress.policies > 0 {
+            for living in &table.living {
+                if let Some(whole) = self.objects.at(living.address).map(|o| o.whole_pages()) {
+                    let _ = self.mover.prefer(whole.start, whole.len(), None);
+                }
+            }
+        }
+        self.plan = Some(table);
+    }
+
     /// What became of the plan, if there is one.
     pub fn plan(&self) -> Option<&Table> {
         self.plan.as_ref()
@@ -260,7 +320,8 @@ impl Driver {
     /// An object has come: if it is planned, its memory gets its policies.
     pub(super) fn plan_born(&mut self, address: usize) {
         let Some(mut table) = self.plan.take() else { return };
-        if let Some(object) = self.objects.at(address).map(|o| o.clone())
+        if !table.over
+            && let Some(object) = self.objects.at(address).map(|o| o.clone())
             && let Some(planned) = table.find(&object.origin, object.bytes as u64)
         {
             table.progress.met += 1;
@@ -287,7 +348,7 @@ impl Driver {
     /// A region begins: pages that are elsewhere than planned go home.
     pub(super) fn plan_region(&mut self) {
         let Some(mut table) = self.plan.take() else { return };
-        for i in 0..table.living.len() {
+        for i in 0..if table.over { 0 } else { table.living.len() } {
             let living = &mut table.living[i];
             if living.looks >= LOOKS {
                 continue;
@@ -425,6 +486,25 @@ mod tests {
         assert_eq!(t.find(&allocated(&[0x1105, 0x1300]), 65536), None, "called from elsewhere");
         assert_eq!(t.find(&allocated(&[0x1121]), 65536), Some(1));
         assert_eq!(t.find(&allocated(&[0x1120]), 65536), None, "the call before the range");
+    }
+
+    #[test]
+    fn the_first_team_of_several_threads_is_compared() {
+        let of = |teams: &[usize]| {
+            let text = TEXT.replace("path /app", "threads 2 0,1\npath /app");
+            let mut t = Table::parse(&text, 2, |_| Some(0)).unwrap();
+            teams.iter().for_each(|n| t.team(*n));
+            t.other_team().map(|(text, over)| (text.to_owned(), over))
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[1, 2, 3]), None, "one thread is no team, and the first counts");
+        let (text, over) = of(&[1, 4]).unwrap();
+        assert!(
+            text.contains("for 2 threads, and the program's first team has 4: scaled") && !over,
+            "{text}"
+        );
+        let (text, over) = of(&[3, 2]).unwrap();
+        assert!(text.contains("has 3: refused") && over, "{text}");
     }
 
     #[test]

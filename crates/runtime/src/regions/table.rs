@@ -11,8 +11,9 @@ pub struct RegionKey {
     pub caller: usize,
 }
 
-/// Places of the table; regions beyond half of them all get the last number.
 const PLACES: usize = 4096;
+/// Regions that are told from each other; those beyond all get this number. At most half of the places are taken.
+pub const MOST: usize = PLACES / 2;
 const EMPTY: u32 = u32::MAX;
 
 /// Numbers by key. Open addressing, allocated once.
@@ -41,7 +42,7 @@ impl RegionTable {
         loop {
             let place = &mut self.places[at];
             if place.1 == EMPTY {
-                if self.known as usize >= PLACES / 2 {
+                if self.known as usize >= MOST {
                     return RegionId(self.known);
                 }
                 *place = (key, self.known);

@@ -12,6 +12,8 @@ use homenode_model::Ns;
 
 use crate::driver::{Arming, Driver};
 use crate::guard::Verdict;
+use crate::regions::table::MOST;
+use crate::watch::objects::{PAST, UNSEEN};
 use crate::watch::{Object, Origin};
 
 /// The first line: name and version of the format.
@@ -112,15 +114,45 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
             "plan {} {} {} {} {} {} {}",
             p.planned, p.met, p.other_size, p.pages, p.there, p.untouched, p.policies
         )?;
+        if let Some((text, over)) = plan.other_team() {
+            writeln!(out, "{} {}", if over { "note" } else { "scaled" }, one_line(text))?;
+        }
         if let Some(why) = plan.refused() {
             writeln!(out, "note pages were moved home later, for memory got no policy: {}", one_line(why))?;
         }
     }
+    limits(out, d)?;
     if let Some(why) = d.stopped() {
         writeln!(out, "stopped {}", one_line(why))?;
     }
     for note in d.notes() {
         writeln!(out, "note {}", one_line(note))?;
+    }
+    Ok(())
+}
+
+/// What there was more of than homenode has room for.
+fn limits(out: &mut String, d: &Driver) -> std::fmt::Result {
+    let beyond = d.objects().beyond();
+    if beyond.unarmed > 0 {
+        writeln!(
+            out,
+            "note {} objects were not armed unless the program asked: {UNSEEN} others waited for their first arming when they came",
+            beyond.unarmed
+        )?;
+    }
+    if beyond.forgotten > 0 {
+        writeln!(
+            out,
+            "note {} objects that took part are left out of this report: they were gone, and {PAST} of other origins were kept",
+            beyond.forgotten
+        )?;
+    }
+    if d.regions().len() > MOST {
+        writeln!(
+            out,
+            "note regions were taken for one where there were more than {MOST} in the source, barriers included"
+        )?;
     }
     Ok(())
 }

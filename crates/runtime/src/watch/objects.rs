@@ -213,12 +213,22 @@ pub struct Objects {
     due: u64,
     numbers: PageNumbers,
     next: u32,
+    beyond: Beyond,
+}
+
+/// What there was no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beyond {
+    /// Objects that are never armed unasked, for too many waited for their first arming when they came.
+    pub unarmed: u64,
+    /// Objects that took part, and are not remembered since they are gone: too many of other origins are.
+    pub forgotten: u64,
 }
 
 /// Objects that may wait for their first arming; further ones are never armed unasked.
-const UNSEEN: usize = 4096;
+pub const UNSEEN: usize = 4096;
 /// Dead objects that are remembered one by one for the report; others are joined with one of the same origin.
-const PAST: usize = 1024;
+pub const PAST: usize = 1024;
 
 impl Objects {
     /// An object comes to life. What was known of its memory before is void.
@@ -243,10 +253,14 @@ impl Objects {
             moved: 0,
             ping_pongs: 0,
         };
-        if object.pages.count > 0 && self.unseen.len() < UNSEEN {
-            let due = self.starts + 1;
-            self.unseen.push(Unseen { address, due, wait: 1 });
-            self.due = self.due.min(due);
+        if object.pages.count > 0 {
+            if self.unseen.len() < UNSEEN {
+                let due = self.starts + 1;
+                self.unseen.push(Unseen { address, due, wait: 1 });
+                self.due = self.due.min(due);
+            } else {
+                self.beyond.unarmed += 1;
+            }
         }
         self.live.entry(address).insert_entry(object).into_mut()
     }
@@ -287,7 +301,7 @@ impl Objects {
                 }
             }
             None if self.past.len() < PAST => self.past.push(object),
-            None => {}
+            None => self.beyond.forgotten += 1,
         }
     }
 
@@ -348,6 +362,11 @@ impl Objects {
     /// Objects that took part and are gone, joined by origin.
     pub fn past(&self) -> &[Object] {
         &self.past
+    }
+
+    /// What there was no room for.
+    pub fn beyond(&self) -> Beyond {
+        self.beyond
     }
 
     /// Page numbers.
@@ -422,6 +441,21 @@ mod tests {
         assert_eq!(all.take_unseen(true), [(0x10000, pages)]);
         all.seen(0x10000);
         assert!(looked(&mut all).is_empty() && all.take_unseen(true).is_empty());
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted() {
+        let mut all = Objects::default();
+        let many = UNSEEN + 3;
+        for i in 1..=many {
+            all.born(i << 20, SMALLEST, site(i));
+        }
+        assert_eq!(all.beyond(), Beyond { unarmed: 3, forgotten: 0 });
+        for i in 1..=many {
+            all.at(i << 20).unwrap().armed = true;
+            all.dies(i << 20);
+        }
+        assert_eq!(all.beyond(), Beyond { unarmed: 3, forgotten: (many - PAST) as u64 });
     }
 
     #[test]
