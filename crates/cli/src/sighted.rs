@@ -101,12 +101,18 @@ pub fn is(recording: &Recording) -> bool {
 /// The word for a recording of what was told.
 pub fn kind(all: &[Touched]) -> &'static str {
     let counts = |t: &Touched| matches!(t.says, Says::Sampled(_));
-    if all.first().is_some_and(counts) && all.iter().all(counts) { "sampled" } else { "presence" }
+    let all_count = all.iter().filter(|t| !t.seen.is_empty()).all(counts);
+    if main(all).is_some_and(counts) && all_count { "sampled" } else { "presence" }
+}
+
+/// The process that most was told of: a shell that started it has nothing to say.
+pub fn main(all: &[Touched]) -> Option<&Touched> {
+    all.iter().max_by_key(|t| (t.told[0], std::cmp::Reverse(t.pid)))
 }
 
 /// What a source is known to get wrong.
 fn bias(all: &[Touched], pretended: bool) -> Vec<&'static str> {
-    let mut list = match all.first().map(|t| t.says) {
+    let mut list = match main(all).map(|t| t.says) {
         None | Some(Says::Nothing) => {
             vec!["nothing told: what is missing here was not seen, and may have been used"]
         }
@@ -186,7 +192,7 @@ fn names(process: &Touched) -> Vec<String> {
 }
 
 fn about_json(all: &[Touched], run: &Run<'_>, told: u64) -> Value {
-    let first = all.first();
+    let first = main(all);
     let processes: Vec<_> = all
         .iter()
         .map(|t| {

@@ -79,10 +79,12 @@ impl RecordArgs {
         }
         match live::possible(&path, None) {
             Ok(()) => {
-                say(format_args!(
-                    "{} was not built with homenode-cc: it is sampled while it runs; CC=homenode-cc or --on emulator records each access",
-                    program.display()
-                ));
+                if !self.quiet {
+                    say(format_args!(
+                        "{} was not built with homenode-cc: it is sampled while it runs; CC=homenode-cc or --on emulator records each access",
+                        program.display()
+                    ));
+                }
                 Ok(On::Live)
             }
             Err(why) => {

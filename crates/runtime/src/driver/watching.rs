@@ -740,7 +740,13 @@ impl Driver {
             Telling::Proportions(draws) => draws.bytes() as u64,
             Telling::Touches | Telling::Kept(_) | Telling::Nothing => 0,
         };
-        watching.seen.state = watching.seen.state.max((own, program));
+        let (own_before, program_before) = watching.seen.state;
+        watching.seen.state = if watching.sightings.is_some() {
+            // What was seen of memory that is gone by now is kept.
+            (own_before.max(own), program_before.max(program))
+        } else {
+            (own_before, program_before).max((own, program))
+        };
     }
 }
 

@@ -1,5 +1,6 @@
 //! `homenode record --on live`: the program as it is, here, with the library of `homenode run` loaded, which watches and moves nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
@@ -133,7 +134,7 @@ fn meta(program: &OsStr, args: &[OsString]) -> Meta {
         homenode: env!("CARGO_PKG_VERSION").into(),
         kind: sighted::kind(&[]).into(),
         command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
-        environment: std::collections::BTreeMap::new(),
+        environment: BTreeMap::new(),
         filter_lines: 0,
         ended: None,
     }
@@ -169,10 +170,10 @@ fn report(recording: &Recording, all: &[Touched], ran: &Ran, found: [usize; 2], 
         let kind = &recording.meta.kind;
         let part = if all.iter().all(|t| t.whole) { "" } else { " in part" };
         let _ = writeln!(out, "homenode: recorded{part} ({kind}): {path}, {seconds:.1} s");
-        let source = all.first().map_or("", |t| t.source.as_str());
+        let source = sighted::main(all).map_or("", |t| t.source.as_str());
         let _ = writeln!(out, "  {objects} objects, seen {told} times, told by {source}");
-        let state: u64 = all.iter().map(|t| t.state[0]).sum();
-        let watched: u64 = all.iter().map(|t| t.state[1]).sum();
+        let watching = || all.iter().filter(|t| t.state[1] > 0);
+        let [state, watched] = [0, 1].map(|i| watching().map(|t| t.state[i]).sum::<u64>());
         let own: u64 = all.iter().map(|t| t.own[0]).sum();
         let _ = writeln!(
             out,
@@ -195,9 +196,8 @@ fn report(recording: &Recording, all: &[Touched], ran: &Ran, found: [usize; 2], 
         );
     }
     if !quiet {
-        let mut notes: Vec<&String> = all.iter().flat_map(|t| &t.notes).collect();
-        notes.dedup();
-        for note in notes {
+        let mut said = BTreeSet::new();
+        for note in all.iter().flat_map(|t| &t.notes).filter(|note| said.insert(*note)) {
             let _ = writeln!(out, "  - {note}");
         }
         if rows > 0 {
