@@ -2,6 +2,8 @@
 
 #[path = "driver/budget.rs"]
 mod budget;
+#[path = "driver/regions.rs"]
+mod regions;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -779,45 +781,4 @@ fn what_is_judged_is_judged_for_all_of_an_object() {
     let ((moved, held), verdict) = (d.hold_back().0.samples(), d.hold_back().1);
     assert_eq!(verdict, Verdict::Pays, "{moved:?} {held:?}");
     assert!(held.remote > 0 && held.remote < held.all, "{held:?}");
-}
-
-const EVERY_REGION: [(&str, &str); 2] =
-    [(settings::ARMING, "region"), (settings::MACHINE, "0/1024/10.20.20;1/1024/20.10.20;2/1024/20.20.10")];
-
-/// A region whose team runs on one node and touches all that is armed. How many pages were.
-fn a_region_of(d: &mut Driver, world: &Shared, function: usize, node: u16) -> usize {
-    later(2_000_000);
-    d.region_begin(RegionKey { function, caller: 9 });
-    let armed = touch_armed(world, node, |_| node);
-    d.region_end();
-    armed
-}
-
-#[test]
-fn of_next_touch_at_every_region_each_is_judged_by_what_it_moves() {
-    let (mut d, world) = driver("next-touch", None, &EVERY_REGION);
-    // One region goes from node to node, another follows it and finds everything in place.
-    let mut armed = [0, 0];
-    for i in 0..100 {
-        let node = (i + 1) % 3;
-        armed[0] += a_region_of(&mut d, &world, 7, node);
-        armed[1] += a_region_of(&mut d, &world, 8, node);
-        assert_eq!([0, 63].map(|p| home(&world, p)), [node; 2]);
-    }
-    assert_eq!(armed[0], 100 * 64, "it gains each time");
-    assert_eq!(armed[1], 7 * 64, "at its starts 1, 3, 6, 11, 20, 37 and 70");
-    let guards: Vec<_> = d.regions().iter().map(|r| (r.guard.armings, r.guard.moved)).collect();
-    assert_eq!(guards, [(100, 100 * 64), (7, 0)]);
-}
-
-#[test]
-fn regions_that_take_pages_from_each_other_are_armed_ever_more_rarely() {
-    let (mut d, world) = driver("next-touch", None, &EVERY_REGION);
-    let armed: usize =
-        (0..200).map(|_| a_region_of(&mut d, &world, 7, 1) + a_region_of(&mut d, &world, 8, 2)).sum();
-    for r in d.regions() {
-        assert!((3..12).contains(&r.guard.armings), "{:?}", r.guard);
-        assert!(r.guard.moved - r.guard.ping_pongs <= 2 * 64, "{:?}", r.guard);
-    }
-    assert!(armed < 2 * 12 * 64, "{armed}");
 }

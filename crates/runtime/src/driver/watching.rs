@@ -56,10 +56,6 @@ const ARMED_COST: Ns = Ns(12_000);
 const WORTH_TELLING: u64 = 4;
 /// Regions that end sooner after the last look are not looked at.
 const SHORTEST_LOOK: Ns = Ns(1_000_000);
-/// Time between two looks for new objects where regions do not bring them.
-const NEW: Ns = Ns(20_000_000);
-/// And at least so many times what a look takes.
-const RARELY: u64 = 100;
 /// The same where the regions do until an iteration is known: most programs have shown two by then.
 const SHORTEST_EARLY_LOOK: Ns = Ns(100_000_000);
 /// Policies for which proportions do.
@@ -142,7 +138,7 @@ pub struct Watching {
     seen: Watched,
     looked: Ns,
     /// When new objects are looked for again, for a recording.
-    look_new: Ns,
+    pub(super) look_new: Ns,
     number: u64,
     /// What homenode itself did for a sample when it was told, on average.
     handling: Ns,
@@ -158,7 +154,7 @@ pub struct Watching {
     left: BTreeSet<usize>,
     touches: Vec<Touch>,
     /// For a recording.
-    sightings: Option<Sightings>,
+    pub(super) sightings: Option<Sightings>,
     /// What could not be done was said.
     is_over: bool,
 }
@@ -639,21 +635,6 @@ impl Driver {
         Some(watching.wake.map_or(gap, |at| Ns(at.0.saturating_sub(now.0)).min(gap)))
     }
 
-    /// For a recording new objects are watched whether regions begin or not.
-    fn watch_for_recording(&mut self) {
-        let now = (self.clocks.wall)();
-        if self.watching.as_ref().is_none_or(|w| w.sightings.is_none() || now < w.look_new) {
-            return;
-        }
-        let begin = (self.clocks.thread)();
-        self.watch_new(true);
-        // What is not there yet is looked at again and again.
-        let gap = ((self.clocks.thread)() - begin).times(RARELY).max(NEW);
-        if let Some(watching) = &mut self.watching {
-            watching.look_new = now + gap;
-        }
-    }
-
     fn ask_anew(&mut self) {
         let now = (self.clocks.wall)();
         let end = self.objects.numbers().end();
@@ -711,11 +692,6 @@ impl Driver {
     /// Whether [`Driver::tick`] has something to do.
     pub fn wants_ticks(&self) -> bool {
         self.watching.is_some()
-    }
-
-    /// Who was seen where; `None`: it is not kept.
-    pub fn sightings(&self) -> Option<&Sightings> {
-        self.watching.as_ref().and_then(|w| w.sightings.as_ref())
     }
 
     /// What was seen; `None`: nothing was watched.
