@@ -45,7 +45,8 @@ static int initialize(lookup find, int device, void *data) {
     (void)device, (void)data;
     set(3, begin);
     set(4, end);
-    return get(3, &mine) == 1 && mine == begin;
+    /* libomp 14 knows of none before the tool has started. */
+    return get(3, &mine) == 0 || mine == begin;
 }
 static void finalize(void *data) {
     FILE *f = fopen("tool.out", "w");
