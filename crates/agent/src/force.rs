@@ -60,9 +60,9 @@ extern "C" fn constructor() {
     if !state::running() {
         return;
     }
-    let every = std::env::var(FORCE_ARM).ok().and_then(|v| v.parse().ok());
-    if let Some(ms) = every {
-        start_thread("homenode-force", move || for_ever(Duration::from_millis(ms)));
+    let every = std::env::var(FORCE_ARM).ok().and_then(|v| v.parse::<f64>().ok());
+    if let Some(every) = every.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()) {
+        start_thread("homenode-force", move || for_ever(every));
     }
     if std::env::var(FORCE_ERROR).is_ok_and(|v| v == "1") {
         start_thread("homenode-error", || fail(Duration::from_millis(20)));

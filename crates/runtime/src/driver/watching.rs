@@ -680,7 +680,8 @@ impl Driver {
             let i = number.wrapping_mul(7) % o.pages.count.div_ceil(16);
             let first = PageNo(o.pages.first.0 + i * 16);
             let count = 16.min(o.pages.count - i * 16);
-            (PageRange { first, count }, NodeId((number / 3 % nodes) as u16))
+            // The first goes away from where a serial start has put it.
+            (PageRange { first, count }, NodeId(((number / 3 + 1) % nodes) as u16))
         };
         let moves: Vec<_> = self.objects.live().filter(|o| o.watched).map(block).collect();
         self.move_ranges(moves);
