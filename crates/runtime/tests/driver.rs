@@ -2,6 +2,8 @@
 
 #[path = "driver/budget.rs"]
 mod budget;
+#[path = "driver/probing.rs"]
+mod probing;
 #[path = "driver/regions.rs"]
 mod regions;
 

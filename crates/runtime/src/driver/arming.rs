@@ -14,7 +14,7 @@ use crate::watch::numbers::PAGE;
 /// Pages whose homes are asked for at once.
 const ASK: usize = 4096;
 /// Pages that come with a touch.
-const AROUND: usize = 16;
+pub(super) const AROUND: usize = 16;
 /// A node's part of an object that is armed by blocks is at least so many times what comes with a touch.
 const PARTS: usize = 4;
 /// Seams are looked at where they are at most one part in so many of an object.
@@ -62,11 +62,11 @@ impl ToArm {
 }
 
 impl Driver {
-    /// Arms all objects, as far as there is room.
-    pub(super) fn request_all(&mut self) {
+    /// Arms all objects, as far as there is room: the large ones that were armed before only if they need it. `lot`: which time this is.
+    pub(super) fn request_all(&mut self, lot: u32) {
         self.armed_all = true;
         self.wait_new(true);
-        self.wait_again();
+        self.wait_probes(lot);
         self.take_turns();
     }
 
@@ -356,13 +356,14 @@ impl Driver {
         if !touch.moved {
             return self.armed_told(touch.address, touch.node);
         }
-        let (whole, first) = (object.whole_pages(), object.pages.first.0);
+        let (start, whole, first) = (object.address, object.whole_pages(), object.pages.first.0);
         let index = (touch.address.saturating_sub(whole.start) / PAGE) as u64;
         let count = u64::from(touch.pages).min(object.pages.count.saturating_sub(index));
         object.touch(touch.node, count);
         self.later.forget(PageRange { first: PageNo(first + index), count });
         let home = object.home(PageNo(first + index));
         let sample = self.hold.touched(touch.address, home, touch.node);
+        self.probed(start, touch, home);
         let node = touch.node;
         let mut decisions = std::mem::take(&mut self.decisions);
         for i in index..index + count {

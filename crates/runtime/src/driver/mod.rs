@@ -11,6 +11,7 @@ mod machine;
 pub mod mover;
 mod placed;
 pub mod plan;
+mod probing;
 mod recorded;
 mod room;
 mod run;

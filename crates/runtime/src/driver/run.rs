@@ -11,6 +11,7 @@ use super::later::Later;
 use super::mover::{Counters, Mover, Touch};
 use super::placed::Placed;
 use super::plan::Table;
+use super::probing::Probing;
 use super::settings::{Arming, Settings};
 use super::waiting::Waiting;
 use super::watching::{Watching, spec_for};
@@ -97,6 +98,7 @@ pub struct Driver {
     pub(super) plan: Option<Table>,
     pub(super) watching: Option<Watching>,
     pub(super) waiting: Waiting,
+    pub(super) probing: Probing,
     pub(super) later: Later,
     /// Seams are to be looked at page by page.
     seams: bool,
@@ -195,6 +197,7 @@ impl Driver {
             plan: None,
             watching,
             waiting: Waiting::default(),
+            probing: Probing::default(),
             later: Later::default(),
             seams: false,
             armed_all: false,
@@ -295,6 +298,7 @@ impl Driver {
             }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.waiting.forget(address, pages.count);
+                d.probing.forget(address);
                 d.later.dies(pages);
                 d.policy.observe(&Event::Free { object, pages });
             }
@@ -463,7 +467,8 @@ impl Driver {
         let found = round.new_level && self.settings.arming == Arming::First;
         if found && self.unasked > 0 && self.unasked < UNASKED && self.within_budget() {
             self.unasked += 1;
-            self.heavy(Self::request_all);
+            let lot = self.unasked;
+            self.heavy(|d| d.request_all(lot));
         }
     }
 

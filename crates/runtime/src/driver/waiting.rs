@@ -39,6 +39,8 @@ pub(super) const GAP: Ns = Ns(100_000_000);
 pub(super) enum Why {
     /// They were never armed or watched.
     New,
+    /// A few of them are to tell whether the object is to follow once more.
+    Probed,
     /// They are to follow once more.
     Again,
     /// Of the object, the blocks that were held back.
@@ -102,6 +104,11 @@ impl Waiting {
         self.turns.is_empty()
     }
 
+    /// It is time to look for room.
+    pub const fn at_once(&mut self) {
+        self.looked = Ns::ZERO;
+    }
+
     /// Whether it is time to look for room again.
     pub fn is_due(&self, now: Ns) -> bool {
         !self.is_empty() && now - self.looked >= GAP
@@ -112,16 +119,18 @@ impl Waiting {
         if self.is_empty() {
             return;
         }
-        let turns = [Why::New, Why::Again, Why::Held].map(|why| self.turns.remove(&(why, address)));
+        let turns =
+            [Why::New, Why::Probed, Why::Again, Why::Held].map(|why| self.turns.remove(&(why, address)));
         self.missed += turns[0].map_or(0, |turn| turn.left(pages));
     }
 
-    fn add(&mut self, why: Why, address: usize, id: ObjectId) {
+    pub fn add(&mut self, why: Why, address: usize, id: ObjectId) {
         self.turns.entry((why, address)).or_insert(Turn { id, place: 0, some: false });
     }
 
-    fn waits(&self, address: usize) -> bool {
-        [Why::New, Why::Again].iter().any(|why| self.turns.contains_key(&(*why, address)))
+    /// Whether pages of the object wait that were to follow.
+    pub fn waits(&self, address: usize) -> bool {
+        [Why::New, Why::Probed, Why::Again].iter().any(|why| self.turns.contains_key(&(*why, address)))
     }
 
     /// Pages that have not been armed or watched yet.
@@ -196,15 +205,16 @@ impl Driver {
             };
             let Some((first, count, next)) = turn.next(all.count, room) else { break };
             let pages = PageRange { first: PageNo(all.first.0 + first), count };
-            looked += count;
             let used = match why {
                 Why::New => self.introduce(address, pages).min(1) * count,
+                Why::Probed => self.add_probes(address, pages, &mut ranges),
                 Why::Again => count,
                 Why::Held => self.add_held(address, pages, &mut held),
             };
-            room -= used;
+            looked += if why == Why::Probed { used } else { count };
+            room = room.saturating_sub(used);
             let turn = Turn { place: next.unwrap_or(turn.place), some: turn.some | (used > 0), ..turn };
-            if why != Why::Held && used > 0 {
+            if matches!(why, Why::New | Why::Again) && used > 0 {
                 ranges.push((address, pages));
             }
             if why == Why::New && turn.some {

@@ -631,7 +631,7 @@ impl Driver {
         self.ask_anew();
         let now = (self.clocks.wall)() - self.started;
         let watching = self.watching.as_mut()?;
-        let gap = watching.gap();
+        let gap = if matches!(watching.eyes, Eyes::Nobody) { Ns(u64::MAX) } else { watching.gap() };
         Some(watching.wake.map_or(gap, |at| Ns(at.0.saturating_sub(now.0)).min(gap)))
     }
 

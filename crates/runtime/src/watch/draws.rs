@@ -6,7 +6,9 @@
 //! The [`Says::Presence`](homenode_sources::Says) of the source goes with them wherever they are shown.
 //!
 //! Blocks of 16 pages share their draws. What a block was decided on is forgotten, and the block is left alone for twice as
-//! many rounds as the last time: what has settled costs nothing.
+//! many rounds as the last time: what has settled costs nothing. So is, for one pass, three, seven and so on, a block of which a page was
+//! asked for that nobody has touched yet (memory that is only read, where writers alone are told of; what is not in use): the page
+//! that waits will tell, and to ask for more of the block is to hear of one sweep several times.
 //!
 //! State: 2 bytes a node and 4 bytes for each block of 64 KiB; with four nodes 192 KiB a GiB.
 
@@ -16,6 +18,8 @@ use homenode_model::{NodeId, PageNo, PageRange, Rows};
 pub const PAGES: u64 = 16;
 /// Longest rest, in passes over all blocks.
 const LONGEST: u16 = 1 << 10;
+/// A silent block is left alone for at most so many passes, less one.
+const SILENT: u16 = 1 << 6;
 /// Blocks that are looked at in one go.
 pub(super) const LOOKS: u64 = 4096;
 
@@ -23,8 +27,10 @@ pub(super) const LOOKS: u64 = 4096;
 struct Rest {
     /// Passes to leave it alone for.
     left: u16,
-    /// As many after the next decision.
-    patience: u16,
+    /// As many after the next decision, as the exponent of two after the first.
+    patience: u8,
+    /// Pages that were asked for since somebody was last found here.
+    silent: u8,
 }
 
 /// See the module.
@@ -74,7 +80,10 @@ impl Draws {
             return;
         }
         let block = page.0 / PAGES;
-        self.rest(block);
+        let rest = self.rest(block);
+        if std::mem::take(&mut rest.silent) > 0 {
+            rest.left = 0;
+        }
         let row = self.draws.row_mut(block as usize);
         row[node.index()] = row[node.index()].saturating_add(1);
         if row.iter().map(|n| u32::from(*n)).sum::<u32>() == self.enough {
@@ -93,8 +102,8 @@ impl Draws {
             );
             self.draws.row_mut(block as usize).fill(0);
             let rest = self.rest(block);
-            rest.patience = (rest.patience * 2).clamp(1, LONGEST);
-            rest.left = rest.patience;
+            rest.left = LONGEST.min(1 << rest.patience);
+            rest.patience = (rest.patience + 1).min(LONGEST.ilog2() as u8);
         }
         self.ripe = ripe;
     }
@@ -134,6 +143,8 @@ impl Draws {
                 rest.left -= 1;
                 continue;
             }
+            rest.left = SILENT.min(1 << rest.silent.min(15)) - 1;
+            rest.silent = rest.silent.saturating_add(1);
             out.push(PageNo(block * PAGES + mix(block ^ self.number << 32) % PAGES));
         }
     }
@@ -178,6 +189,20 @@ mod tests {
     }
 
     #[test]
+    fn where_nobody_is_found_is_asked_ever_more_rarely_until_somebody_is() {
+        let mut d = Draws::new(2, 100);
+        let asked = |d: &mut Draws, passes: usize| {
+            let mut out = Vec::new();
+            (0..passes).for_each(|_| d.choose(10, PAGES, &mut out));
+            out.len()
+        };
+        assert_eq!(asked(&mut d, 64), 7, "in the passes 0, 1, 3, 7, 15, 31 and 63");
+        assert_eq!(asked(&mut d, 640), 10);
+        d.add(PageNo(3), NodeId(1));
+        assert_eq!(asked(&mut d, 4), 3);
+    }
+
+    #[test]
     fn every_block_has_its_turn_and_every_page() {
         let mut d = Draws::new(2, 1000);
         let mut seen = std::collections::BTreeSet::new();
@@ -185,6 +210,7 @@ mod tests {
             let mut out = Vec::new();
             d.choose(3, 5 * PAGES, &mut out);
             assert_eq!(out.len(), 3);
+            out.iter().for_each(|page| d.add(*page, NodeId(0)));
             seen.extend(out);
         }
         assert_eq!(seen.len() as u64, 5 * PAGES);
