@@ -31,4 +31,5 @@ mod run_libraries;
 mod run_limits;
 mod run_many;
 mod run_matrix;
+mod run_probes;
 mod support;
