@@ -25,7 +25,8 @@ impl Part {
     fn sentence(self, why: &str) -> Option<String> {
         let Self { times, bytes } = self;
         let mib = bytes as f64 / f64::from(1 << 20);
-        (times > 0).then(|| format!("{mib:.1} MiB of memory were not watched ({times} stretches): {why}"))
+        let stretches = if times == 1 { "stretch" } else { "stretches" };
+        (times > 0).then(|| format!("{mib:.1} MiB of memory were not watched ({times} {stretches}): {why}"))
     }
 }
 
@@ -63,7 +64,7 @@ mod tests {
             all,
             [
                 "1.5 MiB of memory were not watched (2 stretches): 8 are watched at a time",
-                "1.0 MiB of memory were not watched (1 stretches): the kernel refused it"
+                "1.0 MiB of memory were not watched (1 stretch): the kernel refused it"
             ]
         );
     }
