@@ -125,7 +125,7 @@ fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
     }
     if !pmu.has_format("swfilt") {
         return Err(
-            "ibs_op samples the kernel, too, which plain users may not (no format/swfilt: Linux 6.13 has it)"
+            "ibs_op samples the kernel, too, which plain users may not (no format/swfilt: Linux 6.14 has it)"
                 .into(),
         );
     }

@@ -92,7 +92,7 @@ pub struct DataSource(pub u64);
 /// Where data came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// One of the core's or the socket's caches.
+    /// One of the core's or the socket's caches, or another core's of the same node.
     Cache,
     /// Memory of the same node.
     LocalMemory,
@@ -113,9 +113,14 @@ impl DataSource {
     const REMOTE: u64 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11;
     /// `PERF_MEM_REMOTE_REMOTE`.
     const IS_REMOTE: u64 = 1 << 37;
-    /// `PERF_MEM_LVLNUM_*`, from bit 33 on, and the number of plain memory.
+    /// `PERF_MEM_LVLNUM_*`, from bit 33 on, and the numbers of plain memory and of lines that are on their way to the second cache
+    /// already, which Intel's newer cores tell by nothing else (`L2_MHB`).
     const NUMBER: u32 = 33;
     const RAM: u64 = 0xd;
+    const ON_ITS_WAY: u64 = 5;
+    /// `PERF_MEM_HOPS_*`, from bit 43 on, and the number of another core of the same node.
+    const HOPS: u32 = 43;
+    const SAME_NODE: u64 = 1;
 
     /// What says the same in the kernel's form, for processors whose samples the kernel does not decode.
     pub const fn new(kind: Option<AccessKind>, level: Level) -> Self {
@@ -148,11 +153,16 @@ impl DataSource {
     /// Where the data came from.
     pub const fn level(self) -> Level {
         let level = self.0 >> Self::LEVEL & 0x3fff;
-        if self.0 & Self::IS_REMOTE != 0 || level & Self::REMOTE != 0 {
+        let number = self.0 >> Self::NUMBER & 0xf;
+        if self.0 >> Self::HOPS & 7 == Self::SAME_NODE {
+            // Before the others: what the kernel tells of AMD's caches of the same node has bits of a remote cache, too. (Kernels
+            // that tell no hops have no `swfilt` either.)
+            Level::Cache
+        } else if self.0 & Self::IS_REMOTE != 0 || level & Self::REMOTE != 0 {
             Level::Remote
-        } else if level & Self::LOCAL != 0 || self.0 >> Self::NUMBER & 0xf == Self::RAM {
+        } else if level & Self::LOCAL != 0 || number == Self::RAM {
             Level::LocalMemory
-        } else if level & Self::HIT != 0 && level & Self::CACHES != 0 {
+        } else if level & Self::HIT != 0 && (level & Self::CACHES != 0 || number == Self::ON_ITS_WAY) {
             Level::Cache
         } else {
             Level::Unknown
@@ -285,6 +295,42 @@ mod tests {
         assert_eq!(source(1, 1 << 1 | 1 << 7).level(), Level::LocalMemory);
         assert_eq!(source(1, 1 << 1 | 1 << 11).level(), Level::Remote);
         assert_eq!((DataSource(1).kind(), DataSource(1).level()), (None, Level::Unknown));
+    }
+
+    /// Every source that the kernel's tables have (arch/x86/events/intel/ds.c, arch/x86/events/amd/ibs.c), of each kind one.
+    #[test]
+    fn sources_of_intel_and_amd_are_told_apart() {
+        const HIT: u64 = 1 << 1;
+        const MISS: u64 = 1 << 2;
+        const L1: u64 = 1 << 3;
+        const L3: u64 = 1 << 6;
+        const LOCAL_RAM: u64 = 1 << 7;
+        const REMOTE_RAM: u64 = 1 << 8;
+        const NEAR: u64 = 1 << 10;
+        const FAR: u64 = 1 << 11;
+        const REMOTE: u64 = 1 << 37;
+        // The level's bits, the level's number, the rest.
+        let level =
+            |bits: u64, number: u64, rest: u64| DataSource(1 << 1 | bits << 5 | number << 33 | rest).level();
+        let hops = |n: u64| (n + 1) << 43;
+
+        assert_eq!(level(HIT | L3, 3, 0), Level::Cache, "L3 of either");
+        assert_eq!(level(HIT, 5, 0), Level::Cache, "Lion Cove, on its way to L2");
+        assert_eq!(level(MISS, 3, 0), Level::Unknown, "Lion Cove, missed L3");
+        assert_eq!(level(MISS | L1, 0, 0), Level::Unknown, "Skylake, a store that missed");
+        assert_eq!(level(HIT | NEAR, 3, REMOTE), Level::Remote, "Skylake, L3 of another socket");
+        assert_eq!(level(HIT, 0xb, REMOTE), Level::Remote, "Skylake, some cache of another socket");
+        assert_eq!(level(HIT | L3 | NEAR, 3, 0), Level::Remote, "Diamond Rapids, L3 of another die");
+        assert_eq!(level(HIT, 0xd, REMOTE), Level::Remote, "Skylake, memory of another socket");
+        assert_eq!(level(HIT, 0xe, 0), Level::Unknown, "Skylake, persistent memory");
+
+        assert_eq!(level(HIT | L3 | NEAR, 0xb, hops(0)), Level::Cache, "Zen 2, a cache of the node");
+        assert_eq!(level(HIT | FAR, 0xb, REMOTE | hops(1)), Level::Remote, "Zen 2, a cache of another node");
+        assert_eq!(level(HIT | NEAR, 0xb, REMOTE | hops(0)), Level::Cache, "Zen 4, another core of the node");
+        assert_eq!(level(HIT | FAR, 0xb, REMOTE | hops(1)), Level::Remote, "Zen 4, a cache of another node");
+        assert_eq!(level(HIT | LOCAL_RAM, 0xd, 0), Level::LocalMemory);
+        assert_eq!(level(HIT | REMOTE_RAM, 0xd, REMOTE | hops(1)), Level::Remote);
+        assert_eq!(level(0, 9, REMOTE | hops(1)), Level::Remote, "Zen 4, CXL of another node");
     }
 
     #[test]
