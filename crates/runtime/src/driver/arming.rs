@@ -62,12 +62,11 @@ impl ToArm {
 }
 
 impl Driver {
-    /// Arms all objects, as far as there is room: the large ones that were armed before only if they need it. `lot`: which time this is.
-    pub(super) fn request_all(&mut self, lot: u32) {
+    /// All objects wait to be armed: the large ones that were armed before only if they need it.
+    pub(super) fn request_all(&mut self) {
         self.armed_all = true;
         self.wait_new(true);
-        self.wait_probes(lot);
-        self.take_turns();
+        self.wait_once_more();
     }
 
     /// Arms what of the objects lies in a range. How many pages.
@@ -356,14 +355,17 @@ impl Driver {
         if !touch.moved {
             return self.armed_told(touch.address, touch.node);
         }
-        let (start, whole, first) = (object.address, object.whole_pages(), object.pages.first.0);
+        let (id, whole, first) = ((object.address, object.id), object.whole_pages(), object.pages.first.0);
         let index = (touch.address.saturating_sub(whole.start) / PAGE) as u64;
         let count = u64::from(touch.pages).min(object.pages.count.saturating_sub(index));
         object.touch(touch.node, count);
+        let page = |i| PageNo(first + i);
+        let elsewhere = |i: &u64| object.home(page(*i)).is_some_and(|home| home != touch.node);
+        let remote = (index..index + count).filter(elsewhere).count() as u64;
         self.later.forget(PageRange { first: PageNo(first + index), count });
         let home = object.home(PageNo(first + index));
         let sample = self.hold.touched(touch.address, home, touch.node);
-        self.probed(start, touch, home);
+        self.probed(id, touch, remote);
         let node = touch.node;
         let mut decisions = std::mem::take(&mut self.decisions);
         for i in index..index + count {

@@ -9,19 +9,22 @@
 //! # Approach
 //!
 //! Of a large object what comes with one touch, 64 KiB, is armed in each of many stretches of one length: a *probe*. Where in its
-//! stretch it lies is drawn by lot, another one each time. If more than one probe in [`REMOTE`] comes from another node, the whole object
-//! follows; else it stays as it is, for a hundredth of the cost. What is elsewhere of it then is less than that, or shorter than a stretch.
-//! A small object follows as a whole.
+//! stretch it lies is drawn by lot, another one each time. At the begins of later rounds those that were touched are counted: if more than one in
+//! [`REMOTE`] came from another node, the whole object follows; else it stays as it is, for a sixteenth of the cost, and of a very
+//! large one for less. A small object follows as a whole.
+//!
+//! While this goes on nobody judges whether moving pays: it would be judged of what is about to be put right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use homenode_model::{NodeId, PageNo, PageRange};
+use homenode_model::{ObjectId, PageNo, PageRange};
 use homenode_sys::Span;
 
 use super::arming::AROUND;
 use super::mover::{Manner, Touch};
 use super::run::Driver;
-use super::waiting::Why;
+use super::settings::Arming;
+use super::waiting::{Waiting, Why};
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
 
@@ -29,77 +32,126 @@ use crate::watch::numbers::PAGE;
 const PROBE: usize = AROUND * PAGE;
 /// Probes of a stretch's length, at least: 1 MiB.
 const SHORTEST: usize = 16;
-/// An object's stretches: of the shortest at least so many a node, or it follows as a whole; and at most so many in all.
+/// Of fewer stretches a node than this an object follows as a whole.
 const LEAST: usize = 2;
-const MOST: usize = 1024;
+/// Probes of all objects together: each is a mapping of its own until it is touched.
+const MOST: usize = 2048;
 /// The object follows if more than one in so many of its probes does.
 const REMOTE: u32 = 32;
+/// Rounds in which what is touched at all is touched.
+const ROUNDS: u32 = 2;
 
-/// The probes of an object.
+/// Where the probes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Probes {
+struct Lot {
     /// Length of a stretch, in probes.
     stretch: usize,
     /// Which time this is.
-    lot: u32,
-    armed: u32,
-    remote: u32,
+    time: u32,
 }
 
-impl Probes {
-    /// For an object of so many bytes; `None`: it is too small.
-    fn new(bytes: usize, nodes: usize, lot: u32) -> Option<Self> {
-        if bytes / (SHORTEST * PROBE) < LEAST * nodes {
-            return None;
-        }
-        let stretch = (bytes / PROBE).div_ceil(MOST).next_power_of_two().max(SHORTEST);
-        Some(Self { stretch, lot, armed: 0, remote: 0 })
+impl Lot {
+    /// For objects of so many bytes in all.
+    fn new(bytes: usize, time: u32) -> Self {
+        Self { stretch: (bytes / PROBE).div_ceil(MOST).next_power_of_two().max(SHORTEST), time }
     }
 
-    /// Whether the probe of its stretch is the one with this address.
-    fn is_at(&self, address: usize) -> bool {
-        let (stretch, place) = (address / PROBE / self.stretch, address / PROBE % self.stretch);
-        let x = (stretch as u64 ^ u64::from(self.lot).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33;
-        x as usize % self.stretch == place
+    /// Whether an object of so many bytes has enough stretches.
+    fn is_for(self, bytes: usize, nodes: usize) -> bool {
+        bytes / (self.stretch * PROBE) >= LEAST * nodes
     }
 
     /// Those that begin in `part` and end in `whole`.
-    fn within(&self, part: Span, whole: Span) -> impl Iterator<Item = Span> {
-        let first = part.start.next_multiple_of(PROBE);
-        let all = (first..part.end).step_by(PROBE).map(|at| Span::new(at, PROBE));
-        all.filter(move |probe| probe.end <= whole.end && self.is_at(probe.start))
+    fn within(self, part: Span, whole: Span) -> impl Iterator<Item = Span> {
+        let bytes = self.stretch * PROBE;
+        let probe = move |stretch: usize| {
+            let x =
+                (stretch as u64 ^ u64::from(self.time).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let x = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33;
+            Span::new(stretch * bytes + x as usize % self.stretch * PROBE, PROBE)
+        };
+        let all = (part.start / bytes..part.end.div_ceil(bytes)).map(probe);
+        all.filter(move |probe| {
+            part.contains(probe.start) && whole.start <= probe.start && probe.end <= whole.end
+        })
     }
+}
+
+/// The probes of an object.
+#[derive(Debug)]
+struct Probes {
+    id: ObjectId,
+    lot: Lot,
+    /// Armed, and not touched so far.
+    open: BTreeSet<usize>,
+    /// Touched, and of these from another node.
+    told: u32,
+    remote: u32,
+    /// So many had been touched when they were last counted.
+    counted: u32,
+    /// Rounds that have begun since all were armed.
+    rounds: u32,
 }
 
 /// The objects that have probes, by address.
 #[derive(Debug, Default)]
-pub(super) struct Probing(BTreeMap<usize, Probes>);
+pub(super) struct Probing {
+    probes: BTreeMap<usize, Probes>,
+    /// Those that are to be probed when all of them has been armed for the first time.
+    late: BTreeSet<usize>,
+    time: u32,
+}
 
 impl Probing {
-    /// The object at this address has none, or none any more.
+    /// The object at this address is gone.
     pub fn forget(&mut self, address: usize) {
-        self.0.remove(&address);
+        self.probes.remove(&address);
+        self.late.remove(&address);
+    }
+
+    /// One page in so many of the object is to be armed.
+    pub fn one_in(&self, address: usize) -> u64 {
+        self.probes.get(&address).map_or(1, |p| p.lot.stretch as u64)
+    }
+
+    /// Whether probes may be touched yet that tell of their objects.
+    fn is_open(&self) -> bool {
+        self.probes.values().any(|p| p.rounds < ROUNDS)
+    }
+
+    /// Whether there is something to count, or to probe.
+    fn is_due(&self, waiting: &Waiting) -> bool {
+        self.probes.values().any(|p| p.rounds < ROUNDS || p.told > p.counted)
+            || self.late.iter().any(|at| !waiting.waits(*at))
     }
 }
 
 impl Driver {
     /// The objects that were armed wait to be armed once more, the large ones to be probed whether they need to be.
-    pub(super) fn wait_probes(&mut self, lot: u32) {
+    pub(super) fn wait_once_more(&mut self) {
+        self.probing.time += 1;
+        let armed = self.objects.live().filter(|o| o.armed).map(|o| o.address).collect();
+        self.wait_probed(armed);
+    }
+
+    fn wait_probed(&mut self, objects: BTreeSet<usize>) {
         let nodes = self.settings.machine.nodes();
-        for object in self.objects.live().filter(|o| o.armed) {
-            if self.waiting.waits(object.address) {
-                continue;
+        let (late, ready): (BTreeSet<usize>, BTreeSet<usize>) =
+            objects.into_iter().partition(|at| self.waiting.waits(*at));
+        self.probing.late.extend(late);
+        let bytes = ready.iter().filter_map(|at| self.objects.get(*at)).map(|o| o.bytes).sum();
+        let lot = Lot::new(bytes, self.probing.time);
+        for at in ready {
+            self.probing.forget(at);
+            let Some(object) = self.objects.get(at) else { continue };
+            let id = object.id;
+            let is_probed = lot.is_for(object.bytes, nodes) && self.manner(object.bytes) == Manner::Around;
+            self.waiting.add(if is_probed { Why::Probed } else { Why::Again }, at, id);
+            if is_probed {
+                let open = BTreeSet::new();
+                let probes = Probes { id, lot, open, told: 0, remote: 0, counted: 0, rounds: 0 };
+                self.probing.probes.insert(at, probes);
             }
-            let around = self.manner(object.bytes) == Manner::Around;
-            let why = match Probes::new(object.bytes, nodes, lot).filter(|_| around) {
-                Some(probes) => {
-                    self.probing.0.insert(object.address, probes);
-                    Why::Probed
-                }
-                None => Why::Again,
-            };
-            self.waiting.add(why, object.address, object.id);
         }
     }
 
@@ -110,43 +162,98 @@ impl Driver {
         pages: PageRange,
         list: &mut Vec<(usize, PageRange)>,
     ) -> u64 {
-        let (Some(object), Some(probes)) = (self.objects.get(address), self.probing.0.get_mut(&address))
+        let (Some(object), Some(probes)) = (self.objects.get(address), self.probing.probes.get(&address))
         else {
             return 0;
         };
-        let (whole, first) = (object.whole_pages(), object.pages.first.0);
-        let whole = Span { start: whole.start, end: whole.end };
-        let part =
-            Span::new(whole.start + (pages.first.0 - first) as usize * PAGE, pages.count as usize * PAGE);
-        let before = list.len();
-        // What is held back has not come to anybody yet.
-        let (hold, block) = (&self.hold, block_of(object.bytes));
-        let came = probes.within(part, whole).filter(|probe| !hold.was_held(probe.start, block));
-        list.extend(came.map(|probe| {
-            let first = PageNo(first + ((probe.start - whole.start) / PAGE) as u64);
-            (address, PageRange { first, count: AROUND as u64 })
-        }));
-        let added = list.len() - before;
-        probes.armed += added as u32;
-        (added * AROUND) as u64
+        if probes.id != object.id {
+            self.probing.forget(address);
+            return 0;
+        }
+        let (lot, first, block) = (probes.lot, object.pages.first.0, block_of(object.bytes));
+        let whole = Span { start: object.whole_pages().start, end: object.whole_pages().end };
+        let from = whole.start + (pages.first.0 - first) as usize * PAGE;
+        let mut added = 0;
+        for probe in lot.within(Span::new(from, pages.count as usize * PAGE), whole) {
+            let pages = PageRange {
+                first: PageNo(first + ((probe.start - whole.start) / PAGE) as u64),
+                count: AROUND as u64,
+            };
+            // What is held back has not come to anybody yet, and what the program has placed stays.
+            let came = !self.hold.was_held(probe.start, block) && self.placed.rest_of(probe) == [probe];
+            if came && self.has_pages(address, pages) {
+                list.push((address, pages));
+                added += pages.count;
+                self.probing
+                    .probes
+                    .get_mut(&address)
+                    .into_iter()
+                    .for_each(|p| _ = p.open.insert(probe.start));
+            }
+        }
+        added
     }
 
-    /// Armed memory of the object at `object`, which was at `home`, was touched: if it was a probe, it may tell that all of the object is to
-    /// follow.
-    pub(super) fn probed(&mut self, object: usize, touch: &Touch, home: Option<NodeId>) {
-        let (Some(o), Some(probes)) = (self.objects.get(object), self.probing.0.get_mut(&object)) else {
+    /// Whether there are pages. Where one is that has come to be by now is noted.
+    fn has_pages(&mut self, object: usize, pages: PageRange) -> bool {
+        let known = |d: &Self, page| d.objects.get(object).and_then(|o| o.home(page)).is_some();
+        pages.iter().filter(|page| known(self, *page) || self.find_home(object, *page).is_some()).count() > 0
+    }
+
+    /// Pages of an object were touched together; so many of them were on another node. If that was a probe, it tells.
+    pub(super) fn probed(&mut self, object: (usize, ObjectId), touch: &Touch, remote: u64) {
+        let Some(probes) = self.probing.probes.get_mut(&object.0).filter(|p| p.id == object.1) else {
             return;
         };
         // Samples and seams come one by one.
-        let moved = touch.pages > 1 && home.is_some_and(|home| home != touch.node);
-        if !moved || !probes.is_at(touch.address) || self.hold.was_held(touch.address, block_of(o.bytes)) {
-            return;
+        if touch.pages > 1 && probes.open.remove(&(touch.address & !(PROBE - 1))) {
+            probes.told += 1;
+            probes.remote += u32::from(2 * remote >= u64::from(touch.pages));
         }
-        probes.remote += 1;
-        if probes.remote * REMOTE > probes.armed {
-            self.probing.forget(object);
-            self.waiting.add(Why::Again, object, o.id);
-            self.waiting.at_once();
+    }
+
+    /// At the begin of a round, of a level of the iteration that was `found` now or of one that is known: arms what is to follow once more. Whether
+    /// there is anything like that, so that it is too early to judge.
+    pub(super) fn correct(&mut self, found: bool) -> bool {
+        if self.settings.arming != Arming::First {
+            return false;
+        }
+        if found || self.probing.is_due(&self.waiting) {
+            self.heavy(|d| {
+                if found {
+                    d.request_all();
+                }
+                d.count_probes();
+                let late = std::mem::take(&mut d.probing.late);
+                d.wait_probed(late);
+                d.take_turns();
+            });
+        }
+        let corrects = found || self.probing.is_open() || self.waiting.corrects();
+        if corrects {
+            self.hold.start_again();
+        }
+        corrects
+    }
+
+    /// Has the objects follow whose probes have told that they are elsewhere than where they are used.
+    fn count_probes(&mut self) {
+        let mut follow = Vec::new();
+        let waiting = &self.waiting;
+        self.probing.probes.retain(|address, p| {
+            if waiting.waits_for(Why::Probed, *address) {
+                return true;
+            }
+            p.rounds += 1;
+            let news = p.told > std::mem::replace(&mut p.counted, p.told);
+            let follows = news && p.remote * REMOTE > p.told;
+            if follows {
+                follow.push((*address, p.id));
+            }
+            !follows && !p.open.is_empty()
+        });
+        for (address, id) in follow {
+            self.waiting.add(Why::Again, address, id);
             self.armed_all = true;
         }
     }
@@ -159,13 +266,13 @@ mod tests {
     #[test]
     fn every_stretch_has_one_probe_and_another_one_the_next_time() {
         let whole = Span::new(0x7000_1000, 64 << 20);
-        let starts = |lot| -> Vec<usize> {
-            let probes = Probes::new(whole.len(), 2, lot).unwrap();
-            whole.pieces(5 << 20).flat_map(|part| probes.within(part, whole).map(|p| p.start)).collect()
+        let starts = |time| -> Vec<usize> {
+            let lot = Lot::new(whole.len(), time);
+            whole.pieces(5 << 20).flat_map(|part| lot.within(part, whole).map(|p| p.start)).collect()
         };
         let (first, second) = (starts(1), starts(2));
         assert!(
-            (62..=64).contains(&first.len()),
+            (62..=65).contains(&first.len()),
             "all but where the object begins and ends: {}",
             first.len()
         );
@@ -174,9 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_have_none_and_the_largest_not_too_many() {
-        assert_eq!(Probes::new((8 << 20) - 1, 4, 0), None);
-        let of = |bytes| Probes::new(bytes, 4, 0).map(|p| bytes / PROBE / p.stretch);
-        assert_eq!([of(8 << 20), of(1 << 30), of(1 << 40), of(3 << 39)], [8, 1024, 1024, 768].map(Some));
+    fn small_objects_have_none_and_all_together_not_too_many() {
+        let lot = Lot::new(8 << 20, 0);
+        assert!(lot.is_for(8 << 20, 4) && !lot.is_for((8 << 20) - 1, 4));
+        let probes = |bytes| bytes / PROBE / Lot::new(bytes, 0).stretch;
+        assert_eq!([8 << 20, 1 << 30, 1 << 40, 3 << 39].map(probes), [8, 1024, 2048, 1536]);
     }
 }

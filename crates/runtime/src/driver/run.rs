@@ -456,19 +456,19 @@ impl Driver {
             }
         }
         self.moved_in_round = 0;
-        if now - self.last_round_told >= SHORTEST_ROUND {
+        let is_told = now - self.last_round_told >= SHORTEST_ROUND;
+        if is_told {
             self.last_round_told = now;
             self.heavy(|d| {
                 d.look(true);
                 d.tell(Event::Iteration { number: u32::try_from(round.number).unwrap_or(u32::MAX) });
-                d.judge();
             });
         }
         let found = round.new_level && self.settings.arming == Arming::First;
-        if found && self.unasked > 0 && self.unasked < UNASKED && self.within_budget() {
-            self.unasked += 1;
-            let lot = self.unasked;
-            self.heavy(|d| d.request_all(lot));
+        let found = found && self.unasked > 0 && self.unasked < UNASKED && self.within_budget();
+        self.unasked += u32::from(found);
+        if !self.correct(found) && is_told {
+            self.heavy(Self::judge);
         }
     }
 

@@ -104,9 +104,14 @@ impl Waiting {
         self.turns.is_empty()
     }
 
-    /// It is time to look for room.
-    pub const fn at_once(&mut self) {
-        self.looked = Ns::ZERO;
+    /// Whether the object waits for that.
+    pub fn waits_for(&self, why: Why, address: usize) -> bool {
+        self.turns.contains_key(&(why, address))
+    }
+
+    /// Whether something that was armed before waits to follow once more.
+    pub fn corrects(&self) -> bool {
+        self.turns.keys().any(|(why, _)| matches!(why, Why::Probed | Why::Again))
     }
 
     /// Whether it is time to look for room again.
@@ -130,7 +135,7 @@ impl Waiting {
 
     /// Whether pages of the object wait that were to follow.
     pub fn waits(&self, address: usize) -> bool {
-        [Why::New, Why::Probed, Why::Again].iter().any(|why| self.turns.contains_key(&(*why, address)))
+        [Why::New, Why::Probed, Why::Again].into_iter().any(|why| self.waits_for(why, address))
     }
 
     /// Pages that have not been armed or watched yet.
@@ -203,7 +208,8 @@ impl Driver {
                 self.waiting.turns.pop_first();
                 continue;
             };
-            let Some((first, count, next)) = turn.next(all.count, room) else { break };
+            let one_in = if why == Why::Probed { self.probing.one_in(address) } else { 1 };
+            let Some((first, count, next)) = turn.next(all.count, room.saturating_mul(one_in)) else { break };
             let pages = PageRange { first: PageNo(all.first.0 + first), count };
             let used = match why {
                 Why::New => self.introduce(address, pages).min(1) * count,

@@ -535,7 +535,7 @@ impl Driver {
     }
 
     /// A page came to be after its object was first looked at: now it is told.
-    fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
+    pub(super) fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
         let address = self.objects.numbers().address(page)?;
         let mut home = Vec::with_capacity(1);
         self.mover.homes(address, 1, None, &mut home);

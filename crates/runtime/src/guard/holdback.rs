@@ -134,6 +134,14 @@ impl HoldBack {
         self.pending.push((page & !(PAGE - 1), group));
     }
 
+    /// What was seen so far was of pages that are about to move once more.
+    pub fn start_again(&mut self) {
+        if self.verdict.is_none() {
+            (self.samples, self.rounds) = Default::default();
+        }
+        self.pending.clear();
+    }
+
     /// Whether a sample is under way.
     pub fn is_sampling(&self) -> bool {
         !self.pending.is_empty()

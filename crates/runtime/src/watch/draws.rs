@@ -102,6 +102,7 @@ impl Draws {
             );
             self.draws.row_mut(block as usize).fill(0);
             let rest = self.rest(block);
+            rest.silent = 0;
             rest.left = LONGEST.min(1 << rest.patience);
             rest.patience = (rest.patience + 1).min(LONGEST.ilog2() as u8);
         }
@@ -200,6 +201,22 @@ mod tests {
         assert_eq!(asked(&mut d, 640), 10);
         d.add(PageNo(3), NodeId(1));
         assert_eq!(asked(&mut d, 4), 3);
+    }
+
+    #[test]
+    fn what_is_decided_rests_though_somebody_is_found_there_afterwards() {
+        let mut d = Draws::new(2, 8);
+        let (mut asked, mut out) = (0, Vec::new());
+        for _ in 0..200 {
+            // Ten askings a round, of pages that are touched before the next.
+            for _ in 0..10 {
+                out.drain(..).for_each(|page| d.add(page, NodeId(0)));
+                d.choose(10, PAGES, &mut out);
+                asked += out.len();
+            }
+            d.take_ripe(|_, _| ());
+        }
+        assert!(asked < 200, "{asked} of 2000");
     }
 
     #[test]

@@ -57,3 +57,103 @@ fn what_the_first_region_brought_elsewhere_follows() {
     // An eighth is another node's.
     assert!(armed_after(|page| u16::from(page >= ALL / 8 * 3), halves) > ALL);
 }
+
+/// Pages of the object that are elsewhere than `then` has them.
+fn elsewhere(world: &Shared, object: usize, then: fn(usize) -> u16) -> usize {
+    let world = world.lock().unwrap();
+    (0..ALL).filter(|page| world.homes[&(object + page * PAGE)].0 != then(*page)).count()
+}
+
+/// So many regions, `ns` apart, whose team touches the object as `by` says.
+fn regions(
+    d: &mut Driver,
+    world: &Shared,
+    object: usize,
+    count: usize,
+    ns: u64,
+    by: fn(usize) -> u16,
+) -> usize {
+    let one = |_| {
+        later(ns);
+        a_region(d);
+        let armed = touch_by(world, |page| by(page.saturating_sub(object) / PAGE));
+        d.region_end();
+        armed
+    };
+    (0..count).map(one).sum()
+}
+
+#[test]
+fn whether_moving_pays_is_not_judged_by_what_is_about_to_follow() {
+    // The second node initialises all in the first region, and the first uses all: what was held back is at home, what moved is not.
+    let (mut d, world, object, _) = next_touch_with_object(&[(settings::BUDGET, "1000,60000")]);
+    regions(&mut d, &world, object, 1, 0, |_| 1);
+    regions(&mut d, &world, object, 100, 0, |_| 0);
+    assert_eq!((d.stopped(), elsewhere(&world, object, |_| 0)), (None, 0));
+
+    let (mut d, world, object, _) = next_touch_with_object(&[(settings::BUDGET, "1000,60000")]);
+    regions(&mut d, &world, object, 1, 0, |page| 1 - halves(page));
+    regions(&mut d, &world, object, 100, 0, halves);
+    let ([moved, held], verdict) = (<[_; 2]>::from(d.hold_back().0.samples()), d.hold_back().1);
+    assert_eq!((verdict, moved.remote), (Verdict::Pays, 0), "{moved:?}, {held:?}");
+    assert_eq!(elsewhere(&world, object, halves), 0);
+}
+
+#[test]
+fn what_was_armed_in_part_when_the_iteration_was_found_is_probed_later() {
+    let (mut d, world, object, _) =
+        next_touch_with_object(&[(settings::FORCE, "1"), (settings::BUDGET, "10,60")]);
+    regions(&mut d, &world, object, 1, 0, |page| 1 - halves(page));
+    assert!(elsewhere(&world, object, |_| 0) < ALL / 2, "there was no room for all of it");
+    regions(&mut d, &world, object, 100, 1_000_000_000, halves);
+    assert_eq!(elsewhere(&world, object, halves), 0);
+}
+
+#[test]
+fn memory_that_came_to_be_after_it_had_its_turn_follows() {
+    let (mut d, world, object, _) =
+        next_touch_with_object(&[(settings::FORCE, "1"), (settings::BUDGET, "10,50")]);
+    let rest = |world: &Shared, there: bool| {
+        for page in (4096..ALL).map(|i| object + i * PAGE) {
+            let mut world = world.lock().unwrap();
+            _ = if there { world.homes.insert(page, NodeId(0)) } else { world.homes.remove(&page) };
+        }
+    };
+    rest(&world, false);
+    for function in 100..130 {
+        later(200_000_000);
+        d.region_begin(RegionKey { function, caller: 9 });
+        touch_by(&world, |_| 0);
+        d.region_end();
+    }
+    // The main thread initialises it now.
+    rest(&world, true);
+    regions(&mut d, &world, object, 100, 1_000_000_000, halves);
+    assert_eq!(elsewhere(&world, object, halves), 0);
+}
+
+#[test]
+fn a_successor_at_the_same_place_is_probed_for_itself() {
+    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    regions(&mut d, &world, object, 10, 0, halves);
+    // Nobody saw it freed; another one has come, which the first thread has initialised.
+    (0..ALL).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
+    d.born(object, pages * PAGE, Origin::Allocated([3, 0, 0, 0, 0, 0]));
+    let armed = regions(&mut d, &world, object, 10, 0, halves);
+    assert!((ALL..ALL + ALL / 8).contains(&armed), "{armed} of {ALL}: once");
+    assert_eq!(elsewhere(&world, object, halves), 0);
+}
+
+#[test]
+fn little_that_is_elsewhere_does_not_bring_all_again() {
+    // One 64 KiB in a hundred is another node's.
+    let armed = |by: fn(usize) -> u16| {
+        let (mut d, world, object, _) = next_touch_with_object(&[(settings::FORCE, "1")]);
+        regions(&mut d, &world, object, 1, 0, by);
+        regions(&mut d, &world, object, 20, 0, halves)
+    };
+    let few = |page| halves(page) ^ u16::from(page / 16 % 100 == 7);
+    let many = |page| halves(page) ^ u16::from(page / 16 % 10 == 7);
+    assert!(armed(few) < ALL / 4);
+    assert!(armed(many) > ALL);
+}
