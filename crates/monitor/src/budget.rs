@@ -8,7 +8,7 @@ use homenode_model::Ns;
 /// Allows samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Thousandths of the time of all CPUs that may go into samples.
+    /// Thousandths of the time that may go into samples; of several CPUs' more than a thousand.
     permille: u64,
     /// Where the allowance was last looked at.
     last: Ns,
@@ -27,14 +27,23 @@ impl Budget {
 
     /// How many of `wanted` samples of `cost` each may be taken now; they are.
     pub fn take(&mut self, wanted: usize, cost: Ns, now: Ns) -> usize {
+        let taken = wanted.min(self.room(cost, now));
+        self.spend(taken, cost);
+        taken
+    }
+
+    /// How many samples of `cost` each may be taken now.
+    pub fn room(&mut self, cost: Ns, now: Ns) -> usize {
         let passed = Ns(now.0.saturating_sub(self.last.0)).0;
         self.last = now;
         let most = SAVED.0 * self.permille / 1000;
         self.left = (self.left + passed.min(SAVED.0) * self.permille / 1000).min(most);
-        let allowed = (self.left / cost.0.max(1)) as usize;
-        let taken = wanted.min(allowed);
-        self.left -= taken as u64 * cost.0;
-        taken
+        (self.left / cost.0.max(1)) as usize
+    }
+
+    /// So many samples are taken for which there was [`Budget::room`].
+    pub const fn spend(&mut self, taken: usize, cost: Ns) {
+        self.left = self.left.saturating_sub(taken as u64 * cost.0);
     }
 }
 

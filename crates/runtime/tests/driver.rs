@@ -52,6 +52,8 @@ struct World {
     nothing_can_be_armed: bool,
     /// CPU time of the thread that moves a page.
     move_ns: u64,
+    /// Of the thread that asks for one.
+    ask_ns: u64,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -149,6 +151,9 @@ impl Source for Eye {
     }
     fn cost(&self) -> Ns {
         Ns(1_000)
+    }
+    fn asking(&self) -> Ns {
+        Ns(self.0.lock().unwrap().ask_ns)
     }
     fn lost(&self) -> u64 {
         0

@@ -16,6 +16,7 @@ mod recorded;
 mod room;
 mod run;
 pub mod settings;
+mod told;
 mod waiting;
 mod watching;
 

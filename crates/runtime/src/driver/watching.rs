@@ -48,8 +48,12 @@ const RAREST: u32 = 3;
 const AT_ONCE: usize = 256;
 /// Thousandths of the CPUs' time that samples may take.
 const SHARE: u64 = 10;
+/// Thousandths of the time that passes that homenode's own thread may take for them: on a machine that is full it takes it from one of the
+/// team's threads, for which all others wait at the next barrier.
+const SHARE_OF_ONE: u64 = 20;
 /// As many for a recording.
 const SHARE_RECORDED: u64 = 30;
+const SHARE_OF_ONE_RECORDED: u64 = 60;
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
 /// A pause of the source is told if it is more than one in so many parts of the time.
@@ -60,32 +64,6 @@ const SHORTEST_LOOK: Ns = Ns(1_000_000);
 const SHORTEST_EARLY_LOOK: Ns = Ns(100_000_000);
 /// Policies for which proportions do.
 const BY_PROPORTION: [&str; 3] = ["competitive", "competitive-balanced", "daemon"];
-
-/// Those of them that decide at iterations, and end for good after a few without a move.
-const BY_ITERATION: [&str; 2] = ["competitive", "competitive-balanced"];
-
-/// The spec to build a policy of that is told by what was chosen.
-///
-/// Until an iteration is known it decides at the end of regions, unless it was asked for another time: some programs have four iterations,
-/// or none. Of draws it is told a few blocks at a time, and that none of these moves says nothing of the others: it goes on, unless it
-/// was asked to end. Blocks that stay where they are rest ever longer.
-pub(super) fn spec_for(spec: &str, chosen: Option<&Chosen>) -> String {
-    let Some(eyes) = chosen.map(|c| &c.eyes) else { return spec.to_owned() };
-    let (name, options) = spec.split_once(':').unwrap_or((spec, ""));
-    if !BY_ITERATION.contains(&name) {
-        return spec.to_owned();
-    }
-    let draws = eyes.says().is_some_and(|says| !says.counts());
-    let asked = |option: &str| options.split(',').any(|o| o.starts_with(option));
-    let mut all: Vec<&str> = options.split(',').filter(|o| !o.is_empty()).collect();
-    if !asked("at=") {
-        all.push("at=either");
-    }
-    if draws && !asked("quiet=") {
-        all.push("quiet=0");
-    }
-    if all.is_empty() { name.to_owned() } else { format!("{name}:{}", all.join(",")) }
-}
 
 /// How the policy is told.
 enum Telling {
@@ -134,6 +112,10 @@ pub struct Watching {
     telling: Telling,
     interest: Interest,
     budget: Budget,
+    /// Of the time of homenode's own thread.
+    own: Budget,
+    /// What a sample takes of it.
+    own_cost: Ns,
     wake: Option<Ns>,
     seen: Watched,
     looked: Ns,
@@ -196,14 +178,18 @@ impl Watching {
             ..Watched::default()
         };
         let cpus = settings.machine.cpus().len().max(1) as u64;
+        let (share, of_one) = match settings.record {
+            true => (SHARE_RECORDED, SHARE_OF_ONE_RECORDED),
+            false => (SHARE, SHARE_OF_ONE),
+        };
+        let now = homenode_sys::call::now();
         Self {
             eyes,
             telling,
             interest,
-            budget: Budget::new(
-                if settings.record { SHARE_RECORDED } else { SHARE } * cpus,
-                homenode_sys::call::now(),
-            ),
+            budget: Budget::new(share * cpus, now),
+            own: Budget::new(of_one, now),
+            own_cost: ARMED_COST,
             wake: None,
             seen,
             looked: Ns::ZERO,
@@ -262,6 +248,15 @@ impl Watching {
     fn handle(&mut self, took: Ns) {
         let most = self.handling.max(Ns(1_000)).times(4);
         self.handling = Ns((self.handling.0 * 7 + took.min(most).0) / 8);
+    }
+
+    /// How many of so many pages may be asked for now; they are.
+    fn allow(&mut self, wanted: usize, now: Ns) -> usize {
+        let (cost, own) = (self.seen.cost, self.own_cost);
+        let n = wanted.min(self.budget.room(cost, now)).min(self.own.room(own, now));
+        self.budget.spend(n, cost);
+        self.own.spend(n, own);
+        n
     }
 
     fn wants_asking(&self) -> bool {
@@ -410,8 +405,7 @@ impl Driver {
     pub(super) fn ask(&mut self, pages: PageRange) {
         let now = (self.clocks.wall)();
         let Some(watching) = &mut self.watching else { return };
-        let cost = watching.seen.cost;
-        let allowed = watching.budget.take(pages.count as usize, cost, now) as u64;
+        let allowed = watching.allow(pages.count as usize, now) as u64;
         let list: Vec<usize> =
             pages.iter().take(allowed as usize).filter_map(|p| self.objects.numbers().address(p)).collect();
         self.ask_for(&list);
@@ -424,7 +418,8 @@ impl Driver {
                 let before = (self.clocks.thread)();
                 watching.seen.asked += source.ask(pages) as u64;
                 watching.asking += (self.clocks.thread)() - before;
-                watching.seen.cost = source.cost() + source.asking() + watching.handling;
+                watching.own_cost = source.asking() + watching.handling;
+                watching.seen.cost = source.cost() + watching.own_cost;
             }
             Eyes::Armed => {
                 let before = (self.clocks.thread)();
@@ -435,6 +430,7 @@ impl Driver {
                 if let Some(arming) = arming.checked_div(asked) {
                     let after = self.mover.counters();
                     let fault = after.own_ns.checked_div(after.faults).unwrap_or(0);
+                    watching.own_cost = Ns((watching.own_cost.0 * 7 + arming) / 8);
                     watching.seen.cost = Ns((watching.seen.cost.0 * 7 + arming + fault) / 8);
                 }
             }
@@ -639,8 +635,7 @@ impl Driver {
         let now = (self.clocks.wall)();
         let end = self.objects.numbers().end();
         let Some(watching) = self.watching.as_mut().filter(|w| w.wants_asking()) else { return };
-        let cost = watching.seen.cost;
-        let allowed = watching.budget.take(AT_ONCE, cost, now);
+        let allowed = watching.allow(AT_ONCE, now);
         watching.rare =
             if allowed < WORTH { RAREST.min(watching.rare + 1) } else { watching.rare.saturating_sub(1) };
         let mut pages = Vec::with_capacity(allowed);
@@ -745,28 +740,6 @@ mod tests {
         assert!(w.handling < Ns(3_000), "{:?}", w.handling);
         (0..100).for_each(|_| w.handle(Ns(65_000_000)));
         assert!(w.handling > Ns(60_000_000), "{:?}", w.handling);
-    }
-
-    #[test]
-    fn what_is_told_piece_by_piece_does_not_end_a_policy() {
-        let blocks = Chosen { eyes: Eyes::Armed, refused: Vec::new() };
-        let of = |spec: &str| spec_for(spec, Some(&blocks));
-        assert_eq!(of("competitive:at=region"), "competitive:at=region,quiet=0");
-        assert_eq!(of("competitive-balanced:gain=5,at=10ms"), "competitive-balanced:gain=5,at=10ms,quiet=0");
-        assert_eq!(of("competitive:quiet=3,at=iteration"), "competitive:quiet=3,at=iteration", "as asked");
-        assert_eq!([of("presence"), of("daemon:rate=8")], ["presence", "daemon:rate=8"]);
-        assert_eq!(spec_for("competitive", None), "competitive");
-        let nobody = Chosen { eyes: Eyes::Nobody, refused: Vec::new() };
-        assert_eq!(spec_for("competitive:at=iteration", Some(&nobody)), "competitive:at=iteration");
-    }
-
-    #[test]
-    fn policies_of_iterations_decide_at_regions_until_one_is_known() {
-        let of = |eyes| move |spec: &str| spec_for(spec, Some(&Chosen { eyes, refused: Vec::new() }));
-        assert_eq!(of(Eyes::Nobody)("competitive"), "competitive:at=either");
-        assert_eq!(of(Eyes::Nobody)("competitive-balanced:gain=5"), "competitive-balanced:gain=5,at=either");
-        assert_eq!(of(Eyes::Armed)("competitive"), "competitive:at=either,quiet=0");
-        assert_eq!(of(Eyes::Armed)("out-u"), "out-u");
     }
 
     #[test]

@@ -193,3 +193,22 @@ fn what_a_thread_of_homenodes_does_beside_the_team_nobody_waits_for() {
     assert!(d.own_time() >= Ns(16_000_000), "{:?}", d.own_time());
     assert_eq!(d.serial_time(), waited);
 }
+
+#[test]
+fn the_thread_that_asks_takes_no_more_from_one_cpu_because_there_are_many() {
+    let machine = (settings::MACHINE, "0-63/1024/10.20;64-127/1024/20.10");
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[machine]);
+    let object = BASE + (1 << 24);
+    d.born(object, 64 << 20, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    let pages = (object..object + (64 << 20)).step_by(PAGE);
+    pages.for_each(|page| _ = world.lock().unwrap().homes.insert(page, NodeId(0)));
+    world.lock().unwrap().ask_ns = 10_000;
+    a_region(&mut d);
+    for _ in 0..100 {
+        later(1_000_000);
+        d.tick();
+    }
+    // A fiftieth of 0.1 s; of the CPUs' time it would be 1.28 s, enough for each of the 1024 times 64 KiB.
+    let asked = world.lock().unwrap().asked.len();
+    assert!((100..=210).contains(&asked), "{asked}");
+}
