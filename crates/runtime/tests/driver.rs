@@ -50,6 +50,8 @@ struct World {
     own_ns: u64,
     copies: u64,
     nothing_can_be_armed: bool,
+    /// Looks for room.
+    looks: usize,
     /// CPU time of the thread that moves a page.
     move_ns: u64,
     /// Of the thread that asks for one.
@@ -71,7 +73,9 @@ impl Mover for Hands {
         Armed { pages: spans.iter().map(|s| s.pages() as u64).sum(), skipped: 0 }
     }
     fn armed(&self) -> u64 {
-        self.0.lock().unwrap().arms.iter().map(|(_, bytes, _)| (bytes / PAGE) as u64).sum()
+        let mut world = self.0.lock().unwrap();
+        world.looks += 1;
+        world.arms.iter().map(|(_, bytes, _)| (bytes / PAGE) as u64).sum()
     }
     fn can_stay(&self) -> bool {
         !self.0.lock().unwrap().nothing_can_be_armed

@@ -6,6 +6,7 @@ use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, Node
 use homenode_sys::{HUGE, Span};
 
 use super::mover::{Manner, Touch};
+use super::probing::Probing;
 use super::run::Driver;
 use super::settings::Arming;
 use crate::guard::holdback::{Group, Verdict, block_of};
@@ -512,6 +513,7 @@ impl Driver {
     fn undo(&mut self) {
         self.mover.disarm();
         self.stop_watching();
+        self.probing = Probing::default();
         self.later.undo();
         let back: Vec<_> = self.objects.live().flat_map(crate::watch::Object::moved_ranges).collect();
         self.move_ranges(back);

@@ -10,10 +10,10 @@
 //!
 //! Of a large object what comes with one touch, 64 KiB, is armed in each of many stretches of one length: a *probe*. Where in its
 //! stretch it lies is drawn by lot, another one each time. At the begins of later rounds those that were touched are counted: if more than one in
-//! [`REMOTE`] came from another node, the whole object follows; else it stays as it is, for a sixteenth of the cost, and of a very
-//! large one for less. A small object follows as a whole.
+//! [`REMOTE`] came from another node, and some of all that were armed, the whole object follows; else it stays as it is, for a sixteenth of
+//! the cost, and of a very large one for less. A small object follows as a whole.
 //!
-//! While this goes on nobody judges whether moving pays: it would be judged of what is about to be put right.
+//! While that waits, and for [`ROUNDS`] after something was armed for it, nobody judges whether moving pays: it would be judged of what is being put right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +36,10 @@ const SHORTEST: usize = 16;
 const LEAST: usize = 2;
 /// Probes of all objects together: each is a mapping of its own until it is touched.
 const MOST: usize = 2048;
-/// The object follows if more than one in so many of its probes does.
+/// The object follows if more than one in so many of its probes that were touched does.
 const REMOTE: u32 = 32;
+/// And more than one in so many of those that were armed: who touches one of many may do so once.
+const REMOTE_OF_ALL: u32 = 48;
 /// Rounds in which what is touched at all is touched.
 const ROUNDS: u32 = 2;
 
@@ -84,13 +86,30 @@ struct Probes {
     lot: Lot,
     /// Armed, and not touched so far.
     open: BTreeSet<usize>,
-    /// Touched, and of these from another node.
+    /// Armed in all; touched; and of these from another node.
+    armed: u32,
     told: u32,
     remote: u32,
     /// So many had been touched when they were last counted.
     counted: u32,
     /// Rounds that have begun since all were armed.
     rounds: u32,
+}
+
+impl Probes {
+    const fn new(id: ObjectId, lot: Lot) -> Self {
+        Self { id, lot, open: BTreeSet::new(), armed: 0, told: 0, remote: 0, counted: 0, rounds: 0 }
+    }
+
+    /// Whether there is something to count.
+    const fn is_news(&self) -> bool {
+        self.rounds < ROUNDS || self.told > self.counted
+    }
+
+    /// Whether so many are elsewhere that all of the object is to follow.
+    const fn tell_to_follow(&self) -> bool {
+        self.remote * REMOTE > self.told && self.remote * REMOTE_OF_ALL > self.armed
+    }
 }
 
 /// The objects that have probes, by address.
@@ -100,6 +119,8 @@ pub(super) struct Probing {
     /// Those that are to be probed when all of them has been armed for the first time.
     late: BTreeSet<usize>,
     time: u32,
+    /// Rounds in which nothing is judged.
+    calm: u32,
 }
 
 impl Probing {
@@ -114,15 +135,20 @@ impl Probing {
         self.probes.get(&address).map_or(1, |p| p.lot.stretch as u64)
     }
 
-    /// Whether probes may be touched yet that tell of their objects.
-    fn is_open(&self) -> bool {
-        self.probes.values().any(|p| p.rounds < ROUNDS)
-    }
-
     /// Whether there is something to count, or to probe.
     fn is_due(&self, waiting: &Waiting) -> bool {
-        self.probes.values().any(|p| p.rounds < ROUNDS || p.told > p.counted)
-            || self.late.iter().any(|at| !waiting.waits(*at))
+        let counts = |(at, p): (&usize, &Probes)| p.is_news() && !waiting.waits_for(Why::Probed, *at);
+        self.probes.iter().any(counts) || self.late.iter().any(|at| !waiting.waits(*at))
+    }
+
+    /// Something follows once more: what is judged now would be what it was before.
+    pub const fn follows(&mut self) {
+        self.calm = ROUNDS;
+    }
+
+    /// Nothing is armed any more: what had been is to be probed anew.
+    pub fn disarmed(&mut self) {
+        self.late.extend(std::mem::take(&mut self.probes).into_keys());
     }
 }
 
@@ -136,21 +162,22 @@ impl Driver {
 
     fn wait_probed(&mut self, objects: BTreeSet<usize>) {
         let nodes = self.settings.machine.nodes();
-        let (late, ready): (BTreeSet<usize>, BTreeSet<usize>) =
-            objects.into_iter().partition(|at| self.waiting.waits(*at));
-        self.probing.late.extend(late);
-        let bytes = ready.iter().filter_map(|at| self.objects.get(*at)).map(|o| o.bytes).sum();
+        let bytes = self.objects.live().filter(|o| o.armed).map(|o| o.bytes).sum();
         let lot = Lot::new(bytes, self.probing.time);
-        for at in ready {
-            self.probing.forget(at);
+        for at in objects {
             let Some(object) = self.objects.get(at) else { continue };
-            let id = object.id;
-            let is_probed = lot.is_for(object.bytes, nodes) && self.manner(object.bytes) == Manner::Around;
-            self.waiting.add(if is_probed { Why::Probed } else { Why::Again }, at, id);
-            if is_probed {
-                let open = BTreeSet::new();
-                let probes = Probes { id, lot, open, told: 0, remote: 0, counted: 0, rounds: 0 };
-                self.probing.probes.insert(at, probes);
+            let (id, bytes) = (object.id, object.bytes);
+            if self.waiting.waits_for(Why::New, at) {
+                self.probing.late.insert(at);
+            } else if self.waiting.waits(at)
+                || self.probing.probes.get(&at).is_some_and(|p| p.rounds < ROUNDS)
+            {
+                // It is about to.
+            } else if lot.is_for(bytes, nodes) && self.manner(bytes) == Manner::Around {
+                self.waiting.add(Why::Probed, at, id);
+                self.probing.probes.insert(at, Probes::new(id, lot));
+            } else {
+                self.waiting.add(Why::Again, at, id);
             }
         }
     }
@@ -184,20 +211,19 @@ impl Driver {
             if came && self.has_pages(address, pages) {
                 list.push((address, pages));
                 added += pages.count;
-                self.probing
-                    .probes
-                    .get_mut(&address)
-                    .into_iter()
-                    .for_each(|p| _ = p.open.insert(probe.start));
+                if let Some(p) = self.probing.probes.get_mut(&address) {
+                    p.armed += 1;
+                    p.open.insert(probe.start);
+                }
             }
         }
         added
     }
 
-    /// Whether there are pages. Where one is that has come to be by now is noted.
+    /// Whether there are pages. Where those are that have come to be by now is noted.
     fn has_pages(&mut self, object: usize, pages: PageRange) -> bool {
-        let known = |d: &Self, page| d.objects.get(object).and_then(|o| o.home(page)).is_some();
-        pages.iter().filter(|page| known(self, *page) || self.find_home(object, *page).is_some()).count() > 0
+        let known = |page| self.objects.get(object).and_then(|o| o.home(page)).is_some();
+        pages.iter().all(known) || self.introduce(object, pages) > 0
     }
 
     /// Pages of an object were touched together; so many of them were on another node. If that was a probe, it tells.
@@ -213,31 +239,32 @@ impl Driver {
     }
 
     /// At the begin of a round, of a level of the iteration that was `found` now or of one that is known: arms what is to follow once more. Whether
-    /// there is anything like that, so that it is too early to judge.
+    /// there was anything like that, so that it is too early to judge.
     pub(super) fn correct(&mut self, found: bool) -> bool {
-        if self.settings.arming != Arming::First {
-            return false;
-        }
         if found || self.probing.is_due(&self.waiting) {
             self.heavy(|d| {
                 if found {
                     d.request_all();
                 }
-                d.count_probes();
                 let late = std::mem::take(&mut d.probing.late);
+                let more = !late.is_empty();
                 d.wait_probed(late);
-                d.take_turns();
+                if (d.count_probes() || more || found) && d.within_budget() {
+                    d.take_turns();
+                }
             });
         }
-        let corrects = found || self.probing.is_open() || self.waiting.corrects();
+        let armed = self.probing.calm > 0;
+        self.probing.calm -= u32::from(armed);
+        let corrects = armed || self.settings.arming == Arming::First && self.waiting.corrects();
         if corrects {
             self.hold.start_again();
         }
         corrects
     }
 
-    /// Has the objects follow whose probes have told that they are elsewhere than where they are used.
-    fn count_probes(&mut self) {
+    /// Has the objects follow whose probes have told that they are elsewhere than where they are used. Whether there are any.
+    fn count_probes(&mut self) -> bool {
         let mut follow = Vec::new();
         let waiting = &self.waiting;
         self.probing.probes.retain(|address, p| {
@@ -245,17 +272,16 @@ impl Driver {
                 return true;
             }
             p.rounds += 1;
-            let news = p.told > std::mem::replace(&mut p.counted, p.told);
-            let follows = news && p.remote * REMOTE > p.told;
+            let follows = p.told > std::mem::replace(&mut p.counted, p.told) && p.tell_to_follow();
             if follows {
                 follow.push((*address, p.id));
             }
             !follows && !p.open.is_empty()
         });
-        for (address, id) in follow {
-            self.waiting.add(Why::Again, address, id);
-            self.armed_all = true;
-        }
+        let any = !follow.is_empty();
+        self.armed_all |= any;
+        follow.into_iter().for_each(|(address, id)| self.waiting.add(Why::Again, address, id));
+        any
     }
 }
 

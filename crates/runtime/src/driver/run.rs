@@ -567,6 +567,7 @@ impl Driver {
                 )
             };
             self.heavy(|d| d.mover.disarm());
+            self.probing.disarmed();
             if self.watches() {
                 self.stop_watching();
                 self.stopped = Some(text.clone());

@@ -37,12 +37,12 @@ pub(super) const GAP: Ns = Ns(100_000_000);
 /// Why pages wait. In the order of their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
-    /// They were never armed or watched.
-    New,
     /// A few of them are to tell whether the object is to follow once more.
     Probed,
     /// They are to follow once more.
     Again,
+    /// They were never armed or watched.
+    New,
     /// Of the object, the blocks that were held back.
     Held,
 }
@@ -218,6 +218,9 @@ impl Driver {
                 Why::Held => self.add_held(address, pages, &mut held),
             };
             looked += if why == Why::Probed { used } else { count };
+            if self.settings.arming == Arming::First && matches!(why, Why::Probed | Why::Again) && used > 0 {
+                self.probing.follows();
+            }
             room = room.saturating_sub(used);
             let turn = Turn { place: next.unwrap_or(turn.place), some: turn.some | (used > 0), ..turn };
             if matches!(why, Why::New | Why::Again) && used > 0 {

@@ -54,6 +54,8 @@ const SHARE_OF_ONE: u64 = 20;
 /// As many for a recording.
 const SHARE_RECORDED: u64 = 30;
 const SHARE_OF_ONE_RECORDED: u64 = 60;
+/// No sample counts as dearer than this for homenode's own thread: a quarter of what it may save up.
+const DEAREST: Ns = Ns(5_000_000);
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
 /// A pause of the source is told if it is more than one in so many parts of the time.
@@ -252,7 +254,8 @@ impl Watching {
 
     /// How many of so many pages may be asked for now; they are.
     fn allow(&mut self, wanted: usize, now: Ns) -> usize {
-        let (cost, own) = (self.seen.cost, self.own_cost);
+        // One that took unheard of long must not end the asking for good.
+        let (cost, own) = (self.seen.cost, self.own_cost.min(DEAREST));
         let n = wanted.min(self.budget.room(cost, now)).min(self.own.room(own, now));
         self.budget.spend(n, cost);
         self.own.spend(n, own);
@@ -427,10 +430,11 @@ impl Driver {
                 let asked = if spans.is_empty() { 0 } else { self.mover.arm(&spans, Manner::Stays).pages };
                 watching.seen.asked += asked;
                 let arming = ((self.clocks.thread)() - before).0;
+                watching.asking += Ns(arming);
                 if let Some(arming) = arming.checked_div(asked) {
                     let after = self.mover.counters();
                     let fault = after.own_ns.checked_div(after.faults).unwrap_or(0);
-                    watching.own_cost = Ns((watching.own_cost.0 * 7 + arming) / 8);
+                    watching.own_cost = Ns((watching.own_cost.0 * 7 + arming + watching.handling.0) / 8);
                     watching.seen.cost = Ns((watching.seen.cost.0 * 7 + arming + fault) / 8);
                 }
             }
@@ -531,7 +535,7 @@ impl Driver {
     }
 
     /// A page came to be after its object was first looked at: now it is told.
-    pub(super) fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
+    fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
         let address = self.objects.numbers().address(page)?;
         let mut home = Vec::with_capacity(1);
         self.mover.homes(address, 1, None, &mut home);

@@ -157,3 +157,65 @@ fn little_that_is_elsewhere_does_not_bring_all_again() {
     assert!(armed(few) < ALL / 4);
     assert!(armed(many) > ALL);
 }
+
+#[test]
+fn one_probe_of_many_does_not_bring_all() {
+    let (mut d, world, object, _) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    regions(&mut d, &world, object, 1, 0, halves);
+    // Nobody touches it any more, but for one probe, which the other node touches once.
+    let (mut armed, mut touched) = (0, false);
+    for _ in 0..12 {
+        a_region(&mut d);
+        let mut w = world.lock().unwrap();
+        let arms: Vec<_> = std::mem::take(&mut w.arms).into_iter().filter(|arm| arm.0 >= object).collect();
+        armed += arms.iter().map(|arm| arm.1 / PAGE).sum::<usize>();
+        if let Some((address, ..)) = arms.iter().find(|arm| arm.1 == 16 * PAGE && !touched) {
+            touched = true;
+            let node = NodeId(1 - halves((address - object) / PAGE));
+            w.touches.push(Touch { address: *address, pages: 16, node, moved: true });
+        }
+        drop(w);
+        d.region_end();
+    }
+    assert!(touched && armed < ALL / 4, "{armed} of {ALL}");
+}
+
+/// As [`next_touch_with_object`], after a first region of the wrong halves, with a budget that is used up.
+fn with_little_room(more: &[(&str, &str)]) -> (Driver, Shared, usize) {
+    let (mut d, world, object, _) = next_touch_with_object(more);
+    regions(&mut d, &world, object, 1, 10_000_000, |page| 1 - halves(page));
+    let left = d.settings().budget.allows(d.cpu_time()) - d.own_time();
+    world.lock().unwrap().own_ns += left.0 - 100_000;
+    (d, world, object)
+}
+
+#[test]
+fn memory_that_comes_in_each_round_does_not_keep_large_objects_from_being_put_right() {
+    let (mut d, world, object) = with_little_room(&[(settings::BUDGET, "20,200")]);
+    let fresh = object - (3 << 20);
+    for _ in 0..2000 {
+        (0..512).for_each(|page| _ = world.lock().unwrap().homes.insert(fresh + page * PAGE, NodeId(0)));
+        d.born(fresh, 2 << 20, Origin::Allocated([5, 0, 0, 0, 0, 0]));
+        let pages = regions(&mut d, &world, object, 1, 0, halves) as u64;
+        let mut w = world.lock().unwrap();
+        (w.copies, w.own_ns) = (w.copies + pages, w.own_ns + pages * 4_000);
+        drop(w);
+        d.dies(fresh);
+    }
+    assert_eq!((d.hold_back().1, d.stopped()), (Verdict::Pays, None), "{:?}", d.hold_back().0.samples());
+}
+
+#[test]
+fn room_is_not_looked_for_at_every_round() {
+    let (mut d, world, object) = with_little_room(&[(settings::BUDGET, "20,200"), (settings::FORCE, "1")]);
+    let before = world.lock().unwrap().looks;
+    // Half a second.
+    for _ in 0..5000 {
+        later(100_000);
+        d.region_begin(RegionKey { function: 7, caller: 9 });
+        touch_by(&world, |page| halves(page.saturating_sub(object) / PAGE));
+        d.region_end();
+    }
+    let looks = world.lock().unwrap().looks - before;
+    assert!(looks < 50, "{looks}");
+}
