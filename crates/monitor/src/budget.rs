@@ -25,13 +25,6 @@ impl Budget {
         Self { permille, last: now, left: 0 }
     }
 
-    /// How many of `wanted` samples of `cost` each may be taken now; they are.
-    pub fn take(&mut self, wanted: usize, cost: Ns, now: Ns) -> usize {
-        let taken = wanted.min(self.room(cost, now));
-        self.spend(taken, cost);
-        taken
-    }
-
     /// How many samples of `cost` each may be taken now.
     pub fn room(&mut self, cost: Ns, now: Ns) -> usize {
         let passed = Ns(now.0.saturating_sub(self.last.0)).0;
@@ -51,23 +44,29 @@ impl Budget {
 mod tests {
     use super::*;
 
+    fn take(b: &mut Budget, wanted: usize, cost: Ns, now: Ns) -> usize {
+        let taken = wanted.min(b.room(cost, now));
+        b.spend(taken, cost);
+        taken
+    }
+
     #[test]
     fn one_percent_of_a_second_at_twelve_microseconds_is_833_samples() {
         let mut b = Budget::new(10, Ns(0));
-        assert_eq!(b.take(10_000, Ns(12_000), Ns(1_000_000_000)), 833);
-        assert_eq!(b.take(10_000, Ns(12_000), Ns(1_000_000_000)), 0);
-        assert_eq!(b.take(5, Ns(12_000), Ns(1_100_000_000)), 5);
+        assert_eq!(take(&mut b, 10_000, Ns(12_000), Ns(1_000_000_000)), 833);
+        assert_eq!(take(&mut b, 10_000, Ns(12_000), Ns(1_000_000_000)), 0);
+        assert_eq!(take(&mut b, 5, Ns(12_000), Ns(1_100_000_000)), 5);
     }
 
     #[test]
     fn a_sleep_saves_no_more_than_a_second() {
         let mut b = Budget::new(10, Ns(0));
-        assert_eq!(b.take(1_000_000, Ns(10_000), Ns(3_600_000_000_000)), 1000);
+        assert_eq!(take(&mut b, 1_000_000, Ns(10_000), Ns(3_600_000_000_000)), 1000);
     }
 
     #[test]
     fn time_that_goes_back_allows_nothing() {
         let mut b = Budget::new(10, Ns(500));
-        assert_eq!(b.take(10, Ns(1), Ns(100)), 0);
+        assert_eq!(take(&mut b, 10, Ns(1), Ns(100)), 0);
     }
 }
