@@ -155,11 +155,11 @@ fn is_settled(report: &Value) -> bool {
     number(&report["settled"], "regions") >= LATER * number(report, "region_runs")
 }
 
-/// Touches were told of. Pages are asked for by some sources alone, and not all programs have pages to move by that.
-fn check_watched(name: &str, report: &Value) {
+/// Pages were asked for. Some programs write little (CG): in one run of a second it may be none of these. How many touches were told.
+fn check_watched(name: &str, report: &Value) -> f64 {
     let [asked, told] = asked(report);
-    let why = &report["could_not"];
-    assert!(told > 0.0, "{name}: none of {asked} pages asked for was told of; could not: {why}");
+    assert!(asked + told > 0.0, "{name}: nothing was watched; could not: {}", report["could_not"]);
+    told
 }
 
 fn asked(report: &Value) -> [f64; 2] {
@@ -264,7 +264,7 @@ fn wall(program: &Program, pairs: usize, folder: &Path) {
     let mut settled = Ratios::new("settled, the later half", Some(1.01), |t| t.later);
     let mut moving = Ratios::new("the same runs from begin to end, with the moving", None, |t| t.whole);
     let mut watching = Ratios::new("watching", Some(1.05), |t| t.whole);
-    let (mut before, mut late) = (alone(), 0);
+    let (mut before, mut late, mut told) = (alone(), 0, 0.0);
     for _ in 0..pairs {
         let ((with, report), after) = (program.with(SETTLED, folder), alone());
         check_moved(name, &report);
@@ -272,13 +272,16 @@ fn wall(program: &Program, pairs: usize, folder: &Path) {
         settled.add(&before, &with, &after);
         moving.add(&before, &with, &after);
         let ((with, report), last) = (program.with(WATCHING, folder), alone());
-        check_watched(name, &report);
+        told += check_watched(name, &report);
         watching.add(&after, &with, &last);
         before = last;
     }
     if pairs > 0 {
         [settled, moving, watching].into_iter().for_each(|ratios| ratios.show(name));
-        println!("{name}: armed memory was touched in the later half of {late} of these runs");
+        println!(
+            "{name}: armed memory was touched in the later half of {late} of these runs; {told} touches told while watching"
+        );
+        assert!(told > 0.0, "{name}: no touch was told of in any run");
     }
 }
 

@@ -12,11 +12,12 @@ pub struct Budget {
     permille: u64,
     /// Where the allowance was last looked at.
     last: Ns,
-    /// Nanoseconds of samples that may still be taken.
-    left: u64,
+    /// Nanoseconds of samples that may still be taken; below zero, what was taken too much.
+    left: i64,
 }
 
-/// Allowance is saved up for so long at most: a program that slept must not be flooded afterwards.
+/// Allowance is saved up for so long at most: a program that slept must not be flooded afterwards. Nor is more ever owed: one sample
+/// that took unheard of long must not be the last.
 const SAVED: Ns = Ns(1_000_000_000);
 
 impl Budget {
@@ -25,19 +26,32 @@ impl Budget {
         Self { permille, last: now, left: 0 }
     }
 
+    /// The allowance of a second.
+    const fn most(&self) -> i64 {
+        (SAVED.0 * self.permille / 1000) as i64
+    }
+
     /// How many samples of `cost` each may be taken now.
     pub fn room(&mut self, cost: Ns, now: Ns) -> usize {
         let passed = Ns(now.0.saturating_sub(self.last.0)).0;
         self.last = now;
-        let most = SAVED.0 * self.permille / 1000;
-        self.left = (self.left + passed.min(SAVED.0) * self.permille / 1000).min(most);
-        (self.left / cost.0.max(1)) as usize
+        let more = (passed.min(SAVED.0) * self.permille / 1000) as i64;
+        self.left = (self.left + more).min(self.most());
+        (self.left.max(0) as u64 / cost.0.max(1)) as usize
     }
 
-    /// So many samples are taken for which there was [`Budget::room`].
-    pub const fn spend(&mut self, taken: usize, cost: Ns) {
-        self.left = self.left.saturating_sub(taken as u64 * cost.0);
+    /// Samples were taken that cost so much in all, which may be more than there was [`Budget::room`] for.
+    pub fn spend(&mut self, cost: Ns) {
+        self.left = self.left.saturating_sub_unsigned(cost.0).max(-self.most());
     }
+}
+
+/// What a sample costs of late, if it was `before` and `count` more took `all`: of some thirty samples.
+pub fn lately(before: Ns, all: Ns, count: u64) -> Ns {
+    const OF: u64 = 32;
+    let Some(each) = all.0.checked_div(count) else { return before };
+    let n = count.min(OF);
+    Ns((before.0 * (OF - n) + each * n) / OF)
 }
 
 #[cfg(test)]
@@ -46,7 +60,7 @@ mod tests {
 
     fn take(b: &mut Budget, wanted: usize, cost: Ns, now: Ns) -> usize {
         let taken = wanted.min(b.room(cost, now));
-        b.spend(taken, cost);
+        b.spend(cost.times(taken as u64));
         taken
     }
 
@@ -68,5 +82,25 @@ mod tests {
     fn time_that_goes_back_allows_nothing() {
         let mut b = Budget::new(10, Ns(500));
         assert_eq!(take(&mut b, 10, Ns(1), Ns(100)), 0);
+    }
+
+    #[test]
+    fn what_was_dearer_than_thought_is_made_up_for() {
+        let mut b = Budget::new(10, Ns(0));
+        assert_eq!(b.room(Ns(1_000), Ns(100_000_000)), 1000);
+        b.spend(Ns(3_000_000));
+        assert_eq!(b.room(Ns(1_000), Ns(200_000_000)), 0, "a millisecond more, of two that are owed");
+        assert_eq!(b.room(Ns(1_000), Ns(400_000_000)), 1000);
+        // But for a second at most.
+        b.spend(Ns(u64::MAX));
+        assert_eq!(b.room(Ns(1_000), Ns(1_500_000_000)), 0);
+        assert_eq!(b.room(Ns(1_000), Ns(2_600_000_000)), 10_000);
+    }
+
+    #[test]
+    fn many_samples_tell_at_once_what_one_costs() {
+        assert_eq!(lately(Ns(700), Ns(64 * 14_000), 64), Ns(14_000));
+        assert_eq!(lately(Ns(700), Ns(14_000), 1), Ns(1115));
+        assert_eq!(lately(Ns(700), Ns(0), 0), Ns(700));
     }
 }

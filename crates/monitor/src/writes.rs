@@ -18,6 +18,7 @@ use homenode_sys::uffd::WriteWatch;
 use homenode_sys::{PAGE, Result, Span, call};
 
 use crate::asked::Asked;
+use crate::budget::lately;
 use crate::fault::{self, Fault};
 use crate::lull::Lull;
 use crate::rings::Rings;
@@ -66,9 +67,7 @@ struct Toll {
 impl Toll {
     /// It took so long to protect so many.
     fn protected(&mut self, pages: u64, took: Ns) {
-        if let Some(each) = took.0.checked_div(pages) {
-            self.now = Ns((self.now.0 * 7 + each) / 8);
-        }
+        self.now = lately(self.now, took, pages);
     }
 
     /// What those pay who are interrupted: half of the time for which they are waited for (7 of 13 µs on a virtual machine of

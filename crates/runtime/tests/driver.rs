@@ -56,6 +56,8 @@ struct World {
     move_ns: u64,
     /// Of the thread that asks for one.
     ask_ns: u64,
+    /// What the source says that takes, if something else.
+    ask_said_ns: Option<u64>,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -143,7 +145,9 @@ impl Source for Eye {
         self.0.lock().unwrap().watched.retain(|s| !s.overlaps(span));
     }
     fn ask(&mut self, pages: &[usize]) -> usize {
-        self.0.lock().unwrap().asked.extend(pages);
+        let mut world = self.0.lock().unwrap();
+        CPU.set(CPU.get() + world.ask_ns * pages.len() as u64);
+        world.asked.extend(pages);
         pages.len()
     }
     fn drain(&mut self, tell: &mut dyn FnMut(Seen)) {
@@ -157,7 +161,8 @@ impl Source for Eye {
         Ns(1_000)
     }
     fn asking(&self) -> Ns {
-        Ns(self.0.lock().unwrap().ask_ns)
+        let world = self.0.lock().unwrap();
+        Ns(world.ask_said_ns.unwrap_or(world.ask_ns))
     }
     fn lost(&self) -> u64 {
         0
@@ -592,6 +597,49 @@ fn what_moving_made_worse_is_moved_back() {
     let world = world.lock().unwrap();
     assert!((0..pages).all(|i| world.homes[&(object + i * PAGE)] == NodeId(0)), "all is back");
     assert!(world.calls.iter().sum::<usize>() > pages / 2, "by moving it");
+}
+
+/// Both nodes use every page, as often the one as the other, once it has come to the node that `first` names.
+fn with_pages_that_both_use(first: impl Fn(usize) -> u16) -> (Driver, Shared, std::ops::Range<usize>) {
+    let (mut d, world, object, pages) = next_touch_with_object(&[]);
+    let (turn, whole) = (Cell::new(0), object..object + pages * PAGE);
+    for _ in 0..200 {
+        a_region(&mut d);
+        let mut w = world.lock().unwrap();
+        for (at, bytes, _) in std::mem::take(&mut w.arms) {
+            turn.set(turn.get() + 1);
+            for address in (at..at + bytes).step_by(PAGE) {
+                let node = NodeId(if bytes == PAGE { turn.get() % 2 } else { first(address) });
+                w.touches.push(Touch { address, pages: 1, node, moved: true });
+                w.homes.insert(address, node);
+            }
+        }
+        drop(w);
+        d.region_end();
+        if d.hold_back().1 != Verdict::Open {
+            break;
+        }
+    }
+    (d, world, whole)
+}
+
+#[test]
+fn what_made_no_difference_is_moved_back() {
+    let (d, world, object) = with_pages_that_both_use(|_| 1);
+    assert_eq!(d.hold_back().1, Verdict::NoGain, "{:?}", d.hold_back().0.samples());
+    assert!(d.stopped().unwrap().contains("made no difference"), "{:?}", d.stopped());
+    let world = world.lock().unwrap();
+    assert!(object.step_by(PAGE).all(|page| world.homes[&page] == NodeId(0)), "all is back");
+}
+
+#[test]
+fn what_is_spread_more_evenly_stays_though_it_is_as_remote() {
+    let (d, world, object) =
+        with_pages_that_both_use(|page| u16::from(page >= BASE + (1 << 24) + 8192 * PAGE));
+    assert_eq!((d.hold_back().1, d.stopped()), (Verdict::Evener, None), "{:?}", d.hold_back().0.samples());
+    let world = world.lock().unwrap();
+    let second = object.step_by(PAGE).filter(|page| world.homes[page] == NodeId(1)).count();
+    assert!((7000..9200).contains(&second), "{second} of 16384 pages");
 }
 
 #[test]

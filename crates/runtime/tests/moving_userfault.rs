@@ -123,10 +123,7 @@ fn huge_pages_come_back() {
     let Some(_one) = cases::ready() else { return };
     let units = 6;
     let m = cases::Memory::huge(units * HUGE);
-    if maps::huge_units(m.0, |_| {}).is_err()
-        || huge(m.0) < units
-        || !moving::start(&moving::Options::default()).collapse
-    {
+    if maps::huge_units(m.0, |_| {}).is_err() || huge(m.0) < units || !moving::can_make_huge_pages() {
         return println!("skipped: no huge pages, or none can be made");
     }
     let unit = |n: usize| Span::new(m.0.start + n * HUGE, HUGE);

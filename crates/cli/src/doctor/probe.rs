@@ -127,7 +127,7 @@ pub fn here() -> Probes {
         mechanism: started.mechanism.name().to_owned(),
         reasons: started.reasons,
         kernel_moves: started.kernel_moves,
-        collapse: started.collapse,
+        collapse: moving::can_make_huge_pages(),
         library: crate::places::live_library()
             .map(|p| p.display().to_string())
             .map_err(|e| e.to_string().replace('\n', ";")),

@@ -131,7 +131,7 @@ pub struct Facts {
     pub before: Times,
     /// Times afterwards, of rounds in which nothing moved.
     pub after: Times,
-    /// What holding back showed: off, open, pays, no-gain, harms.
+    /// What holding back showed: off, open, pays, at-home, evener, no-gain, harms.
     pub verdict: String,
     /// Samples of moved pages: remote, all.
     pub moved_samples: (u64, u64),

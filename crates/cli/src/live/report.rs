@@ -437,7 +437,11 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
         }
         "pays" if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
         "pays" => format!("moving pays: {groups}"),
-        "no-gain" => format!("moving makes no difference: {groups}"),
+        "at-home" => format!("moving pays, for moved pages are mostly used by the node that has them now: {groups}"),
+        "evener" => format!(
+            "moving makes no difference but that pages are spread more evenly over the nodes, for which it is kept: {groups}"
+        ),
+        "no-gain" => format!("moving makes no difference, and was undone: {groups}"),
         "harms" => format!("moving harms, and was undone: {groups}"),
         _ if moved == 0 && f.arming == "asked" && f.plan.is_none() && f.arms == 0 => {
             "no page was moved (exact): the program asked for none by hn_next_touch".into()

@@ -10,6 +10,7 @@ use super::probing::Probing;
 use super::run::Driver;
 use super::settings::Arming;
 use crate::guard::holdback::{Group, Verdict, block_of};
+use crate::watch::Objects;
 use crate::watch::numbers::PAGE;
 
 /// Pages whose homes are asked for at once.
@@ -22,6 +23,8 @@ const PARTS: usize = 4;
 const SEAMS: usize = 8;
 /// Samples of a block that is held back, in one round.
 const HELD: usize = 4;
+/// Pages are spread more evenly if the node with most of them has at most so many eighths of what one had before.
+const EVENER: u64 = 7;
 
 /// A page that is to be moved.
 #[derive(Clone, Copy, Debug)]
@@ -429,7 +432,8 @@ impl Driver {
             return;
         }
         let watched = self.watching.is_some();
-        match self.hold.judge() {
+        let objects = &self.objects;
+        match self.hold.judge(|| is_evener(objects)) {
             Verdict::Open if self.hold.is_exhausted() => {
                 // Nobody can tell; blocks that stay behind for that would only lose.
                 self.hold.forget_pending();
@@ -440,13 +444,13 @@ impl Driver {
             }
             Verdict::Open if watched || !self.within_budget() => {}
             Verdict::Open => self.take_samples(),
-            Verdict::Pays | Verdict::NoGain => {
+            Verdict::Pays | Verdict::AtHome | Verdict::Evener => {
                 self.hold.forget_pending();
                 if !watched {
                     self.arm_held();
                 }
             }
-            Verdict::Harms => {
+            Verdict::NoGain | Verdict::Harms => {
                 self.hold.forget_pending();
                 self.undo();
             }
@@ -518,4 +522,12 @@ impl Driver {
         let back: Vec<_> = self.objects.live().flat_map(crate::watch::Object::moved_ranges).collect();
         self.move_ranges(back);
     }
+}
+
+/// Whether the pages of what moved are spread more evenly over the nodes than before.
+fn is_evener(objects: &Objects) -> bool {
+    let (mut before, mut now) = (Vec::new(), Vec::new());
+    objects.live().filter(|o| o.moved > 0).for_each(|o| o.add_homes(&mut before, &mut now));
+    let most = |pages: Vec<u64>| pages.into_iter().max().unwrap_or(0);
+    most(now) * 8 <= most(before) * EVENER
 }

@@ -12,7 +12,7 @@
 //! so, and decides anew by what it has seen until then. What is placed once and for all (by a plan, by a policy that places by address, and
 //! what is moved back) waits and follows at the begins of later regions, as the budget grows.
 //!
-//! What is moved back because moving made it worse keeps within the budget like all else, for that is what was promised, and to go back stops
+//! What is moved back because moving did not pay keeps within the budget like all else, for that is what was promised, and to go back stops
 //! the team as long as to come did. It has what is kept of the budget for samples, which nobody takes any more.
 
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ use homenode_sys::HUGE;
 use super::arming::Wanted;
 use super::run::Driver;
 use super::waiting::{GAP, measured};
+use crate::guard::Verdict;
 use crate::watch::numbers::PAGE;
 
 /// Pages of a huge page.
@@ -116,7 +117,7 @@ pub(super) struct Later {
     took: (Ns, u64),
     /// Pages that were to go, of objects that went before their turn.
     missed: u64,
-    /// Pages that were moved back, once it was seen that moving made it worse.
+    /// Pages that were moved back, once it was seen that moving does not pay.
     undone: Option<u64>,
 }
 
@@ -195,8 +196,11 @@ impl Driver {
         rest.iter().for_each(|m| self.put_off(m));
         if let Some(undone) = &mut self.later.undone {
             *undone += moved;
-            self.stopped =
-                Some(format!("moving made it worse (presence samples); {undone} pages were moved back"));
+            let why = match self.hold.verdict() {
+                Verdict::NoGain => "made no difference",
+                _ => "made it worse",
+            };
+            self.stopped = Some(format!("moving {why} (presence samples); {undone} pages were moved back"));
         }
         (moved, rest.len())
     }

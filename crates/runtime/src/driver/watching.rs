@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use homenode_model::{AccessKind, Event, Interest, NodeId, Ns, PageNo, PageRange};
 use homenode_policy::Step;
-use homenode_sources::budget::Budget;
+use homenode_sources::budget::{Budget, lately};
 use homenode_sources::tally::Tally;
 use homenode_sources::{Says, Source, Touch};
 use homenode_sys::Span;
@@ -44,10 +44,11 @@ const LAZIEST: u32 = 6;
 /// Asking for fewer at a time is hardly worth waking up for: it is done half as often then, down to one time in so many doublings.
 const WORTH: usize = 16;
 const RAREST: u32 = 3;
-/// Pages that are asked for at a time, at most.
+/// Pages that are asked for at a time, at most; and the first time, when nobody knows what one costs while the program runs.
 const AT_ONCE: usize = 256;
-/// Thousandths of the CPUs' time that samples may take.
-const SHARE: u64 = 10;
+const FIRST: usize = 16;
+/// Thousandths of the CPUs' time that samples may take: half of what homenode has promised to keep to in the long run.
+const SHARE: u64 = 5;
 /// Thousandths of the time that passes that homenode's own thread may take for them: on a machine that is full it takes it from one of the
 /// team's threads, for which all others wait at the next barrier.
 const SHARE_OF_ONE: u64 = 20;
@@ -252,14 +253,22 @@ impl Watching {
         self.handling = Ns((self.handling.0 * 7 + took.min(most).0) / 8);
     }
 
-    /// How many of so many pages may be asked for now; they are.
-    fn allow(&mut self, wanted: usize, now: Ns) -> usize {
+    /// How many of so many pages may be asked for now.
+    fn room(&mut self, wanted: usize, now: Ns) -> usize {
+        let most = if self.seen.asked == 0 { FIRST } else { AT_ONCE };
         // One that took unheard of long must not end the asking for good.
         let (cost, own) = (self.seen.cost, self.own_cost.min(DEAREST));
-        let n = wanted.min(self.budget.room(cost, now)).min(self.own.room(own, now));
-        self.budget.spend(n, cost);
-        self.own.spend(n, own);
-        n
+        wanted.min(most).min(self.budget.room(cost, now)).min(self.own.room(own, now))
+    }
+
+    /// Pages were asked for, which took so long. What the program pays for one is `fault`, what homenode's thread took for it of late `own`.
+    fn asked(&mut self, pages: u64, took: Ns, own: Ns, fault: Ns) {
+        (self.own_cost, self.seen.cost) = (own, own + fault);
+        self.seen.asked += pages;
+        self.asking += took;
+        let took = took + self.handling.times(pages);
+        self.own.spend(took);
+        self.budget.spend(took + fault.times(pages));
     }
 
     fn wants_asking(&self) -> bool {
@@ -408,35 +417,30 @@ impl Driver {
     pub(super) fn ask(&mut self, pages: PageRange) {
         let now = (self.clocks.wall)();
         let Some(watching) = &mut self.watching else { return };
-        let allowed = watching.allow(pages.count as usize, now) as u64;
+        let allowed = watching.room(pages.count as usize, now);
         let list: Vec<usize> =
-            pages.iter().take(allowed as usize).filter_map(|p| self.objects.numbers().address(p)).collect();
+            pages.iter().take(allowed).filter_map(|p| self.objects.numbers().address(p)).collect();
         self.ask_for(&list);
     }
 
     fn ask_for(&mut self, pages: &[usize]) {
         let Some(watching) = &mut self.watching else { return };
+        let before = (self.clocks.thread)();
         match &mut watching.eyes {
             Eyes::Source(source) => {
-                let before = (self.clocks.thread)();
-                watching.seen.asked += source.ask(pages) as u64;
-                watching.asking += (self.clocks.thread)() - before;
-                watching.own_cost = source.asking() + watching.handling;
-                watching.seen.cost = source.cost() + watching.own_cost;
+                let asked = source.ask(pages) as u64;
+                let took = (self.clocks.thread)() - before;
+                let (own, fault) = (source.asking() + watching.handling, source.cost());
+                watching.asked(asked, took, own, fault);
             }
             Eyes::Armed => {
-                let before = (self.clocks.thread)();
                 let spans: Vec<Span> = pages.iter().map(|page| Span::new(*page, PAGE)).collect();
                 let asked = if spans.is_empty() { 0 } else { self.mover.arm(&spans, Manner::Stays).pages };
-                watching.seen.asked += asked;
-                let arming = ((self.clocks.thread)() - before).0;
-                watching.asking += Ns(arming);
-                if let Some(arming) = arming.checked_div(asked) {
-                    let after = self.mover.counters();
-                    let fault = after.own_ns.checked_div(after.faults).unwrap_or(0);
-                    watching.own_cost = Ns((watching.own_cost.0 * 7 + arming + watching.handling.0) / 8);
-                    watching.seen.cost = Ns((watching.seen.cost.0 * 7 + arming + fault) / 8);
-                }
+                let took = (self.clocks.thread)() - before;
+                let after = self.mover.counters();
+                let fault = Ns(after.own_ns.checked_div(after.faults).unwrap_or(0));
+                let own = lately(watching.own_cost, took + watching.handling.times(asked), asked);
+                watching.asked(asked, took, own, fault);
             }
             Eyes::Nobody => {}
         }
@@ -639,7 +643,7 @@ impl Driver {
         let now = (self.clocks.wall)();
         let end = self.objects.numbers().end();
         let Some(watching) = self.watching.as_mut().filter(|w| w.wants_asking()) else { return };
-        let allowed = watching.allow(AT_ONCE, now);
+        let allowed = watching.room(AT_ONCE, now);
         watching.rare =
             if allowed < WORTH { RAREST.min(watching.rare + 1) } else { watching.rare.saturating_sub(1) };
         let mut pages = Vec::with_capacity(allowed);

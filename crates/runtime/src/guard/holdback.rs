@@ -20,6 +20,8 @@ use super::super::watch::numbers::PAGE;
 pub const ONE_IN: u64 = 20;
 /// Samples of each group that a verdict takes.
 pub const ENOUGH: u64 = 24;
+/// Samples of each group to say that there is no difference, as long as there may be more.
+const MANY: u64 = 2 * ENOUGH;
 /// Iterations in which samples are taken: a small program may have no block to hold back, or nobody touches it.
 const ROUNDS: u32 = 48;
 /// A difference of the two shares counts when it is larger than so many standard deviations of what chance would give.
@@ -43,9 +45,13 @@ pub enum Verdict {
     Open,
     /// Pages that moved are touched remotely less often.
     Pays,
-    /// Neither less nor more often, as far as so few samples can tell.
+    /// Not less often, as far as so few samples can tell, but mostly from where they are now.
+    AtHome,
+    /// As often, but pages are spread more evenly over the nodes than before.
+    Evener,
+    /// As often, and nothing else is better: what moved goes back.
     NoGain,
-    /// More often.
+    /// More often: what moved goes back.
     Harms,
 }
 
@@ -68,6 +74,17 @@ pub struct Share {
     pub remote: u64,
     /// All.
     pub all: u64,
+}
+
+impl Share {
+    fn count(self) -> f64 {
+        self.all as f64
+    }
+
+    /// Of all, those from remote nodes.
+    fn part(self) -> f64 {
+        self.remote as f64 / self.count()
+    }
 }
 
 /// Bytes of a block that is held back as a whole: small enough that an object has about 64, at most a huge page, so that
@@ -107,7 +124,7 @@ impl HoldBack {
         if self.rounds > ROUNDS {
             return [0, 0];
         }
-        self.samples.map(|s| if s.all < 2 * ENOUGH { AT_ONCE } else { 0 })
+        self.samples.map(|s| if s.all < MANY { AT_ONCE } else { 0 })
     }
 
     /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that nobody can judge must not stay behind.
@@ -162,28 +179,37 @@ impl HoldBack {
         self.pending.clear();
     }
 
-    /// The verdict as the samples have it; once it is not open it stays.
-    pub fn judge(&mut self) -> Verdict {
-        if let Some(v) = self.verdict {
-            return v;
+    /// The verdict as the samples have it; once it is not open it stays. `is_evener`: whether the pages are spread more evenly over
+    /// the nodes than before they moved.
+    pub fn judge(&mut self, is_evener: impl FnOnce() -> bool) -> Verdict {
+        if self.verdict.is_none() {
+            self.verdict = self.compare(is_evener);
         }
+        self.verdict()
+    }
+
+    fn compare(&self, is_evener: impl FnOnce() -> bool) -> Option<Verdict> {
         let [moved, held] = self.samples;
-        if moved.all < ENOUGH || held.all < ENOUGH {
-            return Verdict::Open;
+        if moved.all.min(held.all) < ENOUGH {
+            return None;
         }
-        let (nm, nh) = (moved.all as f64, held.all as f64);
-        let difference = held.remote as f64 / nh - moved.remote as f64 / nm;
-        let both = (moved.remote + held.remote) as f64 / (nm + nh);
-        let noise = SIGMAS * (both * (1.0 - both) * (1.0 / nm + 1.0 / nh)).sqrt();
-        let v = if difference > noise {
-            Verdict::Pays
-        } else if -difference > noise {
-            Verdict::Harms
-        } else {
-            Verdict::NoGain
-        };
-        self.verdict = Some(v);
-        v
+        let both = Share { remote: moved.remote + held.remote, all: moved.all + held.all };
+        let noise =
+            SIGMAS * (both.part() * (1.0 - both.part()) * (1.0 / moved.count() + 1.0 / held.count())).sqrt();
+        let gain = held.part() - moved.part();
+        if gain > noise {
+            return Some(Verdict::Pays);
+        }
+        if moved.part() + SIGMAS * (0.25 / moved.count()).sqrt() < 0.5 {
+            return Some(Verdict::AtHome);
+        }
+        if -gain > noise {
+            return Some(Verdict::Harms);
+        }
+        if moved.all.min(held.all) < MANY && self.rounds <= ROUNDS {
+            return None;
+        }
+        Some(if is_evener() { Verdict::Evener } else { Verdict::NoGain })
     }
 
     /// The verdict, if there is one.
@@ -218,25 +244,51 @@ mod tests {
         assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
     }
 
-    fn judged(moved_remote: u64, held_remote: u64) -> Verdict {
+    /// Of `all` samples of each group.
+    fn judged(all: u64, moved_remote: u64, held_remote: u64, is_evener: bool) -> Verdict {
         let mut h = HoldBack::default();
         for (group, remote) in [(Group::Moved, moved_remote), (Group::Held, held_remote)] {
-            for i in 0..ENOUGH {
+            for i in 0..all {
                 let page = 0x10_0000 + i as usize * PAGE;
                 h.sampled(page, group);
                 assert!(h.touched(page + 8, Some(NodeId(0)), NodeId(u16::from(i < remote))));
             }
         }
-        h.judge()
+        h.judge(|| is_evener)
     }
 
     #[test]
     fn the_groups_are_compared() {
-        assert_eq!(judged(1, 12), Verdict::Pays);
-        assert_eq!(judged(12, 12), Verdict::NoGain);
-        assert_eq!(judged(1, 0), Verdict::NoGain, "one touch more is chance");
-        assert_eq!(judged(20, 2), Verdict::Harms);
-        assert_eq!(HoldBack::default().judge(), Verdict::Open);
+        for is_evener in [false, true] {
+            assert_eq!(judged(ENOUGH, 1, 12, is_evener), Verdict::Pays);
+            assert_eq!(judged(ENOUGH, 20, 2, is_evener), Verdict::Harms);
+            assert_eq!(judged(ENOUGH - 1, 1, 12, is_evener), Verdict::Open);
+        }
+        assert_eq!(HoldBack::default().judge(|| true), Verdict::Open);
+    }
+
+    #[test]
+    fn pages_that_are_mostly_used_where_they_are_now_stay_there() {
+        // Nearly all was right before: few of those held back would have moved.
+        assert_eq!(judged(ENOUGH, 0, 0, false), Verdict::AtHome);
+        assert_eq!(
+            judged(ENOUGH, 5, 0, false),
+            Verdict::AtHome,
+            "more than those held back, but not more than half"
+        );
+        assert_eq!(judged(ENOUGH, 9, 9, false), Verdict::Open, "9 of 24 may be a half");
+    }
+
+    #[test]
+    fn no_difference_pays_where_the_memories_share_it_more_evenly() {
+        assert_eq!(judged(ENOUGH, 18, 18, false), Verdict::Open, "it takes more samples to say so");
+        assert_eq!(judged(MANY, 36, 37, false), Verdict::NoGain);
+        assert_eq!(judged(MANY, 36, 37, true), Verdict::Evener);
+        // There will be no more.
+        let mut h = HoldBack { samples: [Share { remote: 18, all: ENOUGH }; 2], ..HoldBack::default() };
+        assert_eq!(h.judge(|| false), Verdict::Open);
+        (0..=ROUNDS).for_each(|_| _ = h.wanted());
+        assert_eq!(h.judge(|| false), Verdict::NoGain);
     }
 
     #[test]

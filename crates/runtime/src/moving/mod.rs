@@ -85,7 +85,7 @@ pub use program::{
     exclude, fresh,
 };
 pub use remap::remap_in_parts;
-pub use start::{NO_NEXT_TOUCH, start, stop};
+pub use start::{NO_NEXT_TOUCH, can_make_huge_pages, start, stop};
 pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};
 pub use touches::drain;
 
@@ -154,8 +154,6 @@ pub struct Started {
     pub reasons: Vec<String>,
     /// Whether the kernel moves pages ([`move_pages`]).
     pub kernel_moves: bool,
-    /// Whether huge pages can be brought back.
-    pub collapse: bool,
 }
 
 /// Why memory was not armed.

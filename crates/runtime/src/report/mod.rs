@@ -96,6 +96,8 @@ fn facts(out: &mut String, d: &Driver) -> std::fmt::Result {
         _ if hold.off => "off",
         Verdict::Open => "open",
         Verdict::Pays => "pays",
+        Verdict::AtHome => "at-home",
+        Verdict::Evener => "evener",
         Verdict::NoGain => "no-gain",
         Verdict::Harms => "harms",
     };

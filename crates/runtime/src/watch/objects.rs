@@ -130,6 +130,13 @@ impl Object {
         runs
     }
 
+    /// Adds its pages by where they were first seen and by where they are now.
+    pub fn add_homes(&self, first: &mut Vec<u64>, now: &mut Vec<u64>) {
+        for (list, places) in [(first, &self.places.first), (now, &self.places.now)] {
+            places.iter().filter_map(|p| node(*p)).for_each(|node| add(list, node, 1));
+        }
+    }
+
     /// Addresses of the pages next to which, in one stretch of `around` pages or the next, another node's begin: seams.
     pub fn seams(&self, around: usize) -> Vec<(usize, usize)> {
         let mut spans: Vec<(usize, usize)> = Vec::new();

@@ -194,16 +194,22 @@ fn what_a_thread_of_homenodes_does_beside_the_team_nobody_waits_for() {
     assert_eq!(d.serial_time(), waited);
 }
 
-#[test]
-fn the_thread_that_asks_takes_no_more_from_one_cpu_because_there_are_many() {
-    let machine = (settings::MACHINE, "0-63/1024/10.20;64-127/1024/20.10");
-    let (mut d, world) = driver("competitive", Some(PRESENCE), &[machine]);
+/// 64 MiB that are watched, and what asking for a page takes.
+fn watched(ask_ns: u64, ask_said_ns: Option<u64>, more: &[(&str, &str)]) -> (Driver, Shared) {
+    let (mut d, world) = driver("competitive", Some(PRESENCE), more);
     let object = BASE + (1 << 24);
     d.born(object, 64 << 20, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     let pages = (object..object + (64 << 20)).step_by(PAGE);
     pages.for_each(|page| _ = world.lock().unwrap().homes.insert(page, NodeId(0)));
-    world.lock().unwrap().ask_ns = 10_000;
+    (world.lock().unwrap().ask_ns, world.lock().unwrap().ask_said_ns) = (ask_ns, ask_said_ns);
     a_region(&mut d);
+    (d, world)
+}
+
+#[test]
+fn the_thread_that_asks_takes_no_more_from_one_cpu_because_there_are_many() {
+    let machine = (settings::MACHINE, "0-63/1024/10.20;64-127/1024/20.10");
+    let (mut d, world) = watched(10_000, None, &[machine]);
     for _ in 0..100 {
         later(1_000_000);
         d.tick();
@@ -211,4 +217,20 @@ fn the_thread_that_asks_takes_no_more_from_one_cpu_because_there_are_many() {
     // A fiftieth of 0.1 s; of the CPUs' time it would be 1.28 s, enough for each of the 1024 times 64 KiB.
     let asked = world.lock().unwrap().asked.len();
     assert!((100..=210).contains(&asked), "{asked}");
+}
+
+#[test]
+fn asking_that_is_dearer_than_thought_is_made_up_for() {
+    // Four CPUs: 20 ms a second.
+    let (mut d, world) = watched(500_000, Some(1_000), &[]);
+    let mut most = 0;
+    for i in 1..=3000 {
+        later(1_000_000);
+        d.tick();
+        let asked = world.lock().unwrap().asked.len();
+        most = most.max(asked * 500 - (20 * i).min(asked * 500));
+    }
+    let asked = world.lock().unwrap().asked.len();
+    assert!((100..=140).contains(&asked), "{asked} pages, of half a millisecond each, in three seconds");
+    assert!(most <= 8_000, "{most} us too much at one time");
 }
