@@ -437,12 +437,15 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
         }
         "pays" if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
         "pays" => format!("moving pays: {groups}"),
-        "at-home" => format!("moving pays, for moved pages are mostly used by the node that has them now: {groups}"),
+        "at-home" => format!(
+            "moving pays{}, for the nodes that have moved pages now use them more than those that had them: {groups}",
+            if f.pretended { ", if nodes were not pretended" } else { "" }
+        ),
         "evener" => format!(
             "moving makes no difference but that pages are spread more evenly over the nodes, for which it is kept: {groups}"
         ),
-        "no-gain" => format!("moving makes no difference, and was undone: {groups}"),
-        "harms" => format!("moving harms, and was undone: {groups}"),
+        "no-gain" => format!("moving makes no difference, and what moved goes back: {groups}"),
+        "harms" => format!("moving harms, and what moved goes back: {groups}"),
         _ if moved == 0 && f.arming == "asked" && f.plan.is_none() && f.arms == 0 => {
             "no page was moved (exact): the program asked for none by hn_next_touch".into()
         }

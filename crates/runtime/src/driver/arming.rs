@@ -10,8 +10,8 @@ use super::probing::Probing;
 use super::run::Driver;
 use super::settings::Arming;
 use crate::guard::holdback::{Group, Verdict, block_of};
-use crate::watch::Objects;
 use crate::watch::numbers::PAGE;
+use crate::watch::{Object, Objects};
 
 /// Pages whose homes are asked for at once.
 const ASK: usize = 4096;
@@ -367,8 +367,8 @@ impl Driver {
         let elsewhere = |i: &u64| object.home(page(*i)).is_some_and(|home| home != touch.node);
         let remote = (index..index + count).filter(elsewhere).count() as u64;
         self.later.forget(PageRange { first: PageNo(first + index), count });
-        let home = object.home(PageNo(first + index));
-        let sample = self.hold.touched(touch.address, home, touch.node);
+        let homes = object.homes_of(PageNo(first + index));
+        let sample = self.hold.touched(touch.address, homes, touch.node);
         self.probed(id, touch, remote);
         let node = touch.node;
         let mut decisions = std::mem::take(&mut self.decisions);
@@ -500,11 +500,12 @@ impl Driver {
         blocks
     }
 
-    /// Pages somewhere in the block, others each round, no two the same.
+    /// Pages somewhere in the block, others each round, no two the same. Of what the program has said what becomes of none.
     fn pages_by_lot(&self, block: Span, count: usize) -> impl Iterator<Item = usize> {
         let (pages, first) = (block.pages(), self.draw(block.start));
         let count = count.min(pages);
-        (0..count).map(move |i| block.start + (first + i * (pages / count)) % pages * PAGE)
+        let page = move |i| block.start + (first + i * (pages / count)) % pages * PAGE;
+        (0..count).map(page).filter(|page| !self.ruled.has(*page))
     }
 
     /// A number that differs from round to round.
@@ -519,15 +520,30 @@ impl Driver {
         self.stop_watching();
         self.probing = Probing::default();
         self.later.undo();
-        let back: Vec<_> = self.objects.live().flat_map(crate::watch::Object::moved_ranges).collect();
+        let back: Vec<_> = self.objects.live().flat_map(Object::moved_ranges).collect();
+        let back: Vec<_> = back.into_iter().flat_map(|(pages, home)| self.not_ruled(pages, home)).collect();
         self.move_ranges(back);
+        self.note_undone(0);
+    }
+
+    /// What of these pages the program has said nothing of.
+    fn not_ruled(&self, pages: PageRange, home: NodeId) -> Vec<(PageRange, NodeId)> {
+        let Some(start) = self.objects.numbers().address(pages.first) else { return Vec::new() };
+        let rest = self.ruled.rest_of(Span::new(start, pages.count as usize * PAGE)).into_iter();
+        let rest = rest.map(|span| span.inner(PAGE)).filter(|span| !span.is_empty());
+        let range = |span: Span| PageRange {
+            first: PageNo(pages.first.0 + ((span.start - start) / PAGE) as u64),
+            count: span.pages() as u64,
+        };
+        rest.map(|span| (range(span), home)).collect()
     }
 }
 
-/// Whether the pages of what moved are spread more evenly over the nodes than before.
+/// Whether pages are spread more evenly over the nodes than they were first seen.
 fn is_evener(objects: &Objects) -> bool {
     let (mut before, mut now) = (Vec::new(), Vec::new());
-    objects.live().filter(|o| o.moved > 0).for_each(|o| o.add_homes(&mut before, &mut now));
+    objects.live().for_each(|o| o.add_homes(&mut before, &mut now));
     let most = |pages: Vec<u64>| pages.into_iter().max().unwrap_or(0);
-    most(now) * 8 <= most(before) * EVENER
+    let (before, now) = (most(before), most(now));
+    before > 0 && now * 8 <= before * EVENER
 }

@@ -194,15 +194,19 @@ impl Driver {
             room = self.turn();
         }
         rest.iter().for_each(|m| self.put_off(m));
-        if let Some(undone) = &mut self.later.undone {
-            *undone += moved;
-            let why = match self.hold.verdict() {
-                Verdict::NoGain => "made no difference",
-                _ => "made it worse",
-            };
-            self.stopped = Some(format!("moving {why} (presence samples); {undone} pages were moved back"));
-        }
+        self.note_undone(moved);
         (moved, rest.len())
+    }
+
+    /// If what moved goes back, says so, and that so many more pages have.
+    pub(super) fn note_undone(&mut self, moved: u64) {
+        let Some(undone) = &mut self.later.undone else { return };
+        *undone += moved;
+        let why = match self.hold.verdict() {
+            Verdict::NoGain => "made no difference",
+            _ => "made it worse",
+        };
+        self.stopped = Some(format!("moving {why} (presence samples); {undone} pages were moved back"));
     }
 
     /// Pages of the next turn; 0: there is no room.

@@ -1,5 +1,6 @@
 //! Events to the policy, its decisions to the pages.
 
+mod areas;
 mod arming;
 mod clocks;
 pub mod fit;
@@ -9,7 +10,6 @@ pub mod live;
 mod loads;
 mod machine;
 pub mod mover;
-mod placed;
 pub mod plan;
 mod probing;
 mod recorded;

@@ -4,12 +4,12 @@ use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
 use homenode_sys::Span;
 
+use super::areas::Areas;
 use super::arming::Wanted;
 use super::clocks::Clocks;
 use super::journal::journalled;
 use super::later::Later;
 use super::mover::{Counters, Mover, Touch};
-use super::placed::Placed;
 use super::plan::Table;
 use super::probing::Probing;
 use super::settings::{Arming, Settings};
@@ -63,7 +63,11 @@ pub struct Driver {
     pub(super) decisions: DecisionBuf,
     pub(super) mover: Box<dyn Mover>,
     pub(super) objects: Objects,
-    pub(super) placed: Placed,
+    /// What the program has placed itself: nothing of it is armed or moved by a policy, until the program asks for next touch there, leaves it to
+    /// first touch, or gives it back.
+    pub(super) placed: Areas,
+    /// This and what the program asked next touch for: it has said what becomes of that, which is neither judged nor undone.
+    pub(super) ruled: Areas,
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
@@ -146,7 +150,7 @@ impl Driver {
         let context = settings.machine.context(Bytes(PAGE as u64));
         let spec = spec_for(&settings.policy, eyes.as_ref());
         let policy = homenode_policy::build(&spec, &context).map_err(|e| e.to_string())?;
-        let hold = HoldBack::new(settings.force);
+        let hold = HoldBack::new(settings.force || settings.arming == Arming::Asked);
         let interest = policy.interest();
         let mut notes = Vec::new();
         let watching = eyes.map(|eyes| Watching::new(eyes, interest, &settings, &mut notes));
@@ -169,7 +173,8 @@ impl Driver {
             decisions: DecisionBuf::new(),
             mover,
             objects: Objects::default(),
-            placed: Placed::default(),
+            placed: Areas::default(),
+            ruled: Areas::default(),
             hold,
             notes,
             own: Ns::ZERO,
@@ -296,6 +301,7 @@ impl Driver {
             }
             if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
                 d.placed.remove(Span::new(address, bytes));
+                d.ruled.remove(Span::new(address, bytes));
             }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.waiting.forget(address, pages.count);
@@ -415,6 +421,7 @@ impl Driver {
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
         self.placed.remove(Span::new(address, bytes));
+        self.ruled.add(Span::new(address, bytes));
         self.asked = true;
         let armed = self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0));
         self.asked = false;
@@ -428,8 +435,10 @@ impl Driver {
                 self.later.forget(pages);
             }
             self.placed.add(span);
+            self.ruled.add(span);
         } else {
             self.placed.remove(span);
+            self.ruled.remove(span);
         }
     }
 

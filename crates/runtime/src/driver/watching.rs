@@ -55,7 +55,7 @@ const SHARE_OF_ONE: u64 = 20;
 /// As many for a recording.
 const SHARE_RECORDED: u64 = 30;
 const SHARE_OF_ONE_RECORDED: u64 = 60;
-/// No sample counts as dearer than this for homenode's own thread: a quarter of what it may save up.
+/// No sample counts as dearer than this: a quarter of what homenode's own thread may save up, and all that one CPU's share comes to.
 const DEAREST: Ns = Ns(5_000_000);
 /// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
@@ -129,6 +129,8 @@ pub struct Watching {
     handling: Ns,
     /// Time that asking took in all.
     asking: Ns,
+    /// See [`Watching::paid`].
+    paid: Ns,
     /// Askings in a row that found nothing to ask for.
     idle: u32,
     /// How often the time between two askings was doubled, for the budget allowed few pages.
@@ -200,6 +202,7 @@ impl Watching {
             number: 0,
             handling: Ns::ZERO,
             asking: Ns::ZERO,
+            paid: Ns::ZERO,
             idle: 0,
             rare: 0,
             held: BTreeSet::new(),
@@ -238,12 +241,8 @@ impl Watching {
     }
 
     /// What the program has paid for samples, apart from what is measured where it happens.
-    pub(super) fn paid(&self) -> Ns {
-        match &self.eyes {
-            Eyes::Source(s) => s.cost().times(self.seen.told),
-            // Faults are measured in their handlers, arming where it is done.
-            Eyes::Armed | Eyes::Nobody => Ns::ZERO,
-        }
+    pub(super) const fn paid(&self) -> Ns {
+        self.paid
     }
 
     /// To handle a sample took so long. Once in a while pages are moved in between, and somebody else had the CPU's caches: one such time must not
@@ -257,7 +256,7 @@ impl Watching {
     fn room(&mut self, wanted: usize, now: Ns) -> usize {
         let most = if self.seen.asked == 0 { FIRST } else { AT_ONCE };
         // One that took unheard of long must not end the asking for good.
-        let (cost, own) = (self.seen.cost, self.own_cost.min(DEAREST));
+        let (cost, own) = (self.seen.cost.min(DEAREST), self.own_cost.min(DEAREST));
         wanted.min(most).min(self.budget.room(cost, now)).min(self.own.room(own, now))
     }
 
@@ -487,6 +486,8 @@ impl Driver {
         if let Eyes::Source(source) = &mut watching.eyes {
             source.drain(&mut |t| touches.push(t));
             watching.seen.lost = source.lost();
+            // Faults of armed pages are measured in their handlers.
+            watching.paid += source.cost().times(touches.len() as u64);
         }
         for t in touches.drain(..) {
             self.told(t.address, t.node, t.kind);
@@ -513,6 +514,7 @@ impl Driver {
         let Some(home) = object.home(page).or_else(|| self.find_home(start, page)) else { return };
         let object = self.objects.get(address);
         let moved = object.is_some_and(|o| o.has_moved(address));
+        let homes = object.and_then(|o| o.homes_of(page)).unwrap_or((home, home));
         let block = block_of(bytes);
         let Some(watching) = &mut self.watching else { return };
         if let (Some(sightings), Some(object)) = (&mut watching.sightings, object) {
@@ -524,11 +526,11 @@ impl Driver {
             watching.seen.before.1 += 1;
         }
         if moved {
-            self.hold.saw(Group::Moved, home != node);
+            self.hold.saw(Group::Moved, homes, node);
         } else if watching.held.contains(&(address & !(block - 1)))
             && self.hold.group(address, block) == Group::Held
         {
-            self.hold.saw(Group::Held, home != node);
+            self.hold.saw(Group::Held, homes, node);
         }
         match &mut watching.telling {
             Telling::Touches => self.tell(Event::Touched { page, home, node }),

@@ -9,8 +9,16 @@
 //!
 //! One block in [`ONE_IN`] of the candidates is held back. Afterwards, pages of both groups are armed one by one, at the
 //! begin of iterations, and tell who touches them. If pages that moved are touched from remote nodes less often than those
-//! that were held back, moving pays: the held-back blocks are let go. If it is the other way round, it does not: what moved
-//! goes back. These are *presence* samples: who came first, not how often.
+//! that were held back, moving pays: the held-back blocks are let go. If more often, it harms: what moved goes back. These are
+//! *presence* samples: who came first, not how often.
+//!
+//! But pages moved because they had been touched from elsewhere, and those held back are of all kinds, also such as would never have
+//! moved. So what moved must tell against moving, too: nothing goes back that the node that has it now touches more often than the one
+//! that had it, and if it is clearly more often, that pays, whatever the others do.
+//!
+//! And where there is no difference, it pays if the pages are spread more evenly over the nodes than before, for the memories work side
+//! by side. If not, moving was for nothing, and what moved goes back. That there is none takes many samples to say; while there are
+//! fewer, and no more are to be had, nobody can tell, and all is let go on.
 
 use homenode_model::NodeId;
 
@@ -20,8 +28,8 @@ use super::super::watch::numbers::PAGE;
 pub const ONE_IN: u64 = 20;
 /// Samples of each group that a verdict takes.
 pub const ENOUGH: u64 = 24;
-/// Samples of each group to say that there is no difference, as long as there may be more.
-const MANY: u64 = 2 * ENOUGH;
+/// Samples of each group to say that there is no difference: with fewer, one of 20 points would often not show.
+const MANY: u64 = 8 * ENOUGH;
 /// Iterations in which samples are taken: a small program may have no block to hold back, or nobody touches it.
 const ROUNDS: u32 = 48;
 /// A difference of the two shares counts when it is larger than so many standard deviations of what chance would give.
@@ -45,7 +53,7 @@ pub enum Verdict {
     Open,
     /// Pages that moved are touched remotely less often.
     Pays,
-    /// Not less often, as far as so few samples can tell, but mostly from where they are now.
+    /// Not less often, as far as so few samples can tell, but more often from where they are now than from where they were.
     AtHome,
     /// As often, but pages are spread more evenly over the nodes than before.
     Evener,
@@ -61,6 +69,8 @@ pub struct HoldBack {
     /// Hold nothing back and do not judge.
     pub off: bool,
     samples: [Share; 2],
+    /// Touches of pages that moved, from the node that they had left.
+    back: u64,
     verdict: Option<Verdict>,
     pending: Vec<(usize, Group)>,
     rounds: u32,
@@ -130,7 +140,7 @@ impl HoldBack {
     /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that nobody can judge must not stay behind.
     pub fn is_exhausted(&self) -> bool {
         let [moved, held] = self.samples;
-        let nobody_there = moved.all > 20 * ENOUGH && held.all < ENOUGH;
+        let nobody_there = [ENOUGH, MANY].iter().any(|n| moved.all > 20 * n && held.all < *n);
         (self.rounds > ROUNDS || nobody_there) && self.verdict.is_none() && !self.released
     }
 
@@ -139,11 +149,14 @@ impl HoldBack {
         self.released = true;
     }
 
-    /// A sample that was not asked for.
-    pub fn saw(&mut self, group: Group, remote: bool) {
+    /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`.
+    pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) {
+        // Samples take pages along. Of those held back it counts where they were held.
+        let home = if group == Group::Held { first } else { home };
         let share = &mut self.samples[group as usize];
         share.all += 1;
-        share.remote += u64::from(remote);
+        share.remote += u64::from(home != node);
+        self.back += u64::from(group == Group::Moved && home != node && first == node);
     }
 
     /// Remembers that a page was armed to tell of its group.
@@ -154,7 +167,7 @@ impl HoldBack {
     /// What was seen so far was of pages that are about to move once more.
     pub fn start_again(&mut self) {
         if self.verdict.is_none() {
-            (self.samples, self.rounds) = Default::default();
+            (self.samples, self.back, self.rounds) = Default::default();
         }
         self.pending.clear();
     }
@@ -164,12 +177,12 @@ impl HoldBack {
         !self.pending.is_empty()
     }
 
-    /// A page was touched; `true` if it was a sample.
-    pub fn touched(&mut self, page: usize, home: Option<NodeId>, node: NodeId) -> bool {
+    /// A page was touched that is, and was at first, at `homes`; `true` if it was a sample.
+    pub fn touched(&mut self, page: usize, homes: Option<(NodeId, NodeId)>, node: NodeId) -> bool {
         let Some(i) = self.pending.iter().position(|(p, _)| *p == page & !(PAGE - 1)) else { return false };
         let (_, group) = self.pending.swap_remove(i);
-        if let Some(home) = home {
-            self.saw(group, home != node);
+        if let Some(homes) = homes {
+            self.saw(group, homes, node);
         }
         true
     }
@@ -200,13 +213,14 @@ impl HoldBack {
         if gain > noise {
             return Some(Verdict::Pays);
         }
-        if moved.part() + SIGMAS * (0.25 / moved.count()).sqrt() < 0.5 {
+        let (here, back) = ((moved.all - moved.remote) as f64, self.back as f64);
+        if here - back > SIGMAS * (here + back).sqrt() {
             return Some(Verdict::AtHome);
         }
-        if -gain > noise {
+        if -gain > noise && back >= here {
             return Some(Verdict::Harms);
         }
-        if moved.all.min(held.all) < MANY && self.rounds <= ROUNDS {
+        if moved.all.min(held.all) < MANY {
             return None;
         }
         Some(if is_evener() { Verdict::Evener } else { Verdict::NoGain })
@@ -244,51 +258,80 @@ mod tests {
         assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
     }
 
-    /// Of `all` samples of each group.
-    fn judged(all: u64, moved_remote: u64, held_remote: u64, is_evener: bool) -> Verdict {
+    /// Of `all` samples of each group, so many remote; of those of pages that moved so many from where these had been. Pages moved from node 1
+    /// to 0, and are held back on 0; there is a third.
+    fn of(all: u64, [moved, back]: [u64; 2], held: u64) -> HoldBack {
         let mut h = HoldBack::default();
-        for (group, remote) in [(Group::Moved, moved_remote), (Group::Held, held_remote)] {
-            for i in 0..all {
-                let page = 0x10_0000 + i as usize * PAGE;
-                h.sampled(page, group);
-                assert!(h.touched(page + 8, Some(NodeId(0)), NodeId(u16::from(i < remote))));
-            }
+        for i in 0..all {
+            let page = 0x10_0000 + i as usize * PAGE;
+            h.sampled(page, Group::Moved);
+            let node = if i < back { 1 } else { 2 * u16::from(i < moved) };
+            assert!(h.touched(page + 8, Some((NodeId(0), NodeId(1))), NodeId(node)));
+            h.sampled(page, Group::Held);
+            assert!(h.touched(page + 8, Some((NodeId(0), NodeId(0))), NodeId(u16::from(i < held))));
         }
-        h.judge(|| is_evener)
+        h
+    }
+
+    fn judged(all: u64, moved: [u64; 2], held: u64) -> Verdict {
+        let [even, uneven] = [true, false].map(|is_evener| of(all, moved, held).judge(|| is_evener));
+        assert_eq!(even, uneven);
+        even
     }
 
     #[test]
     fn the_groups_are_compared() {
-        for is_evener in [false, true] {
-            assert_eq!(judged(ENOUGH, 1, 12, is_evener), Verdict::Pays);
-            assert_eq!(judged(ENOUGH, 20, 2, is_evener), Verdict::Harms);
-            assert_eq!(judged(ENOUGH - 1, 1, 12, is_evener), Verdict::Open);
-        }
+        assert_eq!(judged(ENOUGH, [1, 1], 12), Verdict::Pays);
+        assert_eq!(judged(ENOUGH, [20, 20], 2), Verdict::Harms);
+        assert_eq!(judged(ENOUGH - 1, [1, 1], 12), Verdict::Open);
         assert_eq!(HoldBack::default().judge(|| true), Verdict::Open);
     }
 
     #[test]
-    fn pages_that_are_mostly_used_where_they_are_now_stay_there() {
+    fn what_is_used_more_from_where_it_is_now_than_from_where_it_was_stays() {
         // Nearly all was right before: few of those held back would have moved.
-        assert_eq!(judged(ENOUGH, 0, 0, false), Verdict::AtHome);
+        assert_eq!(judged(ENOUGH, [0, 0], 0), Verdict::AtHome);
         assert_eq!(
-            judged(ENOUGH, 5, 0, false),
+            judged(ENOUGH, [5, 5], 0),
             Verdict::AtHome,
-            "more than those held back, but not more than half"
+            "more than those held back, but less than half"
         );
-        assert_eq!(judged(ENOUGH, 9, 9, false), Verdict::Open, "9 of 24 may be a half");
+        assert_eq!(judged(ENOUGH, [9, 9], 9), Verdict::Open, "9 and 15 may be chance");
+        assert_eq!(judged(ENOUGH, [14, 2], 0), Verdict::AtHome, "10 and 2 are not; others use it, too");
+        assert_eq!(
+            judged(ENOUGH, [16, 6], 2),
+            Verdict::Open,
+            "it would be no better where it was, by 8 and 6"
+        );
     }
 
     #[test]
     fn no_difference_pays_where_the_memories_share_it_more_evenly() {
-        assert_eq!(judged(ENOUGH, 18, 18, false), Verdict::Open, "it takes more samples to say so");
-        assert_eq!(judged(MANY, 36, 37, false), Verdict::NoGain);
-        assert_eq!(judged(MANY, 36, 37, true), Verdict::Evener);
-        // There will be no more.
-        let mut h = HoldBack { samples: [Share { remote: 18, all: ENOUGH }; 2], ..HoldBack::default() };
-        assert_eq!(h.judge(|| false), Verdict::Open);
-        (0..=ROUNDS).for_each(|_| _ = h.wanted());
-        assert_eq!(h.judge(|| false), Verdict::NoGain);
+        let all = MANY / 2;
+        assert_eq!(
+            judged(all, [all * 3 / 4, all / 4], all * 3 / 4),
+            Verdict::Open,
+            "it takes more samples to say so"
+        );
+        for (is_evener, verdict) in [(false, Verdict::NoGain), (true, Verdict::Evener)] {
+            assert_eq!(of(MANY, [MANY * 3 / 4, MANY / 4], MANY * 3 / 4).judge(|| is_evener), verdict);
+        }
+    }
+
+    #[test]
+    fn a_held_page_that_a_sample_took_along_counts_where_it_was_held() {
+        let mut h = HoldBack::default();
+        h.saw(Group::Held, (NodeId(1), NodeId(0)), NodeId(1));
+        h.saw(Group::Held, (NodeId(1), NodeId(0)), NodeId(0));
+        assert_eq!(h.samples().1, Share { remote: 1, all: 2 });
+    }
+
+    #[test]
+    fn held_blocks_that_nobody_uses_any_more_are_let_go() {
+        let mut h = of(ENOUGH + 6, [18, 18], 18);
+        let saw = |h: &mut HoldBack| h.saw(Group::Moved, (NodeId(0), NodeId(1)), NodeId(1));
+        (0..20 * MANY).for_each(|_| saw(&mut h));
+        assert!(h.is_exhausted() && of(ENOUGH + 6, [18, 18], 18).judge(|| true) == Verdict::Open);
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl Object {
         self.places.now.get(self.index(page)).and_then(|n| node(*n))
     }
 
+    /// Where a page is, and where it was first seen.
+    pub fn homes_of(&self, page: PageNo) -> Option<(NodeId, NodeId)> {
+        let first = self.places.first.get(self.index(page)).and_then(|n| node(*n));
+        self.home(page).zip(first)
+    }
+
     /// The page is at `node` now.
     pub fn set_home(&mut self, page: PageNo, node: NodeId) {
         let i = self.index(page);

@@ -234,3 +234,15 @@ fn asking_that_is_dearer_than_thought_is_made_up_for() {
     assert!((100..=140).contains(&asked), "{asked} pages, of half a millisecond each, in three seconds");
     assert!(most <= 8_000, "{most} us too much at one time");
 }
+
+#[test]
+fn few_are_asked_for_while_nobody_knows_what_one_takes() {
+    let (mut d, world) = watched(10_000, Some(1), &[]);
+    // The first time there is nothing to ask for yet.
+    let asked: [usize; 3] = std::array::from_fn(|_| {
+        later(1_000_000_000);
+        d.tick();
+        world.lock().unwrap().asked.len()
+    });
+    assert!(asked[1] == 16 && asked[2] > 100, "{asked:?}");
+}

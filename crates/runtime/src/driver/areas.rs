@@ -1,13 +1,12 @@
-//! Memory that the program placed itself. What it says holds: nothing of that is armed or moved by a policy, until the
-//! program asks for next touch there, places it anew by first touch, or gives it back.
+//! Areas of memory of which something holds: that the program placed it, or said what is to become of it.
 
 use homenode_sys::Span;
 
-/// Such memory: disjoint, ascending.
+/// Disjoint, ascending.
 #[derive(Debug, Default)]
-pub struct Placed(Vec<Span>);
+pub struct Areas(Vec<Span>);
 
-impl Placed {
+impl Areas {
     /// This, too.
     pub fn add(&mut self, span: Span) {
         self.remove(span);
@@ -22,12 +21,12 @@ impl Placed {
         }
     }
 
-    /// What of `span` is not placed, in order.
+    /// What of `span` is not in it, in order.
     pub fn rest_of(&self, span: Span) -> Vec<Span> {
         let mut rest = Vec::new();
         let mut left = span;
-        for placed in self.0.iter().filter(|s| s.overlaps(span)) {
-            let [before, after] = around(left, *placed);
+        for area in self.0.iter().filter(|s| s.overlaps(span)) {
+            let [before, after] = around(left, *area);
             rest.push(before);
             left = after;
         }
@@ -36,7 +35,7 @@ impl Placed {
         rest
     }
 
-    /// Whether the byte at `address` is placed.
+    /// Whether the byte at `address` is in it.
     pub fn has(&self, address: usize) -> bool {
         self.0.iter().any(|s| s.contains(address))
     }
@@ -59,8 +58,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_placed_is_left_out() {
-        let mut p = Placed::default();
+    fn what_is_in_it_is_left_out() {
+        let mut p = Areas::default();
         p.add(span(20, 30));
         p.add(span(40, 50));
         p.add(span(25, 42));
@@ -69,6 +68,6 @@ mod tests {
         assert!(p.has(20) && p.has(49) && !p.has(50));
         p.remove(span(22, 45));
         assert_eq!(p.rest_of(span(0, 60)), [span(0, 20), span(22, 45), span(50, 60)]);
-        assert_eq!(Placed::default().rest_of(span(5, 9)), [span(5, 9)]);
+        assert_eq!(Areas::default().rest_of(span(5, 9)), [span(5, 9)]);
     }
 }
