@@ -155,7 +155,9 @@ impl Source for Eye {
     fn drain(&mut self, tell: &mut dyn FnMut(Seen)) {
         std::mem::take(&mut self.0.lock().unwrap().seen).into_iter().for_each(tell);
     }
-    fn stop(&mut self) {}
+    fn stop(&mut self) {
+        self.0.lock().unwrap().watched.clear();
+    }
     fn cannot(&self) -> Vec<String> {
         vec!["a test has its limits".into()]
     }

@@ -9,23 +9,30 @@ pub struct Areas(Vec<Span>);
 impl Areas {
     /// This, too.
     pub fn add(&mut self, span: Span) {
-        self.remove(span);
-        let at = self.0.partition_point(|s| s.start < span.start);
-        self.0.insert(at, span);
+        if span.is_empty() {
+            return;
+        }
+        // With what it overlaps or touches it is one.
+        let from = self.0.partition_point(|s| s.end < span.start);
+        let to = self.0.partition_point(|s| s.start <= span.end);
+        let joined = &self.0[from..to];
+        let start = joined.first().map_or(span.start, |s| s.start.min(span.start));
+        let end = joined.last().map_or(span.end, |s| s.end.max(span.end));
+        self.0.splice(from..to, [Span { start, end }]);
     }
 
     /// No longer this.
     pub fn remove(&mut self, span: Span) {
-        if self.0.iter().any(|s| s.overlaps(span)) {
-            self.0 = self.0.iter().flat_map(|s| around(*s, span)).filter(|s| !s.is_empty()).collect();
-        }
+        let over = self.over(span);
+        let left: Vec<Span> = self.0[over.clone()].iter().flat_map(|s| around(*s, span)).collect();
+        self.0.splice(over, left.into_iter().filter(|s| !s.is_empty()));
     }
 
     /// What of `span` is not in it, in order.
     pub fn rest_of(&self, span: Span) -> Vec<Span> {
         let mut rest = Vec::new();
         let mut left = span;
-        for area in self.0.iter().filter(|s| s.overlaps(span)) {
+        for area in &self.0[self.over(span)] {
             let [before, after] = around(left, *area);
             rest.push(before);
             left = after;
@@ -37,7 +44,13 @@ impl Areas {
 
     /// Whether the byte at `address` is in it.
     pub fn has(&self, address: usize) -> bool {
-        self.0.iter().any(|s| s.contains(address))
+        self.0.get(self.0.partition_point(|s| s.end <= address)).is_some_and(|s| s.contains(address))
+    }
+
+    /// Those that overlap `span`.
+    fn over(&self, span: Span) -> std::ops::Range<usize> {
+        let from = self.0.partition_point(|s| s.end <= span.start);
+        from..self.0.partition_point(|s| s.start < span.end).max(from)
     }
 }
 
@@ -69,5 +82,20 @@ mod tests {
         p.remove(span(22, 45));
         assert_eq!(p.rest_of(span(0, 60)), [span(0, 20), span(22, 45), span(50, 60)]);
         assert_eq!(Areas::default().rest_of(span(5, 9)), [span(5, 9)]);
+    }
+
+    #[test]
+    fn neighbours_are_one() {
+        let mut p = Areas::default();
+        (0..100).rev().for_each(|i| p.add(span(10 * i, 10 * i + 10)));
+        p.add(span(2000, 2000));
+        assert_eq!(
+            (&p.0[..], p.has(999), p.has(1000), p.has(2000)),
+            (&[span(0, 1000)][..], true, false, false)
+        );
+        p.remove(span(0, 10));
+        p.remove(span(500, 500));
+        p.add(span(990, 1010));
+        assert_eq!(p.0, [span(10, 1010)]);
     }
 }

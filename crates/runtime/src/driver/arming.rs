@@ -84,7 +84,19 @@ impl Driver {
                 self.objects.seen(first);
             }
         }
-        self.request_pages(&ranges)
+        let armed = self.request_pages(&ranges);
+        if armed > 0 && !self.hold.off {
+            ranges.iter().for_each(|pages| self.rule(*pages));
+        }
+        armed
+    }
+
+    /// The program has said what becomes of these pages.
+    fn rule(&mut self, pages: PageRange) {
+        self.later.forget(pages);
+        if let Some(start) = self.objects.numbers().address(pages.first) {
+            self.ruled.add(Span::new(start, pages.count as usize * PAGE));
+        }
     }
 
     /// Tells the policy where these pages of an object are, as if each was touched there now, and moves those that it
@@ -517,6 +529,8 @@ impl Driver {
     /// Takes back what moved: every block goes to where it was, as far as there is room in the budget, and the rest as there comes to be.
     fn undo(&mut self) {
         self.mover.disarm();
+        // Others of the team may have touched something until then.
+        self.take_touches();
         self.stop_watching();
         self.probing = Probing::default();
         self.later.undo();

@@ -140,6 +140,11 @@ impl Later {
         *self = Self { took: self.took, undone: Some(0), ..Self::default() };
     }
 
+    /// Whether all that moved is back, as far as it goes back.
+    pub fn is_undone(&self) -> bool {
+        self.is_undoing() && self.runs.is_empty()
+    }
+
     /// Whether what moved goes back.
     pub const fn is_undoing(&self) -> bool {
         self.undone.is_some()

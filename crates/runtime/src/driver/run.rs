@@ -268,6 +268,8 @@ impl Driver {
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) {
         self.timed(|d, _| {
             let object = d.objects.born(address, bytes, origin);
+            // What was there before may have gone unseen.
+            d.ruled.remove(Span::new(address, bytes));
             let event = Event::Alloc { object: object.id, pages: object.pages };
             d.policy.observe(&event);
             if d.plan.is_some() {
@@ -391,7 +393,9 @@ impl Driver {
     fn restore_huge_pages(&mut self) {
         const CAP: Ns = Ns(10_000_000);
         let room = || self.spare(|_| Ns::ZERO).iter().all(|s| s.is_some_and(|s| s >= CAP));
-        if !self.hold.is_sampling() && self.stopped.is_none() && room() {
+        // Once what moved has gone back nothing is split any more.
+        let goes_on = self.stopped.is_none() || self.later.is_undone();
+        if !self.hold.is_sampling() && goes_on && room() {
             self.split = self.heavy(|d| d.mover.restore_huge_pages(CAP));
         }
     }
@@ -420,10 +424,11 @@ impl Driver {
 
     /// The program asks for its pages to follow the next touch. Whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
-        self.placed.remove(Span::new(address, bytes));
-        self.ruled.add(Span::new(address, bytes));
         self.asked = true;
-        let armed = self.timed(|d, _| d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0));
+        let armed = self.timed(|d, _| {
+            d.placed.remove(Span::new(address, bytes));
+            d.within_budget() && d.heavy(|d| d.request(address, bytes) > 0)
+        });
         self.asked = false;
         armed
     }
@@ -555,7 +560,8 @@ impl Driver {
     /// Whether there is budget left. When it has run out, everything is disarmed; what is watched is watched no longer, while arming goes on
     /// when the process has used so much CPU time that there is budget again.
     pub(super) fn within_budget(&mut self) -> bool {
-        if self.stopped.is_some() {
+        // What the program asks for it gets, also where homenode has given up to decide by itself.
+        if self.stopped.is_some() && !(self.asked && self.later.is_undoing()) {
             return false;
         }
         let [own, serial] = self.spare(|_| Ns::ZERO);

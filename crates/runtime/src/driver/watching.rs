@@ -142,7 +142,7 @@ pub struct Watching {
     touches: Vec<Touch>,
     /// For a recording.
     pub(super) sightings: Option<Sightings>,
-    /// What could not be done was said.
+    /// The source was left, for good; what could not be done was said.
     is_over: bool,
 }
 
@@ -308,7 +308,9 @@ impl Driver {
 
     /// Tells the source of an object, stretch by stretch of one home.
     fn watch_object(&mut self, address: usize) {
-        let Some(Watching { eyes: Eyes::Source(source), .. }) = &mut self.watching else { return };
+        let Some(Watching { eyes: Eyes::Source(source), is_over: false, .. }) = &mut self.watching else {
+            return;
+        };
         let Some(object) = self.objects.get(address) else { return };
         let whole = object.whole_pages();
         if !source.by_home() {
@@ -344,7 +346,10 @@ impl Driver {
     /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`]. Of all of it: a part would be a
     /// mapping of its own for that time, and `mremap` fails on several.
     pub(super) fn leave_for_now(&mut self, address: usize) {
-        let Some(Watching { eyes: Eyes::Source(source), left, .. }) = &mut self.watching else { return };
+        let Some(Watching { eyes: Eyes::Source(source), left, is_over: false, .. }) = &mut self.watching
+        else {
+            return;
+        };
         let Some(object) = self.objects.get(address).filter(|o| o.watched) else { return };
         if left.insert(object.address) {
             let whole = object.whole_pages();
@@ -525,7 +530,9 @@ impl Driver {
             watching.seen.before.0 += u64::from(home != node);
             watching.seen.before.1 += 1;
         }
-        if moved {
+        if self.ruled.has(address) {
+            // What becomes of it the program has said.
+        } else if moved {
             self.hold.saw(Group::Moved, homes, node);
         } else if watching.held.contains(&(address & !(block - 1)))
             && self.hold.group(address, block) == Group::Held

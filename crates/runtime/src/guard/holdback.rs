@@ -140,7 +140,8 @@ impl HoldBack {
     /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that nobody can judge must not stay behind.
     pub fn is_exhausted(&self) -> bool {
         let [moved, held] = self.samples;
-        let nobody_there = [ENOUGH, MANY].iter().any(|n| moved.all > 20 * n && held.all < *n);
+        // Where all are watched there is one held back for some twenty that moved.
+        let nobody_there = [ENOUGH, MANY].iter().any(|n| moved.all > 2 * ONE_IN * n && held.all < *n);
         (self.rounds > ROUNDS || nobody_there) && self.verdict.is_none() && !self.released
     }
 
@@ -151,7 +152,7 @@ impl HoldBack {
 
     /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`.
     pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) {
-        // Samples take pages along. Of those held back it counts where they were held.
+        // Samples and seams take pages along. Of those held back it counts where they were held.
         let home = if group == Group::Held { first } else { home };
         let share = &mut self.samples[group as usize];
         share.all += 1;
@@ -330,7 +331,9 @@ mod tests {
     fn held_blocks_that_nobody_uses_any_more_are_let_go() {
         let mut h = of(ENOUGH + 6, [18, 18], 18);
         let saw = |h: &mut HoldBack| h.saw(Group::Moved, (NodeId(0), NodeId(1)), NodeId(1));
-        (0..20 * MANY).for_each(|_| saw(&mut h));
+        (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
+        assert!(!h.is_exhausted(), "one in twenty is what there should be");
+        (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
         assert!(h.is_exhausted() && of(ENOUGH + 6, [18, 18], 18).judge(|| true) == Verdict::Open);
     }
 

@@ -50,11 +50,21 @@ fn with_pages_that_both_use(first: impl Fn(usize) -> u16) -> (Driver, Shared, st
 
 #[test]
 fn what_made_no_difference_is_moved_back() {
-    let (d, world, object) = with_pages_that_both_use(|_| 1);
+    let (mut d, world, object) = with_pages_that_both_use(|_| 1);
     assert_eq!(d.hold_back().1, Verdict::NoGain, "{:?}", d.hold_back().0.samples());
     assert!(d.stopped().unwrap().contains("made no difference"), "{:?}", d.stopped());
-    let world = world.lock().unwrap();
-    assert!(object.step_by(PAGE).all(|page| world.homes[&page] == NodeId(0)), "all is back");
+    let is_back = |page| world.lock().unwrap().homes[&page] == NodeId(0);
+    assert!(object.clone().step_by(PAGE).all(is_back), "all is back");
+    // Huge pages come back, too, and what the program asks for it gets.
+    let restored = world.lock().unwrap().restored;
+    for _ in 0..3 {
+        a_region(&mut d);
+        d.region_end();
+    }
+    assert!(world.lock().unwrap().restored > restored);
+    assert!(d.next_touch(object.start, 16 * PAGE));
+    let asked = Span::new(object.start, 16 * PAGE);
+    assert!(world.lock().unwrap().arms.iter().any(|(at, ..)| asked.contains(*at)));
 }
 
 #[test]
@@ -264,4 +274,38 @@ fn what_the_program_has_placed_since_stays_when_the_rest_goes_back() {
     let is_on = |i, node| world.homes[&(LARGE + i * PAGE)] == NodeId(node);
     assert!((0..placed).all(|i| is_on(i, u16::from(!held(i)))));
     assert!((placed..pages).all(|i| is_on(i, 0)));
+}
+
+/// The source that was left gets nothing back when its pages have moved.
+#[test]
+fn what_goes_back_is_not_watched_again() {
+    let (mut d, world) = driver("competitive", Some(SAMPLED), &[(settings::FORCE, "0")]);
+    let pages = 1 << 12;
+    d.born(LARGE, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
+    (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(LARGE + i * PAGE, NodeId(0)));
+    let see = |d: &Driver, is_back: bool| {
+        let page = |i: usize| LARGE + i * PAGE;
+        // Too little for the policy to move most of it back by itself.
+        let some =
+            (0..pages).filter(|i| !is_back || i % 80 == 0 || d.hold_back().0.was_held(page(*i), 1 << 18));
+        let node = NodeId(u16::from(!is_back));
+        let seen = some.map(|i| Seen { address: page(i), node, time: Ns(0), kind: Some(AccessKind::Read) });
+        world.lock().unwrap().seen.extend(seen);
+    };
+    let on_the_second =
+        |world: &Shared| world.lock().unwrap().homes.values().filter(|n| **n == NodeId(1)).count();
+    let mut has_moved = false;
+    for _ in 0..60 {
+        // As soon as it has moved to the second node the first one alone uses it again.
+        see(&d, has_moved);
+        later(20_000_000);
+        round(&mut d, &world, &[]);
+        has_moved |= on_the_second(&world) > pages / 2;
+        if d.stopped().is_some() {
+            break;
+        }
+    }
+    assert!(has_moved, "{:?}", d.hold_back().0.samples());
+    assert_eq!((d.hold_back().1, on_the_second(&world)), (Verdict::Harms, 0));
+    assert!(world.lock().unwrap().watched.is_empty(), "{:?}", world.lock().unwrap().watched);
 }
