@@ -20,7 +20,7 @@ const TOLD: [&str; 2] = ["competitive", "presence"];
 /// move, of which some are two nodes', and each has to be seen eight times: a smaller grid, and more iterations.
 const HEAT: [(&str, &str, u64, usize, &str); 2] = [
     ("touch", "--iterations 60", POINTS, 97, ""),
-    ("writes", "--iterations 3000", POINTS / 2, 75, "--policy competitive --source writes"),
+    ("writes", "--iterations 6000", POINTS / 2, 75, "--policy competitive --source writes"),
 ];
 /// Hostile programs (`tests/hostile`), with all memory armed every few milliseconds, or watched and some of it moved; and what the report is to
 /// count.
