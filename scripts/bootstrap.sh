@@ -23,6 +23,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # A header of clang's OpenMP lies outside of the usual folders, so clang itself is asked.
 has_clang_openmp() { have clang && clang -fopenmp -fsyntax-only -x c - <<<'#include <omp.h>' 2>/dev/null; }
 has_hwloc() { have pkg-config && pkg-config --exists hwloc 2>/dev/null; }
+has_libzstd() { have pkg-config && pkg-config --exists libzstd 2>/dev/null; }
+# A Debian without python3-venv has the module, but not what it copies into a new environment.
+has_python_venv() { have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null; }
 has_libc_headers() { have gcc && gcc -fsyntax-only -x c - <<<'#include <stdio.h>' 2>/dev/null; }
 
 # A dynamic loader in it means that it needs libraries.
@@ -45,6 +48,11 @@ missing_packages() {
     has_libc_headers || printf 'libc6-dev\n'
     has_clang_openmp || printf 'libomp-dev\n'
     has_hwloc || printf 'libhwloc-dev\n'
+    # An export packs its Parquet files with it.
+    has_libzstd || printf 'libzstd-dev\n'
+    # The tests read exports with DuckDB and Polars, in an environment of their own.
+    have python3 || printf 'python3\n'
+    has_python_venv || printf 'python3-venv\n'
     # Allocators and a policy of memory that the live runtime is tested under.
     have numactl || printf 'numactl\n'
     has_library libjemalloc.so.2 || printf 'libjemalloc2\n'

@@ -15,6 +15,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-cli", "live", "what 'homenode run' costs a program, settled and while watching"),
     ("homenode-runtime", "next_touch", "next touch against plain first touch"),
     ("homenode-policy", "decide", "deciding about a million pages on four nodes"),
+    ("homenode-export", "export", "exporting a data set as Parquet, and opening one"),
     ("homenode-sim", "replay", "simulating recordings of NAS CG and MG, class W, 4 threads"),
     ("homenode-lab", "boot", "booting the lab with four nodes"),
     ("homenode-cli", "lab", "what the lab's monitor, the user-mode monitor and a migration there cost"),

@@ -5,6 +5,7 @@
 mod bench;
 mod c_api;
 mod ci;
+mod dataset;
 mod matrix;
 mod metadata;
 mod new_policy;
@@ -58,6 +59,12 @@ const COMMANDS: &[Command] = &[
         args: "[NAME]...",
         about: "the benchmarks, each beside its last result",
         run: bench::run,
+    },
+    Command {
+        name: "dataset",
+        args: "[--gib N] [--seed N] [--nodes N] -o DIR",
+        about: "a synthetic data set of any size, for benchmarks and the viewer",
+        run: dataset::run,
     },
     Command {
         name: "matrix",

@@ -28,6 +28,7 @@ pub fn run(args: &[String]) -> Outcome {
     let packages = metadata::workspace()?;
     let complaints: Vec<String> = [
         edges::check(&packages),
+        edges::check_ghosts(&packages, &files),
         edges::check_closures(&packages),
         unsafety::check(&files),
         policies::check(&files),

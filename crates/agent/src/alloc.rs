@@ -125,7 +125,7 @@ unsafe extern "C" {
 
 struct Walk {
     own: (usize, usize),
-    frames: [usize; FRAMES],
+    frames: [u64; FRAMES],
     found: usize,
     left: usize,
 }
@@ -136,7 +136,7 @@ extern "C" fn frame(context: *mut c_void, walk: *mut c_void) -> i32 {
     // SAFETY: the unwinder's own context; the walk of `backtrace`, whose frame lives on.
     let (walk, pc) = unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context)) };
     if !(walk.own.0..walk.own.1).contains(&pc) {
-        walk.frames[walk.found] = pc;
+        walk.frames[walk.found] = pc as u64;
         walk.found += 1;
     }
     walk.left -= 1;
@@ -144,7 +144,7 @@ extern "C" fn frame(context: *mut c_void, walk: *mut c_void) -> i32 {
 }
 
 /// Return addresses of the calls that led here, without homenode's own.
-fn backtrace() -> [usize; FRAMES] {
+fn backtrace() -> [u64; FRAMES] {
     let mut walk = Walk { own: own_code(), frames: [0; FRAMES], found: 0, left: 32 };
     // SAFETY: the unwinder walks this thread's stack and calls `frame` with our walk.
     unsafe { _Unwind_Backtrace(frame, (&raw mut walk).cast()) };

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_runtime::moving::{self, Span};
-use homenode_runtime::report::Module;
+use homenode_wire::facts::Module;
 
 /// Where one of its files lies.
 struct Part {

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use homenode_model::Ns;
 use homenode_runtime::moving::{self, Span};
-use homenode_runtime::own_thread;
+use homenode_runtime::own_thread::{self, own_threads};
 
 use crate::state;
 
@@ -33,8 +34,7 @@ fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) {
 
 fn for_ever(every: Duration) {
     let mut rounds = 0_u64;
-    loop {
-        std::thread::sleep(every);
+    while own_threads::sleep(Ns(every.as_nanos() as u64)) {
         if !state::running() {
             continue;
         }

@@ -9,6 +9,9 @@ use homenode_runtime::moving::{self, Span, signals};
 use crate::interpose::{buffers, front, span, text};
 use crate::interpose_descriptors::{bad_descriptor, between_own};
 use crate::interpose_fork::forked;
+use crate::interpose_privileges::{by_number, by_prctl};
+use crate::kernel_calls;
+use crate::kernel_calls::table::MOST;
 use crate::next::next;
 use crate::state;
 
@@ -251,43 +254,7 @@ macro_rules! peers {
 
 peers! { process_vm_readv process_vm_writev }
 
-macro_rules! asynchronous {
-    ($($name:ident)*) => { $(
-        #[doc = concat!("`", stringify!($name), "`: its buffer is never armed again.")]
-        ///
-        /// # Safety
-        /// As the function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(order: *mut libc::aiocb) -> i32 {
-            let Some(f) = next!($name: unsafe extern "C-unwind" fn(*mut libc::aiocb) -> i32) else { return -1 };
-            // SAFETY: the caller's order.
-            unsafe {
-                moving::exclude(span((*order).aio_buf, (*order).aio_nbytes));
-                f(order)
-            }
-        }
-    )* };
-}
-
-asynchronous! { aio_read aio_write aio_read64 aio_write64 }
-
-/// Several orders of asynchronous I/O.
-unsafe fn exclude_orders(orders: *const *mut libc::aiocb, n: i32) {
-    for i in 0..n.max(0) as usize {
-        // SAFETY: the caller's list; null entries are ignored.
-        if let Some(order) = unsafe { (*orders.add(i)).as_ref() } {
-            moving::exclude(span(order.aio_buf, order.aio_nbytes));
-        }
-    }
-}
-
 front! {
-    lio_listio(mode: i32, orders: *const *mut libc::aiocb, n: i32, e: *mut libc::sigevent) -> i32,
-        // SAFETY: the caller's list.
-        unsafe { exclude_orders(orders, n) };
-    lio_listio64(mode: i32, orders: *const *mut libc::aiocb, n: i32, e: *mut libc::sigevent) -> i32,
-        // SAFETY: the caller's list.
-        unsafe { exclude_orders(orders, n) };
     /// The stream's buffer from now on.
     setvbuf(file: *mut File, p: *mut c_char, mode: i32, n: usize) -> i32,
         if !p.is_null() { moving::exclude(span(p, n)) };
@@ -382,6 +349,9 @@ unsafe fn exclude_each(waits: *const FutexWait, n: usize) {
     }
 }
 
+/// Bytes of a set of nodes: as many as the kernel is built for at most.
+const NODES: usize = 128;
+
 /// Whether a system call makes a child that gets a copy of the memory.
 unsafe fn forks(number: c_long, a: usize) -> bool {
     let shares = |flags: u64| flags & libc::CLONE_VM as u64 != 0;
@@ -410,8 +380,9 @@ pub unsafe extern "C-unwind" fn syscall(
 ) -> c_long {
     type Real = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
     let Some(f) = next!(syscall: Real) else { return -1 };
+    by_number(number);
     let at = Span::new;
-    let mut buffers = [Span::EMPTY; 3];
+    let mut buffers = [Span::EMPTY; MOST];
     let (mut quiet, mut held, mut blocked) = (false, None, None);
     match number {
         libc::SYS_futex => buffers[0] = sleeps_on(a, b, d, e),
@@ -422,16 +393,37 @@ pub unsafe extern "C-unwind" fn syscall(
         SYS_FUTEX_WAITV => {
             // SAFETY: the caller's vector.
             unsafe { exclude_each(a as *const FutexWait, b) };
-            buffers = [at(a, b * size_of::<FutexWait>()), at(d, if d == 0 { 0 } else { TIME }), Span::EMPTY];
+            buffers[0] = at(a, b * size_of::<FutexWait>());
+            buffers[1] = at(d, if d == 0 { 0 } else { TIME });
         }
-        libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => buffers[0] = at(b, c),
-        libc::SYS_sendto | libc::SYS_recvfrom => buffers[0] = at(b, c),
-        libc::SYS_getrandom => buffers[0] = at(a, b),
-        libc::SYS_getdents64 => buffers[0] = at(b, c),
         libc::SYS_rt_sigsuspend => buffers[0] = at(a, b),
+        libc::SYS_prctl => {
+            if a as i32 == libc::PR_SET_SECCOMP {
+                state::stop();
+            }
+            by_prctl(a as i32);
+            // Numbers, too: nothing lies there.
+            const SHORT: usize = 256;
+            buffers[0] = at(b, SHORT);
+            buffers[1] = at(e, SHORT);
+        }
+        libc::SYS_mmap => {
+            held = (d as i32 & libc::MAP_FIXED != 0).then(|| moving::before_free(at(a, b)));
+        }
+        libc::SYS_mbind => {
+            held = Some(moving::before_change(at(a, b)));
+            buffers[0] = at(d, NODES);
+        }
+        libc::SYS_set_mempolicy => buffers[0] = at(b, NODES),
+        libc::SYS_get_mempolicy => {
+            buffers[0] = at(a, 4);
+            buffers[1] = at(b, NODES);
+        }
         libc::SYS_move_pages => {
             let n = b.saturating_mul(4);
-            buffers = [at(c, n.saturating_mul(2)), at(d, if d == 0 { 0 } else { n }), at(e, n)];
+            buffers[0] = at(c, n.saturating_mul(2));
+            buffers[1] = at(d, if d == 0 { 0 } else { n });
+            buffers[2] = at(e, n);
         }
         libc::SYS_munmap | libc::SYS_mremap => held = Some(moving::before_free(at(a, b))),
         libc::SYS_madvise | libc::SYS_mprotect | libc::SYS_mlock | libc::SYS_mlock2 => {
@@ -466,9 +458,14 @@ pub unsafe extern "C-unwind" fn syscall(
             quiet = true;
             blocked = signals::let_through();
         }
-        _ => {}
+        _ => match kernel_calls::touches(number, &[a, b, c, d, e, g]) {
+            Some(touched) => buffers = touched,
+            // Whatever it does: nothing is armed meanwhile.
+            None => quiet = true,
+        },
     }
-    let flight = if quiet { moving::before_process() } else { moving::publish(&buffers) };
+    let used = buffers.iter().rposition(|b| !b.is_empty()).map_or(0, |last| last + 1);
+    let flight = if quiet { moving::before_process() } else { moving::publish(&buffers[..used]) };
     // SAFETY: the caller's arguments.
     let result = unsafe {
         if forks(number, a) {

@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 use homenode_runtime::moving::{self, Span};
 
 use crate::interpose::{buffers, path, span};
+use crate::interpose_privileges::by_prctl;
 use crate::next::next;
 use crate::state;
 
@@ -70,7 +71,6 @@ buffers! {
     sched_setparam(pid: i32, p: *const libc::sched_param) -> i32, [span(p, 1)];
     sched_setscheduler(pid: i32, policy: i32, p: *const libc::sched_param) -> i32, [span(p, 1)];
     getgroups(n: i32, p: *mut libc::gid_t) -> i32, [span(p, n.max(0) as usize)];
-    setgroups(n: usize, p: *const libc::gid_t) -> i32, [span(p, n)];
     wait(status: *mut i32) -> i32, [span(status, 1)];
     waitpid(pid: i32, status: *mut i32, flags: i32) -> i32, [span(status, 1)];
     wait3(status: *mut i32, flags: i32, used: *mut libc::rusage) -> i32, [span(status, 1), span(used, 1)];
@@ -142,7 +142,6 @@ fn message(p: *const c_void, n: usize) -> Span {
 const SEMAPHORES: usize = 32_000 * 2;
 
 buffers! {
-    timer_create(clock: i32, how: *mut libc::sigevent, timer: *mut libc::timer_t) -> i32, [span(how, 1), span(timer, 1)];
     thrd_sleep(time: Time, left: TimeOut) -> i32, [span(time, 1), span(left, 1)];
     sched_rr_get_interval(pid: i32, out: TimeOut) -> i32, [span(out, 1)];
     adjtimex(p: *mut libc::timex) -> i32, [span(p, 1)];
@@ -173,6 +172,7 @@ pub unsafe extern "C" fn prctl(what: i32, a: usize, b: usize, c: usize, d: usize
     if what == libc::PR_SET_SECCOMP {
         state::stop();
     }
+    by_prctl(what);
     let held = (what == PR_SET_VMA).then(|| moving::before_change(Span::new(b, c)));
     // Numbers, too: nothing lies there.
     let flight = moving::publish(&[Span::new(a, SHORT), Span::new(d, SHORT)]);

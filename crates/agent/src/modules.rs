@@ -6,7 +6,7 @@ use std::path::Path;
 use homenode_runtime::driver::Driver;
 use homenode_runtime::driver::plan::Table;
 use homenode_runtime::moving::Span;
-use homenode_runtime::report::Module;
+use homenode_wire::facts::Module;
 
 const MAX_MODULES: usize = 4096;
 
@@ -135,7 +135,7 @@ pub fn writable(base: u64) -> Vec<Span> {
 /// It cannot be read.
 pub fn plan(driver: &Driver, path: &Path) -> Result<Table, String> {
     let modules = loaded();
-    let base = |path: &str| modules.iter().find(|m| m.path == path).map(|m| m.base as usize);
+    let base = |path: &str| modules.iter().find(|m| m.path == path).map(|m| m.base);
     Table::read(path, driver.settings().machine.nodes(), base)
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
@@ -9,9 +10,11 @@ use homenode_model::Ns;
 use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
+use homenode_wire::facts::Facts;
+use homenode_wire::{Message, plan};
 
 use crate::told::{self, Told};
-use crate::{alloc, clib, cpp, interpose_loader, modules, mover, next, slots, statics};
+use crate::{alloc, clib, cpp, interpose_loader, leave, modules, mover, next, raw_calls, slots, statics};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -146,7 +149,8 @@ pub fn start() {
     guarded(|| {
         next::look_all();
         cpp::look_all();
-        let Some(settings) = Settings::from(|name| std::env::var(name).ok()) else { return };
+        let folder = std::env::var_os(settings::RUN_DIR).filter(|f| !f.is_empty());
+        let Some(settings) = folder.and_then(|f| Settings::read(Path::new(&f))) else { return };
         // Of all threads: some of what is measured here takes two.
         let began = (Clocks::KERNEL.process)();
         match settings.and_then(make) {
@@ -156,10 +160,12 @@ pub fn start() {
                 // SAFETY: registers a function that lives as long as the library, which is never unloaded.
                 unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
                 clib::find();
+                raw_calls::look();
                 slots::lead();
                 if moving::mechanism() != moving::Mechanism::None {
                     moving::handler_stack::give();
                 }
+                leave::watch_first_thread();
                 let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
                 driver.iter_mut().for_each(|d| d.started_up(began));
                 RUNNING.store(true, Ordering::Release);
@@ -172,7 +178,7 @@ pub fn start() {
 
 fn make(settings: Settings) -> Result<Driver, String> {
     std::panic::set_hook(Box::new(note_panic));
-    let plan = settings.plan.clone();
+    let plan = settings.plan.then(|| settings.folder.join(plan::FILE));
     let (mover, eyes) = mover::make(&settings)?;
     WATCHED.store(eyes.is_some(), Ordering::Relaxed);
     RECORDED.store(settings.record, Ordering::Relaxed);
@@ -183,6 +189,9 @@ fn make(settings: Settings) -> Result<Driver, String> {
         PLANNED.store(driver.asks_for_team(), Ordering::Relaxed);
     }
     statics::add(&mut driver);
+    if driver.records() {
+        driver.record_modules(&modules::loaded());
+    }
     Ok(driver)
 }
 
@@ -244,6 +253,7 @@ pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> us
 #[inline]
 pub fn files(driver: &mut Driver) {
     if interpose_loader::changed() {
+        raw_calls::look();
         statics::look(driver);
     }
 }
@@ -270,43 +280,43 @@ fn start_watching() {
 /// What homenode's own thread does from time to time.
 fn tick() -> Option<Ns> {
     let next = with(Driver::tick)?;
-    keep_touched();
+    keep_modules();
     next
 }
 
-/// For a recording, writes down who was seen so far, for a program that is killed leaves nothing else. Not too often: what that takes is
-/// to stay below one part in a hundred of the time.
-fn keep_touched() {
+/// Tells a recording of files that were loaded since it began: a program that is killed tells nothing at its end. The
+/// look takes at most one part in a hundred of the time.
+fn keep_modules() {
     static DUE: AtomicU64 = AtomicU64::new(0);
-    const SOONEST: Ns = Ns(200_000_000);
+    const SOONEST: Ns = Ns(1_000_000_000);
     let begin = (Clocks::KERNEL.wall)();
-    if begin.0 < DUE.load(Ordering::Relaxed) || with(|d| d.sightings().is_some()) != Some(true) {
+    if begin.0 < DUE.load(Ordering::Relaxed) || with(|d| d.records()) != Some(true) {
         return;
     }
     let cpu = (Clocks::KERNEL.thread)();
     // Who has the loader's lock may wait for the driver: one after the other.
     let loaded = guarded(modules::loaded).unwrap_or_default();
-    let text = with(|d| Some((d.settings().folder.clone(), report::touched::text(d, &loaded, false)?)));
-    if let Some((folder, text)) = text.flatten() {
-        guarded(|| write_touched(&folder, &text, running));
-    }
-    let took = (Clocks::KERNEL.thread)() - cpu;
-    with(|d| d.spent(took));
-    let gap = took.times(100).max(SOONEST);
+    let took = with(|d| {
+        d.record_modules(&loaded);
+        let took = (Clocks::KERNEL.thread)() - cpu;
+        d.spent(took);
+        took
+    });
+    let gap = took.unwrap_or_default().times(100).max(SOONEST);
     DUE.store(begin.0 + gap.0, Ordering::Relaxed);
 }
 
-/// Whole or not at all: the program may be killed in the middle of it. Not if it is no longer `wanted`: its end has written the last one.
-fn write_touched(folder: &std::path::Path, text: &str, wanted: fn() -> bool) {
-    static WRITING: Mutex<()> = Mutex::new(());
-    let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    if !wanted() {
-        return;
-    }
-    let id = std::process::id();
-    let new = folder.join(format!("new.{id}"));
-    if std::fs::write(&new, text).is_ok() {
-        let _ = std::fs::rename(&new, folder.join(format!("touched.{id}")));
+/// Leaves a message for the launcher, whole or not at all: the program may be killed in the middle of it. A launcher that
+/// is gone takes none.
+fn leave<M: Message>(folder: &Path, name: &str, message: &M) {
+    let new = folder.join(format!("new.{}", std::process::id()));
+    match homenode_wire::encode(message) {
+        Ok(bytes) => {
+            if std::fs::write(&new, bytes).is_ok() {
+                let _ = std::fs::rename(&new, folder.join(name));
+            }
+        }
+        Err(why) => complain(&format!("nothing is left for the launcher: {why}")),
     }
 }
 
@@ -351,13 +361,11 @@ fn finish() {
             driver.note(text);
         }
         let loaded = modules::loaded();
-        if let Some(text) = report::touched::text(&driver, &loaded, true) {
-            write_touched(&driver.settings().folder, &text, || true);
-        }
-        let mut text = report::text(&driver);
-        report::modules(&mut text, &loaded);
-        text.push_str("end\n");
-        write_report(&driver.settings().folder, &text);
+        driver.record_modules(&loaded);
+        driver.end_recording();
+        let folder = &driver.settings().folder;
+        let facts = report::facts(&driver, loaded);
+        leave(folder, &Facts::file_name(facts.pid), &facts);
         // Its memory may hold what handlers still look at.
         std::mem::forget(driver);
     });
@@ -371,15 +379,11 @@ pub fn stop() {
     }
 }
 
-/// A launcher that is gone takes no report.
-fn write_report(folder: &std::path::Path, text: &str) {
-    let _ = std::fs::write(folder.join(format!("report.{}", std::process::id())), text);
-}
-
 /// Homenode ended before the program did. The driver is as the error left it: it is not asked any more.
 fn report_of_an_error() {
-    if let (Some(why), Ok(folder)) = (broken(), std::env::var(settings::RUN_DIR)) {
-        write_report(folder.as_ref(), &report::of_an_error(&why));
+    if let (Some(why), Some(folder)) = (broken(), std::env::var_os(settings::RUN_DIR)) {
+        let facts = Facts::of_an_error(std::process::id(), &why);
+        leave(folder.as_ref(), &Facts::file_name(facts.pid), &facts);
     }
 }
 

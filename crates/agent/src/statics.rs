@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use homenode_runtime::driver::Driver;
 use homenode_runtime::moving::{self, InFlight, Span};
-use homenode_runtime::report::Module;
 use homenode_runtime::watch::{Origin, SMALLEST};
+use homenode_wire::facts::Module;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::told::Told;

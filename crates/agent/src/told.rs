@@ -21,7 +21,7 @@ pub enum Told {
         /// Its length.
         bytes: usize,
         /// Who allocated it.
-        frames: [usize; FRAMES],
+        frames: [u64; FRAMES],
     },
     /// The one that begins here is gone.
     Died(usize),

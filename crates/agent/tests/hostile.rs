@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use homenode_model::{Bytes, Ns};
+use homenode_wire::facts::{Arming, Budget, Facts};
+use homenode_wire::settings::{self, Machine, Settings, Wanted};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -14,7 +18,7 @@ fn library() -> Option<PathBuf> {
     let here = std::env::current_exe().ok()?;
     let library = here.parent()?.parent()?.join("libhomenode.so");
     let built = std::fs::metadata(&library).ok()?.modified().ok()?;
-    for of in ["agent", "monitor", "policy", "runtime", "sys"] {
+    for of in ["agent", "monitor", "policy", "runtime", "sys", "wire"] {
         let changed = newest(&root().join("crates").join(of).join("src"));
         assert!(changed <= built, "crates/{of} is newer than libhomenode.so: cargo build -p homenode-agent");
     }
@@ -65,9 +69,9 @@ fn run(command: &mut Command, folder: &Path) -> Output {
     Output { status, stdout: read("out"), stderr: read("err") }
 }
 
-/// What a run with homenode left: the closing report of each process. Nothing if it was skipped.
+/// What a run with homenode left: the facts of each process. Nothing if it was skipped.
 struct Ran {
-    reports: Vec<String>,
+    reports: Vec<Facts>,
 }
 
 impl Ran {
@@ -76,24 +80,19 @@ impl Ran {
     fn of(folder: &Path) -> Self {
         let reports = std::fs::read_dir(folder).unwrap().flatten();
         let reports = reports.filter(|e| e.file_name().to_string_lossy().starts_with("report."));
-        Self { reports: reports.map(|e| std::fs::read_to_string(e.path()).unwrap()).collect() }
-    }
-
-    /// What follows such a word in any of the reports.
-    fn lines(&self, word: &str) -> impl Iterator<Item = &str> {
-        self.reports
-            .iter()
-            .flat_map(|r| r.lines())
-            .filter_map(move |l| l.strip_prefix(word)?.strip_prefix(' '))
+        let read = |path: PathBuf| homenode_wire::decode(&std::fs::read(path).unwrap()).unwrap();
+        Self { reports: reports.map(|e| read(e.path())).collect() }
     }
 
     /// Arms, pages armed, faults, pages copied, of each process.
     fn counters(&self) -> Vec<[u64; 4]> {
-        let numbers = |line: &str| {
-            let mut numbers = line.split(' ').filter_map(|n| n.parse().ok());
-            Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
-        };
-        self.lines("counters").filter_map(numbers).collect()
+        let of = |f: &Facts| [f.counters.arms, f.counters.armed_pages, f.counters.faults, f.counters.copies];
+        self.reports.iter().filter(|f| f.nodes > 0).map(of).collect()
+    }
+
+    /// What told, of each process that was watched.
+    fn sources(&self) -> Vec<&str> {
+        self.reports.iter().filter_map(|f| Some(f.watch.as_ref()?.source.as_str())).collect()
     }
 
     /// Something was armed, whether or not it was touched before it went.
@@ -105,7 +104,7 @@ impl Ran {
 
     /// A report has these words.
     fn says(&self, words: &str) {
-        let told = self.reports.is_empty() || self.reports.iter().any(|r| r.contains(words));
+        let told = self.reports.is_empty() || self.reports.iter().any(|r| format!("{r:?}").contains(words));
         assert!(told, "`{words}` is not in {:?}", self.reports);
     }
 
@@ -116,16 +115,16 @@ impl Ran {
             "writes" => "writes to write-protected pages",
             other => panic!("what is {other}?"),
         };
-        if self.lines("source").any(|l| l.starts_with(name)) {
+        if self.sources().iter().any(|s| s.starts_with(name)) {
             return self.was_armed();
         }
         if self.reports.is_empty() {
             return;
         }
         let refused = format!("source {source} not used: ");
-        match self.lines("note").find(|l| l.starts_with(&refused)) {
+        match self.reports.iter().flat_map(|f| &f.notes).find(|n| n.starts_with(&refused)) {
             Some(why) => println!("skipped: {why}"),
-            None => panic!("not told by {source}: {:?}", self.lines("source").collect::<Vec<_>>()),
+            None => panic!("not told by {source}: {:?}", self.sources()),
         }
     }
 }
@@ -137,17 +136,32 @@ fn hostile_with(
     args: impl Fn(&Path) -> Vec<String>,
     moves: bool,
 ) -> Ran {
-    hostile_as(name, test, before, args, moves, &[("HOMENODE_ARMING", "asked")], None)
+    hostile_as(name, test, before, args, moves, &[], ASKED, None)
 }
 
-/// The same with these settings; `preloaded`: another library, in front of the program's C library.
+/// How homenode is set: pages are armed only when the program asks.
+const ASKED: fn(&mut Settings) = |settings| settings.arming = Arming::Asked;
+
+/// How homenode is set: it is told by `source`, and the policy decides.
+fn told_by(source: Wanted) -> impl Fn(&mut Settings) {
+    move |settings| {
+        settings.arming = Arming::Watch;
+        settings.policy = "competitive".into();
+        settings.source = source;
+        settings.budget = Budget { permille: 1000, fixed: Ns(100_000_000_000) };
+    }
+}
+
+/// The same with these variables, and homenode set so; `preloaded`: another library, in front of the program's C library.
+#[allow(clippy::too_many_arguments)]
 fn hostile_as(
     name: &str,
     test: &str,
     before: &[&str],
     args: impl Fn(&Path) -> Vec<String>,
     moves: bool,
-    settings: &[(&str, &str)],
+    variables: &[(&str, &str)],
+    set: impl Fn(&mut Settings),
     preloaded: Option<&Path>,
 ) -> Ran {
     let Some(library) = library() else {
@@ -179,6 +193,15 @@ fn hostile_as(
     assert!(plain.status.success(), "without homenode: {plain:?}");
     let reports = folder.join("reports");
     std::fs::create_dir(&reports).unwrap();
+    let mut settings = Settings {
+        policy: "next-touch".into(),
+        machine: Machine::even(2, 1, Bytes::gib(1), 20),
+        pretend: true,
+        force: true,
+        ..Settings::default()
+    };
+    set(&mut settings);
+    std::fs::write(reports.join(settings::FILE), homenode_wire::encode(&settings).unwrap()).unwrap();
     let mut preload = library.into_os_string();
     if let Some(other) = preloaded {
         preload.push(":");
@@ -187,11 +210,8 @@ fn hostile_as(
     let with = run(
         command()
             .env("LD_PRELOAD", &preload)
-            .env("HOMENODE_RUN_DIR", &reports)
-            .env("HOMENODE_MACHINE", "0/1024/10.20;1/1024/20.10")
-            .env("HOMENODE_PRETEND_NODES", "2")
-            .envs(settings.iter().copied())
-            .env("HOMENODE_FORCE", "1")
+            .env(settings::RUN_DIR, &reports)
+            .envs(variables.iter().copied())
             .env("HOMENODE_RUN_FORCE_ARM", "1")
             .env("HOSTILE_SECONDS", "2"),
         &folder,
@@ -206,7 +226,7 @@ fn hostile_as(
     let ran = Ran::of(&reports);
     let counted = ran.counters();
     println!("{name}: arms, pages armed, faults, pages copied: {counted:?}");
-    let watched = settings.iter().any(|s| s.1 == "watch");
+    let watched = settings.arming == Arming::Watch;
     if moves {
         // Watched pages move in the thread that decides: nobody faults.
         let enough = |c: &[u64; 4]| [c[0], c[1], if watched { 1 } else { c[2] }, c[3]].iter().all(|n| *n > 0);
@@ -217,15 +237,11 @@ fn hostile_as(
 
 /// Watched by the source `source`, and moved by who decides, instead of by next touch.
 fn hostile_watched(name: &str, source: &str, moves: bool) {
-    let settings = [
-        ("HOMENODE_ARMING", "watch"),
-        ("HOMENODE_POLICY", "competitive"),
-        ("HOMENODE_SOURCE", source),
-        ("HOMENODE_BUDGET", "1000,100000"),
-        // Enough for a second: on a busy machine what decides may not come to run in a shorter time.
-        ("HOSTILE_ADDS", "100000000"),
-    ];
-    let ran = hostile_as(name, &format!("{name}-{source}"), &[], |_| Vec::new(), moves, &settings, None);
+    // Enough for a second: on a busy machine what decides may not come to run in a shorter time.
+    let variables = [("HOSTILE_ADDS", "100000000")];
+    let set = told_by(source.parse().unwrap());
+    let ran =
+        hostile_as(name, &format!("{name}-{source}"), &[], |_| Vec::new(), moves, &variables, set, None);
     ran.was_told_by(source);
 }
 
@@ -235,12 +251,11 @@ fn hostile_with_allocator(package: &str, library: &str) {
     match folders.map(|f| Path::new(f).join(library)).into_iter().find(|p| p.exists()) {
         None => println!("skipped: no {library} (package {package})"),
         Some(path) => {
-            let settings = [("HOMENODE_ARMING", "asked")];
             for name in ["writers", "threads", "remaps", "files", "paths", "stdio"] {
                 let test = format!("{name}-{package}");
                 // Memory changes so often in this one that under load nothing may be touched while it is armed.
                 let moves = name != "remaps";
-                hostile_as(name, &test, &[], |_| Vec::new(), moves, &settings, Some(&path)).was_armed();
+                hostile_as(name, &test, &[], |_| Vec::new(), moves, &[], ASKED, Some(&path)).was_armed();
             }
         }
     }
@@ -365,6 +380,26 @@ fn realloc_mremap_madvise_and_protection() {
 }
 
 #[test]
+fn threads_that_the_c_library_makes_to_call_back() {
+    for way in ["timers", "queue", "orders", "names", "bare"] {
+        hostile_with("notified", &format!("notified-{way}"), &[], |_| vec![way.to_owned()], true);
+    }
+    hostile_watched("notified", "writes", false);
+    hostile_watched("notified", "blocks", false);
+}
+
+#[test]
+fn a_run_time_that_makes_system_calls_of_its_own() {
+    let ran = hostile_with("raw_calls", "raw_calls", &[], |_| Vec::new(), false);
+    ran.says("there is the run-time of Go, which makes system calls past the C library");
+}
+
+#[test]
+fn threads_that_block_all_signals_unseen() {
+    hostile_with("deaf", "deaf", &[], |_| Vec::new(), true);
+}
+
+#[test]
 fn exec_from_armed_memory() {
     // Their reports are lost with them; each waits until its memory is armed, and does not come further if it never is.
     hostile_with("execs", "execs", &[], |_| Vec::new(), false);
@@ -381,8 +416,8 @@ fn libraries_that_come_and_go() {
 
 #[test]
 fn stacks_where_memory_was_given_back() {
-    let settings = [("HOMENODE_ARMING", "asked"), ("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=0")];
-    hostile_as("stacks", "stacks", &[], |_| Vec::new(), true, &settings, None);
+    let variables = [("GLIBC_TUNABLES", "glibc.pthread.stack_cache_size=0")];
+    hostile_as("stacks", "stacks", &[], |_| Vec::new(), true, &variables, ASKED, None);
 }
 
 #[test]
@@ -410,12 +445,6 @@ fn under_an_interleaved_policy() {
 /// Memory that the kernel comes to when it likes: by all mechanisms, on pretended nodes and as if this machine's were two, by next touch and watched
 /// by blocks. Whatever the program does past the C library is seen when memory is next armed, which the report tells.
 fn hostile_to_who_waits_for_memory(name: &str, args: &'static [&'static str], says: &str) {
-    const BLOCKS: [(&str, &str); 4] = [
-        ("HOMENODE_ARMING", "watch"),
-        ("HOMENODE_POLICY", "competitive"),
-        ("HOMENODE_SOURCE", "blocks"),
-        ("HOMENODE_BUDGET", "1000,100000"),
-    ];
     for (way, real, blocks) in [
         ("pretended", false, false),
         ("pretended-blocks", false, true),
@@ -423,15 +452,20 @@ fn hostile_to_who_waits_for_memory(name: &str, args: &'static [&'static str], sa
         ("real-blocks", true, true),
     ] {
         let test = [&[name], args, &[way]].concat().join("-");
-        let before: &[&str] = if real { &["env", "-u", "HOMENODE_PRETEND_NODES"] } else { &[] };
-        let settings: &[(&str, &str)] = if blocks { &BLOCKS } else { &[("HOMENODE_ARMING", "asked")] };
+        let set = |settings: &mut Settings| {
+            if blocks {
+                told_by(Wanted::Blocks)(settings)
+            } else {
+                ASKED(settings)
+            }
+            settings.pretend = !real;
+        };
         let args = |_: &Path| args.iter().map(|a| (*a).to_owned()).collect();
-        hostile_as(name, &test, before, args, false, settings, None);
+        hostile_as(name, &test, &[], args, false, &[], set, None);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{test}"));
         let Ok(out) = std::fs::read_to_string(folder.join("out")) else { return };
         if out == "ok\n" {
-            let reports = std::fs::read_dir(folder.join("reports")).unwrap().flatten();
-            let all: String = reports.map(|e| std::fs::read_to_string(e.path()).unwrap()).collect();
+            let all = format!("{:?}", Ran::of(&folder.join("reports")).reports);
             assert!(all.contains("no page follows its next touch any more") && all.contains(says), "{all}");
         }
     }
@@ -451,6 +485,10 @@ fn reads_by_a_worker_of_io_uring() {
 /// Its launcher tells of it by a variable, which is looked for when memory is first armed.
 #[test]
 fn a_peer_that_is_known_reads_all_of_this_memory() {
-    let before = ["env", "-u", "HOMENODE_PRETEND_NODES", "OMPI_COMM_WORLD_LOCAL_SIZE=2"];
-    hostile_with("peer", "peer-whole", &before, |_| vec!["whole".to_owned()], false);
+    let variables = [("OMPI_COMM_WORLD_LOCAL_SIZE", "2")];
+    let set = |settings: &mut Settings| {
+        ASKED(settings);
+        settings.pretend = false;
+    };
+    hostile_as("peer", "peer-whole", &[], |_| vec!["whole".to_owned()], false, &variables, set, None);
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
-use homenode_cli::kernels::{Kernel, Variant};
+use homenode_kernels::{Kernel, Variant};
 use serde_json::Value;
 
 /// Threads of each program.
@@ -45,7 +45,10 @@ impl Program {
     /// `None`, and why on stderr: it cannot be built here.
     fn kernel(name: &'static str, class: &str, iterations: Option<&str>) -> Option<Self> {
         let built = Kernel::find(name).and_then(|kernel| {
-            Ok((kernel.build(Variant::Native)?, kernel.arguments(Some(class), Some(THREADS))?))
+            Ok((
+                kernel.build(Variant::Native, &homenode_task::Unattended)?,
+                kernel.arguments(Some(class), Some(THREADS))?,
+            ))
         });
         let (path, mut args) = built.inspect_err(|e| eprintln!("{e}")).ok()?;
         args.extend(["--init", "serial"].map(Into::into));

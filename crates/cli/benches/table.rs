@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use homenode_cli::table::{Cell, Column, Table};
+use homenode_cli::terminal::render;
+use homenode_table::{Cell, Column, Table};
 
 /// A form of a table.
 type Form = (&'static str, fn(&Table) -> String);
@@ -33,7 +34,7 @@ fn large() -> Table {
 fn main() {
     let table = large();
     let forms: [Form; 3] =
-        [("terminal", |t| t.to_terminal(false, None)), ("json", Table::to_json), ("csv", Table::to_csv)];
+        [("terminal", |t| render(t, false, None)), ("json", Table::to_json), ("csv", Table::to_csv)];
     for (name, form) in forms {
         let best = (0..5)
             .map(|_| {

@@ -3,6 +3,7 @@
 //! A struct here is not a command yet: [`crate::cmd`] registers a command once it works.
 
 pub mod compare;
+pub mod diff;
 pub mod doctor;
 pub mod kernel;
 pub mod lab;

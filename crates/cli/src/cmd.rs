@@ -14,11 +14,11 @@ mod plan;
 mod rec;
 mod record;
 mod run;
-mod show;
+pub(crate) mod show;
 
 use clap::{Parser, Subcommand};
+use homenode_error::Result;
 
-use crate::error::Result;
 use crate::exit::Exit;
 use crate::help;
 
@@ -42,8 +42,8 @@ pub enum Command {
     Run(crate::args::run::LiveArgs),
     /// Latency, bandwidth and migration between nodes, with proof of where the memory was
     Measure(Box<crate::args::measure::MeasureArgs>),
-    /// Two measurements side by side
-    Diff(crate::args::measure::DiffArgs),
+    /// What changed between two recordings, comparisons or measurements
+    Diff(crate::args::diff::DiffArgs),
     /// All placement schemes in one table
     Compare(crate::args::compare::CompareArgs),
     /// The best placement for the next run
@@ -58,7 +58,7 @@ pub enum Command {
     Paper(crate::args::paper::PaperArgs),
     /// A virtual NUMA machine to run programs on
     Lab(crate::args::lab::LabArgs),
-    /// Objects by the time that a better placement would save
+    /// What is remote in a recording, which arrays, where their pages live
     Show(crate::args::show::ShowArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),

@@ -13,9 +13,10 @@
 //! Whoever runs a program returns the program's status, so homenode's own must stay out of its way, as with `env(1)`.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+
+use homenode_error::Failure;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +87,18 @@ impl Exit {
             (None, None) => Self::Failed,
         }
     }
+}
 
-    /// What it means that a program could not be started.
-    pub fn of_start_failure(error: &io::Error) -> Self {
-        if error.kind() == io::ErrorKind::NotFound { Self::NotFound } else { Self::CannotRun }
+impl From<Failure> for Exit {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Failed => Self::Failed,
+            Failure::Usage => Self::Usage,
+            Failure::Partial => Self::Partial,
+            Failure::CannotRun => Self::CannotRun,
+            Failure::NotFound => Self::NotFound,
+            Failure::Signalled(signal) => Self::Program(128 | signal),
+        }
     }
 }
 
@@ -129,10 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_start_is_126_or_127() {
-        let of = |kind: io::ErrorKind| Exit::of_start_failure(&kind.into());
-        assert_eq!(of(io::ErrorKind::NotFound), Exit::NotFound);
-        assert_eq!(of(io::ErrorKind::PermissionDenied), Exit::CannotRun);
+    fn a_failure_has_the_status_of_its_kind() {
+        let of = |failure: Failure| Exit::from(failure).code(Family::Runs);
+        assert_eq!([Failure::CannotRun, Failure::NotFound, Failure::Partial].map(of), [126, 127, 125]);
+        assert_eq!(of(Failure::Signalled(15)), 143);
+        assert_eq!(Exit::from(Failure::Partial).code(Family::Plain), 3);
     }
 
     #[test]

@@ -19,6 +19,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
     ("measure", "homenode measure --quick", "latency and bandwidth between nodes"),
     ("record", "homenode record -- ./app", "who touches what"),
+    ("show", "homenode show mine.hnrec", "what is remote, and which arrays"),
+    ("diff", "homenode diff before.hnrec after.hnrec", "what changed"),
     ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
     ("plan", "homenode plan mine.hnrec", "the best placement for the next run"),
     ("machine", "homenode machine list", "machines to simulate on"),

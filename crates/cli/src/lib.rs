@@ -3,51 +3,36 @@
 //! | what | where |
 //! |---|---|
 //! | exit status | [`exit`] |
-//! | errors, and how they read | [`error`] |
-//! | "did you mean" | [`suggest`] |
 //! | stdout, stderr, `--json`, `--csv`, `--summary` | [`output`] |
-//! | the table behind all three | [`table`] |
-//! | `--fail-if` | [`fail_if`] |
-//! | progress | [`progress`] |
+//! | a table on the terminal | [`terminal`] |
+//! | tables that fit a terminal | [`layout`] |
+//! | numbers as people read them | [`human`] |
+//! | a recording on disk as a data set | [`open`] |
+//! | what needs a trace refuses a data set | [`tables`] |
+//! | a task of a library, seen from the terminal | [`task`], [`progress`] |
 //! | Ctrl-C | [`interrupt`] |
-//! | sizes such as `8KiB` | [`size`] |
-//! | recording a program | [`recorder`] |
-//! | what this machine offers | [`doctor`] |
 //! | running one under the live runtime | [`live`] |
 //! | a measurement as tables | [`measured`] |
-//! | placements worked out for the next run | [`plan`] |
-//! | names for addresses | [`symbols`] |
-//! | the papers' programs, and building them | [`kernels`] |
 //! | what commands take | [`args`] |
 //! | what commands do | [`cmd`] |
 
 #![forbid(unsafe_code)]
 
 pub mod args;
-mod child;
 pub mod cmd;
-pub mod counted;
-pub mod doctor;
-pub mod error;
 pub mod exit;
-pub mod fail_if;
 mod help;
+pub mod human;
 pub mod interrupt;
-pub mod kernels;
+pub mod layout;
 pub mod live;
 pub mod measured;
+pub mod open;
 pub mod output;
-pub mod paper;
-pub mod places;
-pub mod plan;
 pub mod progress;
-pub mod recorder;
-pub mod sighted;
-pub mod simulate;
-pub mod size;
-pub mod suggest;
-pub mod symbols;
-pub mod table;
+pub mod tables;
+pub mod task;
+pub mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -70,7 +55,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
         };
     let exit = result.unwrap_or_else(|error| {
         output::say(&error);
-        error.code
+        error.kind.into()
     });
     ExitCode::from(exit.code(family))
 }

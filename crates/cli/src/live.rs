@@ -2,16 +2,15 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | what can be loaded into the program, what stands in the way | [`program`] |
+//! | what can be loaded into the program, what stands in the way | [`homenode_launch::loadable`] |
 //! | the policies that it takes | [`policies`] |
 //! | the nodes that the library in the program is told of | [`homenode_runtime::nodes`] |
 //! | what that library left behind | [`facts`] |
-//! | and for a recording, who was seen where | [`touched`] |
+//! | a data set of what happened | [`recording`] |
 //! | the closing report on it | [`report`], [`advice`] |
 
 pub mod advice;
 pub mod facts;
 pub mod policies;
-pub mod program;
+pub mod recording;
 pub mod report;
-pub mod touched;

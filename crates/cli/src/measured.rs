@@ -5,8 +5,7 @@ mod matrices;
 pub use matrices::matrices;
 
 use homenode_measure::{Measurement, Subject, Verdict};
-
-use crate::table::{Cell, Column, Table};
+use homenode_table::{Cell, Column, Table};
 
 /// A row a cell: `--csv`, `--fail-if`.
 pub fn table(m: &Measurement) -> Table {

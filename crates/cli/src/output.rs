@@ -8,11 +8,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use clap::Args;
+use homenode_error::{Context, Error, Result};
+use homenode_table::FailIf;
+use homenode_table::Table;
 
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::fail_if::FailIf;
-use crate::table::Table;
+
+use crate::terminal::render;
 
 /// Options of every command that prints a table.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -56,8 +58,16 @@ impl OutputArgs {
     /// When stdout cannot be written, or a condition names what the table lacks.
     pub fn print(&self, table: &Table) -> Result<Exit> {
         let held = self.judge(table)?;
+        self.warn(table);
         to_stdout(&self.render(table, io::stdout().is_terminal()))?;
         Ok(held)
+    }
+
+    /// CSV has no room for warnings: they go to stderr.
+    fn warn(&self, table: &Table) {
+        if self.format() == Format::Csv {
+            table.warnings().iter().for_each(say);
+        }
     }
 
     /// As [`OutputArgs::print`], with more: for people, tables `below` it; in JSON, further keys. CSV has neither.
@@ -71,6 +81,7 @@ impl OutputArgs {
         more: &[(&str, serde_json::Value)],
     ) -> Result<Exit> {
         let held = self.judge(table)?;
+        self.warn(table);
         let terminal = io::stdout().is_terminal();
         let mut text = self.render(table, terminal);
         match self.format() {
@@ -102,9 +113,7 @@ impl OutputArgs {
         match self.format() {
             Format::Json => table.to_json(),
             Format::Csv => table.to_csv(),
-            Format::Table => {
-                table.to_terminal(terminal && colours(), terminal.then(terminal_width).flatten())
-            }
+            Format::Table => render(table, terminal && colours(), terminal.then(terminal_width).flatten()),
         }
     }
 
@@ -140,7 +149,7 @@ pub fn to_stdout(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CliError::failed("cannot write the result").tried(format_args!("write to stdout: {error}")))
+            Err(Error::failed("cannot write the result").tried(format_args!("write to stdout: {error}")))
         }
         _ => Ok(()),
     }
@@ -157,14 +166,15 @@ pub fn colours() -> bool {
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn terminal_width() -> Option<u16> {
+/// Columns of the terminal; none where there is no terminal.
+pub fn terminal_width() -> Option<u16> {
     comfy_table::Table::new().width()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::example;
+    use homenode_table::example;
 
     fn with(conditions: &[&str]) -> OutputArgs {
         OutputArgs { fail_if: conditions.iter().map(|c| c.parse().unwrap()).collect(), ..Default::default() }

@@ -32,7 +32,7 @@ enum Show {
 }
 
 impl Progress {
-    /// Starts; `what` reads as in "recording nas-cg", `total` is in whatever [`Progress::advance`] counts.
+    /// Starts; `what` reads as in "recording nas-cg", `total` is in whatever [`advance`](homenode_task::Progress::advance) counts.
     pub fn new(what: impl Into<String>, total: Option<u64>) -> Self {
         let what = what.into();
         let show = if io::stderr().is_terminal() {
@@ -47,9 +47,10 @@ impl Progress {
     pub fn hidden() -> Self {
         Self { what: String::new(), total: None, done: 0, start: Instant::now(), show: Show::Nothing }
     }
+}
 
-    /// `more` is done. Cheap, and cheaper still when called every millisecond rather than every microsecond.
-    pub fn advance(&mut self, more: u64) {
+impl homenode_task::Progress for Progress {
+    fn advance(&mut self, more: u64) {
         self.done = self.done.saturating_add(more);
         let elapsed = self.start.elapsed();
         match &mut self.show {
@@ -67,8 +68,8 @@ impl Progress {
         }
     }
 
-    /// Ends it; a bar disappears.
-    pub fn finish(self) {
+    /// A bar disappears.
+    fn finish(self: Box<Self>) {
         if let Show::Bar(bar) = self.show {
             bar.finish_and_clear();
         }
@@ -129,6 +130,8 @@ fn left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use homenode_task::Progress as _;
+
     use super::*;
 
     const fn s(secs: u64) -> Duration {
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn hidden_progress_counts_without_a_word() {
-        let mut p = Progress::hidden();
+        let mut p = Box::new(Progress::hidden());
         p.advance(u64::MAX);
         p.advance(1);
         p.finish();

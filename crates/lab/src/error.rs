@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use homenode_error::Failure;
+
 /// What kind of failure it is, for the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -92,3 +94,16 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<Error> for homenode_error::Error {
+    fn from(e: Error) -> Self {
+        let kind = match e.kind {
+            Kind::Failed => Failure::Failed,
+            Kind::Usage => Failure::Usage,
+            Kind::CannotRun => Failure::CannotRun,
+            Kind::NotFound => Failure::NotFound,
+            Kind::Signalled(signal) => Failure::Signalled(signal as u8),
+        };
+        Self { message: e.message, tried: e.tried, hint: e.help, kind }
+    }
+}

@@ -4,7 +4,7 @@ mod changes;
 mod ports;
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -13,17 +13,21 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use homenode_sys::mark;
+use homenode_model::Ns;
+use homenode_sys::{call, mark};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::job::{self, Job, STREAMS};
-use crate::wire::{Said, Status};
+use homenode_wire::decode;
+
+use crate::wire::{JOB, Job, Order, STREAMS, Said, Status, Written, say};
 use changes::Snapshot;
 
 /// How long the host has to end the guest after the last word.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes that a pipe holds at most (fs.pipe-max-size), and as much again in a thread's hands.
 const LARGEST_PIPE: u64 = 2 << 20;
+/// File among the marks: when the program was started, in nanoseconds of the monotonic clock of its marks.
+pub const STARTED: &str = "started";
 /// A pipe from which nothing came for so long is empty.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -39,9 +43,8 @@ pub fn main() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
-    let bytes = fs::read(job::PATH)?;
-    let bad = || io::Error::new(io::ErrorKind::InvalidData, "the job makes no sense");
-    let job = Job::decode(&bytes).ok_or_else(bad)?;
+    let bytes = fs::read(JOB)?;
+    let job: Job = decode(&bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
     let mut control = ports::open("control")?;
     let streams =
         Streams { stdin: ports::open("stdin")?, out: ports::open("stdout")?, err: ports::open("stderr")? };
@@ -54,7 +57,7 @@ fn serve() -> io::Result<()> {
     }
     // Nothing, unless the monitor is there.
     mark::start();
-    let begin = Instant::now();
+    let (begin, started) = (Instant::now(), call::now());
     match start(&job) {
         Err(e) => say(&mut control, &Said::CannotRun(e.raw_os_error().unwrap_or(0)))?,
         Ok(mut child) => {
@@ -67,7 +70,7 @@ fn serve() -> io::Result<()> {
             } else {
                 attend(&mut child, begin, streams)?
             };
-            let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            let took = Ns(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
             let out_of_memory = out_of_memory().saturating_sub(killed);
             say(&mut control, &Said::Ended { status: how(status), written, out_of_memory, took })?;
         }
@@ -78,6 +81,7 @@ fn serve() -> io::Result<()> {
             changes::send(folder, &before, &mut port)?;
         }
         if let Some(folder) = &job.marks {
+            fs::write(folder.join(STARTED), started.0.to_string())?;
             changes::send(folder, &Snapshot::default(), &mut port)?;
         }
     }
@@ -85,10 +89,6 @@ fn serve() -> io::Result<()> {
     // The host ends the guest once it has everything; if it does not, the script does.
     thread::sleep(PATIENCE);
     Ok(())
-}
-
-fn say(control: &mut File, what: &Said) -> io::Result<()> {
-    control.write_all(what.line().as_bytes())
 }
 
 fn start(job: &Job) -> io::Result<Child> {
@@ -104,8 +104,8 @@ fn start(job: &Job) -> io::Result<Child> {
         .env_clear()
         .envs(&job.env)
         .current_dir(&job.cwd)
-        .gid(job.user.1)
-        .uid(job.user.0)
+        .gid(job.user.group)
+        .uid(job.user.user)
         // Signals from the host are for all of it, as from a terminal.
         .process_group(0)
         .stdin(stdin)
@@ -121,7 +121,7 @@ struct Streams {
 }
 
 /// How a program ended, how long it took, what it wrote.
-type Attended = (ExitStatus, Duration, [u64; 2]);
+type Attended = (ExitStatus, Duration, Written);
 
 /// Waits until the program has ended, and only then passes on what it wrote.
 fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Attended> {
@@ -129,10 +129,10 @@ fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Atte
     mark::stop();
     let took = begin.elapsed();
     let [_, out, err] = STREAMS;
-    let written = [
-        pass(&mut File::open(out)?, &mut { streams.out })?,
-        pass(&mut File::open(err)?, &mut { streams.err })?,
-    ];
+    let written = Written {
+        out: pass(&mut File::open(out)?, &mut { streams.out })?,
+        err: pass(&mut File::open(err)?, &mut { streams.err })?,
+    };
     Ok((status, took, written))
 }
 
@@ -149,7 +149,8 @@ fn attend(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Att
     let status = child.wait()?;
     mark::stop();
     let took = begin.elapsed();
-    Ok((status, took, [out, err].map(|r| r.map_or(0, |r| r.total()))))
+    let total = |passing: Option<Passing>| passing.map_or(0, |p| p.total());
+    Ok((status, took, Written { out: total(out), err: total(err) }))
 }
 
 /// A stream that is passed on by a thread.
@@ -231,13 +232,11 @@ fn how(status: ExitStatus) -> Status {
 }
 
 /// Signals that the host passes on; when the host is gone, so is the guest.
-fn watch(orders: BufReader<File>, child: u32) {
+fn watch(mut orders: BufReader<File>, child: u32) {
     thread::spawn(move || {
         let group = Pid::from_raw(child as i32);
-        for line in orders.lines() {
-            let Ok(line) = line else { break };
-            let number = line.strip_prefix("signal ").and_then(|n| n.parse().ok());
-            if let (Some(signal), Some(group)) = (number.and_then(Signal::from_named_raw), group) {
+        while let Ok(Order::Signal(number)) = homenode_wire::read(&mut orders) {
+            if let (Some(signal), Some(group)) = (Signal::from_named_raw(number), group) {
                 // It may have ended in between.
                 let _ = kill_process_group(group, signal);
             }

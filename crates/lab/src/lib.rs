@@ -11,8 +11,9 @@
 //! | QEMU's command line | [`qemu`] |
 //! | is KVM any good here | [`trial`] |
 //! | the monitor: what it is told, what it found | [`monitor`] |
+//! | what a run leaves: a data set | [`recording`] |
 //! | running it all | [`run`], [`relay`], [`console`] |
-//! | what host and guest say to each other | [`job`], [`wire`] |
+//! | what host and guest say to each other | [`wire`] |
 //! | files coming back | [`bring`] |
 //! | the guest's side | [`guest`] |
 //!
@@ -28,11 +29,11 @@ pub mod disk;
 pub mod error;
 pub mod guest;
 pub mod initramfs;
-pub mod job;
 pub mod kernel;
 pub mod machine;
 pub mod monitor;
 pub mod qemu;
+pub mod recording;
 pub mod relay;
 pub mod run;
 pub mod scratch;

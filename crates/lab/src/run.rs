@@ -16,13 +16,12 @@ use crate::bring::Brought;
 use crate::carry::Carry;
 use crate::error::{Error, Kind, Result};
 use crate::initramfs::{self, Settings, Then, Thp};
-use crate::job::{Job, PATH as JOB, STREAMS};
 use crate::kernel::{self, Kernel, Wanted};
 use crate::machine::{self, Machine};
 use crate::monitor::Found;
 use crate::qemu::{Accel, Boot, Console, Disk, Qemu};
 use crate::scratch::Scratch;
-use crate::wire::Status;
+use crate::wire::{JOB, Job, STREAMS, Status, User};
 use crate::{disk, trial};
 
 /// How to execute the guest's instructions.
@@ -377,13 +376,16 @@ fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
         let _ = carry.add(Path::new(home));
     }
     let user = user(lab);
-    carry.make(JOB, job(lab, program, user).encode(), 0o600);
+    let job = homenode_wire::encode(&job(lab, program, user)).map_err(|e| {
+        Error::failed("the program cannot be started in the lab").tried(format!("write its job: {e}"))
+    })?;
+    carry.make(JOB, job, 0o600);
     carry.make("/.homenode/guest", guest_script(&lab.guest), 0o755);
     carry.make("/.homenode/shell", shell_script(lab), 0o755);
     let shell = fs::read(busybox).map_err(|e| Error::io("read", busybox, &e))?;
     carry.make("/.homenode/busybox", shell, 0o755);
     carry.folder(Path::new(APPLETS), 0o755);
-    let (uid, gid) = user;
+    let User { user: uid, group: gid } = user;
     let own = if uid == 0 { String::new() } else { format!("user:x:{uid}:{gid}::/:/bin/sh\n") };
     carry.make("/etc/passwd", format!("root:x:0:0:root:/root:/bin/sh\n{own}"), 0o644);
     let own = if gid == 0 { String::new() } else { format!("user:x:{gid}:\n") };
@@ -424,14 +426,14 @@ fn measure(folder: &Path, bytes: &mut u64, files: &mut usize) {
     }
 }
 
-fn user(lab: &Lab) -> (u32, u32) {
+fn user(lab: &Lab) -> User {
     if lab.root {
-        return (0, 0);
+        return User::default();
     }
-    (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
+    User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() }
 }
 
-fn job(lab: &Lab, program: Option<&Program>, user: (u32, u32)) -> Job {
+fn job(lab: &Lab, program: Option<&Program>, user: User) -> Job {
     let mut env = lab.env.clone();
     let path = env.entry("PATH".into()).or_default();
     if !path.is_empty() {

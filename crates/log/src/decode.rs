@@ -11,7 +11,7 @@ use crate::{Mark, Record, What};
 /// Most records in a chunk.
 pub const MAX_RECORDS: usize = crate::encode::MAX_CHUNK_WORDS / 2;
 
-/// An access, without its program counter.
+/// An access. [`ChunkDecoder::pc`] knows its program counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// As in [`Record`].
@@ -20,6 +20,8 @@ pub struct Access {
     pub line: LineNo,
     /// Store.
     pub write: bool,
+    /// Number of its program counter within the chunk.
+    pub place: u16,
 }
 
 /// Walks through the records of one chunk.
@@ -96,9 +98,18 @@ impl ChunkDecoder {
         if head & 31 == HEAD_MARK {
             return self.mark().map(Some);
         }
-        let Access { tick, line, write } = self.access(head)?;
-        let pc = self.places[usize::from(self.cur)][PC];
-        Ok(Some(Record { tick, what: What::Access { line, write, pc } }))
+        let Access { tick, line, write, place } = self.access(head)?;
+        Ok(Some(Record { tick, what: What::Access { line, write, pc: self.pc(place) } }))
+    }
+
+    /// The program counter of an access of the chunk at hand, by [`Access::place`]; 0 where it is unknown.
+    pub fn pc(&self, place: u16) -> u64 {
+        self.places.get(usize::from(place)).map_or(0, |p| p[PC])
+    }
+
+    /// The program counters of the chunk's accesses, as far as it has been read.
+    pub fn pcs(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.iter().skip(1).map(|p| p[PC])
     }
 
     /// Puts the accesses up to the next mark, at most `most`, behind those of `out`. None does not mean that there are no
@@ -169,7 +180,8 @@ impl ChunkDecoder {
         };
         let place = &mut self.places[usize::from(id)];
         place[LAST] = place[LAST].wrapping_add(unzigzag(delta) as u64) & LINE_MASK;
-        Ok(Access { tick: Ticks(self.tick), line: LineNo(place[LAST]), write: head & 0x80 != 0 })
+        let line = LineNo(place[LAST]);
+        Ok(Access { tick: Ticks(self.tick), line, write: head & 0x80 != 0, place: id })
     }
 
     fn extra(&mut self) -> Result<u64, Wrong> {
@@ -282,9 +294,9 @@ mod tests {
         loop {
             d.accesses(&mut batch, most);
             let full = !batch.is_empty();
-            out.extend(batch.drain(..).map(|Access { tick, line, write }| Record {
+            out.extend(batch.drain(..).map(|Access { tick, line, write, place }| Record {
                 tick,
-                what: What::Access { line, write, pc: 0 },
+                what: What::Access { line, write, pc: d.pc(place) },
             }));
             if !full {
                 match d.next()? {
@@ -303,15 +315,6 @@ mod tests {
             Ok(())
         })?;
         std::iter::from_fn(|| d.next_mark().transpose()).collect()
-    }
-
-    fn without_pc(r: &Record) -> Record {
-        match r.what {
-            What::Access { line, write, .. } => {
-                Record { tick: r.tick, what: What::Access { line, write, pc: 0 } }
-            }
-            What::Mark(_) => *r,
-        }
     }
 
     fn record() -> impl Strategy<Value = (u64, What)> {
@@ -337,8 +340,7 @@ mod tests {
             prop_assert_eq!(encoded.records as usize, records.len());
             prop_assert_eq!(encoded.ticks, tick);
             prop_assert_eq!(&decoded(encoded.raw).unwrap(), &records);
-            let plain: Vec<Record> = records.iter().map(without_pc).collect();
-            prop_assert_eq!(decoded_in_batches(encoded.raw, 1 + records.len() % 7).unwrap(), plain);
+            prop_assert_eq!(&decoded_in_batches(encoded.raw, 1 + records.len() % 7).unwrap(), &records);
             let is_mark = |r: &Record| if let What::Mark(mark) = r.what { Some(mark) } else { None };
             let all: Vec<Mark> = records.iter().filter_map(is_mark).collect();
             prop_assert_eq!(marks(encoded.raw).unwrap(), all);

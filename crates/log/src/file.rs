@@ -291,6 +291,13 @@ impl<R: Read> LogReader<R> {
         }
     }
 
+    /// The program counter of an access that [`LogReader::next_accesses`] gave, by its `place`, until something else is
+    /// read; 0 where it is unknown.
+    #[inline]
+    pub fn pc(&self, place: u16) -> u64 {
+        self.decoder.pc(place)
+    }
+
     /// The next mark, without a look at the accesses before it; `None` at the end of the file. Whoever asks for marks cannot ask
     /// for records afterwards.
     ///
@@ -299,15 +306,11 @@ impl<R: Read> LogReader<R> {
     pub fn next_mark(&mut self) -> Result<Option<Mark>, LogError> {
         loop {
             match self.decoder.next_mark() {
-                Ok(Some(mark)) => match self.upgrade {
-                    None => return Ok(Some(mark)),
-                    Some(upgrade) => {
-                        let record = Record { tick: Ticks(0), what: What::Mark(mark) };
-                        if let What::Mark(mark) = upgrade(record).what {
-                            return Ok(Some(mark));
-                        }
+                Ok(Some(mark)) => {
+                    if let Some(mark) = self.upgraded(mark) {
+                        return Ok(Some(mark));
                     }
-                },
+                }
                 Ok(None) => {
                     if !self.next_chunk()? {
                         return Ok(None);
@@ -315,6 +318,35 @@ impl<R: Read> LogReader<R> {
                 }
                 Err(wrong) => return Err(self.fail(wrong)),
             }
+        }
+    }
+
+    /// Tells of all marks, and for each chunk of the program counters of its accesses, and looks at nothing else. Whoever
+    /// scans a log cannot ask for records afterwards.
+    ///
+    /// # Errors
+    /// As [`LogReader::next_record`].
+    pub fn scan(&mut self, mut mark: impl FnMut(Mark), mut pc: impl FnMut(u64)) -> Result<(), LogError> {
+        loop {
+            match self.decoder.next_mark() {
+                Ok(Some(found)) => self.upgraded(found).map_or((), &mut mark),
+                Ok(None) => {
+                    self.decoder.pcs().for_each(&mut pc);
+                    if !self.next_chunk()? {
+                        return Ok(());
+                    }
+                }
+                Err(wrong) => return Err(self.fail(wrong)),
+            }
+        }
+    }
+
+    /// The mark as today's version has it.
+    fn upgraded(&self, mark: Mark) -> Option<Mark> {
+        let Some(upgrade) = self.upgrade else { return Some(mark) };
+        match upgrade(Record { tick: Ticks(0), what: What::Mark(mark) }).what {
+            What::Mark(mark) => Some(mark),
+            What::Access { .. } => None,
         }
     }
 

@@ -218,6 +218,14 @@ marks! {
     }
     /// Synchronisation without a partner that the recorder knows (taskwait, fence): the filter was emptied.
     23 Flush { }
+    /// When the thread's next mark is made, and where the thread runs. Only the marks that a program
+    /// makes on the lab have it; a recorded trace has a clock of accesses instead.
+    24 Clock {
+        /// Nanoseconds of the system's monotonic clock.
+        ns,
+        /// The CPU.
+        cpu
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub enum Decision {
 
 /// How a move ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum MoveResult {
     /// The page is at its new home.
     Moved,

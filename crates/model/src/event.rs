@@ -4,6 +4,7 @@ use crate::{NodeId, ObjectId, PageNo};
 
 /// Load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum AccessKind {
     /// Load.

@@ -11,6 +11,7 @@ use crate::{Bytes, CpuId, MbPerS, NodeId, Ns, Ps};
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Topology {
     /// Short name: `sf15k`, `this machine`.
     pub name: String,
@@ -37,6 +38,7 @@ pub struct Topology {
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Node {
     /// Memory; zero for a node of CPUs only.
     pub memory: Bytes,
@@ -48,6 +50,7 @@ pub struct Node {
 
 /// Who shares a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CacheScope {
     /// One CPU each.
     Cpu,
@@ -59,6 +62,7 @@ pub enum CacheScope {
 
 /// What a cache does with stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Writes {
     /// Write-back, write-allocate.
     Back,
@@ -66,6 +70,7 @@ pub enum Writes {
 
 /// A cache level.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cache {
     /// 1, 2, 3.
     pub level: u8,
@@ -92,6 +97,7 @@ impl Cache {
 
 /// How a CPU spends time.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Core {
     /// Time of an access that no modelled cache level delays, with the instructions around it.
     pub access: Ps,
@@ -101,6 +107,7 @@ pub struct Core {
 
 /// What it costs to move a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MigrationCost {
     /// Per page: fault or system call, unmapping, page tables.
     pub fixed: Ns,
@@ -127,9 +134,32 @@ impl MigrationCost {
 
 /// A square matrix over nodes, row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "Cells<T>"))]
 pub struct Matrix<T> {
     n: usize,
     cells: Vec<T>,
+}
+
+/// A matrix as it is read: of any number of cells.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct Cells<T> {
+    n: usize,
+    cells: Vec<T>,
+}
+
+#[cfg(feature = "serde")]
+impl<T> TryFrom<Cells<T>> for Matrix<T> {
+    type Error = &'static str;
+
+    fn try_from(Cells { n, cells }: Cells<T>) -> Result<Self, Self::Error> {
+        if n.checked_mul(n) == Some(cells.len()) {
+            Ok(Self { n, cells })
+        } else {
+            Err("the matrix is not square")
+        }
+    }
 }
 
 impl<T: Copy> Matrix<T> {

@@ -6,6 +6,7 @@ use crate::{MbPerS, NodeId, Topology};
 
 /// A part of the machine that data keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Way {
     /// The memory controller of a node.
     Controller(NodeId),

@@ -6,9 +6,8 @@
 //! It is too small where an interval has phases that load different parts one after the other, and where requests come in bursts:
 //! queues within an interval are not modelled.
 
-use std::fmt::Write as _;
-
 use homenode_model::{Bytes, LineNo, NodeId, Ps, Topology, Way, Ways};
+use homenode_wire::monitor::Interval;
 
 /// Lines that each CPU moved in an interval, by home.
 #[derive(Clone, Debug)]
@@ -55,15 +54,6 @@ struct Part {
     /// How long a line keeps it busy.
     takes: Ps,
     /// How long it is busy.
-    busy: Ps,
-}
-
-/// An interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Interval {
-    /// The slowest CPU's own time.
-    alone: Ps,
-    busiest: Way,
     busy: Ps,
 }
 
@@ -126,18 +116,9 @@ impl Contention {
         self.times[cpu]
     }
 
-    /// A line for each interval: the slowest CPU's own time, how long the busiest part was busy, which that is.
-    pub fn write(&self, out: &mut String) {
-        for (i, interval) in self.intervals.iter().enumerate() {
-            let (kind, a, b) = match interval.busiest {
-                Way::Controller(n) => (0, n, n),
-                Way::Outgoing(n) => (1, n, n),
-                Way::Incoming(n) => (2, n, n),
-                Way::Link(a, b) => (3, a, b),
-            };
-            let Interval { alone, busy, .. } = interval;
-            let _ = writeln!(out, "interval {i} {} {} {kind} {} {}", alone.0, busy.0, a.0, b.0);
-        }
+    /// What is modelled of each interval.
+    pub fn intervals(&self) -> &[Interval] {
+        &self.intervals
     }
 }
 
@@ -179,14 +160,12 @@ mod tests {
             times,
             [[5, 2000 * controller + 2000 * link], [5_000_000, 5_000_000], [7, 7 + 1000 * controller],]
         );
-        let mut out = String::new();
-        all.write(&mut out);
-        let want = format!(
-            "interval 0 5000000 {} 0 2 2\ninterval 1 0 {} 2 0 0\ninterval 2 0 {} 0 0 0\n",
-            2000 * controller,
-            2000 * link,
-            1000 * controller
-        );
-        assert_eq!(out, want);
+        let interval = |alone, busy, busiest| Interval { alone: Ps(alone), busiest, busy: Ps(busy) };
+        let want = [
+            interval(5_000_000, 2000 * controller, Way::Controller(NodeId(2))),
+            interval(0, 2000 * link, Way::Incoming(NodeId(0))),
+            interval(0, 1000 * controller, Way::Controller(NodeId(0))),
+        ];
+        assert_eq!(all.intervals(), want);
     }
 }

@@ -1,25 +1,45 @@
-//! What the launcher says, on a socket: `begin` and `end`, each answered when it has been done.
+//! What the launcher says on a socket, each order answered when it has been carried out.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// Listens on a thread of its own; `act` gets each word and returns the answer.
+use homenode_wire::bounded::line;
+use homenode_wire::monitor::{Answer, Order};
+
+/// Listens on a thread of its own; `act` carries out each order, or says why not.
 ///
 /// # Safety
 /// `fd` is an open socket that nobody else uses.
-pub unsafe fn listen(fd: i32, act: impl Fn(&str) -> String + Send + 'static) {
+pub unsafe fn listen(fd: i32, act: impl Fn(Order) -> Result<(), String> + Send + 'static) {
     // SAFETY: the caller's promise.
-    let socket = unsafe { UnixStream::from_raw_fd(fd) };
+    let mut socket = unsafe { UnixStream::from_raw_fd(fd) };
     thread::spawn(move || {
-        let Ok(mut answer) = socket.try_clone() else { return };
-        for line in BufReader::new(socket).lines() {
-            let Ok(line) = line else { return };
-            let text = act(line.trim()).replace('\n', " ");
-            if writeln!(answer, "{text}").is_err() {
+        while let Ok(order) = homenode_wire::read(&mut socket) {
+            let answer = Answer { failed: act(order).err().map(|why| line(&why)) };
+            let Ok(answer) = homenode_wire::encode(&answer) else { return };
+            if socket.write_all(&answer).is_err() {
                 return;
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::IntoRawFd;
+
+    #[test]
+    fn each_order_is_answered() {
+        let (mut own, its) = UnixStream::pair().unwrap();
+        // SAFETY: the other end of a pair, which is given up for it.
+        unsafe { listen(its.into_raw_fd(), |Order::End| Err("a\nb".into())) };
+        for _ in 0..2 {
+            own.write_all(&homenode_wire::encode(&Order::End).unwrap()).unwrap();
+            let answer: Answer = homenode_wire::read(&mut own).unwrap();
+            assert_eq!(answer.failed.as_deref(), Some("a b"));
+        }
+    }
 }

@@ -29,14 +29,28 @@ const PROCESS: u32 = 48;
 pub struct Counts {
     nodes: usize,
     /// By physical page × node × load or store. The host gives memory only for what is touched.
-    open: Vec<u32>,
+    counts: Vec<u32>,
     /// The process and virtual page of each physical one, plus 1; 0: none yet.
     seen_as: Vec<u64>,
     /// Physical pages with open counts.
     touched: Vec<u32>,
-    /// Closed counts, by node.
-    rows: BTreeMap<Key, Vec<Pair>>,
+    /// Number of the visit that is open on each physical page.
+    visits: Vec<u32>,
+    /// Visits so far: each time that a physical page is first seen as another virtual one.
+    visit: u32,
+    /// Closed counts.
+    rows: BTreeMap<Key, Row>,
     interval: u32,
+}
+
+/// What happened to a physical page while it was a virtual one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Number of its first visit: of two rows of a virtual page in one interval, the smaller one's physical page came
+    /// first.
+    pub visit: u32,
+    /// By node.
+    pub counts: Vec<Pair>,
 }
 
 impl Counts {
@@ -44,9 +58,11 @@ impl Counts {
     pub fn new(pages: usize, nodes: usize) -> Self {
         Self {
             nodes,
-            open: vec![0; pages * nodes * 2],
+            counts: vec![0; pages * nodes * 2],
             seen_as: vec![0; pages],
             touched: Vec::new(),
+            visits: vec![0; pages],
+            visit: 0,
             rows: BTreeMap::new(),
             interval: 0,
         }
@@ -56,26 +72,31 @@ impl Counts {
     pub fn add(&mut self, process: u16, page: u64, physical: usize, node: usize, write: bool) {
         let seen = (u64::from(process) << PROCESS | page) + 1;
         if self.seen_as[physical] != seen {
-            self.close(physical);
-            self.seen_as[physical] = seen;
-            self.touched.push(physical as u32);
+            self.open(physical, seen);
         }
-        let count = &mut self.open[(physical * self.nodes + node) * 2 + usize::from(write)];
+        let count = &mut self.counts[(physical * self.nodes + node) * 2 + usize::from(write)];
         *count += 1;
         if *count == u32::MAX {
-            self.close(physical);
-            self.seen_as[physical] = seen;
-            self.touched.push(physical as u32);
+            self.open(physical, seen);
         }
+    }
+
+    fn open(&mut self, physical: usize, seen: u64) {
+        self.close(physical);
+        self.seen_as[physical] = seen;
+        self.visits[physical] = self.visit;
+        self.visit = self.visit.saturating_add(1);
+        self.touched.push(physical as u32);
     }
 
     fn close(&mut self, physical: usize) {
         let Some(seen) = self.seen_as[physical].checked_sub(1) else { return };
         let (process, page) = ((seen >> PROCESS) as u16, seen & ((1 << PROCESS) - 1));
-        let open = &mut self.open[physical * self.nodes * 2..][..self.nodes * 2];
+        let open = &mut self.counts[physical * self.nodes * 2..][..self.nodes * 2];
         let key = Key { interval: self.interval, process, page, physical: physical as u64 };
-        let row = self.rows.entry(key).or_insert_with(|| vec![[0; 2]; self.nodes]);
-        for (sum, pair) in row.iter_mut().zip(open.chunks_exact_mut(2)) {
+        let fresh = || Row { visit: self.visits[physical], counts: vec![[0; 2]; self.nodes] };
+        let row = self.rows.entry(key).or_insert_with(fresh);
+        for (sum, pair) in row.counts.iter_mut().zip(open.chunks_exact_mut(2)) {
             for (sum, count) in sum.iter_mut().zip(pair) {
                 *sum += u64::from(std::mem::take(count));
             }
@@ -100,10 +121,11 @@ impl Counts {
         self.close_all();
         self.rows.clear();
         self.interval = 0;
+        self.visit = 0;
     }
 
-    /// All rows, closed: counts by node.
-    pub fn rows(&mut self) -> &BTreeMap<Key, Vec<Pair>> {
+    /// All rows, closed.
+    pub fn rows(&mut self) -> &BTreeMap<Key, Row> {
         self.close_all();
         &self.rows
     }
@@ -123,15 +145,15 @@ mod tests {
         c.add(1, 100, 3, 0, false);
         c.next_interval();
         c.add(1, 100, 3, 0, false);
-        let rows: Vec<_> = c.rows().iter().map(|(k, v)| (*k, v.clone())).collect();
+        let rows: Vec<_> = c.rows().iter().map(|(k, v)| (*k, v.visit, v.counts.clone())).collect();
         let key = |interval, process, page| Key { interval, process, page, physical: 3 };
         assert_eq!(
             rows,
             [
-                (key(0, 1, 100), vec![[2, 0], [0, 1]]),
-                (key(0, 1, 200), vec![[0, 0], [1, 0]]),
-                (key(0, 2, 100), vec![[0, 0], [1, 0]]),
-                (key(1, 1, 100), vec![[1, 0], [0, 0]]),
+                (key(0, 1, 100), 0, vec![[2, 0], [0, 1]]),
+                (key(0, 1, 200), 1, vec![[0, 0], [1, 0]]),
+                (key(0, 2, 100), 2, vec![[0, 0], [1, 0]]),
+                (key(1, 1, 100), 4, vec![[1, 0], [0, 0]]),
             ]
         );
         c.clear();

@@ -6,11 +6,14 @@
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
+use homenode_wire::monitor::Order;
+
 use crate::api::{Accessed, Api, Id, Info, LOADS_AND_STORES, NO_REGISTERS};
-use crate::config::Config;
+use crate::config;
 use crate::cpu::{Behind, Cpu, Desk, Shared};
 use crate::memory::Memory;
 use crate::monitor::{Accesses, Monitor, Reach};
@@ -46,7 +49,7 @@ struct Plugin {
     /// What was in the way of the last beginning or end.
     trouble: Mutex<Option<String>>,
     line_shift: u32,
-    output: String,
+    output: PathBuf,
 }
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
@@ -78,10 +81,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let value = |name: &str| words.iter().find_map(|w| w.strip_prefix(name)?.strip_prefix('='));
     // SAFETY: QEMU passes a description of itself.
     let (version, cpus) = unsafe { ((*info).version, (*info).max_cpus) };
-    let installed = match (value("recording"), value("config")) {
-        (Some(_), _) => emulator::install(id, version, &value),
+    let installed = match (value("emulator"), value("config")) {
+        (Some(word), _) => emulator::install(id, version, word),
         (None, Some(path)) => install(id, version, cpus.max(1) as usize, path),
-        (None, None) => Err("it needs config=FILE or recording=DIRECTORY".into()),
+        (None, None) => Err("it needs config=FILE or emulator=WORD".into()),
     };
     match installed {
         Ok(()) => 0,
@@ -98,8 +101,8 @@ fn install(id: Id, version: c_int, cpus: usize, path: &str) -> Result<(), String
     if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
         return Err("this QEMU tells of accesses in words that are not known".into());
     }
-    let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
-    let config = Config::parse(&text).map_err(|e| format!("{path}: {e}"))?;
+    let bytes = fs::read(path).map_err(|e| format!("{path}: {e}"))?;
+    let config = config::parse(&bytes).map_err(|e| format!("{path}: {e}"))?;
     let monitor = Monitor::new(&config)?;
     if cpus > monitor.cpus() {
         return Err(format!("QEMU has {cpus} CPUs and {path} {}", monitor.cpus()));
@@ -147,17 +150,13 @@ extern "C" fn on_reset(id: Id) {
 static ID: AtomicU64 = AtomicU64::new(0);
 
 /// What the launcher asks: whether all went well, at the end.
-fn act(word: &str) -> String {
-    let Some(plugin) = PLUGIN.get() else { return "not ready".into() };
-    let done = match word {
-        "end" => plugin.end(),
-        _ => Err(format!("'{word}' means nothing")),
+fn act(order: Order) -> Result<(), String> {
+    let plugin = PLUGIN.get().ok_or("not ready")?;
+    let done = match order {
+        Order::End => plugin.end(),
     };
     let trouble = plugin.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match done.err().or(trouble) {
-        None => "ok".into(),
-        Some(why) => format!("failed: {why}"),
-    }
+    done.and(trouble.map_or(Ok(()), Err))
 }
 
 impl Plugin {
@@ -228,10 +227,11 @@ impl Plugin {
             self.hand_over(&mut monitor, cpu);
         }
         let met = self.processes.read().unwrap_or_else(PoisonError::into_inner).met();
-        let text = monitor.result(&met, &self.accesses(), self.lost.load(Ordering::Relaxed));
+        let found = monitor.result(&met, &self.accesses(), self.lost.load(Ordering::Relaxed));
         // What is known would be counted without a question.
         self.cpus.iter().for_each(|slot| slot.shared.front.clear());
-        fs::write(&self.output, text).map_err(|e| format!("{}: {e}", self.output))
+        let bytes = homenode_wire::encode(&found).map_err(|e| e.to_string())?;
+        fs::write(&self.output, bytes).map_err(|e| format!("{}: {e}", self.output.display()))
     }
 }
 

@@ -1,28 +1,23 @@
 //! Caches, counts and modelled time, behind one lock.
 
-use std::fmt::Write as _;
-
 use homenode_cache::{Hierarchy, Line, Miss, Shape};
 use homenode_model::{CpuId, LineNo, Ps, Topology};
+pub use homenode_wire::monitor::KERNEL;
+use homenode_wire::monitor::{Config, Counts, Cpu, Found, Misses, Page, Process, Share};
 
-use crate::config::Config;
 use crate::contention::{Contention, Traffic};
-use crate::count::Counts;
+use crate::count::{Counts as Table, Key, Row};
 use crate::front::Front;
 use crate::pending::Access;
 use crate::place::Places;
-use crate::process::Process;
 use crate::translate::PAGE_SHIFT;
-
-/// The kernel's number among the processes.
-pub const KERNEL: u16 = 0;
 
 /// All accesses of each CPU by number of the process, since QEMU started.
 pub type Accesses = Vec<Vec<u64>>;
 
 /// What a CPU's accesses met behind the front.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Cpu {
+struct Behind {
     /// Main-memory accesses by cause ([`Miss`]).
     misses: [u64; 4],
     /// To the node of the CPU, to others, by number of the process.
@@ -40,8 +35,8 @@ pub struct Monitor {
     /// Time of the outer caches, summed from the second on, by level that answers.
     outer: Vec<Ps>,
     caches: Hierarchy<u64>,
-    counts: Counts,
-    cpus: Vec<Cpu>,
+    counts: Table,
+    cpus: Vec<Behind>,
     /// What was moved in this interval.
     traffic: Traffic,
     contention: Contention,
@@ -77,8 +72,8 @@ impl Monitor {
         }
         Ok(Self {
             caches: caches(&shape, &machine)?,
-            counts: Counts::new(places.pages() as usize, machine.nodes.len()),
-            cpus: vec![Cpu::default(); machine.cpus.len()],
+            counts: Table::new(places.pages() as usize, machine.nodes.len()),
+            cpus: vec![Behind::default(); machine.cpus.len()],
             traffic: Traffic::new(&machine),
             contention: Contention::new(&machine),
             before: vec![Vec::new(); machine.cpus.len()],
@@ -144,12 +139,13 @@ impl Monitor {
         let (node, home) = (self.machine.cpus[cpu], self.places.home(physical));
         own.misses[miss as usize] += 1;
         own.time += self.machine.latency.at(node, home).ps();
-        let process = usize::from(access.process);
-        if own.memory.len() <= process {
-            own.memory.resize(process + 1, [0; 2]);
-        }
-        own.memory[process][usize::from(node != home)] += 1;
+        // An upgrade moves no data: it is no access to memory, here as in the simulator.
         if miss != Miss::Upgrade {
+            let process = usize::from(access.process);
+            if own.memory.len() <= process {
+                own.memory.resize(process + 1, [0; 2]);
+            }
+            own.memory[process][usize::from(node != home)] += 1;
             self.traffic.fetched(cpu, home);
             if access.process != KERNEL {
                 self.counts.add(access.process, access.page, physical as usize, node.index(), access.write);
@@ -165,7 +161,7 @@ impl Monitor {
     pub fn restart(&mut self, accesses: Accesses) -> Result<(), String> {
         self.caches = caches(&self.shape, &self.machine)?;
         self.counts.clear();
-        self.cpus.fill(Cpu::default());
+        self.cpus.fill(Behind::default());
         self.traffic.clear();
         self.contention = Contention::new(&self.machine);
         self.before_interval = accesses.iter().map(|of| of.iter().sum()).collect();
@@ -192,38 +188,43 @@ impl Monitor {
         self.traffic.clear();
     }
 
-    /// The result, as text. `lost` are accesses to places that are neither memory nor a device.
-    pub fn result(&mut self, processes: &[Process], accesses: &Accesses, lost: u64) -> String {
+    /// The result. `lost` are accesses to places that are neither memory nor a device.
+    pub fn result(&mut self, processes: &[Process], accesses: &Accesses, lost: u64) -> Found {
         self.close_interval(accesses);
-        let mut out = String::from("homenode counts 3\n");
-        let _ = writeln!(out, "lost {}", self.lost + lost);
-        for (i, process) in processes.iter().enumerate() {
-            let _ = writeln!(out, "process {} {} {}", i + 1, process.id, process.name);
-        }
-        for (i, (cpu, all)) in self.cpus.iter().zip(accesses).enumerate() {
+        let cpus = self.cpus.iter().zip(accesses).enumerate().map(|(i, (cpu, all))| {
             let [cold, capacity, coherence, upgrade] = cpu.misses;
             let [alone, time] = self.contention.times(i);
-            let _ = writeln!(out, "cpu {i} {cold} {capacity} {coherence} {upgrade} {} {}", alone.0, time.0);
-            for (process, n) in all.iter().enumerate() {
-                let n = n - self.before[i].get(process).copied().unwrap_or_default();
-                if n > 0 {
-                    let [local, remote] = cpu.memory.get(process).copied().unwrap_or_default();
-                    let _ = writeln!(out, "of {i} {process} {n} {local} {remote}");
-                }
-            }
-        }
-        self.contention.write(&mut out);
+            let shares = (0_u16..).zip(all).filter_map(|(process, n)| {
+                let at = usize::from(process);
+                let accesses = n - self.before[i].get(at).copied().unwrap_or_default();
+                let [local, remote] = cpu.memory.get(at).copied().unwrap_or_default();
+                (accesses > 0).then_some((process, Share { accesses, local, remote }))
+            });
+            let misses = Misses { cold, capacity, coherence, upgrade };
+            Cpu { misses, shares: shares.collect(), alone, time }
+        });
+        let cpus = cpus.collect();
         let places = self.places.clone();
-        for (key, row) in self.counts.rows() {
-            let home = places.home(key.physical);
-            let _ =
-                write!(out, "page {} {} {} {} {}", key.interval, key.process, key.page, key.physical, home.0);
-            for [loads, stores] in row {
-                let _ = write!(out, " {loads} {stores}");
-            }
-            out.push('\n');
+        let page = |(key, row): (&Key, &Row)| Page {
+            interval: key.interval,
+            process: key.process,
+            page: key.page,
+            physical: key.physical,
+            home: places.home(key.physical),
+            visit: row.visit,
+            counts: row
+                .counts
+                .iter()
+                .map(|[loads, stores]| Counts { loads: *loads, stores: *stores })
+                .collect(),
+        };
+        Found {
+            processes: (1..).zip(processes.iter().cloned()).collect(),
+            cpus,
+            intervals: self.contention.intervals().to_vec(),
+            pages: self.counts.rows().iter().map(page).collect(),
+            lost: self.lost + lost,
         }
-        out
     }
 }
 
@@ -237,12 +238,17 @@ fn caches(shape: &Shape, machine: &Topology) -> Result<Hierarchy<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::tests::two_nodes;
+    use homenode_model::{NodeId, Way};
+    use homenode_wire::monitor::Interval;
 
-    /// Two nodes with a CPU each; node 0's memory gives a line a microsecond.
     fn monitor() -> Monitor {
-        let text = "homenode monitor 4\naddresses 2097152\ncontrol 3\naccess 0\nnode 1048576 64 0\nnode 2097152 0 0\n\
-                    cpu 0\ncpu 1\nlatency 10 20\nlatency 20 10\nlink 0 0\nlink 0 0\ncache 2 32768 64 8 1 3\noutput x\n";
-        Monitor::new(&Config::parse(text).unwrap()).unwrap()
+        Monitor::new(&two_nodes()).unwrap()
+    }
+
+    /// An interval in which node 0's controller is busiest.
+    fn on_the_first(alone: u64, busy: u64) -> Interval {
+        Interval { alone: Ps(alone), busiest: Way::Controller(NodeId(0)), busy: Ps(busy) }
     }
 
     fn at(offset: u64, write: bool, process: u16) -> Access {
@@ -258,10 +264,35 @@ mod tests {
         m.access(0, at(4096, true, 1));
         m.access(0, at(1 << 20, true, KERNEL));
         let process = Process { id: 300, name: "a".into() };
-        let text = m.result(&[process], &vec![vec![75, 71], vec![70, 2]], 1);
-        let want = "homenode counts 3\nlost 1\nprocess 1 300 a\ncpu 0 2 0 0 0 30000 2000000\nof 0 0 5 0 1\nof 0 1 1 1 0\n\
-                    cpu 1 1 0 0 0 20000 2000000\nof 1 1 2 0 1\ninterval 0 30000 2000000 0 0 0\npage 0 1 7 1 0 0 1 1 0\n";
-        assert_eq!(text, want);
+        let found = m.result(std::slice::from_ref(&process), &vec![vec![75, 71], vec![70, 2]], 1);
+        let share = |accesses, local, remote| Share { accesses, local, remote };
+        let cpu = |cold, shares: &[(u16, Share)], alone, time| Cpu {
+            misses: Misses { cold, ..Misses::default() },
+            shares: shares.iter().copied().collect(),
+            alone: Ps(alone),
+            time: Ps(time),
+        };
+        let counts = |loads, stores| Counts { loads, stores };
+        let page = Page {
+            interval: 0,
+            process: 1,
+            page: 7,
+            physical: 1,
+            home: NodeId(0),
+            visit: 0,
+            counts: vec![counts(0, 1), counts(1, 0)],
+        };
+        let want = Found {
+            processes: [(1, process)].into(),
+            cpus: vec![
+                cpu(2, &[(0, share(5, 0, 1)), (1, share(1, 1, 0))], 30_000, 2_000_000),
+                cpu(1, &[(1, share(2, 0, 1))], 20_000, 2_000_000),
+            ],
+            intervals: vec![on_the_first(30_000, 2_000_000)],
+            pages: vec![page],
+            lost: 1,
+        };
+        assert_eq!(found, want);
     }
 
     #[test]
@@ -278,18 +309,10 @@ mod tests {
         for line in 0..10 {
             m.access(0, at((1 << 20) + (line << 6), false, 1));
         }
-        let text = m.result(&[], &vec![vec![0]; 2], 0);
-        let rows: Vec<&str> =
-            text.lines().filter(|l| l.starts_with("cpu") || l.starts_with("interval")).collect();
-        assert_eq!(
-            rows,
-            [
-                "cpu 0 110 0 0 0 1200000 200200000",
-                "cpu 1 100 0 0 0 2000000 200000000",
-                "interval 0 2000000 200000000 0 0 0",
-                "interval 1 200000 0 0 0 0",
-            ]
-        );
+        let found = m.result(&[], &vec![vec![0]; 2], 0);
+        let cpus: Vec<_> = found.cpus.iter().map(|c| (c.misses.all(), c.alone.0, c.time.0)).collect();
+        assert_eq!(cpus, [(110, 1_200_000, 200_200_000), (100, 2_000_000, 200_000_000)]);
+        assert_eq!(found.intervals, [on_the_first(2_000_000, 200_000_000), on_the_first(200_000, 0)]);
     }
 
     #[test]
@@ -300,7 +323,7 @@ mod tests {
         for i in 0..9_u64 {
             m.access(0, at(i * 4096, true, 1));
         }
-        let text = m.result(&[], &vec![vec![0]; 2], 0);
-        assert!(text.contains("interval 0 90000 10000000 0 0 0"), "nine lines come and one goes: {text}");
+        let found = m.result(&[], &vec![vec![0]; 2], 0);
+        assert_eq!(found.intervals, [on_the_first(90_000, 10_000_000)], "nine lines come and one goes");
     }
 }

@@ -2,8 +2,8 @@
 
 use homenode_model::{Bytes, NodeId, Topology};
 
-use crate::config::Addresses;
 use crate::translate::PAGE_SHIFT;
+use homenode_wire::monitor::Addresses;
 
 /// Where physical addresses are in the guest's memory, and whose they are.
 #[derive(Clone, Debug)]

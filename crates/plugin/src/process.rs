@@ -5,36 +5,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::memory::Memory;
+use homenode_wire::monitor::{Layout, Process};
 
-/// Where the kernel keeps what is needed; without randomisation of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Physical address of the array of the CPUs' own areas.
-    pub areas: u64,
-    /// Place of the current task's address in such an area.
-    pub current: u64,
-    /// Physical address of the variable that says where all physical memory is mapped.
-    pub direct: u64,
-    /// Place of the process's number in a task.
-    pub process: u64,
-    /// Place of its name.
-    pub name: u64,
-}
+use crate::memory::Memory;
 
 /// Processes that are told apart; further ones are one.
 pub const MOST: usize = 1024;
 /// Bytes of a name.
 const NAME: usize = 16;
-
-/// A process of the guest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Process {
-    /// Its number there; 0: not known.
-    pub id: u32,
-    /// What it was called at last.
-    pub name: String,
-}
 
 /// The guest's processes, numbered from 1 in the order in which they were met.
 #[derive(Debug, Default)]

@@ -51,6 +51,8 @@ pub struct Recorder {
     /// (there are other threads, or there is no filter), and while the recorder is at work.
     gate: AtomicUsize,
     special: bool,
+    /// See [`Recorder::be_careful`].
+    careful: bool,
     /// Words up to which [`Recorder::access_undisturbed`] may append: [`OPEN`]; 0 without a filter.
     room: usize,
     /// Words that were encoded, and of all words ever pushed those that are no accesses: what passed is half the rest.
@@ -95,6 +97,7 @@ impl Recorder {
             shared: false,
             room: if state::filter_lines() > 0 { OPEN } else { 0 },
             special: true,
+            careful: false,
             encoded: 0,
             other: 0,
             bypassed: 0,
@@ -314,8 +317,14 @@ impl Recorder {
 
     fn look_around(&mut self) {
         self.shared = state::several();
-        self.special = self.shared || state::filter_lines() == 0;
+        self.special = self.shared || self.careful || state::filter_lines() == 0;
         self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
+    }
+
+    /// From now on every access that passes the filter takes the long way, which its caller can keep from being left half way.
+    pub fn be_careful(&mut self) {
+        self.careful = true;
+        self.look_around();
     }
 
     /// Empties the filter, in this barrier interval.

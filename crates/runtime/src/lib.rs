@@ -10,6 +10,7 @@
 //! | what is said at the end | [`report`] |
 //! | the nodes that this process may use | [`nodes`] |
 //! | threads of homenode's own | [`own_thread`] |
+//! | what happens, for a recording | [`stream`] |
 //! | what the program places itself, by the C API | [`placing`] |
 //!
 //! It lives in somebody else's process. Nothing here panics across the program's border or allocates in a signal
@@ -23,4 +24,5 @@ pub mod own_thread;
 pub mod placing;
 pub mod regions;
 pub mod report;
+pub mod stream;
 pub mod watch;

@@ -1,11 +1,12 @@
 //! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's: they are what it is asked
-//! to move pages to. [`Nodes::description`] is the form in which the launcher hands them to the library in the program
+//! to move pages to. [`Nodes::machine`] is the form in which the launcher hands them to the library in the program
 //! ([`crate::driver::Machine`]).
 
 use std::fs;
 use std::path::Path;
 
 use homenode_model::{Bytes, NodeId};
+use homenode_wire::settings;
 
 /// Where Linux lists its nodes, a folder each.
 const NODES: &str = "/sys/devices/system/node";
@@ -149,13 +150,13 @@ impl Nodes {
     }
 
     /// For the library in the program.
-    pub fn description(&self) -> String {
-        let node = |n: &Node| {
-            let cpus: Vec<_> = n.cpus.iter().map(u32::to_string).collect();
-            let distances: Vec<_> = n.distances.iter().map(u64::to_string).collect();
-            format!("{}/{}/{}", cpus.join(","), n.memory.0 >> 20, distances.join("."))
+    pub fn machine(&self) -> settings::Machine {
+        let node = |n: &Node| settings::Node {
+            cpus: n.cpus.clone(),
+            memory: n.memory,
+            distances: n.distances.clone(),
         };
-        self.nodes.iter().map(node).collect::<Vec<_>>().join(";")
+        settings::Machine { nodes: self.nodes.iter().map(node).collect() }
     }
 
     /// A value of `OMP_PLACES`: each CPU a place, node by node.
@@ -210,9 +211,20 @@ mod tests {
     fn nodes_keep_the_kernels_numbers() {
         let dir = machine("gaps", &[(0, "0-1", 100, "10 21"), (2, "2-3", 200, "21 10")]);
         let nodes = Nodes::at(&dir, "");
-        assert_eq!(nodes.description(), "0,1/100/10.20.21;/0/20.10.20;2,3/200/21.20.10");
+        let told = nodes.machine();
+        let node = |cpus: &[u32], mib, distances: &[u64]| settings::Node {
+            cpus: cpus.to_vec(),
+            memory: Bytes::mib(mib),
+            distances: distances.to_vec(),
+        };
+        let want = [
+            node(&[0, 1], 100, &[10, 20, 21]),
+            node(&[], 0, &[20, 10, 20]),
+            node(&[2, 3], 200, &[21, 20, 10]),
+        ];
+        assert_eq!(told.nodes, want);
         assert_eq!(nodes.with_memory(), 2);
-        assert!(crate::driver::Machine::parse(&nodes.description()).is_some());
+        assert!(crate::driver::Machine::of(&told).is_some());
         fs::remove_dir_all(dir).unwrap();
     }
 
@@ -228,7 +240,7 @@ mod tests {
     fn cpus_are_dealt() {
         let dir = machine("one", &[(0, "0-3", 100, "10")]);
         let nodes = Nodes::at(&dir, "").pretend(2);
-        assert_eq!(nodes.description(), "0,1/50/10.20;2,3/50/20.10");
+        assert_eq!(nodes.machine(), settings::Machine::even(2, 2, Bytes::mib(50), 20));
         assert_eq!(nodes.places(), "{0},{1},{2},{3}");
         fs::remove_dir_all(dir).unwrap();
     }

@@ -6,18 +6,28 @@
 use std::io;
 use std::thread::Builder;
 
+pub use homenode_sys::own_threads;
 use homenode_sys::signal::{Set, replace_mask};
 
-/// Starts a thread with all signals blocked that others send, from its first instruction on, on a stack of `stack` bytes.
+/// Starts a thread with all signals blocked that others send, from its first instruction on, on a stack of `stack` bytes, without
+/// capabilities. It sleeps by [`own_threads::sleep`] alone, and ends when that says so.
 ///
 /// # Errors
-/// What the system said.
+/// What the system said; `EAGAIN` where homenode's own threads are ending.
 pub fn start(name: &str, stack: usize, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let permit = own_threads::permit().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
     let builder = Builder::new().name(name.to_owned()).stack_size(stack);
     // A thread has its maker's mask.
     let mask = replace_mask(Set::FOR_OWN_THREADS);
-    let made = builder.spawn(run);
+    let made = builder.spawn(|| {
+        own_threads::begin();
+        run();
+        own_threads::end();
+    });
     replace_mask(mask);
+    if made.is_err() {
+        permit.refused();
+    }
     made.map(drop)
 }
 

@@ -13,10 +13,10 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
+use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
 use homenode_policy::journal;
 use homenode_runtime::driver::mover::Manner;
-use homenode_runtime::driver::{Armed, Clocks, Counters, Driver, Mover, Settings, Touch, settings};
+use homenode_runtime::driver::{Armed, Arming, Clocks, Counters, Driver, Mover, Settings, Touch};
 use homenode_runtime::guard::Verdict;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
@@ -24,6 +24,8 @@ use homenode_runtime::watch::choice::Eyes;
 use homenode_runtime::watch::{Chosen, Origin};
 use homenode_sources::{Says, Source, Touch as Seen};
 use homenode_sys::Span;
+use homenode_wire::facts::Budget;
+use homenode_wire::settings as wire;
 
 const PAGE: usize = 4096;
 const BASE: usize = 0x1000_0000;
@@ -124,7 +126,7 @@ impl Mover for Hands {
     }
     fn counters(&self) -> Counters {
         let world = self.0.lock().unwrap();
-        Counters { own_ns: world.own_ns, copies: world.copies, ..Counters::default() }
+        Counters { own: Ns(world.own_ns), copies: world.copies, ..Counters::default() }
     }
     fn cannot(&self) -> Vec<String> {
         Vec::new()
@@ -180,28 +182,42 @@ const SAMPLED: Says = Says::Sampled { one_in: 1000 };
 const PRESENCE: Says = Says::Presence { writers_only: false };
 
 /// A driver for a policy, on two nodes of two CPUs, with 64 pages at `BASE` on node 0; and a region key.
-fn driver(policy: &str, says: Option<Says>, more: &[(&str, &str)]) -> (Driver, Shared) {
+/// What a test sets otherwise.
+#[derive(Clone)]
+enum Set {
+    Arming(Arming),
+    /// Permille, milliseconds.
+    Budget(u64, u64),
+    Force(bool),
+    Journal(std::path::PathBuf),
+    /// Nodes of a GiB, and CPUs of each.
+    Machine(u32, u32),
+}
+
+fn driver(policy: &str, says: Option<Says>, more: &[Set]) -> (Driver, Shared) {
     driver_with(policy, |world| says.map(|s| Eyes::Source(Box::new(Eye(world.clone(), s)))), more)
 }
 
-fn driver_with(
-    policy: &str,
-    eyes: impl FnOnce(&Shared) -> Option<Eyes>,
-    more: &[(&str, &str)],
-) -> (Driver, Shared) {
+fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &[Set]) -> (Driver, Shared) {
     let world = Shared::default();
     let eyes = eyes(&world).map(|eyes| Chosen { eyes, refused: vec![] });
-    let mut set = vec![
-        (settings::RUN_DIR, "/nowhere"),
-        (settings::POLICY, policy),
-        (settings::ARMING, if eyes.is_some() { "watch" } else { "first" }),
-        (settings::MACHINE, "0-1/1024/10.20;2-3/1024/20.10"),
-        (settings::FORCE, "1"),
-    ];
-    set.extend(more);
-    let settings = Settings::from(|n| set.iter().rev().find(|(k, _)| *k == n).map(|(_, v)| (*v).to_owned()))
-        .unwrap()
-        .unwrap();
+    let mut asked = wire::Settings {
+        policy: policy.into(),
+        arming: if eyes.is_some() { Arming::Watch } else { Arming::First },
+        machine: wire::Machine::even(2, 2, Bytes::gib(1), 20),
+        force: true,
+        ..wire::Settings::default()
+    };
+    for set in more.iter().cloned() {
+        match set {
+            Set::Arming(arming) => asked.arming = arming,
+            Set::Budget(permille, ms) => asked.budget = Budget { permille, fixed: Ns(ms * 1_000_000) },
+            Set::Force(force) => asked.force = force,
+            Set::Journal(folder) => asked.journal = Some(folder),
+            Set::Machine(nodes, cpus) => asked.machine = wire::Machine::even(nodes, cpus, Bytes::gib(1), 20),
+        }
+    }
+    let settings = Settings::of("/nowhere".as_ref(), asked).unwrap();
     let mut d = Driver::new(settings, Box::new(Hands(world.clone())), eyes, CLOCKS).unwrap();
     for i in 0..64 {
         world.lock().unwrap().homes.insert(BASE + i * PAGE, NodeId(0));
@@ -285,12 +301,12 @@ fn until_an_iteration_is_known_pages_move_after_a_region() {
 
 #[test]
 fn what_a_source_could_not_do_is_told_once() {
-    let (mut d, world) = driver("competitive", Some(PRESENCE), &[(settings::BUDGET, "10,0")]);
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[Set::Budget(10, 0)]);
     (0..3).for_each(|_| round(&mut d, &world, &[]));
     assert!(!d.notes().iter().any(|n| n.contains("its limits")), "{:?}", d.notes());
     d.end();
-    let text = report::text(&d);
-    assert_eq!(text.lines().filter(|l| *l == "note a test has its limits").count(), 1, "{text}");
+    let notes = report::facts(&d, Vec::new()).notes;
+    assert_eq!(notes.iter().filter(|n| *n == "a test has its limits").count(), 1, "{notes:?}");
 }
 
 #[test]
@@ -305,10 +321,9 @@ fn presence_moves_by_proportion_and_is_called_presence() {
         round(&mut d, &world, &draws);
     }
     assert_eq!([0, 15, 16, 31, 32].map(|p| home(&world, p)), [0, 0, 1, 1, 0]);
-    let text = report::text(&d);
-    let line = text.lines().find(|l| l.starts_with("source ")).unwrap();
-    assert_eq!(line, "source a test; presence (order only)");
-    assert!(!text.contains("sampled"), "{text}");
+    let watch = report::facts(&d, Vec::new()).watch.unwrap();
+    assert_eq!(watch.source, "a test; presence (order only)");
+    assert!(!watch.source.contains("sampled"), "{watch:?}");
 }
 
 #[test]
@@ -391,7 +406,8 @@ fn watching_by_blocks_ends_when_nothing_can_be_taken_away_any_more() {
     assert_eq!(notes.matches("source blocks ended").count(), 1, "{notes}");
     // The rest goes on: regions are seen, and the report says what was used.
     round(&mut d, &world, &[]);
-    assert!(report::text(&d).contains("source pages taken away"), "{}", report::text(&d));
+    let watch = report::facts(&d, Vec::new()).watch.unwrap();
+    assert!(watch.source.starts_with("pages taken away"), "{watch:?}");
 }
 
 #[test]
@@ -401,7 +417,7 @@ fn the_journal_replays_to_the_same_decisions() {
     for (policy, says) in
         [("competitive", SAMPLED), ("competitive", PRESENCE), ("presence", PRESENCE), ("daemon", PRESENCE)]
     {
-        let (mut d, world) = driver(policy, Some(says), &[(settings::JOURNAL, folder.to_str().unwrap())]);
+        let (mut d, world) = driver(policy, Some(says), &[Set::Journal(folder.clone())]);
         for i in 0..40 {
             let seen: Vec<_> = (0..64).map(|p| (p, u16::from((p + i) % 5 > 1))).collect();
             round(&mut d, &world, &seen);
@@ -457,7 +473,7 @@ fn time_that_others_had_the_cpu_is_not_homenodes() {
 
 #[test]
 fn the_budget_is_of_cpu_time_and_ends_the_watching() {
-    let (mut d, world) = driver("competitive", Some(PRESENCE), &[(settings::BUDGET, "10,0")]);
+    let (mut d, world) = driver("competitive", Some(PRESENCE), &[Set::Budget(10, 0)]);
     CPU.set(1);
     later(1_000_000_000);
     round(&mut d, &world, &[]);
@@ -546,9 +562,9 @@ fn reads_and_writes_are_told_as_such() {
 }
 
 /// A driver for next touch that holds blocks back, with an object of 64 MiB on node 0; and the object.
-fn next_touch_with_object(more: &[(&str, &str)]) -> (Driver, Shared, usize, usize) {
-    let mut set = vec![(settings::FORCE, "0")];
-    set.extend(more);
+fn next_touch_with_object(more: &[Set]) -> (Driver, Shared, usize, usize) {
+    let mut set = vec![Set::Force(false)];
+    set.extend_from_slice(more);
     let (mut d, world) = driver("next-touch", None, &set);
     let (object, pages) = (BASE + (1 << 24), 1 << 14);
     d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
@@ -583,7 +599,7 @@ fn a_region(d: &mut Driver) {
 
 #[test]
 fn without_budget_nothing_is_armed_any_more() {
-    let (mut d, world, ..) = next_touch_with_object(&[(settings::BUDGET, "10,100")]);
+    let (mut d, world, ..) = next_touch_with_object(&[Set::Budget(10, 100)]);
     PROCESS.set(1_000_000);
     a_region(&mut d);
     assert!(touch_armed(&world, 1, |_| 1) > 0);
@@ -605,14 +621,14 @@ fn without_budget_nothing_is_armed_any_more() {
 
 #[test]
 fn nothing_is_held_back_of_what_the_program_asks_for() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::ARMING, "asked")]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::Arming(Arming::Asked)]);
     assert!(d.next_touch(object, pages * PAGE));
     assert_eq!(touch_armed(&world, 1, |_| 1), pages);
 }
 
 #[test]
 fn what_was_touched_is_tidied_up_though_nothing_moved() {
-    let (mut d, world, ..) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    let (mut d, world, ..) = next_touch_with_object(&[Set::Force(true)]);
     a_region(&mut d);
     assert!(touch_armed(&world, 0, |_| 0) > 0);
     d.region_end();
@@ -651,7 +667,7 @@ fn a_region_with_a_price(d: &mut Driver, world: &Shared, cpu: u64) -> Vec<usize>
 
 #[test]
 fn no_more_is_armed_than_there_is_room_for_and_the_rest_follows() {
-    let set = [(settings::BUDGET, "10,10"), (settings::FORCE, "1")];
+    let set = [Set::Budget(10, 10), Set::Force(true)];
     let (mut d, world, object, pages) = next_touch_with_object(&set);
     let allowed = |d: &Driver| d.settings().budget.allows(d.cpu_time());
     let ours = |armed: &[usize]| armed.iter().filter(|p| **p >= object).count();
@@ -677,7 +693,7 @@ fn no_more_is_armed_than_there_is_room_for_and_the_rest_follows() {
 
 #[test]
 fn what_the_budget_had_no_room_for_is_said() {
-    let set = [(settings::BUDGET, "10,40"), (settings::FORCE, "1")];
+    let set = [Set::Budget(10, 40), Set::Force(true)];
     let (mut d, world, object, pages) = next_touch_with_object(&set);
     let armed = a_region_with_a_price(&mut d, &world, 1_000_000).into_iter().filter(|p| *p >= object).count();
     assert!((1..pages).contains(&armed), "{armed}");
@@ -688,7 +704,7 @@ fn what_the_budget_had_no_room_for_is_said() {
 
 #[test]
 fn an_object_that_dies_waits_no_longer() {
-    let set = [(settings::BUDGET, "10,40"), (settings::FORCE, "1")];
+    let set = [Set::Budget(10, 40), Set::Force(true)];
     let (mut d, world, object, pages) = next_touch_with_object(&set);
     a_region_with_a_price(&mut d, &world, 1_000_000);
     d.dies(object);
@@ -707,7 +723,7 @@ fn an_object_that_dies_waits_no_longer() {
 
 #[test]
 fn a_large_object_is_watched_once_there_was_room_for_all_of_it() {
-    let (mut d, world) = driver("competitive", Some(SAMPLED), &[(settings::BUDGET, "10,10")]);
+    let (mut d, world) = driver("competitive", Some(SAMPLED), &[Set::Budget(10, 10)]);
     let (object, pages) = (BASE + (1 << 24), 1 << 15);
     d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_sim::order::Sink;
-use homenode_sim::run::{Job, open};
-use homenode_sim::stream::{Mark, Sync};
+use homenode_order::Sink;
+use homenode_order::open;
+use homenode_order::step::{Mark, Sync};
+use homenode_sim::run::Job;
 
 // The tests' way to build, record and simulate; not all of it is used here.
 #[allow(dead_code)]
@@ -42,8 +43,9 @@ fn best(mut f: impl FnMut()) -> f64 {
 struct Nothing;
 
 impl Sink for Nothing {
-    fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) {
+    fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         std::hint::black_box(line);
+        false
     }
     fn sync(&mut self, _: ThreadId, _: Ticks, _: Sync) {}
     fn mark(&mut self, _: ThreadId, _: Ticks, _: Mark) {}

@@ -8,8 +8,9 @@ use homenode_model::{
     Bytes, Cache, CacheScope, Core, CpuId, LineNo, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps,
     ThreadId, Ticks, Topology, Writes,
 };
+use homenode_order::step::{Step, What};
 use homenode_sim::caches::Caches;
-use homenode_sim::stream::{Cause, MemChunk, Step, What};
+use homenode_sim::stream::{Cause, MemChunk};
 
 const ROUNDS: u64 = 5;
 const ACCESSES: usize = 4 << 20;

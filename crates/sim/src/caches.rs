@@ -41,7 +41,8 @@ use core::fmt;
 use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError};
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
-use crate::stream::{Cause, Mark, MemChunk, MemItem, MemWhat, Step, What};
+use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
+use homenode_order::step::{Mark, Step, What};
 
 mod filter;
 #[cfg(test)]
@@ -162,7 +163,9 @@ impl Caches {
     #[inline]
     pub fn step(&mut self, step: &Step, out: &mut MemChunk) -> Result<(), CachesError> {
         let what = match step.what {
-            What::Access { line, write } => return self.access(step.thread, step.tick, line, write, out),
+            What::Access { line, write } => {
+                return self.access(step.thread, step.tick, line, write, out).map(drop);
+            }
             What::Sync(sync) => MemWhat::Sync(sync),
             What::Mark(mark) => {
                 match mark {
@@ -181,7 +184,7 @@ impl Caches {
         Ok(())
     }
 
-    /// As [`Caches::step`] for an access to the recorder's line `line` (64 B).
+    /// As [`Caches::step`] for an access to the recorder's line `line` (64 B). Whether nobody had touched it before.
     ///
     /// # Errors
     /// As [`Caches::step`].
@@ -193,7 +196,7 @@ impl Caches {
         line: LineNo,
         write: bool,
         out: &mut MemChunk,
-    ) -> Result<(), CachesError> {
+    ) -> Result<bool, CachesError> {
         let bound = self.threads.len();
         let Some(state) = self.threads.get_mut(thread.index()) else {
             return Err(CachesError::Unbound { thread, bound });
@@ -211,10 +214,10 @@ impl Caches {
         let outcome = outcome.map_err(CachesError::Full)?;
         if outcome == Outcome::FRONT && !self.emit_hits {
             state.counts.hits[0] += 1;
-            return Ok(());
+            return Ok(false);
         }
         self.emit(thread, tick, line, write, outcome, out);
-        Ok(())
+        Ok(outcome.miss == Some(Miss::Cold))
     }
 
     fn emit(

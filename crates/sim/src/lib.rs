@@ -2,8 +2,8 @@
 //! and [`run`] for all of them together.
 
 pub mod caches;
+pub mod collect;
 pub mod memory;
-pub mod order;
 pub mod run;
 pub mod statistics;
 pub mod stream;

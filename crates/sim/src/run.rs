@@ -6,23 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use homenode_log::LogError;
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
+use homenode_order::step::{Mark, Step, Sync, What};
+use homenode_order::{Order, Sink, Trace};
 use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{Policy, PolicyContext, SpecError};
 
 use crate::caches::{Caches, CachesError};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
-use crate::order::space::{Birth, Object, Space, StaticObject};
-use crate::order::turns::Turns;
-use crate::order::{Bypass, Order, Sink};
-use crate::stream::{ByteRange, Mark, MemChunk, Step, Sync, What};
+use crate::stream::MemChunk;
 use crate::yardsticks::path::Way;
 use crate::yardsticks::{Script, Tally, TallyError, Yardsticks};
 
@@ -55,29 +52,6 @@ impl Job {
     }
 }
 
-/// What is known of the recording after it was simulated.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// Threads.
-    pub threads: usize,
-    /// Passed accesses.
-    pub accesses: u64,
-    /// Times a thread had to be let go because the recording was cut off.
-    pub cut_off: u64,
-    /// Lines that bypass the recorder's filter.
-    pub bypass: Bypass,
-    /// Why the recording could not be read to its end.
-    pub damage: Option<String>,
-    /// Objects by id.
-    pub objects: Vec<Object>,
-    /// Canonical ranges of the objects.
-    pub ranges: Vec<(ByteRange, homenode_model::ObjectId)>,
-    /// Allocations and static variables in order of birth; of many allocations the first.
-    pub births: Vec<Birth>,
-    /// Program counter of each region.
-    pub region_pcs: Vec<u64>,
-}
-
 /// What a run yields: about the recording, by job, and by job whose yardsticks were asked for.
 #[derive(Debug)]
 pub struct Results {
@@ -92,10 +66,6 @@ pub struct Results {
 /// Why a simulation failed.
 #[derive(Debug)]
 pub enum RunError {
-    /// A log cannot be read at all.
-    Log(LogError),
-    /// The recording has no thread.
-    Empty,
     /// A job binds another number of threads than the recording has.
     Threads {
         /// In the recording.
@@ -116,10 +86,6 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Log(e) => e.fmt(f),
-            Self::Empty => {
-                f.write_str("the recording has no thread: nothing ran, or nothing was instrumented")
-            }
             Self::Threads { recorded, bound } => {
                 write!(f, "the recording has {recorded} threads, the machine was given {bound}")
             }
@@ -132,26 +98,6 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
-
-/// A recording's logs, opened twice: once for the order of locks, once for everything.
-///
-/// # Errors
-/// A log cannot be opened or is not one.
-pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogReader>, RunError> {
-    let mut turns = Turns::default();
-    for path in logs {
-        let log = LogReader::open(path).map_err(RunError::Log)?;
-        // Damage is met again, and told, when the log is read for its accesses.
-        let _ = turns.add(log);
-    }
-    turns.sort();
-    let mut sources = Vec::new();
-    for path in logs {
-        sources.push(LogReader::open(path).map_err(RunError::Log)?);
-    }
-    let order = Order::new(sources, turns, Space::new(statics)).map_err(RunError::Log)?;
-    if order.threads() == 0 { Err(RunError::Empty) } else { Ok(order) }
-}
 
 /// Which threads share which cache: machines and bindings that agree here have the same memory stream.
 fn sharing(machine: &Topology, binding: &[CpuId]) -> Vec<Vec<usize>> {
@@ -197,12 +143,15 @@ struct Lanes(Vec<Lane>);
 
 impl Sink for Lanes {
     #[inline]
-    fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) {
+    fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
+        let mut new = false;
         for lane in &mut self.0 {
-            if let Err(e) = lane.caches.access(thread, tick, line, write, &mut lane.chunk) {
-                lane.failed.get_or_insert(e);
+            match lane.caches.access(thread, tick, line, write, &mut lane.chunk) {
+                Ok(cold) => new |= cold,
+                Err(e) => drop(lane.failed.get_or_insert(e)),
             }
         }
+        new
     }
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
         for lane in &mut self.0 {
@@ -357,7 +306,7 @@ pub fn run(
         }
     }
     let mut lanes = Lanes(lanes);
-    let mut trace = Trace { threads, ..Trace::default() };
+    let mut damage = None;
     let all = thread::scope(|scope| {
         let mut senders: Vec<SyncSender<Message>> = Vec::new();
         let mut handles = Vec::new();
@@ -366,7 +315,7 @@ pub fn run(
             senders.push(send);
             handles.push(scope.spawn(move || share.work(&receive)));
         }
-        let ended = produce(&mut order, &mut lanes, &senders, &mut trace, &mut progress);
+        let ended = produce(&mut order, &mut lanes, &senders, &mut damage, &mut progress);
         drop(senders);
         let mut all = Yield::default();
         for handle in handles {
@@ -380,13 +329,7 @@ pub fn run(
         }
         ended.map(|()| all)
     })?;
-    trace.accesses = order.accesses();
-    trace.cut_off = order.cut_off();
-    trace.bypass = order.bypass();
-    trace.objects = order.space().objects().to_vec();
-    trace.ranges = order.space().object_ranges().to_vec();
-    trace.births = order.space().births().to_vec();
-    trace.region_pcs = order.region_pcs().to_vec();
+    let trace = Trace { damage, ..order.trace() };
     let outcomes = all.outcomes.into_values().collect();
     Ok(Results { trace, outcomes, yardsticks: all.yardsticks.into_values().collect() })
 }
@@ -401,7 +344,7 @@ fn produce(
     order: &mut Order<LogReader>,
     lanes: &mut Lanes,
     senders: &[SyncSender<Message>],
-    trace: &mut Trace,
+    damage: &mut Option<String>,
     progress: &mut impl FnMut(u64) -> bool,
 ) -> Result<(), RunError> {
     let mut more = true;
@@ -409,7 +352,7 @@ fn produce(
         more = match order.advance(lanes, BUDGET) {
             Ok(more) => more,
             Err(e) => {
-                trace.damage = Some(e.to_string());
+                *damage = Some(e.to_string());
                 order.end(lanes);
                 false
             }

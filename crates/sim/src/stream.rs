@@ -4,108 +4,12 @@
 //! recording ──order──► steps ──caches (once a machine)──► memory stream ──memory (once a policy)──► times
 //! ```
 //!
-//! *Steps* are the program's passed accesses and marks in one canonical total order, (epoch, tick, thread, sequence),
-//! with canonical addresses. The *memory stream* keeps, per thread and in program order, only what leaves the caches,
-//! and the same synchronisation. Every synchronisation of the program (fork, join, barrier, lock) is one mechanism:
-//! [`Sync::Signal`] and [`Sync::Wait`] on one-shot counters, already matched by the ordering stage, so that no later
-//! stage can deadlock: the canonical order is itself a valid schedule.
+//! *Steps* ([`homenode_order::step`]) are the program's passed accesses and marks in one canonical total order, (epoch, tick,
+//! thread, sequence), with canonical addresses. The *memory stream* keeps, per thread and in program order, only what leaves
+//! the caches, and the same synchronisation and marks.
 
-use homenode_model::{LineNo, ObjectId, ThreadId, Ticks};
-
-/// A one-shot counter: threads signal it, others wait until it has been signalled `n` times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SyncId(pub u32);
-
-/// Synchronisation between threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// Add one to the counter; never blocks.
-    Signal(SyncId),
-    /// Continue when the counter has been signalled `n` times. In the canonical order this step comes after all `n`.
-    Wait {
-        /// The counter.
-        id: SyncId,
-        /// How many signals.
-        n: u32,
-    },
-    /// The thread's last step.
-    End,
-}
-
-/// Canonical byte addresses `first .. first + bytes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ByteRange {
-    /// First byte.
-    pub first: u64,
-    /// Length; a range never wraps.
-    pub bytes: u64,
-}
-
-/// What the program said or did that policies and reports care about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// The bytes now belong to `object`.
-    Alloc {
-        /// The object.
-        object: ObjectId,
-        /// Where.
-        range: ByteRange,
-    },
-    /// They no longer do.
-    Free {
-        /// The object.
-        object: ObjectId,
-        /// Where.
-        range: ByteRange,
-    },
-    /// A parallel region starts (told by the thread that forks, before it signals its team).
-    RegionBegin {
-        /// Dense id of the region in the source.
-        region: u32,
-    },
-    /// It has ended (after the join).
-    RegionEnd {
-        /// As in `RegionBegin`.
-        region: u32,
-    },
-    /// Round `number` of the program's outer loop begins.
-    Iteration {
-        /// From 0.
-        number: u32,
-    },
-    /// The program asks for next touch.
-    NextTouch {
-        /// Where.
-        range: ByteRange,
-    },
-}
-
-/// One step of the canonical order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Who.
-    pub thread: ThreadId,
-    /// The thread's own clock: all accesses it has executed so far, filtered ones included. Never decreases.
-    pub tick: Ticks,
-    /// What.
-    pub what: What,
-}
-
-/// What a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// An access that passed the recorder's filter.
-    Access {
-        /// Canonical line (64 B).
-        line: LineNo,
-        /// Store or atomic read-modify-write.
-        write: bool,
-    },
-    /// Synchronisation.
-    Sync(Sync),
-    /// A mark.
-    Mark(Mark),
-}
+use homenode_model::{LineNo, Ticks};
+use homenode_order::step::{Mark, Sync};
 
 /// Why an access left the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

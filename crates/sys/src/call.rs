@@ -85,10 +85,15 @@ impl Wait {
         if now < *self.sleeps_after.get_or_insert(now + Self::YIELDS) {
             return yield_now();
         }
-        let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
-        // SAFETY: a time on the stack; nothing is written.
-        unsafe { raw(libc::SYS_nanosleep, [&raw const time as usize, 0, 0, 0, 0, 0]) };
+        sleep(homenode_model::Ns(20_000));
     }
+}
+
+/// Sleeps for less than a second.
+pub fn sleep(time: homenode_model::Ns) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: time.0.min(999_999_999) as i64 };
+    // SAFETY: a time on the stack; nothing is written.
+    unsafe { raw(libc::SYS_nanosleep, [&raw const time as usize, 0, 0, 0, 0, 0]) };
 }
 
 /// The kernel's number of the calling thread.

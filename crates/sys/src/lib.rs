@@ -15,6 +15,7 @@
 //! | samples: page faults with their addresses, what processors sample | [`perf`] |
 //! | the counter that Arm's processors stamp their samples with | [`counter`] |
 //! | descriptors of homenode's own | [`descriptor`] |
+//! | threads of homenode's own | [`own_threads`] |
 //! | reading files and folders of `/proc` | [`mod@file`] |
 //! | the process's mappings, what of them is locked or huge | [`maps`] |
 //! | whether performance events open | [`probe`] |
@@ -33,6 +34,7 @@ pub mod maps;
 pub mod mark;
 pub mod memory;
 pub mod numa;
+pub mod own_threads;
 pub mod perf;
 pub mod probe;
 pub mod ring;

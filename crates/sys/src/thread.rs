@@ -6,14 +6,25 @@
 use std::ffi::{CStr, c_void};
 
 use crate::memory::{self, Access};
-use crate::{Errno, Error, PAGE, Result, Span, call};
+use crate::{Errno, Error, PAGE, Result, Span, call, own_threads};
 
-/// Makes a thread on a stack of its own, `stack` bytes for its work with a page below them that nobody can touch, which runs `run` for
-/// ever with the maker's signal mask. All that was mapped for it. The maker may allocate (glibc's thread block).
+/// Makes a thread of homenode's own ([`own_threads`]) on a stack of its own, `stack` bytes for its work with a page below them that nobody
+/// can touch, which runs `run` with the maker's signal mask. All that was mapped for it, which stays mapped. The maker may allocate
+/// (glibc's thread block).
 ///
 /// # Errors
-/// No memory for the stack; `EAGAIN` where no more threads can be made.
-pub fn start_bare(stack: usize, run: fn() -> !) -> Result<Span> {
+/// No memory for the stack; `EAGAIN` where no more threads can be made, or homenode's own are ending.
+pub fn start_bare(stack: usize, run: fn()) -> Result<Span> {
+    let refused = Error { call: "pthread_create", on: Span::EMPTY, errno: Errno(libc::EAGAIN) };
+    let permit = own_threads::permit().ok_or(refused)?;
+    let made = start_permitted(stack, run);
+    if made.is_err() {
+        permit.refused();
+    }
+    made
+}
+
+fn start_permitted(stack: usize, run: fn()) -> Result<Span> {
     // SAFETY: initialised before it is used, destroyed after.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let attributes = &raw mut attributes;
@@ -23,7 +34,7 @@ pub fn start_bare(stack: usize, run: fn() -> !) -> Result<Span> {
     made
 }
 
-fn make(stack: usize, run: fn() -> !, attributes: *mut libc::pthread_attr_t) -> Result<Span> {
+fn make(stack: usize, run: fn(), attributes: *mut libc::pthread_attr_t) -> Result<Span> {
     let size = (stack + taken_by_the_library(attributes)).next_multiple_of(PAGE);
     let memory = memory::map(size + PAGE, Access::ReadWrite)?;
     let usable = Span { start: memory.start + PAGE, end: memory.end };
@@ -61,8 +72,11 @@ fn taken_by_the_library(attributes: *const libc::pthread_attr_t) -> usize {
 
 extern "C" fn begin(run: *mut c_void) -> *mut c_void {
     // SAFETY: what `start_bare` was given.
-    let run: fn() -> ! = unsafe { std::mem::transmute(run) };
-    run()
+    let run: fn() = unsafe { std::mem::transmute(run) };
+    own_threads::begin();
+    run();
+    own_threads::end();
+    std::ptr::null_mut()
 }
 
 /// Names the calling thread (15 bytes count), without allocating.
@@ -84,16 +98,13 @@ mod tests {
         static LARGE: Cell<[u8; 1 << 20]> = const { Cell::new([7; 1 << 20]) };
     }
 
-    fn look() -> ! {
+    fn look() {
         set_name(c"bare");
         let local = 0_u8;
         let of_large = LARGE.with(|large| large.as_ptr() as usize);
         // SAFETY: the thread's own.
         assert_eq!(unsafe { std::ptr::read_volatile(of_large as *const u8) }, 7);
         SEEN.store(&raw const local as usize, Ordering::SeqCst);
-        loop {
-            std::thread::park();
-        }
     }
 
     #[test]

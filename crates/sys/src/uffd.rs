@@ -231,15 +231,21 @@ impl Uffd {
 
     /// Waits for an event, so many milliseconds at most (negative: for ever). Whether there is one.
     pub fn wait(&self, milliseconds: i32) -> bool {
-        let mut p = libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 };
+        self.wait_or(-1, milliseconds)
+    }
+
+    /// The same, and no longer than until there is something to read from the descriptor `other` (negative: none).
+    pub fn wait_or(&self, other: i32, milliseconds: i32) -> bool {
+        let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut p = [poll(self.fd), poll(other)];
         let t = libc::timespec {
             tv_sec: i64::from(milliseconds / 1000),
             tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
         };
         let t = if milliseconds < 0 { 0 } else { &raw const t as usize };
-        // SAFETY: one pollfd, one timespec or none; no signal mask.
-        let r = unsafe { raw(libc::SYS_ppoll, [&raw mut p as usize, 1, t, 0, 0, 0]) };
-        r > 0 && p.revents & libc::POLLIN != 0
+        // SAFETY: two pollfds, one timespec or none; no signal mask.
+        let r = unsafe { raw(libc::SYS_ppoll, [p.as_mut_ptr() as usize, 2, t, 0, 0, 0]) };
+        r > 0 && p[0].revents & libc::POLLIN != 0
     }
 
     /// The next event, if one is there. Whoever caused it goes on when it has been read.

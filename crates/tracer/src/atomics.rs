@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fen
 use homenode_log::Mark;
 use homenode_recorder::state;
 
-use crate::thread;
+use crate::{cancel, thread};
 
 const RELAXED: i32 = 0;
 const RELEASE: i32 = 3;
@@ -22,6 +22,10 @@ fn operation<T: Copy + Into<u128>>(address: usize, write: bool, order: i32, run:
     if !state::recording() {
         return run();
     }
+    cancel::deferred(|| noted(address, write, order, run))
+}
+
+fn noted<T: Copy + Into<u128>>(address: usize, write: bool, order: i32, run: impl FnOnce() -> T) -> T {
     let before = (write && order == RELEASE).then(state::order);
     let value = run();
     thread::with(|t| {
@@ -45,7 +49,7 @@ macro_rules! fetch {
         /// # Safety
         /// `p` is valid and aligned, as for the operation itself.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(p: *mut $int, v: $int, order: i32) -> $int {
+        pub unsafe extern "C-unwind" fn $name(p: *mut $int, v: $int, order: i32) -> $int {
             // SAFETY: the caller's promise.
             operation(p as usize, true, order, || unsafe { <$atomic>::from_ptr(p).$method(v, Ordering::SeqCst) })
         }
@@ -59,7 +63,7 @@ macro_rules! compare {
         /// # Safety
         /// Both pointers are valid and aligned, as for the operation itself.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(p: *mut $int, expected: *mut $int, v: $int, order: i32, _failure: i32) -> i32 {
+        pub unsafe extern "C-unwind" fn $name(p: *mut $int, expected: *mut $int, v: $int, order: i32, _failure: i32) -> i32 {
             // SAFETY: the caller's promise.
             unsafe {
                 let want = *expected;
@@ -83,7 +87,7 @@ macro_rules! atomics {
         /// # Safety
         /// `p` is valid and aligned.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $load(p: *const $int, order: i32) -> $int {
+        pub unsafe extern "C-unwind" fn $load(p: *const $int, order: i32) -> $int {
             // SAFETY: the caller's promise; a load does not write.
             operation(p as usize, false, order, || unsafe {
                 <$atomic>::from_ptr(p.cast_mut()).load(Ordering::SeqCst)
@@ -94,7 +98,7 @@ macro_rules! atomics {
         /// # Safety
         /// `p` is valid and aligned.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $store(p: *mut $int, v: $int, order: i32) {
+        pub unsafe extern "C-unwind" fn $store(p: *mut $int, v: $int, order: i32) {
             // SAFETY: the caller's promise.
             operation(p as usize, true, order, || unsafe {
                 <$atomic>::from_ptr(p).store(v, Ordering::SeqCst);
@@ -106,7 +110,13 @@ macro_rules! atomics {
         /// # Safety
         /// `p` is valid and aligned.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $val(p: *mut $int, want: $int, v: $int, order: i32, _failure: i32) -> $int {
+        pub unsafe extern "C-unwind" fn $val(
+            p: *mut $int,
+            want: $int,
+            v: $int,
+            order: i32,
+            _failure: i32,
+        ) -> $int {
             // SAFETY: the caller's promise.
             operation(p as usize, true, order, || unsafe {
                 match <$atomic>::from_ptr(p).compare_exchange(want, v, Ordering::SeqCst, Ordering::SeqCst) {
@@ -203,7 +213,7 @@ mod wide {
     /// # Safety
     /// `p` is valid, aligned and writable.
     #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __tsan_atomic128_load(p: *mut u128, order: i32) -> u128 {
+    pub unsafe extern "C-unwind" fn __tsan_atomic128_load(p: *mut u128, order: i32) -> u128 {
         operation(p as usize, false, order, || compare_exchange(p, 0, 0))
     }
     /// Stores.
@@ -211,7 +221,7 @@ mod wide {
     /// # Safety
     /// `p` is valid and aligned.
     #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __tsan_atomic128_store(p: *mut u128, v: u128, order: i32) {
+    pub unsafe extern "C-unwind" fn __tsan_atomic128_store(p: *mut u128, v: u128, order: i32) {
         update(p, order, |_| v);
     }
     /// Compare and exchange that returns what was found.
@@ -219,7 +229,7 @@ mod wide {
     /// # Safety
     /// `p` is valid and aligned.
     #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
+    pub unsafe extern "C-unwind" fn __tsan_atomic128_compare_exchange_val(
         p: *mut u128,
         want: u128,
         v: u128,
@@ -236,7 +246,7 @@ mod wide {
             /// # Safety
             /// Both pointers are valid and aligned.
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(
+            pub unsafe extern "C-unwind" fn $name(
                 p: *mut u128, expected: *mut u128, v: u128, order: i32, _failure: i32,
             ) -> i32 {
                 // SAFETY: the caller's promise.
@@ -260,7 +270,7 @@ mod wide {
             /// # Safety
             /// `p` is valid and aligned.
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(p: *mut u128, v: u128, order: i32) -> u128 {
+            pub unsafe extern "C-unwind" fn $name(p: *mut u128, v: u128, order: i32) -> u128 {
                 let f: fn(u128, u128) -> u128 = $f;
                 update(p, order, |old| f(old, v))
             }
@@ -279,7 +289,7 @@ mod wide {
 
 /// A fence between threads.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_atomic_thread_fence(order: i32) {
+pub extern "C-unwind" fn __tsan_atomic_thread_fence(order: i32) {
     fence(Ordering::SeqCst);
     if order != RELAXED && order != RELEASE {
         thread::with(|t| {
@@ -291,4 +301,4 @@ pub extern "C" fn __tsan_atomic_thread_fence(order: i32) {
 
 /// A fence against a signal handler of the same thread: for the compiler only.
 #[unsafe(no_mangle)]
-pub extern "C" fn __tsan_atomic_signal_fence(_order: i32) {}
+pub extern "C-unwind" fn __tsan_atomic_signal_fence(_order: i32) {}

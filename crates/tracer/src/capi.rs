@@ -13,7 +13,7 @@ use crate::{emulator, lab, thread};
 /// Round `number` of the outer loop begins.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_iteration(number: u32) -> i32 {
-    if emulator::outside() && !emulator::active() {
+    if emulator::marks_alone() {
         lab::interval();
     }
     told(Mark::Iteration { number: number.into(), order: 0 })

@@ -25,6 +25,12 @@ pub fn active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+/// Whether the program's marks alone are recorded: the lab's monitor counts the accesses.
+#[inline]
+pub fn marks_alone() -> bool {
+    outside() && !active()
+}
+
 /// The recording is open; whether it is the plug-in's.
 pub fn begin() {
     let emulated = std::env::var_os(DIRECTORY).is_some();

@@ -14,10 +14,10 @@ use homenode_recorder::recorder::offsets;
 use crate::thread;
 use crate::tls::OFFSET;
 
-extern "C" fn slow_read(line: u64, pc: u64) {
+extern "C-unwind" fn slow_read(line: u64, pc: u64) {
     thread::access(line, false, pc);
 }
-extern "C" fn slow_write(line: u64, pc: u64) {
+extern "C-unwind" fn slow_write(line: u64, pc: u64) {
     thread::access(line, true, pc);
 }
 
@@ -29,8 +29,9 @@ macro_rules! access {
         /// Any address may be passed; it is not dereferenced.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name(_address: *const c_void) {
+        pub unsafe extern "C-unwind" fn $name(_address: *const c_void) {
             naked_asm!(
+                ".cfi_startproc",
                 "mov rax, qword ptr [rip + {offset}]",
                 "shr rdi, 6",
                 "inc qword ptr fs:[rax + 16]", // clock
@@ -43,6 +44,7 @@ macro_rules! access {
                 "2:",
                 "mov rsi, qword ptr [rsp]",
                 "jmp {slow}",
+                ".cfi_endproc",
                 slow = sym $slow,
                 offset = sym OFFSET,
                 table = const $table,
@@ -80,8 +82,9 @@ macro_rules! passed {
         /// To be called by rewritten code and the functions above only.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        pub unsafe extern "C-unwind" fn $name() {
             naked_asm!(
+                ".cfi_startproc",
                 "mov rax, qword ptr [rip + {offset}]",
                 "mov rdx, qword ptr fs:[rax + 32]", // recorder
                 "mov rcx, qword ptr fs:[rax + 16]", // clock
@@ -118,14 +121,17 @@ macro_rules! passed {
                 "jne 5f",
                 "4:",
                 "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 8",
                 "call {slow}",
                 "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
                 "mov rax, qword ptr [rip + {offset}]",
                 "mov r8, qword ptr fs:[rax]",
                 "mov r9, qword ptr fs:[rax + 8]",
                 "mov r10, qword ptr fs:[rax + 24]",
                 "5:",
                 "ret",
+                ".cfi_endproc",
                 slow = sym $slow,
                 offset = sym OFFSET,
                 used = const offsets::USED,

@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::thread;
+use homenode_log::Mark;
+
+use crate::{emulator, thread};
 
 /// Lowest address of the calling thread's stack and one past its highest; zeros if the system does not say.
 pub fn stack() -> (u64, u64) {
@@ -18,6 +20,31 @@ pub fn stack() -> (u64, u64) {
         libc::pthread_attr_destroy(&raw mut attr);
         if got != 0 { (0, 0) } else { (low as u64, low as u64 + size as u64) }
     }
+}
+
+/// Whether a mark has its time before it: on the lab, marks of regions, rounds and allocations.
+pub fn is_timed(mark: &Mark) -> bool {
+    emulator::marks_alone()
+        && matches!(
+            mark,
+            Mark::RegionFork { .. }
+                | Mark::RegionJoin { .. }
+                | Mark::TaskBegin { .. }
+                | Mark::Iteration { .. }
+                | Mark::Alloc { .. }
+                | Mark::Free { .. }
+        )
+}
+
+/// The time, and the CPU that the calling thread runs on.
+pub fn clock() -> Mark {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the system fills the time in; the other call has no arguments.
+    let cpu = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t);
+        libc::sched_getcpu()
+    };
+    Mark::Clock { ns: t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64, cpu: cpu.max(0) as u64 }
 }
 
 extern "C" fn at_end(_: *mut c_void) {

@@ -19,10 +19,12 @@ macro_rules! with_pc {
         /// As the function it stands for.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        pub unsafe extern "C-unwind" fn $name() {
             std::arch::naked_asm!(
+                ".cfi_startproc",
                 concat!("mov ", $register, ", qword ptr [rsp]"),
                 "jmp {f}",
+                ".cfi_endproc",
                 f = sym $function,
             )
         }
@@ -30,10 +32,10 @@ macro_rules! with_pc {
 }
 pub use with_pc;
 
-extern "C" fn read_range(address: usize, bytes: usize, pc: usize) {
+extern "C-unwind" fn read_range(address: usize, bytes: usize, pc: usize) {
     thread::range(address, bytes, false, pc);
 }
-extern "C" fn write_range(address: usize, bytes: usize, pc: usize) {
+extern "C-unwind" fn write_range(address: usize, bytes: usize, pc: usize) {
     thread::range(address, bytes, true, pc);
 }
 
@@ -59,11 +61,13 @@ macro_rules! unaligned {
         /// Any address may be passed.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name(_address: *const c_void) {
+        pub unsafe extern "C-unwind" fn $name(_address: *const c_void) {
             naked_asm!(
+                ".cfi_startproc",
                 concat!("mov esi, ", $bytes),
                 "mov rdx, qword ptr [rsp]",
                 "jmp {f}",
+                ".cfi_endproc",
                 f = sym $function,
             )
         }
@@ -93,21 +97,21 @@ unaligned! {
     __tsan_unaligned_volatile_write16 16 write_range;
 }
 
-extern "C" fn memcpy(to: *mut c_void, from: *const c_void, bytes: usize, pc: usize) -> *mut c_void {
+extern "C-unwind" fn memcpy(to: *mut c_void, from: *const c_void, bytes: usize, pc: usize) -> *mut c_void {
     thread::range(from as usize, bytes, false, pc);
     thread::range(to as usize, bytes, true, pc);
     // SAFETY: the caller's promise.
     unsafe { libc::memcpy(to, from, bytes) }
 }
 
-extern "C" fn memmove(to: *mut c_void, from: *const c_void, bytes: usize, pc: usize) -> *mut c_void {
+extern "C-unwind" fn memmove(to: *mut c_void, from: *const c_void, bytes: usize, pc: usize) -> *mut c_void {
     thread::range(from as usize, bytes, false, pc);
     thread::range(to as usize, bytes, true, pc);
     // SAFETY: the caller's promise.
     unsafe { libc::memmove(to, from, bytes) }
 }
 
-extern "C" fn memset(to: *mut c_void, value: i32, bytes: usize, pc: usize) -> *mut c_void {
+extern "C-unwind" fn memset(to: *mut c_void, value: i32, bytes: usize, pc: usize) -> *mut c_void {
     thread::range(to as usize, bytes, true, pc);
     // SAFETY: the caller's promise.
     unsafe { libc::memset(to, value, bytes) }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use homenode_log::Mark;
 use homenode_recorder::state::{self, DEFAULT_FILTER_LINES, Options};
 
-use crate::{emulator, modules, thread, tls};
+use crate::{emulator, modules, process, thread, tls};
 
 /// Runs when the library is loaded, before the program's own constructors.
 #[used]
@@ -100,6 +100,9 @@ pub extern "C" fn stop() {
     if state::recording() && state::own_process() {
         let _ = std::panic::catch_unwind(|| {
             modules::write_new();
+            if emulator::marks_alone() {
+                thread::mark(process::clock);
+            }
             emulator::end();
             state::stop();
         });

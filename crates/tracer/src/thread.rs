@@ -9,7 +9,7 @@ use homenode_recorder::process::{errno, set_errno};
 use homenode_recorder::{Block, Recorder, state};
 
 use crate::tls::{member, tls};
-use crate::{emulator, process};
+use crate::{cancel, emulator, process};
 
 /// The team membership that barriers belong to.
 #[derive(Clone, Copy, Default)]
@@ -36,13 +36,18 @@ pub struct Thread {
 #[inline(never)]
 pub fn access(line: u64, write: bool, pc: u64) {
     // SAFETY: the recorder is used by this thread alone.
-    unsafe {
+    cancel::deferred(|| unsafe {
         let tls = tls();
         if (*tls).recorder.is_null() && !first_access(tls) {
             return;
         }
         (*(*tls).recorder).access(line, write, pc);
-    }
+    });
+}
+
+/// The calling thread may be cancelled at any instruction from now on.
+pub fn be_careful() {
+    with(|t| t.recorder().into_iter().for_each(Recorder::be_careful));
 }
 
 /// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of it comes here again.
@@ -69,12 +74,12 @@ pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
         return;
     }
     // SAFETY: as in `access`.
-    unsafe {
+    cancel::deferred(|| unsafe {
         let tls = tls();
         if !(*tls).recorder.is_null() || first_access(tls) {
             Block::range(tls, address as u64, bytes as u64, write, pc as u64);
         }
-    }
+    });
 }
 
 /// Writes a mark, if the thread is recorded. `make` is called only then.
@@ -136,6 +141,9 @@ pub fn start() {
                 } else {
                     Recorder::attach(recorder);
                     (*recorder).mark(&Mark::ThreadStart { id, stack_low, stack_high });
+                    if emulator::marks_alone() {
+                        (*recorder).mark(&process::clock());
+                    }
                 }
             }
             None => (*tls).forget(),
@@ -150,6 +158,9 @@ pub fn end() {
     unsafe {
         let recorder = (*tls()).recorder;
         if !recorder.is_null() {
+            if emulator::marks_alone() {
+                (*recorder).mark(&process::clock());
+            }
             Recorder::end(recorder);
         } else if emulator::active() && !(*member()).is_null() && state::recording() {
             (*tls()).closed = true;
@@ -168,7 +179,12 @@ impl Thread {
     /// Writes a mark.
     pub fn mark(&mut self, mark: &Mark) {
         match self.recorder() {
-            Some(recorder) => recorder.mark(mark),
+            Some(recorder) => {
+                if process::is_timed(mark) {
+                    recorder.mark(&process::clock());
+                }
+                recorder.mark(mark);
+            }
             None => emulator::mark(mark),
         }
     }

@@ -1,5 +1,8 @@
 //! Which crate may be built from which, and what must never reach a program that homenode is loaded into.
 
+use std::collections::BTreeSet;
+
+use super::File;
 use crate::metadata::Package;
 
 /// What a crate may depend on within the workspace.
@@ -17,21 +20,43 @@ const EDGES: &[(&str, May)] = &[
     ("cache", Only(&["model"])),
     ("policy", Only(&["model"])),
     ("log", Only(&["model"])),
+    ("wire", Only(&["model"])),
+    ("rounds", Only(&["model"])),
+    ("dataset", Only(&["model"])),
+    ("trace", Only(&["dataset", "log", "model", "rounds"])),
     ("machine", Only(&["model"])),
     ("sys", Only(&["model"])),
+    ("error", Only(&["model"])),
+    ("task", Only(&[])),
+    ("table", Only(&["error"])),
+    ("symbols", Only(&["log"])),
     ("compilers", Only(&[])),
-    ("sim", Only(&["model", "policy", "cache", "log"])),
-    ("recorder", Only(&["model", "log"])),
-    ("tracer", Only(&["recorder", "model", "log"])),
+    ("sim", Only(&["cache", "dataset", "log", "model", "policy", "rounds", "trace"])),
+    ("simulated", Only(&["dataset", "log", "model", "sim", "trace"])),
+    ("recorder", Only(&["log", "model"])),
+    ("tracer", Only(&["log", "model", "recorder"])),
     ("guest", Only(&["tracer"])),
-    ("plugin", Only(&["model", "cache", "log", "recorder"])),
-    ("monitor", Only(&["model", "sys", "log"])),
-    ("runtime", Only(&["model", "policy", "monitor", "sys", "log"])),
-    ("agent", Only(&["model", "runtime"])),
-    ("measure", Only(&["model", "machine", "sys", "runtime"])),
-    ("dataset", Only(&["model", "log"])),
-    ("lab", Only(&["model", "log", "sys", "machine"])),
-    ("report", Only(&["model", "dataset", "machine"])),
+    ("plugin", Only(&["cache", "log", "model", "recorder", "wire"])),
+    ("sources", Only(&["model", "sys"])),
+    ("runtime", Only(&["model", "policy", "rounds", "sources", "sys", "wire"])),
+    ("agent", Only(&["model", "runtime", "wire"])),
+    ("measure", Only(&["machine", "model", "runtime", "sys"])),
+    ("observed", Only(&["dataset", "log", "model", "symbols", "wire"])),
+    ("export", Only(&["dataset", "model"])),
+    ("report", Only(&["dataset", "machine", "model"])),
+    ("lab", Only(&["dataset", "error", "log", "model", "sys", "wire"])),
+    ("launch", Only(&["dataset", "error", "log", "symbols", "task", "wire"])),
+    ("kernels", Only(&["error", "launch", "task"])),
+    ("schemes", Only(&["error", "log", "machine", "model", "policy", "sim", "simulated", "task", "trace"])),
+    ("plan", Only(&["error", "log", "model", "runtime", "schemes", "symbols", "trace", "wire"])),
+    (
+        "papers",
+        Only(&[
+            "error", "kernels", "launch", "log", "machine", "measure", "model", "schemes", "sim", "table",
+            "task",
+        ]),
+    ),
+    ("doctor", Only(&["error", "lab", "launch", "runtime", "sys"])),
     ("cli", AllBut(&["agent", "tracer", "guest", "plugin", "recorder"])),
 ];
 
@@ -69,6 +94,25 @@ pub fn check(packages: &[Package]) -> Vec<String> {
     complaints
 }
 
+/// Each crate that the tables here or the workspace's manifest name exists.
+pub fn check_ghosts(packages: &[Package], files: &[File]) -> Vec<String> {
+    let exists = |name: &str| packages.iter().any(|p| p.name.strip_prefix(PREFIX) == Some(name));
+    let named = EDGES.iter().flat_map(|(name, may)| {
+        let (Only(list) | AllBut(list)) = may;
+        std::iter::once(name).chain(*list)
+    });
+    let named: BTreeSet<&str> = named.chain(LOADED).copied().collect();
+    let ghosts = named.into_iter().filter(|n| !exists(n));
+    let mut complaints: Vec<String> =
+        ghosts.map(|n| format!("xtask/src/tidy/edges.rs: names crates/{n}, which does not exist")).collect();
+    let manifest = files.iter().find(|f| f.path == "Cargo.toml").map_or("", |f| &f.text);
+    let dependencies = manifest.lines().filter_map(|l| l.strip_prefix(PREFIX)?.split([' ', '.', '=']).next());
+    for name in dependencies.filter(|n| !exists(n)) {
+        complaints.push(format!("Cargo.toml: names {PREFIX}{name}, which does not exist"));
+    }
+    complaints
+}
+
 /// Nothing heavy is in what gets loaded into other processes.
 pub fn check_closures(packages: &[Package]) -> Vec<String> {
     let loaded = packages.iter().filter(|p| p.name.strip_prefix(PREFIX).is_some_and(|n| LOADED.contains(&n)));
@@ -83,6 +127,7 @@ pub fn check_closures(packages: &[Package]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file;
     use super::*;
 
     fn package(name: &str, dependencies: &[&str], closure: &[&str]) -> Package {
@@ -127,6 +172,23 @@ mod tests {
     fn a_new_crate_must_be_entered() {
         let complaints = check(&[package("homenode-novel", &[], &[])]);
         assert_eq!(complaints, ["crates/novel: not in the table of xtask/src/tidy/edges.rs"]);
+    }
+
+    #[test]
+    fn every_crate_that_is_named_exists() {
+        let names = EDGES.iter().map(|(name, _)| package(&format!("{PREFIX}{name}"), &[], &[]));
+        let mut packages: Vec<Package> = names.collect();
+        let line = |name: &str| format!("homenode-{name} = {{ path = \"crates/{name}\" }}\n");
+        let whole = [file("Cargo.toml", &(line("model") + "serde = \"1\"\n" + &line("sim")))];
+        assert_eq!(check_ghosts(&packages, &whole), Vec::<String>::new());
+        packages.retain(|p| p.name != "homenode-sim");
+        assert_eq!(
+            check_ghosts(&packages, &whole),
+            [
+                "xtask/src/tidy/edges.rs: names crates/sim, which does not exist",
+                "Cargo.toml: names homenode-sim, which does not exist",
+            ]
+        );
     }
 
     #[test]

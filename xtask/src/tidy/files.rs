@@ -11,7 +11,7 @@ const SOURCES: &[&str] =
     &[".rs", ".c", ".h", ".cc", ".cpp", ".f90", ".F90", ".f", ".sh", ".ts", ".py", ".cmake"];
 
 /// Crates without the standard library: they end up in programs, or have no business with an operating system.
-const NO_STD: &[&str] = &["model", "policy"];
+const NO_STD: &[&str] = &["model", "policy", "rounds"];
 
 /// What a package's manifest says.
 const LICENCE: &str = "MIT OR Apache-2.0";

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use homenode_error::{Error, Result, size};
 use homenode_model::Bytes;
+use homenode_schemes::yardsticks;
 
 use super::lab::{MachineArgs, Thp};
 use super::subject::{RunArgs, Subject};
-use crate::error::{CliError, Result};
 use crate::output::OutputArgs;
-use crate::simulate::yardsticks::Extent;
-use crate::size;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -22,6 +21,28 @@ Examples:
   homenode compare mine.hnrec --statistics                   what moved when, and who accessed what
   homenode compare mine.hnrec --fail-if 'next-touch:remote>10'
   homenode compare --on lab --repeat 3 kernel:heat           Linux's and homenode's schemes on a virtual NUMA machine";
+
+/// Which yardsticks a comparison is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Yardsticks {
+    /// None.
+    None,
+    /// Floor and bound: what one pass over the recording yields.
+    Bound,
+    /// Oracle and best placement found, too: a second pass.
+    #[default]
+    All,
+}
+
+impl From<Yardsticks> for yardsticks::Extent {
+    fn from(yardsticks: Yardsticks) -> Self {
+        match yardsticks {
+            Yardsticks::None => Self::None,
+            Yardsticks::Bound => Self::Bound,
+            Yardsticks::All => Self::All,
+        }
+    }
+}
 
 /// All placement schemes in one table
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -54,14 +75,14 @@ pub struct CompareArgs {
     pub coverage: Option<u8>,
     /// What to measure the schemes against: all takes a second pass over the recording
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
-    pub yardsticks: Extent,
+    pub yardsticks: Yardsticks,
     /// Moves by kind and by iteration, accesses by node, iteration times: more tables below the first
     #[arg(long)]
     pub statistics: bool,
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Keep the recordings that are made for this in DIR
+    /// Keep in DIR the recordings that are made for this, and a data set of each scheme: MACHINE-SCHEME.hnrec
     #[arg(long, value_name = "DIR")]
     pub keep: Option<std::path::PathBuf>,
     /// Write what each policy was told and decided to DIR, a file a scheme, for 'homenode rec replay-policy'
@@ -141,14 +162,14 @@ impl CompareArgs {
     /// without it.
     pub fn subject(&self) -> Result<Subject> {
         if self.on == On::Simulator && (self.lab != GuestArgs::default() || self.repeat > 1) {
-            return Err(CliError::usage("an option of the lab is given, but the schemes are simulated")
+            return Err(Error::usage("an option of the lab is given, but the schemes are simulated")
                 .hint("--on lab compares on the virtual machine"));
         }
         let subject = self.run.subject_or_recording(self.what.as_deref())?;
         match &subject {
             Subject::Recording(path) if path.is_file() => {
                 let path = path.display();
-                Err(CliError::usage(format!("{path} is a file; a recording is a directory"))
+                Err(Error::usage(format!("{path} is a file; a recording is a directory"))
                     .hint(format!("to record that program: homenode compare -- {path}")))
             }
             _ => Ok(subject),

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, FromArgMatches as _, Subcommand, ValueEnum};
+use homenode_error::{Result, size};
 use homenode_model::Bytes;
 
 use super::subject::{RunArgs, Subject};
-use crate::error::Result;
-use crate::size;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\

@@ -1,13 +1,13 @@
-//! `homenode measure` and `homenode diff`.
+//! `homenode measure`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use homenode_error::size;
 use homenode_measure::{Ask, Kind, Mix, Node, Op, PageSize, Pair, Sabotage, Stores};
 use homenode_model::Bytes;
 
 use crate::output::OutputArgs;
-use crate::size;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -86,23 +86,6 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FAULT", hide = true)]
     pub sabotage: Option<Fault>,
     /// The form of the result.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Two measurements side by side
-#[derive(Args, Clone, Debug, PartialEq)]
-pub struct DiffArgs {
-    /// The first, as 'homenode measure --json' wrote it
-    #[arg(value_name = "A")]
-    pub a: PathBuf,
-    /// The second
-    #[arg(value_name = "B")]
-    pub b: PathBuf,
-    /// Show what did not change, too
-    #[arg(long)]
-    pub all: bool,
-    /// The form of the table.
     #[command(flatten)]
     pub output: OutputArgs,
 }

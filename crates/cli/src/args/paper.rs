@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use homenode_error::size;
 use homenode_model::Bytes;
 
 use crate::output::OutputArgs;
-use crate::size;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\

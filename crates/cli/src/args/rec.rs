@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use homenode_error::size;
 use homenode_model::Bytes;
 
 use crate::output::OutputArgs;
-use crate::size;
 
 /// Examples for the end of `rec replay-policy --help`.
 pub const REPLAY_EXAMPLES: &str = "\
@@ -22,7 +22,22 @@ Examples:
   homenode rec agree lab.hnrec emulator.hnrec -m lab-256k       counts of the lab, and a trace
   homenode rec agree a.hnrec b.hnrec -m sf15k --fail-if 'difference>5'";
 
-/// Check recordings, replay policies
+/// Examples for the end of `rec export --help`.
+pub const EXPORT_EXAMPLES: &str = "\
+Examples:
+  homenode rec export a.hnrec -o a.parquet
+  duckdb -c \"SELECT name, sum(pages) FROM 'a.parquet/migrations/**/*.parquet'
+    JOIN 'a.parquet/objects/**/*.parquet' USING (object) GROUP BY name\"
+
+docs/dataset.md lists tables and columns, and has more queries.";
+
+/// Examples for the end of `rec merge --help`.
+pub const MERGE_EXAMPLES: &str = "\
+Examples:
+  homenode rec merge rank0.hnrec rank1.hnrec rank2.hnrec -o job.hnrec
+  homenode rec export job.hnrec -o job.parquet";
+
+/// Check, export and merge recordings, replay policies
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct RecArgs {
     /// What to do.
@@ -63,6 +78,55 @@ pub enum RecCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Write a recording as Parquet, for DuckDB, Polars, Spark and Dask
+    ///
+    /// Each table becomes DIR/TABLE/host=H/job=J/rank=R/part-0.parquet. DIR appears whole or not at all.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export {
+        /// The recording
+        #[arg(value_name = "REC")]
+        recording: PathBuf,
+        /// The folder to make
+        #[arg(short = 'o', long = "output", value_name = "DIR")]
+        to: PathBuf,
+        /// Replace an export that is there
+        #[arg(long)]
+        force: bool,
+        /// Show no progress
+        #[arg(short, long)]
+        quiet: bool,
+        /// The form of the table.
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Put recordings of several ranks into one
+    ///
+    /// Each keeps its rank; one that says none gets the next free one, in the order of the command line. Numbers of
+    /// objects, regions, intervals, threads and processes differ between ranks afterwards; an object's id does not.
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge {
+        /// The recordings
+        #[arg(value_name = "REC", required = true)]
+        recordings: Vec<PathBuf>,
+        /// The recording to make
+        #[arg(short = 'o', long = "output", value_name = "REC")]
+        to: PathBuf,
+        /// Show no progress
+        #[arg(short, long)]
+        quiet: bool,
+    },
+    /// Say which form and version recordings have, or write one of an older form as a data set
+    Upgrade {
+        /// The recordings
+        #[arg(value_name = "REC", required = true)]
+        recordings: Vec<PathBuf>,
+        /// Write the recording as a data set of today's form here
+        #[arg(short = 'o', long = "output", value_name = "NEW")]
+        to: Option<PathBuf>,
+        /// The form of the table.
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Feed what a policy was told to a fresh one, and compare what they decide
     ///
     /// Exit status 0: every decision is the same; 1: one differs. With --policy, another policy is told the same and its
@@ -99,9 +163,21 @@ mod tests {
     }
 
     #[test]
+    fn an_export_needs_its_place() {
+        assert!(parse::<RecArgs>("rec export a.hnrec").is_err());
+        assert!(parse::<RecArgs>("rec export a.hnrec -o out --force").is_ok());
+        assert!(parse::<RecArgs>("rec merge -o out").is_err());
+        assert!(parse::<RecArgs>("rec merge a b -o out").is_ok());
+    }
+
+    #[test]
     fn the_examples_parse() {
-        for line in REPLAY_EXAMPLES.lines().filter_map(|l| l.trim().strip_prefix("homenode rec ")) {
-            let line = line.split("   ").next().unwrap();
+        for line in [REPLAY_EXAMPLES, AGREE_EXAMPLES, MERGE_EXAMPLES]
+            .iter()
+            .flat_map(|e| e.lines())
+            .filter_map(|l| l.trim().strip_prefix("homenode rec "))
+        {
+            let line = line.split("   ").next().unwrap().replace('\'', "");
             parse::<RecArgs>(&format!("rec {line}")).unwrap();
         }
     }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use homenode_error::{Error, Result};
+use homenode_launch::record::FILTER_LINES;
 use homenode_runtime::watch::Wanted;
 
 use super::lab::MachineArgs;
 use super::subject::{RunArgs, Subject};
-use crate::error::{CliError, Result};
-use crate::recorder::FILTER_LINES;
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -141,22 +141,22 @@ impl RecordArgs {
     /// A usage error that names what the option is for.
     pub fn check(&self) -> Result<()> {
         match self.on {
-            on if on != Some(On::Lab) && self.lab != MachineArgs::default() => Err(CliError::usage(
+            on if on != Some(On::Lab) && self.lab != MachineArgs::default() => Err(Error::usage(
                 "an option of the virtual machine is given, but the program does not run there",
             )
             .hint("--on lab records on the virtual machine")),
-            Some(On::Lab) if self.filter != Filter::Repeats => Err(CliError::usage(
+            Some(On::Lab) if self.filter != Filter::Repeats => Err(Error::usage(
                 "--filter is for the recorder inside the program; the lab's monitor sees every access",
             )),
-            Some(On::Live) if self.filter != Filter::Repeats => Err(CliError::usage(
+            Some(On::Live) if self.filter != Filter::Repeats => Err(Error::usage(
                 "--filter is for the recorder inside the program; a live recording is told by samples",
             )),
-            Some(on) if on != On::Live && self.is_live() => Err(CliError::usage(
+            Some(on) if on != On::Live && self.is_live() => Err(Error::usage(
                 "--source and --pretend-nodes are for a recording of a program as it runs here",
             )
             .hint("--on live records so")),
             _ if self.source == Some(Wanted::Regions) => {
-                Err(CliError::usage("the source regions tells nothing of who touches what")
+                Err(Error::usage("the source regions tells nothing of who touches what")
                     .hint("name another one, or none: the best of this machine is taken"))
             }
             _ => Ok(()),

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use homenode_error::Result;
 use homenode_runtime::watch::Wanted;
 
 use super::subject::{RunArgs, Subject};
-use crate::error::Result;
 use crate::live::policies;
 
 /// Examples for the end of `--help`.
@@ -49,6 +49,9 @@ pub struct LiveArgs {
     /// Keep a journal of the policy in DIR, a file for each process ('homenode rec replay-policy' checks it)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
+    /// Record what happens to which page in a new data set at REC: 'homenode show REC' reads it
+    #[arg(long, value_name = "REC")]
+    pub record: Option<PathBuf>,
     /// Put pages where a plan wants them ('homenode plan' makes one), instead of a policy
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub plan: Option<PathBuf>,

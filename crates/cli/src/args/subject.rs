@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::error::{CliError, Result};
+use homenode_error::{Error, Result};
 
 /// What a command works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +61,14 @@ impl RunArgs {
     pub fn subject(&self, what: Option<&OsStr>) -> Result<Subject> {
         self.named(what, |word| {
             let word = word.display();
-            Err(CliError::usage(format!("'{word}' is not the name of a kernel"))
+            Err(Error::usage(format!("'{word}' is not the name of a kernel"))
                 .hint(format!("a program stands after two dashes: -- {word}")))
         })
     }
 
     fn named(&self, what: Option<&OsStr>, other: impl FnOnce(&OsStr) -> Result<Subject>) -> Result<Subject> {
         match (what, self.app.split_first()) {
-            (None, None) => Err(CliError::usage("nothing to work on")
+            (None, None) => Err(Error::usage("nothing to work on")
                 .hint("name a kernel (kernel:nas-cg), or a program after two dashes (-- ./app)")),
             (None, Some((program, args))) => Ok(match kernel(program) {
                 Some(name) => Subject::Kernel { name, args: args.to_vec() },
@@ -79,7 +79,7 @@ impl RunArgs {
                 (None, None) => other(what),
                 (None, Some((program, _))) => {
                     let (what, program) = (what.display(), program.display());
-                    Err(CliError::usage(format!("both '{what}' and '{program}' are named: one is enough")))
+                    Err(Error::usage(format!("both '{what}' and '{program}' are named: one is enough")))
                 }
             },
         }

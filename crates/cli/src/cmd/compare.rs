@@ -10,25 +10,26 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
+use homenode_error::{Context, Error, Result};
+use homenode_kernels::{self as kernels, Kernel};
+use homenode_launch::folder::Folder;
+use homenode_launch::record::directory::Target;
+use homenode_launch::record::{FILTER_LINES, RecordSpec, Streams, Way, record};
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
+use homenode_schemes::scheme::{self, Variant};
+use homenode_schemes::{self as schemes, Loaded, Plan};
 use homenode_sim::caches::{FilterFit, filter_fit};
+use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Percent};
+use homenode_table::{Cell, Table};
+use homenode_task::Task as _;
 
 use crate::args::compare::{CompareArgs, On};
 use crate::args::subject::Subject;
-use crate::counted;
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::interrupt::{Interrupt, Second};
-use crate::kernels::{self, Kernel};
-use crate::output::say;
-use crate::recorder::directory::Target;
-use crate::recorder::{FILTER_LINES, RecordSpec, Streams, Way, record};
-use crate::simulate::folder::Folder;
-use crate::simulate::scheme::{self, Variant};
-use crate::simulate::{self, Loaded, Plan};
-use crate::table::Table;
+use crate::tables;
+use crate::task::Terminal;
 
 /// What is simulated unless something else is asked for.
 const MACHINE: &str = "sf15k";
@@ -37,14 +38,14 @@ const KEEP_MIGRATIONS: usize = 1 << 20;
 
 impl CompareArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let task = Terminal::watching(self.quiet)?;
         if self.on == On::Lab {
             return lab::run(&self);
         }
         let names = if self.machines.is_empty() { vec![MACHINE.to_owned()] } else { self.machines.clone() };
-        let machines: Vec<_> = names.iter().map(|m| simulate::machine(m)).collect::<Result<_>>()?;
+        let machines: Vec<_> = names.iter().map(|m| schemes::machine(m)).collect::<Result<_>>()?;
         let machines: Vec<Arc<Topology>> = machines.into_iter().map(|m| Arc::new(m.topology)).collect();
-        let pages = machines.iter().map(|m| simulate::page_size(m, self.page)).collect::<Result<Vec<_>>>()?;
+        let pages = machines.iter().map(|m| schemes::page_size(m, self.page)).collect::<Result<Vec<_>>>()?;
         let subject = self.subject()?;
         let all = match &subject {
             Subject::Kernel { .. } => scheme::of_kernel(),
@@ -57,11 +58,11 @@ impl CompareArgs {
             schemes,
             jobs: self.jobs(),
             options: self.options(),
-            extent: self.yardsticks,
+            extent: self.yardsticks.into(),
         };
         let folder = Folder::new("compare", self.keep.as_deref())?;
-        let runs = self.recordings(&subject, &plan, &folder, &interrupt)?;
-        self.simulate(&plan, &runs, &interrupt)
+        let runs = self.recordings(&subject, &plan, &folder, &task)?;
+        self.simulate(&plan, &runs, &task)
     }
 
     /// The recordings that the schemes need, made if need be.
@@ -70,32 +71,31 @@ impl CompareArgs {
         subject: &Subject,
         plan: &Plan,
         folder: &Folder,
-        interrupt: &Interrupt,
+        task: &Terminal,
     ) -> Result<BTreeMap<Variant, Loaded>> {
         let variants: BTreeSet<Variant> = plan.schemes.iter().map(|s| s.variant).collect();
         let mut runs = BTreeMap::new();
         for variant in variants {
             let recording = match subject {
                 Subject::Recording(path) => {
-                    let recording = Recording::open(path).context(|| "cannot compare".into())?;
-                    counted::refuse(&recording, "compare placements of")?;
-                    recording
+                    tables::refuse(path, "compare placements of")?;
+                    Recording::open(path).context(|| "cannot compare".into())?
                 }
                 Subject::Program { program, args } => {
-                    self.record(program.clone(), args.clone(), plan, &folder.path.join("program"))?
+                    self.record(program.clone(), args.clone(), plan, &folder.path.join("program"), task)?
                 }
                 Subject::Kernel { name, args } => {
                     let kernel = Kernel::find(name)?;
-                    let program = kernel.build(kernels::Variant::Instrumented)?;
+                    let program = kernel.build(kernels::Variant::Instrumented, task)?;
                     let mut words = kernel.arguments(self.run.class.as_deref(), Some(self.threads(plan)))?;
                     words.extend(kernel_options(&kernel, variant));
                     words.extend(args.iter().cloned());
                     let path = folder.path.join(format!("{name}-{}", variant.name()));
-                    self.record(program.into_os_string(), words, plan, &path)?
+                    self.record(program.into_os_string(), words, plan, &path, task)?
                 }
             };
-            if interrupt.asked() {
-                return Err(CliError::failed("interrupted").code(Exit::Partial));
+            if task.interrupt.asked() {
+                return Err(Error::interrupted());
             }
             runs.insert(variant, Loaded::new(recording)?);
         }
@@ -109,7 +109,14 @@ impl CompareArgs {
         self.run.threads.unwrap_or(most as u32)
     }
 
-    fn record(&self, program: OsString, args: Vec<OsString>, plan: &Plan, path: &Path) -> Result<Recording> {
+    fn record(
+        &self,
+        program: OsString,
+        args: Vec<OsString>,
+        plan: &Plan,
+        path: &Path,
+        task: &Terminal,
+    ) -> Result<Recording> {
         let spec = RecordSpec {
             program,
             args,
@@ -119,12 +126,10 @@ impl CompareArgs {
             streams: Streams::File,
             way: Way::Instrumented,
         };
-        if !self.quiet {
-            say(format_args!("recording {}", spec.command()));
-        }
-        let recorded = record(&spec)?;
+        task.remark(&format_args!("recording {}", spec.command()));
+        let recorded = record(&spec, task)?;
         if !recorded.status.success() {
-            return Err(CliError::failed(format!("{} failed: {}", spec.command(), recorded.status))
+            return Err(Error::failed(format!("{} failed: {}", spec.command(), recorded.status))
                 .tried(recorded.last_words())
                 .hint("run it by hand first; a program that fails under the recorder alone is a bug of homenode"));
         }
@@ -155,40 +160,51 @@ impl CompareArgs {
             coverage: self.coverage.and_then(Percent::new).unwrap_or_default(),
             keep_migrations: KEEP_MIGRATIONS,
             journal: self.journal.is_some(),
+            collect: self.keep.is_some().then(Collect::default),
             ..MemoryOptions::default()
         }
     }
 
     /// Simulates and prints.
-    fn simulate(&self, plan: &Plan, runs: &BTreeMap<Variant, Loaded>, interrupt: &Interrupt) -> Result<Exit> {
+    fn simulate(&self, plan: &Plan, runs: &BTreeMap<Variant, Loaded>, task: &Terminal) -> Result<Exit> {
         let (mut notes, mut partial) = (Vec::new(), false);
         let (mut cells, mut measures) = (BTreeMap::new(), BTreeMap::new());
         let mut table = rows::table(plan);
         for (variant, loaded) in runs {
             let meta = &loaded.recording.meta;
+            let mut approximate = Vec::new();
             for machine in &plan.machines {
-                if let Some(why) = simulate::fit(machine, meta.filter_lines)? {
-                    notes.push(format!("{}: approximate: {why}", machine.name));
+                if let Some(why) = schemes::fit(machine, meta.filter_lines)? {
+                    approximate.push(format!("{}: approximate: {why}", machine.name));
                 }
             }
-            let simulated = plan.run(loaded, *variant, self.quiet, interrupt)?;
-            let trace = simulated.trace;
+            notes.extend(approximate.iter().cloned());
+            let simulated = plan.run(loaded, *variant, task)?;
+            let trace = &simulated.trace;
             if cells.is_empty() {
-                rows::facts(&mut table, plan, &loaded.recording, &trace, self.outstanding);
+                rows::facts(&mut table, plan, &loaded.recording, trace, self.outstanding);
+                if let Some(Ok(outcome)) = simulated.cells.values().find(|c| c.is_ok()) {
+                    table.fact("timed", Cell::text(schemes::timed_part(trace, outcome)));
+                }
             }
-            let warnings = simulate::warnings(&loaded.recording, &trace);
+            let warnings = schemes::warnings(&loaded.recording, trace);
             partial |= !warnings.is_empty();
             let run =
                 if runs.len() > 1 { format!("{} initialisation: ", variant.name()) } else { String::new() };
-            notes.extend(simulate::false_sharing(&trace).map(|note| run + &note));
-            notes.extend(warnings);
+            warnings.into_iter().for_each(|w| table.warn(format!("{run}{w}")));
+            let shared = schemes::false_sharing(trace);
+            if let Some(folder) = &self.keep {
+                let about: Vec<String> = approximate.iter().chain(&shared).cloned().collect();
+                schemes::write_datasets(folder, plan, loaded, &simulated, &about)?;
+            }
+            notes.extend(shared.map(|note| run + &note));
             cells.extend(simulated.cells);
             measures.extend(simulated.measures);
         }
         if let Some(folder) = &self.journal {
-            simulate::write_journals(folder, plan, &cells)?;
+            schemes::write_journals(folder, plan, &cells)?;
         }
-        notes.extend(simulate::idle_policies(plan, &cells));
+        notes.extend(schemes::idle_policies(plan, &cells));
         rows::add(&mut table, plan, &cells, &measures);
         notes.sort();
         notes.dedup();

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use clap_complete::Shell;
+use homenode_error::Result;
 
-use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::to_stdout;
 

@@ -1,74 +1,93 @@
-//! `homenode diff`.
+//! `homenode diff`: finds out what it is given two of.
 
-use std::fs;
-use std::path::Path;
+mod comparisons;
+mod folders;
+mod measurements;
+mod recordings;
 
-use homenode_measure::{Change, Measurement, diff};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
-use crate::args::measure::DiffArgs;
-use crate::error::{CliError, Context, Result};
+use homenode_dataset::Dataset;
+use homenode_report::Report;
+use homenode_report::compared::Compared;
+
+use crate::args::diff::DiffArgs;
 use crate::exit::Exit;
-use crate::table::{Cell, Column, Table};
+use crate::open::{Opened, Simulation, data_sets_in, open};
+use homenode_error::{Context as _, Error, Failure, Result};
+
+/// Most bytes of a file that are read.
+const MOST: u64 = 256 << 20;
+
+/// What one side is.
+enum Side {
+    Recording(Box<Report>),
+    /// Recordings by name.
+    Folder(Vec<(String, PathBuf)>),
+    /// The text of a result of `homenode compare --json`.
+    Comparison(String),
+    /// A text that should be a measurement.
+    Measurement(String),
+}
+
+impl Side {
+    const fn what(&self) -> &'static str {
+        match self {
+            Self::Recording(_) => "a recording",
+            Self::Folder(_) => "a folder of recordings",
+            Self::Comparison(_) => "a result of 'homenode compare'",
+            Self::Measurement(_) => "a measurement, if anything",
+        }
+    }
+}
 
 impl DiffArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let (a, b) = (read(&self.a)?, read(&self.b)?);
-        let columns = vec![
-            Column::text("cell", "cell"),
-            Column::text("unit", "unit"),
-            Column::number("a", "A"),
-            Column::number("b", "B"),
-            Column::number("ratio", "B/A"),
-            Column::text("change", "change"),
-        ];
-        let mut table = Table::new("measure-diff", 1, columns);
-        table.fact("a", Cell::text(self.a.display().to_string()));
-        table.fact("b", Cell::text(self.b.display().to_string()));
-        let all = diff(&a, &b);
-        let mut same = 0;
-        for d in &all {
-            if d.change == Change::Same && !self.all {
-                same += 1;
-                continue;
+        match (side(&self.before)?, side(&self.after)?) {
+            (Side::Recording(before), Side::Recording(after)) => recordings::run(&self, &before, &after),
+            (Side::Folder(before), Side::Folder(after)) => folders::run(&self, &before, &after),
+            (Side::Comparison(before), Side::Comparison(after)) => comparisons::run(&self, &before, &after),
+            (Side::Measurement(before), Side::Measurement(after)) => {
+                measurements::run(&self, &before, &after)
             }
-            let number = |c: Option<&homenode_measure::Cell>| {
-                let value = c.and_then(|c| c.value);
-                value
-                    .map_or_else(|| Cell::missing("not measured, or its check failed"), |v| Cell::float(v, 1))
-            };
-            let unit = d.a.or(d.b).map_or("", |c| c.unit.name());
-            table.row(vec![
-                Cell::text(d.subject.to_string()),
-                Cell::text(unit),
-                number(d.a),
-                number(d.b),
-                d.ratio.map_or_else(|| Cell::missing("needs both"), |r| Cell::float(r, 3)),
-                Cell::text(word(d.change)),
-            ]);
+            (before, after) => {
+                let is = |path: &Path, side: &Side| format!("{} is {}", path.display(), side.what());
+                Err(Error::usage("these two are not of one kind")
+                    .tried(is(&self.before, &before))
+                    .tried(is(&self.after, &after))
+                    .hint("'homenode diff --help' says what it compares"))
+            }
         }
-        if same > 0 {
-            table.note(format!("{same} cells are the same within their noise or 2 %; --all shows them"));
-        }
-        if a.host.nodes.len() != b.host.nodes.len() || a.host.cpu_model != b.host.cpu_model {
-            table.note("these are different machines");
-        }
-        self.output.print(&table)
     }
 }
 
-const fn word(change: Change) -> &'static str {
-    match change {
-        Change::Same => "same",
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::OneSided => "only one",
-        Change::Neither => "neither",
+fn side(path: &Path) -> Result<Side> {
+    if path.is_dir() {
+        let inside = data_sets_in(path);
+        if !Dataset::is_at(path) && !inside.is_empty() {
+            return Ok(Side::Folder(inside));
+        }
+        return Ok(Side::Recording(Box::new(report(path)?)));
     }
+    let cannot = || format!("cannot read {}", path.display());
+    let hint = |e: Error| e.hint("'homenode diff --help' says what it compares").kind(Failure::Usage);
+    let file = File::open(path).context(cannot).map_err(hint)?;
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).context(cannot).map_err(hint)?;
+    Ok(if Compared::is(&text) { Side::Comparison(text) } else { Side::Measurement(text) })
 }
 
-fn read(path: &Path) -> Result<Measurement> {
-    let cannot = || format!("cannot read the measurement {}", path.display());
-    let hint = |e: CliError| e.hint("'homenode measure --json > FILE' makes one").code(Exit::Usage);
-    let text = fs::read_to_string(path).context(cannot).map_err(hint)?;
-    Measurement::from_json(&text).context(cannot).map_err(hint)
+/// The report of a recording.
+fn report(path: &Path) -> Result<Report> {
+    match open(path, &Simulation::default())? {
+        Opened::Dataset(set) => Ok(Report::of(&set)),
+        Opened::NeedsSimulation => {
+            let shown = path.display();
+            Err(Error::usage(format!("{shown} does not tell where pages lived")).hint(format!(
+                "'homenode show {shown}' reads it; 'homenode diff --help' says what is compared"
+            )))
+        }
+    }
 }

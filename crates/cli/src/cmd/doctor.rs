@@ -1,13 +1,14 @@
 //! `homenode doctor`.
 
+use homenode_doctor::judge::{self, Finding};
+use homenode_doctor::{app, probe};
+use homenode_error::{Context, Result};
+use homenode_launch::program::find;
+use homenode_table::{Cell, Column, Table};
+
 use crate::args::doctor::DoctorArgs;
-use crate::doctor::judge::{self, Finding};
-use crate::doctor::{app, probe};
-use crate::error::{Context, Result};
 use crate::exit::Exit;
 use crate::output::to_stdout;
-use crate::recorder::program::find;
-use crate::table::{Cell, Column, Table};
 
 impl DoctorArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -17,9 +18,10 @@ impl DoctorArgs {
             return Ok(Exit::Done);
         }
         let program = self.app.first().map(|name| find(name)).transpose()?;
-        let found = probe::in_child()?;
+        let own = std::env::current_exe().context(|| "cannot probe this machine".to_owned())?;
+        let found = probe::in_child(&own)?;
         let of_app = program.as_deref().map(app::look).map_or_else(Vec::new, |a| app::judge(&a));
-        let (verdict, exit) = judge::run(&found, &of_app);
+        let (verdict, moves) = judge::run(&found, &of_app);
         let mut table = Table::new(
             "doctor",
             1,
@@ -36,7 +38,7 @@ impl DoctorArgs {
         }
         table.note(verdict);
         let printed = self.output.print(&table)?;
-        Ok(if printed == Exit::Done { exit } else { printed })
+        Ok(if printed == Exit::Done && !moves { Exit::Partial } else { printed })
     }
 }
 

@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::process::Command;
 
+use homenode_error::{Context, Error, Failure, Result};
+use homenode_kernels::{self as kernels, Kernel, Variant};
+use homenode_table::{Cell, Column, Table};
+
 use crate::args::kernel::{KernelArgs, KernelCommand};
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
-use crate::kernels::{self, Kernel, Variant};
 use crate::output::say;
-use crate::table::{Cell, Column, Table};
+use crate::task::Terminal;
 
 impl KernelArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -64,11 +66,11 @@ fn build(names: &[String]) -> Result<Exit> {
         [] => kernels::all()?,
         names => names.iter().map(|n| Kernel::find(n)).collect::<Result<_>>()?,
     };
-    let mut failures: Vec<CliError> = Vec::new();
+    let mut failures: Vec<Error> = Vec::new();
     let mut built = 0;
     for kernel in &kernels {
         for variant in [Variant::Native, Variant::Instrumented] {
-            match kernel.build(variant) {
+            match kernel.build(variant, &Terminal::default()) {
                 Ok(path) => {
                     built += 1;
                     say(format_args!("{} ({}): {}", kernel.name, variant.name(), path.display()));
@@ -79,13 +81,13 @@ fn build(names: &[String]) -> Result<Exit> {
     }
     let Some(last) = failures.pop() else { return Ok(Exit::Done) };
     failures.iter().for_each(say);
-    Err(if built > 0 { last.code(Exit::Partial) } else { last })
+    Err(if built > 0 { last.kind(Failure::Partial) } else { last })
 }
 
 fn run(name: &str, class: Option<&str>, threads: Option<u32>, args: &[OsString]) -> Result<Exit> {
     let kernel = Kernel::find(name)?;
     let own = kernel.arguments(class, threads)?;
-    let binary = kernel.build(Variant::Native)?;
+    let binary = kernel.build(Variant::Native, &Terminal::default())?;
     // Ctrl-C is the kernel's.
     let _interrupt =
         Interrupt::install(Second::IsThePrograms).context(|| "cannot watch for Ctrl-C".into())?;
@@ -95,9 +97,9 @@ fn run(name: &str, class: Option<&str>, threads: Option<u32>, args: &[OsString])
         command.env("OMP_NUM_THREADS", threads.to_string());
     }
     let status = command.status().map_err(|e| {
-        CliError::failed(format!("cannot run {name}"))
+        Error::failed(format!("cannot run {name}"))
             .tried(format!("start {}: {e}", binary.display()))
-            .code(Exit::of_start_failure(&e))
+            .kind(Failure::of_start(&e))
     })?;
     Ok(Exit::of_program(status))
 }

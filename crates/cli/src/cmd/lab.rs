@@ -9,24 +9,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use homenode_error::{Context, Error, Failure, Result};
+use homenode_kernels::{Kernel, Variant};
 use homenode_lab::initramfs;
 use homenode_lab::kernel::Wanted;
 use homenode_lab::machine::Machine;
 use homenode_lab::run::{self as lab, Choice, Lab, Outcome, Program, Streams, Watch};
 use homenode_lab::wire::Status;
-use homenode_lab::{Error, Kind};
+use homenode_launch::places;
+use homenode_launch::program;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::lab::{
     Accel, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, RECENT, Thp,
 };
 use crate::args::subject::{RunArgs, Subject};
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::kernels::{Kernel, Variant};
 use crate::output::say;
-use crate::places;
-use crate::recorder::program;
+use crate::task::Terminal;
 
 /// Variables that travel, by their beginning.
 const TRAVEL: [&str; 11] = [
@@ -72,10 +72,10 @@ impl LabRunArgs {
                 }
             },
         };
-        let outcome = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(CliError::from)?;
+        let outcome = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(Error::from)?;
         report(&outcome, &lab, quiet);
         if !outcome.brought.failed.is_empty() {
-            let mut error = CliError::failed("not all files that the program wrote could be written here");
+            let mut error = Error::failed("not all files that the program wrote could be written here");
             error.tried.extend(outcome.brought.failed.iter().take(10).map(|f| format!("write {f}")));
             return Err(error.hint("is the disk full, or the folder read-only?"));
         }
@@ -111,7 +111,7 @@ impl LabShellArgs {
                 say(what);
             }
         })
-        .map_err(CliError::from)?;
+        .map_err(Error::from)?;
         Ok(Exit::Done)
     }
 }
@@ -157,15 +157,15 @@ pub(super) fn program(subject: Subject, run: &RunArgs, variant: Variant) -> Resu
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
             all.extend(args);
-            let path = kernel.build(variant)?;
+            let path = kernel.build(variant, &Terminal::default())?;
             Ok(Program { name: path.clone().into(), path, args: all })
         }
         Subject::Program { program, args } => match &run.class {
             None => Ok(Program { path: program::find(&program)?, name: program, args }),
-            Some(class) => Err(CliError::usage(format!("--class {class} is for kernels"))
+            Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                 .hint("give a program's own options after it: -- ./app …")),
         },
-        Subject::Recording(path) => Err(CliError::usage(format!("{} is not a program", path.display()))),
+        Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
     }
 }
 
@@ -180,7 +180,7 @@ impl MachineArgs {
             Some(name) => {
                 let found = homenode_machine::resolve(name)
                     .context(|| format!("cannot use the machine '{name}'"))
-                    .map_err(|e| e.code(Exit::Usage))?;
+                    .map_err(|e| e.kind(Failure::Usage))?;
                 Machine::like(&found.topology, self.cpus, self.mem)?
             }
         };
@@ -218,7 +218,7 @@ impl MachineArgs {
         match (&self.kernel, &self.modules) {
             (None, _) => Ok(Wanted::Distribution),
             (Some(word), None) if word == RECENT => Ok(Wanted::Recent),
-            (Some(word), Some(_)) if word == RECENT => Err(CliError::usage(format!(
+            (Some(word), Some(_)) if word == RECENT => Err(Error::usage(format!(
                 "--kernel {RECENT} brings its own modules: leave --modules out, or name a file ./{RECENT}"
             ))),
             (Some(image), modules) => Ok(Wanted::Image(image.clone(), modules.clone())),
@@ -252,19 +252,6 @@ fn guest() -> Result<PathBuf> {
     const NAME: &str = "homenode-lab-guest";
     let library = places::own_folder().join("../lib/homenode").join(NAME);
     if library.is_file() { Ok(library) } else { places::beside(NAME) }
-}
-
-impl From<Error> for CliError {
-    fn from(e: Error) -> Self {
-        let code = match e.kind {
-            Kind::Failed => Exit::Failed,
-            Kind::Usage => Exit::Usage,
-            Kind::CannotRun => Exit::CannotRun,
-            Kind::NotFound => Exit::NotFound,
-            Kind::Signalled(signal) => Exit::Program(128 | signal as u8),
-        };
-        Self { message: e.message, tried: e.tried, hint: e.help, code }
-    }
 }
 
 /// Signals that are the program's.

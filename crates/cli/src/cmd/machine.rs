@@ -1,15 +1,15 @@
 //! `homenode machine`.
 
+use homenode_error::Result;
 use homenode_machine::{ASSUMED, Machine, PresetInfo, list, resolve, show_ns};
 use homenode_model::{Matrix, NodeId};
+use homenode_schemes as schemes;
+use homenode_table::{Cell, Column, Table};
 use serde_json::{Value, json};
 
 use crate::args::machine::{MachineArgs, MachineCommand};
-use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::OutputArgs;
-use crate::simulate;
-use crate::table::{Cell, Column, Table};
 
 /// Nodes whose latencies are shown on a terminal.
 const MOST: usize = 16;
@@ -18,7 +18,7 @@ impl MachineArgs {
     pub(super) fn run(self) -> Result<Exit> {
         match self.command {
             MachineCommand::List { output } => output.print(&all()),
-            MachineCommand::Show { machine, output } => show(&simulate::machine(&machine)?, &output),
+            MachineCommand::Show { machine, output } => show(&schemes::machine(&machine)?, &output),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_mangen::Man;
+use homenode_error::{Context, Result};
 
-use crate::error::{Context, Result};
 use crate::exit::Exit;
 use crate::output::{say, to_stdout};
 

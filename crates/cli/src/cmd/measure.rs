@@ -4,19 +4,19 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
+use homenode_error::{Context, Failure, Result};
 use homenode_measure::{
     Ask, Host, Measurement, Plan, Prober, Real, Synthetic, machine_file, measure, memory_attributes,
     passes_on, plan,
 };
+use homenode_schemes as schemes;
+use homenode_task::Task as _;
 
 use crate::args::measure::MeasureArgs;
-use crate::error::{Context, Result};
 use crate::exit::Exit;
-use crate::interrupt::{Interrupt, Second};
 use crate::measured;
 use crate::output::{Format, colours, to_stdout};
-use crate::progress::Progress;
-use crate::simulate;
+use crate::task::Terminal;
 
 impl MeasureArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -58,7 +58,7 @@ impl MeasureArgs {
     fn write_files(&self, m: &Measurement) -> Result<()> {
         let machine = || match &self.synthetic {
             Some(name) => described(name),
-            None => simulate::machine("this"),
+            None => schemes::machine("this"),
         };
         if let Some(path) = &self.machine_file {
             let text = machine_file(m, machine()?).to_toml();
@@ -80,17 +80,17 @@ fn described(name: &str) -> Result<homenode_machine::Machine> {
     if name.contains(':') && !Path::new(name).exists() {
         return homenode_machine::host::from_synthetic(name)
             .context(|| format!("cannot use the description '{name}'"))
-            .map_err(|e| e.code(Exit::Usage));
+            .map_err(|e| e.kind(Failure::Usage));
     }
-    simulate::machine(name)
+    schemes::machine(name)
 }
 
 fn carry_out(host: &Host, ask: &Ask, plan: &Plan, prober: &mut dyn Prober) -> Result<Measurement> {
-    let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+    let task = Terminal::watching(false)?;
     let ms = |d: std::time::Duration| d.as_millis() as u64;
     let all = plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>();
-    let mut progress = Progress::new("measuring", Some((all * u64::from(passes_on(host, ask))).max(1)));
-    let m = measure(host, ask, plan, prober, &|| interrupt.asked(), &mut |item, _| {
+    let mut progress = task.progress("measuring", Some((all * u64::from(passes_on(host, ask))).max(1)));
+    let m = measure(host, ask, plan, prober, &|| task.stop_asked(), &mut |item, _| {
         progress.advance(ms(item.estimate()));
     });
     progress.finish();

@@ -1,20 +1,21 @@
 //! `homenode paper`: the papers' tables, theirs beside ours.
 
+use homenode_error::Result;
+use homenode_launch::folder::Folder;
+use homenode_papers::lof::{Lof, Settings};
+use homenode_papers::robertson::{self, Robertson};
+use homenode_schemes as schemes;
+
 use crate::args::paper::{PaperArgs, What};
-use crate::error::{Context, Result};
 use crate::exit::Exit;
-use crate::interrupt::{Interrupt, Second};
-use crate::paper::lof::{Lof, Settings};
-use crate::paper::robertson::{self, Robertson};
-use crate::simulate;
-use crate::simulate::folder::Folder;
+use crate::task::Terminal;
 
 impl PaperArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let task = Terminal::watching(self.quiet)?;
         let robertson = [What::RobertsonFig2, What::RobertsonTable1, What::RobertsonTable2];
         if robertson.contains(&self.what) {
-            return self.robertson(&interrupt);
+            return self.robertson(&task);
         }
         let folder = Folder::new("paper", self.keep.as_deref())?;
         let workers = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -24,8 +25,7 @@ impl PaperArgs {
             machine,
             folder.path.clone(),
             self.jobs.map_or_else(workers, usize::from),
-            self.quiet,
-            &interrupt,
+            &task,
         )?;
         let table = match self.what {
             What::LofTable1 => lof.table1(),
@@ -42,18 +42,18 @@ impl PaperArgs {
     }
 
     /// What is measured here, not simulated.
-    fn robertson(&self, interrupt: &Interrupt) -> Result<Exit> {
-        let machine = self.machine.as_deref().map(simulate::machine).transpose()?;
+    fn robertson(&self, task: &Terminal) -> Result<Exit> {
+        let machine = self.machine.as_deref().map(schemes::machine).transpose()?;
         let machine = machine.as_ref();
         let buffer = self.buffer.map(|b| b.0);
-        let on = || Robertson::new(machine, buffer, self.quiet, interrupt);
+        let on = || Robertson::new(machine, buffer, task);
         let table = match self.what {
             What::RobertsonFig2 => on()?.figure2(),
             What::RobertsonTable1 => on()?.table1(),
-            _ => robertson::table2(machine, self.runs, self.quiet, interrupt),
+            _ => robertson::table2(machine, self.runs, task),
         }?;
         let printed = self.output.print(&table)?;
-        let stopped = printed == Exit::Done && interrupt.asked();
+        let stopped = printed == Exit::Done && task.interrupt.asked();
         Ok(if stopped { Exit::Partial } else { printed })
     }
 }

@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use homenode_error::{Context, Error, Result};
 use homenode_log::recording::Recording;
 use homenode_model::{Bytes, Matrix, Node, NodeId, Topology};
+use homenode_plan::file::{self, Object};
+use homenode_plan::make;
+use homenode_schemes::scheme::Layout;
+use homenode_schemes::{self as schemes, Loaded, Pass};
 use homenode_sim::memory::MemoryOptions;
 use homenode_sim::run::{Job, Results};
 use homenode_sim::yardsticks::{Meets, Yardsticks};
+use homenode_table::{Cell, Column, Table};
 
 use crate::args::plan::PlanArgs;
-use crate::counted;
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::interrupt::{Interrupt, Second};
 use crate::output::say;
-use crate::plan::file::{self, Object};
-use crate::plan::make;
-use crate::simulate::scheme::Layout;
-use crate::simulate::{self, Loaded, Pass};
-use crate::table::{Cell, Column, Table};
+use crate::tables;
+use crate::task::Terminal;
 
 /// The machine of the next run.
 struct Target {
@@ -31,19 +31,19 @@ struct Target {
 
 impl PlanArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let task = Terminal::watching(self.quiet)?;
         let target = self.target()?;
-        let page = simulate::page_size(&target.topology, None)?;
+        let page = schemes::page_size(&target.topology, None)?;
+        tables::refuse(&self.recording, "plan from")?;
         let recording = Recording::open(&self.recording).context(|| "cannot plan".into())?;
-        counted::refuse(&recording, "plan from")?;
-        let approximate = simulate::fit(&target.topology, recording.meta.filter_lines)?;
+        let approximate = schemes::fit(&target.topology, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
-        let pass = Pass { loaded: &loaded, workers: 1, quiet: self.quiet, interrupt: &interrupt };
+        let pass = Pass { loaded: &loaded, workers: 1, task: &task };
         let (job, results) = simulated(&pass, &target, page)?;
         let yardsticks = match results.yardsticks.first() {
             Some(Ok(y)) => y,
-            Some(Err(e)) => return Err(CliError::failed("cannot plan from this recording").tried(e)),
-            None => return Err(CliError::failed("nothing was simulated")),
+            Some(Err(e)) => return Err(Error::failed("cannot plan from this recording").tried(e)),
+            None => return Err(Error::failed("nothing was simulated")),
         };
         let homes = yardsticks.search.plan();
         let objects = make::objects(&loaded, &results.trace, &homes, page.0, &target.numbers);
@@ -73,9 +73,9 @@ impl PlanArgs {
         if let Some(why) = approximate {
             table.note(format!("approximate: {why}"));
         }
-        let warnings = simulate::warnings(&loaded.recording, &results.trace);
+        let warnings = schemes::warnings(&loaded.recording, &results.trace);
         let whole = warnings.is_empty();
-        warnings.into_iter().for_each(|w| table.note(w));
+        warnings.into_iter().for_each(|w| table.warn(w));
         let exit = self.output.print(&table)?;
         Ok(if !whole && exit == Exit::Done { Exit::Partial } else { exit })
     }
@@ -88,14 +88,14 @@ impl PlanArgs {
     }
 
     fn target(&self) -> Result<Target> {
-        let machine = simulate::machine(&self.machine)?;
+        let machine = schemes::machine(&self.machine)?;
         let mut topology = machine.topology;
         if let Some(n) = self.pretend_nodes {
             topology = pretend(&topology, usize::from(n));
         }
         let nodes = topology.nodes.len();
         if topology.nodes_with_memory().len() < 2 {
-            return Err(CliError::usage(format!(
+            return Err(Error::usage(format!(
                 "{} has one node with memory: there is nothing to plan",
                 topology.name
             ))
@@ -131,8 +131,8 @@ fn pretend(here: &Topology, n: usize) -> Topology {
 /// One pass over the recording, under first touch, with its counts.
 fn simulated(pass: &Pass<'_>, target: &Target, page: Bytes) -> Result<(Job, Results)> {
     let threads = pass.threads()?;
-    let binding = simulate::binding(&target.topology, Layout::Spread, threads).map_err(|e| {
-        CliError::usage(format!("the recording does not fit {}", target.topology.name))
+    let binding = schemes::binding(&target.topology, Layout::Spread, threads).map_err(|e| {
+        Error::usage(format!("the recording does not fit {}", target.topology.name))
             .tried(e)
             .hint("record with fewer threads, or name a larger --machine")
     })?;
@@ -159,16 +159,17 @@ fn facts(
 ) {
     let search = &yardsticks.search;
     let (plan, bound) = (search.meets(homes), search.meets(&search.cheapest()));
-    table.fact("machine", Cell::text(simulate::describe(&target.topology, page, None)));
+    table.fact("machine", Cell::text(schemes::describe(&target.topology, page, None)));
     table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
     let share = |m: &Meets| Cell::percent(m.remote as f64 / m.accesses.max(1) as f64, 1);
     if let Some(Ok(outcome)) = results.outcomes.first() {
+        table.fact("timed", Cell::text(schemes::timed_part(&results.trace, outcome)));
         table.fact("remote_first_touch", share(&search.meets(&outcome.placement)));
     }
     table.fact("remote_plan", share(&plan));
     table.fact("remote_latency_bound", share(&bound));
     table.note(
-        "remote: share of the timed iterations' memory accesses that go to another node. The plan keeps to what the nodes hold \
+        "remote: share of the timed memory accesses that go to another node. The plan keeps to what the nodes hold \
          and balances their load; the latency bound does neither",
     );
 }

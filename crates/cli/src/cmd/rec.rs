@@ -1,22 +1,25 @@
 //! `homenode rec`: recordings as data.
 
 mod agree;
+mod export;
+mod merge;
 mod replay;
+mod upgrade;
+mod whole;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use homenode_dataset::Dataset;
+use homenode_error::{Context, Error, Failure, Result};
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, RecordingError};
+use homenode_table::{Cell, Column, Table};
 
 use crate::args::rec::{RecArgs, RecCommand};
-use crate::counted::{self, Counted};
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::output::{OutputArgs, say};
-use crate::sighted::{self, Sighted};
-use crate::table::{Cell, Column, Table};
 
 impl RecArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -24,6 +27,13 @@ impl RecArgs {
             RecCommand::Check { recordings, output } => check_all(&recordings, &output),
             RecCommand::Agree { first, second, machine, smallest, output } => {
                 agree::run(&first, &second, machine.as_deref(), smallest, &output)
+            }
+            RecCommand::Export { recording, to, force, quiet, output } => {
+                export::run(&recording, &to, force, quiet, &output)
+            }
+            RecCommand::Merge { recordings, to, quiet } => merge::run(&recordings, &to, quiet),
+            RecCommand::Upgrade { recordings, to, output } => {
+                upgrade::run(&recordings, to.as_deref(), &output)
             }
             RecCommand::ReplayPolicy { journal, policy, limit, output } => {
                 replay::run(&journal, policy.as_deref(), limit, &output)
@@ -38,9 +48,12 @@ fn check_all(recordings: &[PathBuf], output: &OutputArgs) -> Result<Exit> {
     let mut worst = Exit::Done;
     let mut last = None;
     for path in recordings {
-        match open(path) {
-            Ok(recording) => {
-                let exit = one(&mut table, &recording, several)?;
+        let checked = match Dataset::is_at(path) {
+            true => Ok(whole::check(&mut table, path)),
+            false => open(path).map(|recording| one(&mut table, &recording, several)).and_then(|r| r),
+        };
+        match checked {
+            Ok(exit) => {
                 if exit == Exit::Partial && worst == Exit::Done {
                     worst = exit;
                 }
@@ -84,67 +97,20 @@ fn table(several: bool) -> Table {
 
 fn open(path: &Path) -> Result<Recording> {
     Recording::open(path).map_err(|e| {
-        let error = CliError::usage(format!("cannot check {}", path.display())).tried(&e);
+        let error = Error::usage(format!("cannot check {}", path.display())).tried(&e);
         match &e {
             RecordingError::Io { error: io, .. } if io.kind() == ErrorKind::NotFound => {
                 error.hint("'homenode record -- APP' makes a recording")
             }
-            RecordingError::Io { .. } => error.code(Exit::Failed),
+            RecordingError::Io { .. } => error.kind(Failure::Failed),
             _ => error.hint("a recording is a directory that 'homenode record' made"),
         }
     })
 }
 
-/// Checks counts of the lab: whether they are whole and add up.
-fn counts(table: &mut Table, recording: &Recording, name: &str) -> Exit {
-    match Counted::open(recording) {
-        Ok(counted) => {
-            let (rows, objects) = (counted.rows.len(), counted.objects.len());
-            table.note(format!("{name}: counts by page and node: {rows} rows of {objects} objects, whole"));
-            if recording.meta.ended.is_some() {
-                return Exit::Done;
-            }
-            table.note(format!("{name}: how the program ended is not known"));
-        }
-        Err(why) => table.note(format!("{name}: {why}")),
-    }
-    Exit::Partial
-}
-
-/// Checks a recording of who was seen: whether it is whole and adds up.
-fn sightings(table: &mut Table, recording: &Recording, name: &str) -> Exit {
-    match Sighted::open(recording) {
-        Ok(Sighted { rows, objects, about }) => {
-            let (rows, objects, says) = (rows.len(), objects.len(), about.says());
-            table.note(format!("{name}: {says} by page and node: {rows} rows of {objects} objects, whole"));
-            if about.early > 0 {
-                table.note(format!(
-                    "{name}: recorded in part: {} of its processes ended early; it covers {:.1} s",
-                    about.early,
-                    about.covers as f64 * 1e-9
-                ));
-            } else if recording.meta.ended.is_none() {
-                table.note(format!("{name}: how the program ended is not known"));
-            } else if rows == 0 {
-                table.note(format!("{name}: empty: nothing was seen"));
-            } else {
-                return Exit::Done;
-            }
-        }
-        Err(why) => table.note(format!("{name}: {why}")),
-    }
-    Exit::Partial
-}
-
 /// Adds a recording's threads, and what is wrong with it as notes.
 fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> {
     let name = recording.path.display().to_string();
-    if counted::is(recording) {
-        return Ok(counts(table, recording, &name));
-    }
-    if sighted::is(recording) {
-        return Ok(sightings(table, recording, &name));
-    }
     let logs = recording.logs().context(|| format!("cannot check {name}"))?;
     let (mut cut_off, mut problems) = (0, Vec::new());
     for log in &logs {

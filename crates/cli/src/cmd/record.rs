@@ -2,6 +2,7 @@
 
 mod lab;
 mod live;
+mod names;
 
 pub(super) use lab::modelled;
 
@@ -9,15 +10,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 
+use homenode_error::{Context, Error, Result};
+use homenode_kernels::{Kernel, Variant};
+use homenode_launch::program::{find, refuse_unrecordable};
+use homenode_launch::record::directory::Target;
+use homenode_launch::record::{self, RecordSpec, Streams, Way, finish};
+
 use crate::args::record::{Filter, On, RecordArgs};
 use crate::args::subject::{RunArgs, Subject};
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::kernels::{Kernel, Variant};
 use crate::output::say;
-use crate::recorder::directory::Target;
-use crate::recorder::program::{find, refuse_unrecordable};
-use crate::recorder::{self, RecordSpec, Streams, Way, finish};
+use crate::task::Terminal;
 
 impl RecordArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -39,17 +42,20 @@ impl RecordArgs {
         let (program, args, stem) = program(subject, &self.run, way)?;
         let target = match self.output {
             Some(path) => Target::Path { path, force: self.force },
-            None => Target::Free(recorder::stem(&stem)),
+            None => Target::Free(record::stem(&stem)),
         };
-        let recorded = recorder::record(&RecordSpec {
-            program,
-            args,
-            target,
-            filter_lines: self.filter.lines(),
-            threads: self.run.threads,
-            way,
-            streams: Streams::Inherit,
-        })?;
+        let recorded = record::record(
+            &RecordSpec {
+                program,
+                args,
+                target,
+                filter_lines: self.filter.lines(),
+                threads: self.run.threads,
+                way,
+                streams: Streams::Inherit,
+            },
+            &Terminal::default(),
+        )?;
         let report = finish::report(&recorded, self.quiet);
         match &self.summary {
             None => drop(std::io::stderr().write_all(report.as_bytes())),
@@ -59,7 +65,7 @@ impl RecordArgs {
                 }
             }
         }
-        Ok(recorded.exit())
+        Ok(Exit::of_program(recorded.status))
     }
 }
 
@@ -109,14 +115,14 @@ fn program(subject: Subject, run: &RunArgs, way: Way) -> Result<(OsString, Vec<O
                 Way::Instrumented => Variant::Instrumented,
                 Way::Emulated => Variant::Linked,
             };
-            let binary = kernel.build(variant)?;
+            let binary = kernel.build(variant, &Terminal::default())?;
             Ok((binary.into(), all, kernel.name.into()))
         }
         Subject::Program { program, args } => match &run.class {
             None => Ok((program.clone(), args, program)),
-            Some(class) => Err(CliError::usage(format!("--class {class} is for kernels"))
+            Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                 .hint("give a program's own options after it: -- ./app …")),
         },
-        Subject::Recording(path) => Err(CliError::usage(format!("{} is not a program", path.display()))),
+        Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,25 +10,35 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homenode_runtime::driver::{Machine, settings};
+use homenode_dataset::{Kind, Meta};
+use homenode_error::{Context, Error, Result};
+use homenode_kernels::{Kernel, Variant};
+use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
+use homenode_launch::program::find;
+use homenode_launch::record::directory::Target;
+use homenode_launch::record::shown;
+use homenode_launch::{child, places};
+use homenode_model::{Bytes, Ns};
+use homenode_plan::apply;
+use homenode_plan::file::Plan;
+use homenode_plan::threads::{self, Fit};
+use homenode_runtime::driver::Machine;
 use homenode_runtime::nodes::Nodes;
+use homenode_symbols as symbols;
+use homenode_wire::facts::{Arming, Facts};
+use homenode_wire::settings::{self, Settings};
+use homenode_wire::{Message, plan};
 
-use crate::args::run::LiveArgs;
+use crate::args::run::{Budget, LiveArgs};
 use crate::args::subject::Subject;
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::kernels::{Kernel, Variant};
 use crate::live::advice::Names;
 use crate::live::facts;
 use crate::live::policies;
-use crate::live::program::{Loadable, loadable, refuse_launcher};
+use crate::live::recording::Recording;
 use crate::live::report::Report;
 use crate::output::say;
-use crate::plan::apply;
-use crate::plan::file::Plan;
-use crate::plan::threads::{self, Fit};
-use crate::recorder::program::find;
-use crate::{child, places, symbols};
+use crate::task::Terminal;
 
 /// Smallest static variable that is an object.
 const STATIC: u64 = 64 << 10;
@@ -35,26 +46,27 @@ const STATIC: u64 = 64 << 10;
 /// The policy as the library in the program takes it.
 pub(super) struct Policy {
     pub spec: String,
-    pub arming: &'static str,
+    pub arming: Arming,
 }
 
 impl Policy {
     fn of(text: &str) -> Result<Self> {
         let (spec, arming) = match text {
-            "next-touch" | "next-touch=first" => ("next-touch", "first"),
-            "next-touch=region" => ("next-touch", "region"),
-            "next-touch=asked" => ("next-touch", "asked"),
-            other => (other, ""),
+            "next-touch" | "next-touch=first" => ("next-touch", Some(Arming::First)),
+            "next-touch=region" => ("next-touch", Some(Arming::Region)),
+            "next-touch=asked" => ("next-touch", Some(Arming::Asked)),
+            other => (other, None),
         };
         // Its name and options are right or wrong on any machine.
-        let machine = Machine::parse("0/4096/10.20;1/4096/20.10").expect("a machine of two nodes");
-        let policy = homenode_policy::build(spec, &machine.context(homenode_model::Bytes::kib(4)))
+        let machine = settings::Machine::even(2, 1, Bytes::gib(4), 20);
+        let machine = Machine::of(&machine).expect("a machine of two nodes");
+        let policy = homenode_policy::build(spec, &machine.context(Bytes::kib(4)))
             .map_err(|e| policies::error(text, &e))?;
         let is_told = policy.interest().counts() || spec.split(':').next() == Some("presence");
         let arming = match arming {
-            "" if is_told => "watch",
-            "" => "first",
-            named => named,
+            None if is_told => Arming::Watch,
+            None => Arming::First,
+            Some(named) => named,
         };
         Ok(Self { spec: spec.into(), arming })
     }
@@ -80,7 +92,7 @@ impl Planned {
     fn check_nodes(&self, nodes: &Nodes) -> Result<()> {
         match self.plan.nodes.iter().find(|n| !nodes.has_memory(**n)) {
             None => Ok(()),
-            Some(n) => Err(CliError::usage(format!(
+            Some(n) => Err(Error::usage(format!(
                 "the plan is for {} with {} nodes, and node {n} has no memory here",
                 self.plan.machine,
                 self.plan.nodes.len()
@@ -90,13 +102,19 @@ impl Planned {
     }
 }
 
+impl From<Budget> for homenode_wire::facts::Budget {
+    fn from(b: Budget) -> Self {
+        Self { permille: b.permille, fixed: Ns(b.milliseconds.saturating_mul(1_000_000)) }
+    }
+}
+
 impl LiveArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let subject = self.subject()?;
         let planned = self.plan.as_deref().map(|path| Planned::read(path, &self)).transpose()?;
         let policy = match &planned {
             // Everything is decided.
-            Some(_) => Policy { spec: "first-touch".into(), arming: "asked" },
+            Some(_) => Policy { spec: "first-touch".into(), arming: Arming::Asked },
             None => Policy::of(&self.policy)?,
         };
         let summary = self.summary.as_deref().map(numbered);
@@ -113,9 +131,24 @@ impl LiveArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let mut live = Live::new()?;
+        let recording =
+            self.record.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
+        live.stream = recording.as_ref().map(|r| r.streams().to_owned());
         live.prepare(&self, &policy, planned.as_ref(), &path, &mut command)?;
-        let ran = child::run(command, &program, &path)?;
-        let text = live.report(&self, &words(&program, &args), ran.elapsed);
+        let ran = match child::run(command, &program, &path, &Terminal::default()) {
+            Ok(ran) => ran,
+            Err(error) => {
+                recording.map(Recording::discard);
+                return Err(error);
+            }
+        };
+        let mut text = live.report(&self, &words(&program, &args), ran.elapsed);
+        if let Some(recording) = recording {
+            let (path, _) = recording.finish(&ran, |meta| live.complete(&self, meta))?;
+            if !self.json {
+                let _ = writeln!(text, "  recorded   {0}: homenode show {0}", shown(&path));
+            }
+        }
         match summary {
             _ if self.quiet && self.summary.is_none() => {}
             None => drop(std::io::stderr().write_all(text.as_bytes())),
@@ -128,20 +161,26 @@ impl LiveArgs {
         Ok(Exit::of_program(ran.status))
     }
 
+    fn recording(&self, path: &Path, program: &OsStr, args: &[OsString]) -> Result<Recording> {
+        let target = Target::Path { path: numbered(path), force: false };
+        let words = std::iter::once(program).chain(args.iter().map(OsString::as_os_str));
+        Recording::make(&target, Kind::Run, words.map(|w| w.to_string_lossy().into_owned()).collect())
+    }
+
     fn program(&self, subject: Subject) -> Result<(OsString, Vec<OsString>)> {
         match subject {
             Subject::Kernel { name, args } => {
                 let kernel = Kernel::find(&name)?;
                 let mut all = kernel.arguments(self.run.class.as_deref(), self.run.threads)?;
                 all.extend(args);
-                Ok((kernel.build(Variant::Native)?.into(), all))
+                Ok((kernel.build(Variant::Native, &Terminal::default())?.into(), all))
             }
             Subject::Program { program, args } => match &self.run.class {
                 None => Ok((program, args)),
-                Some(class) => Err(CliError::usage(format!("--class {class} is for kernels"))
+                Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                     .hint("give a program's own options after it: -- ./app …")),
             },
-            Subject::Recording(path) => Err(CliError::usage(format!("{} is not a program", path.display()))),
+            Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
         }
     }
 }
@@ -152,6 +191,13 @@ fn numbered(path: &Path) -> PathBuf {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
         None => path.to_owned(),
     }
+}
+
+/// The folder for journals, which is made if it is not there.
+fn journal(folder: &Path) -> Result<PathBuf> {
+    let failed = || format!("cannot make the folder {} for the journal", folder.display());
+    fs::create_dir_all(folder).context(failed)?;
+    fs::canonicalize(folder).context(failed)
 }
 
 fn words(program: &OsStr, args: &[OsString]) -> String {
@@ -166,6 +212,10 @@ pub(super) struct Live {
     /// What a person should know.
     told: Vec<String>,
     pub before: Vec<String>,
+    /// The program is watched for a recording, and nothing moves.
+    pub record: bool,
+    /// Where what happens is streamed to.
+    pub stream: Option<PathBuf>,
 }
 
 impl Drop for Live {
@@ -182,20 +232,27 @@ impl Live {
             let folder = base.join(format!("homenode-run-{}-{n}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    return Ok(Self { folder, told: Vec::new(), before: Vec::new() });
+                    return Ok(Self {
+                        folder,
+                        told: Vec::new(),
+                        before: Vec::new(),
+                        record: false,
+                        stream: None,
+                    });
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
-                    return Err(CliError::failed("cannot make a folder for the program's report")
+                    return Err(Error::failed("cannot make a folder for the program's report")
                         .tried(format!("make {}: {e}", folder.display()))
                         .hint("set TMPDIR to a folder that can be written"));
                 }
             }
         }
-        Err(CliError::failed(format!("{} is full of folders of homenode's", base.display())))
+        Err(Error::failed(format!("{} is full of folders of homenode's", base.display())))
     }
 
-    /// Sets the environment so that the program loads homenode; where it cannot, notes why, and the program runs without.
+    /// Sets the environment so that the program loads homenode, and writes the settings for it. Where the program cannot load
+    /// homenode, notes why, and the program runs without.
     pub fn prepare(
         &mut self,
         args: &LiveArgs,
@@ -204,9 +261,7 @@ impl Live {
         path: &Path,
         command: &mut Command,
     ) -> Result<()> {
-        for name in settings::ALL {
-            command.env_remove(name);
-        }
+        command.env_remove(settings::RUN_DIR);
         if let Loadable::No(why) = loadable(path) {
             self.before.push(format!("{why}; it ran as it is"));
             return Ok(());
@@ -236,25 +291,21 @@ impl Live {
         }
         command.env("LD_PRELOAD", preload);
         command.env(settings::RUN_DIR, &self.folder);
-        command.env(settings::POLICY, &policy.spec);
-        command.env(settings::ARMING, policy.arming);
-        command.env(settings::MACHINE, nodes.description());
-        command.env(settings::BUDGET, format!("{},{}", args.budget.permille, args.budget.milliseconds));
-        command.env(settings::SOURCE, args.source.to_string());
-        if let Some(folder) = &args.journal {
-            let failed = || format!("cannot make the folder {} for the journal", folder.display());
-            fs::create_dir_all(folder).context(failed)?;
-            command.env(settings::JOURNAL, fs::canonicalize(folder).context(failed)?);
-        }
-        if let Some(n) = args.pretend_nodes {
-            command.env(settings::PRETEND, n.to_string());
-        }
-        if args.force {
-            command.env(settings::FORCE, "1");
-        }
-        if args.copy_unseen {
-            command.env(settings::COPY_UNSEEN, "1");
-        }
+        let settings = Settings {
+            policy: policy.spec.clone(),
+            arming: policy.arming,
+            machine: nodes.machine(),
+            pretend: args.pretend_nodes.is_some(),
+            budget: args.budget.into(),
+            force: args.force,
+            plan: planned.is_some(),
+            source: args.source,
+            copy_unseen: args.copy_unseen,
+            journal: args.journal.as_deref().map(journal).transpose()?,
+            record: self.record,
+            stream: self.stream.clone(),
+        };
+        self.leave(settings::FILE, &settings)?;
         if env::var_os("OMP_TOOL").is_some_and(|v| v == "disabled") {
             self.before.push("OMP_TOOL=disabled: libomp tells no tool of its regions".into());
         }
@@ -262,6 +313,15 @@ impl Live {
             self.bind(&nodes, command);
         }
         Ok(())
+    }
+
+    /// A file in the folder of the run, for the library in the program.
+    fn leave<M: Message>(&self, name: &str, message: &M) -> Result<()> {
+        let file = self.folder.join(name);
+        let failed = || format!("cannot write {}", file.display());
+        let bytes =
+            homenode_wire::encode(message).map_err(|e| Error::failed(failed()).tried(e.to_string()))?;
+        fs::write(&file, bytes).context(failed)
     }
 
     fn bind(&mut self, nodes: &Nodes, command: &mut Command) {
@@ -290,18 +350,27 @@ impl Live {
         if let Fit::Scaled(text) = &planned.fit {
             self.told.push(text.clone());
         }
-        let file = self.folder.join("plan");
-        fs::write(&file, applied.table).context(|| format!("cannot write {}", file.display()))?;
-        command.env(settings::PLAN, file);
+        self.leave(plan::FILE, &applied.table)?;
         if env::var_os("OMP_NUM_THREADS").is_none() {
             command.env("OMP_NUM_THREADS", planned.threads.to_string());
         }
         Ok(())
     }
 
+    /// What a recording says of itself besides.
+    fn complete(&self, args: &LiveArgs, meta: &mut Meta) {
+        let verdict = |f: &Facts| f.guard.to_string();
+        meta.verdict = facts::all(&self.folder).whole.first().map(verdict);
+        meta.policy = Some(match &args.plan {
+            Some(path) => format!("plan {}", path.display()),
+            None => args.policy.clone(),
+        });
+        meta.notes.extend(self.before.iter().cloned());
+    }
+
     fn report(&self, args: &LiveArgs, command: &str, elapsed: std::time::Duration) -> String {
-        let processes = facts::all(&self.folder);
-        let names: Vec<_> = processes.iter().map(Names::of).collect();
+        let left = facts::all(&self.folder);
+        let names: Vec<_> = left.whole.iter().map(Names::of).collect();
         let report = Report {
             elapsed,
             command: command.to_owned(),
@@ -310,8 +379,8 @@ impl Live {
                 None => args.policy.clone(),
             },
             told: self.told.clone(),
-            before: self.before.clone(),
-            processes: &processes,
+            before: self.before.iter().chain(&left.damaged).cloned().collect(),
+            processes: &left.whole,
             names: &names,
         };
         if args.json { format!("{:#}\n", report.json()) } else { report.text() }
@@ -325,11 +394,14 @@ mod tests {
     #[test]
     fn policies_are_known_before_the_program_runs() {
         let arming = |text: &str| Policy::of(text).map(|p| p.arming);
-        assert_eq!(arming("next-touch"), Ok("first"));
-        assert_eq!(arming("next-touch=region"), Ok("region"));
-        assert_eq!(arming("round-robin"), Ok("first"));
-        assert_eq!(arming("presence:gap=5ms"), Ok("watch"));
-        assert_eq!([arming("competitive"), arming("daemon"), arming("out-w")], [const { Ok("watch") }; 3]);
+        assert_eq!(arming("next-touch"), Ok(Arming::First));
+        assert_eq!(arming("next-touch=region"), Ok(Arming::Region));
+        assert_eq!(arming("round-robin"), Ok(Arming::First));
+        assert_eq!(arming("presence:gap=5ms"), Ok(Arming::Watch));
+        assert_eq!(
+            [arming("competitive"), arming("daemon"), arming("out-w")],
+            [const { Ok(Arming::Watch) }; 3]
+        );
     }
 
     #[test]

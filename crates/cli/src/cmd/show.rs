@@ -1,24 +1,31 @@
 //! `homenode show`: objects by avoidable time, who touches them, where they live.
 
-mod counted;
-mod sighted;
+pub(super) mod answer;
+mod dataset;
+mod objects;
+mod picture;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use homenode_error::{Context, Error, Result};
 use homenode_log::recording::Recording;
-use homenode_model::{Bytes, NodeId, PageNo, Ps, Topology};
+use homenode_model::{Bytes, NodeId, ObjectId, Ps, Topology};
+use homenode_order::Trace;
+use homenode_schemes::scheme::{self, Variant};
+use homenode_schemes::yardsticks::Extent;
+use homenode_schemes::{self as schemes, Loaded, Plan, Simulated};
+use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::Trace;
+use homenode_simulated::places::Places;
+use homenode_table::{Cell, Column, Table};
 
 use crate::args::show::ShowArgs;
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::interrupt::{Interrupt, Second};
-use crate::simulate::scheme::{self, Variant};
-use crate::simulate::yardsticks::Extent;
-use crate::simulate::{self, Loaded, Plan, Simulated};
-use crate::table::{Cell, Column, Table};
+use crate::open::{Opened, Simulation, open};
+use crate::task::Terminal;
+pub(super) use dataset::{columns as columns_of, json as json_of};
 
 /// What is simulated unless something else is asked for.
 const MACHINE: &str = "sf15k";
@@ -26,17 +33,21 @@ const POLICY: &str = "first-touch";
 
 impl ShowArgs {
     pub(super) fn run(self) -> Result<Exit> {
-        let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
+        let how =
+            Simulation { machine: self.machine.as_deref(), policy: self.policy.as_deref(), page: self.page };
+        match open(&self.recording, &how)? {
+            Opened::Dataset(set) => return dataset::run(&self, &set),
+            Opened::NeedsSimulation if self.map => {
+                return Err(Error::usage("this recording does not tell where pages lived")
+                    .hint("leave --map out: 'homenode show' simulates the recording"));
+            }
+            Opened::NeedsSimulation => {}
+        }
+        let task = Terminal::watching(self.quiet)?;
         let recording = Recording::open(&self.recording).context(|| "cannot show".into())?;
-        if crate::counted::is(&recording) {
-            return counted::run(&self, &recording);
-        }
-        if crate::sighted::is(&recording) {
-            return sighted::run(&self, &recording);
-        }
-        let machine = Arc::new(simulate::machine(self.machine.as_deref().unwrap_or(MACHINE))?.topology);
-        let page = simulate::page_size(&machine, self.page)?;
-        let approximate = simulate::fit(&machine, recording.meta.filter_lines)?;
+        let machine = Arc::new(schemes::machine(self.machine.as_deref().unwrap_or(MACHINE))?.topology);
+        let page = schemes::page_size(&machine, self.page)?;
+        let approximate = schemes::fit(&machine, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
         let policy = self.policy.clone().unwrap_or_else(|| POLICY.into());
         let schemes = scheme::select(&scheme::of_recording(), &[policy])?;
@@ -45,26 +56,26 @@ impl ShowArgs {
             pages: vec![page],
             schemes,
             jobs: 1,
-            options: MemoryOptions::default(),
+            options: MemoryOptions { collect: Some(Collect::default()), ..MemoryOptions::default() },
             extent: Extent::None,
         };
-        let Simulated { trace, mut cells, .. } =
-            plan.run(&loaded, Variant::Serial, self.quiet, &interrupt)?;
+        let Simulated { trace, mut cells, .. } = plan.run(&loaded, Variant::Serial, &task)?;
         let outcome = match cells.remove(&(0, 0)) {
             Some(Ok(outcome)) => outcome,
-            Some(Err(why)) => return Err(CliError::failed("cannot simulate this recording").tried(why)),
-            None => return Err(CliError::failed("nothing was simulated")),
+            Some(Err(why)) => return Err(Error::failed("cannot simulate this recording").tried(why)),
+            None => return Err(Error::failed("nothing was simulated")),
         };
         let objects = objects(&machine, page, &trace, &outcome);
-        let hidden = objects.len().saturating_sub(self.top);
-        let mut table = table(&loaded, &trace, objects, self.top);
+        let hidden = objects.len().saturating_sub(self.top());
+        let mut table = table(&loaded, &trace, objects, self.top());
         let policy = &plan.schemes[0].name;
-        table.fact("machine", Cell::text(simulate::describe(&machine, page, None)));
+        table.fact("machine", Cell::text(schemes::describe(&machine, page, None)));
         table.fact("policy", Cell::text(policy.as_str()));
         table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
+        table.fact("timed", Cell::text(schemes::timed_part(&trace, &outcome)));
         notes(&mut table, &loaded, &trace, approximate, hidden);
         let exit = self.output.print(&table)?;
-        let whole = simulate::warnings(&loaded.recording, &trace).is_empty();
+        let whole = schemes::warnings(&loaded.recording, &trace).is_empty();
         Ok(if !whole && exit == Exit::Done { Exit::Partial } else { exit })
     }
 }
@@ -96,56 +107,43 @@ struct Shown {
     avoidable: Ps,
 }
 
-/// Which object a page belongs to: the one with most bytes in it, the older one of equals.
-pub(super) fn owners(page: Bytes, trace: &Trace, pages: usize) -> Vec<Option<(usize, u64)>> {
-    let mut owner: Vec<Option<(usize, u64)>> = vec![None; pages];
-    for (range, object) in &trace.ranges {
-        let (first, end) = (range.first / page.0, (range.first + range.bytes).div_ceil(page.0));
-        for p in first..end.min(pages as u64) {
-            let (start, stop) =
-                (range.first.max(p * page.0), (range.first + range.bytes).min((p + 1) * page.0));
-            let place = &mut owner[p as usize];
-            if place.is_none_or(|(_, bytes)| stop - start > bytes) {
-                *place = Some((object.index(), stop - start));
-            }
-        }
-    }
-    owner
-}
-
+/// What the timed accesses did, by object. Each access counts at the home that its page had then, as in `compare`.
 fn objects(machine: &Topology, page: Bytes, trace: &Trace, outcome: &Outcome) -> Vec<Used> {
     let nodes = machine.nodes.len();
-    let fresh = |object: Option<usize>| Used {
-        object,
-        bytes: object.and_then(|o| trace.objects.get(o)).map_or(0, |o| o.bytes),
-        by: vec![0; nodes],
-        at: vec![0; nodes],
-        remote: 0,
-        avoidable: Ps::ZERO,
-    };
-    let mut all: Vec<Used> = (0..trace.objects.len()).map(|o| fresh(Some(o))).collect();
-    all.push(fresh(None));
-    let owner = owners(page, trace, outcome.histogram.pages());
-    for (p, owner) in owner.iter().enumerate() {
-        let page = PageNo(p as u64);
-        let Some(row) = outcome.histogram.row(page) else { continue };
-        let Some(home) = outcome.placement.home(page) else { continue };
-        let last = all.len() - 1;
-        let used = &mut all[owner.map_or(last, |(o, _)| o)];
-        let counts: Vec<u64> = row.iter().map(|[r, w]| u64::from(*r) + u64::from(*w)).collect();
-        let cost = |home: NodeId| -> Ps {
-            let each = (0u16..).map(NodeId).zip(&counts);
-            each.map(|(node, n)| machine.latency.at(node, home).ps().times(*n)).sum()
+    let Some(collected) = &outcome.collected else { return Vec::new() };
+    let places = Places::new(&collected.extents, trace, page);
+    // By page or block: accesses by (accessing node, home).
+    let mut pages: BTreeMap<(Option<usize>, u64), BTreeMap<(NodeId, NodeId), u64>> = BTreeMap::new();
+    for cell in collected.intervals.iter().filter(|i| i.timed).flat_map(|i| i.cells.all()) {
+        let placed = places.block(cell.page, collected.coarsened.block);
+        // Stacks are told together with all that nobody knows.
+        let object = placed.object.map(ObjectId::index).filter(|o| *o < trace.objects.len());
+        let key = (object, if object.is_some() { placed.page } else { cell.page.into() });
+        *pages.entry(key).or_default().entry((cell.node, cell.home)).or_default() += cell.count;
+    }
+    let mut all: BTreeMap<Option<usize>, Used> = BTreeMap::new();
+    for ((object, _), counts) in pages {
+        let used = all.entry(object).or_insert_with(|| Used {
+            object,
+            bytes: object.and_then(|o| trace.objects.get(o)).map_or(0, |o| o.bytes),
+            by: vec![0; nodes],
+            at: vec![0; nodes],
+            remote: 0,
+            avoidable: Ps::ZERO,
+        });
+        let cost = |to: Option<NodeId>| -> Ps {
+            let each = counts.iter().map(|((node, home), n)| (*node, to.unwrap_or(*home), *n));
+            each.map(|(node, home, n)| machine.latency.at(node, home).ps().times(n)).sum()
         };
-        let best = machine.nodes_with_memory().into_iter().map(cost).min().unwrap_or_default();
-        used.avoidable += cost(home) - best;
-        for (node, n) in counts.iter().enumerate() {
-            used.by[node] += n;
+        let best = machine.nodes_with_memory().into_iter().map(|n| cost(Some(n))).min().unwrap_or_default();
+        used.avoidable += cost(None) - best;
+        for ((node, home), n) in counts {
+            used.by[node.index()] += n;
             used.at[home.index()] += n;
-            used.remote += if node == home.index() { 0 } else { *n };
+            used.remote += if node == home { 0 } else { n };
         }
     }
-    all.retain(|u| u.by.iter().any(|n| *n > 0));
+    let mut all: Vec<Used> = all.into_values().collect();
     all.sort_by_key(|u| (Reverse(u.avoidable), Reverse(u.by.iter().sum::<u64>()), u.object));
     all
 }
@@ -210,11 +208,8 @@ fn notes(table: &mut Table, loaded: &Loaded, trace: &Trace, approximate: Option<
     if let Some(why) = approximate {
         table.note(format!("approximate: {why}"));
     }
-    for warning in
-        simulate::false_sharing(trace).into_iter().chain(simulate::warnings(&loaded.recording, trace))
-    {
-        table.note(warning);
-    }
+    schemes::false_sharing(trace).into_iter().for_each(|n| table.note(n));
+    schemes::warnings(&loaded.recording, trace).into_iter().for_each(|w| table.warn(w));
 }
 
 #[cfg(test)]
@@ -226,18 +221,5 @@ mod tests {
         assert_eq!(shares(&[750, 249, 1]), "0:75 1:25");
         assert_eq!(shares(&[0, 0]), "");
         assert_eq!(shares(&[1; 12]), "0:8 1:8 2:8 3:8 4:8 5:8 … (12 nodes)");
-    }
-
-    #[test]
-    fn a_page_belongs_to_whom_most_of_it_belongs() {
-        use homenode_model::ObjectId;
-        use homenode_sim::stream::ByteRange;
-        let range = |first, bytes, o| (ByteRange { first, bytes }, ObjectId(o));
-        let trace = Trace {
-            ranges: vec![range(4096, 4096 + 100, 0), range(8192 + 100, 4000, 1)],
-            ..Trace::default()
-        };
-        let owner: Vec<_> = owners(Bytes(4096), &trace, 4).into_iter().map(|o| o.map(|(o, _)| o)).collect();
-        assert_eq!(owner, [None, Some(0), Some(1), Some(1)]);
     }
 }

@@ -6,9 +6,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use homenode_log::recording::{SourcePlace, Symbols};
+use homenode_symbols::{self as symbols, Common};
 
-use super::facts::{Facts, Object, Origin};
-use crate::symbols::{self, Common};
+use homenode_wire::facts::{Facts, Object, Origin};
+
+use super::facts::{addresses, numbered};
 
 /// What things are called in the source of a process.
 #[derive(Clone, Debug, Default)]
@@ -26,16 +28,16 @@ pub struct Names {
 impl Names {
     /// Of what a process has left.
     pub fn of(facts: &Facts) -> Self {
-        let found = symbols::resolve(&facts.modules, &facts.addresses()).symbols;
+        let found = symbols::resolve(&numbered(&facts.modules), &addresses(facts)).symbols;
         let mut names = Self::from(found);
         if let Some(program) = facts.modules.first()
-            && facts.most.iter().any(|o| names.may_be_common(o))
+            && facts.objects.most.iter().any(|o| names.may_be_common(o))
         {
             names.commons = symbols::commons_of(Path::new(&program.path));
         }
-        for object in &facts.most {
+        for object in &facts.objects.most {
             if let Origin::Library(path, at) = &object.origin
-                && !names.libraries.contains_key(&(path.clone(), *at))
+                && !names.libraries.contains_key(&(path.to_string(), *at))
             {
                 names.of_library(path);
             }
@@ -98,11 +100,11 @@ pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
             (None, Some(name)) => format!("array {name}, static"),
             (None, None) => "a static array".into(),
         },
-        Origin::Library(path, at) => match names.libraries.get(&(path.clone(), *at)) {
+        Origin::Library(path, at) => match names.libraries.get(&(path.to_string(), *at)) {
             Some(name) => name.clone(),
             None => format!("a static array of {}", file_name(path)),
         },
-        Origin::Allocated(frames) => match (allocated_at(frames, among, names), frames.first()) {
+        Origin::Allocated(_) => match (allocated_at(object, among, names), object.origin.frames().first()) {
             (Some(text), _) => text,
             (None, Some(pc)) => format!("the array allocated at {pc:#x}"),
             (None, None) => "an array".into(),
@@ -119,17 +121,14 @@ fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, 
 }
 
 /// By the variable that gets it; the program's own allocating functions have none, or one that is all arrays' name: then their callers say.
-fn allocated_at(frames: &[u64], among: &[Object], names: &Names) -> Option<String> {
-    let mut places = known(frames, names);
+fn allocated_at(object: &Object, among: &[Object], names: &Names) -> Option<String> {
+    let mut places = known(object.origin.frames(), names);
     let (at, inner) = places.next()?;
     let callers: Vec<_> = places.filter(|(_, place)| place.line.is_some()).take(CALLERS).collect();
     let caller = callers.first().map(|(pc, _)| *pc);
-    let is_shared = among.iter().any(|o| match &o.origin {
-        Origin::Allocated(others) => {
-            let mut others = known(others, names).map(|(pc, _)| pc);
-            others.next() == Some(at) && caller.is_some() && others.next() != caller
-        }
-        Origin::Static(_) | Origin::Library(..) => false,
+    let is_shared = among.iter().any(|o| {
+        let mut others = known(o.origin.frames(), names).map(|(pc, _)| pc);
+        others.next() == Some(at) && caller.is_some() && others.next() != caller
     });
     if let Some(variable) = variable(inner, ALLOCATIONS).filter(|_| !is_shared) {
         return Some(format!("array {variable}, allocated at {inner}"));
@@ -201,12 +200,12 @@ fn allocated(line: &str, lower: &str) -> Option<String> {
 /// A sentence for each object that was on the wrong nodes, the largest first.
 pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
-    for object in &facts.most {
+    for object in &facts.objects.most {
         if said.len() == SENTENCES {
             break;
         }
         if let Some(text) = sentence(object) {
-            let line = format!("{}, {text}", name(object, &facts.most, names));
+            let line = format!("{}, {text}", name(object, &facts.objects.most, names));
             if !said.contains(&line) {
                 said.push(line);
             }
@@ -289,7 +288,15 @@ mod tests {
     fn object(homes: &[u64], touched: &[u64], moved: u64, ping_pongs: u64) -> Object {
         let origin = Origin::Static(0);
         let (homes, touched) = (homes.into(), touched.into());
-        Object { origin, bytes: 1 << 20, moved, ping_pongs, homes, touched, python: None }
+        Object {
+            origin,
+            bytes: homenode_model::Bytes::mib(1),
+            moved,
+            ping_pongs,
+            homes,
+            touched,
+            python: None,
+        }
     }
 
     #[test]
@@ -336,8 +343,11 @@ mod tests {
         };
         let places = (1..=5).map(|line| (u64::from(line), place(line))).collect();
         let names = Names { places, ..Names::default() };
-        let of =
-            |frames: &[u64]| Object { origin: Origin::Allocated(frames.into()), ..object(&[], &[], 0, 0) };
+        let of = |frames: &[u64]| {
+            let mut all = [0; homenode_wire::facts::FRAMES];
+            all[..frames.len()].copy_from_slice(frames);
+            Object { origin: Origin::Allocated(all), ..object(&[], &[], 0, 0) }
+        };
         let (u, w) = (of(&[9, 2, 4]), of(&[9, 2, 5]));
         let says =
             |o: &Object, among: &[Object]| name(o, among, &names).replace(file.to_str().unwrap(), "own.c");

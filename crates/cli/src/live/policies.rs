@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
+use homenode_error::{Error, suggest};
 use homenode_policy::{POLICIES, PolicySpec, SpecError};
-
-use crate::error::CliError;
-use crate::suggest;
 
 /// How next touch is asked for, and what is armed then.
 const NEXT_TOUCH: [(&str, &str); 3] = [
@@ -57,12 +55,12 @@ pub fn section() -> String {
 }
 
 /// The error for what names no policy of a run.
-pub fn error(text: &str, why: &SpecError) -> CliError {
+pub fn error(text: &str, why: &SpecError) -> Error {
     match why {
         SpecError::UnknownPolicy { .. } => suggest::unknown_of("policy", text, &names()),
-        SpecError::NeedsPlan { .. } => CliError::usage("a run needs a file to follow a plan")
+        SpecError::NeedsPlan { .. } => Error::usage("a run needs a file to follow a plan")
             .hint("homenode run --plan FILE; 'homenode plan REC' makes one"),
-        other => CliError::usage(other.to_string()).hint("'homenode run --help' lists the policies"),
+        other => Error::usage(other.to_string()).hint("'homenode run --help' lists the policies"),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use homenode_model::Ns;
+use homenode_wire::facts::{Arming, Facts, Object, Region, Samples, Times, Verdict};
 use serde_json::{Value, json};
 
 use super::advice::{self, Names};
-use super::facts::{Facts, Object, Origin, Region, Times};
 
 /// Schema and version of the JSON form.
 pub const SCHEMA: &str = "homenode/run/1";
@@ -33,9 +34,9 @@ pub struct Report<'a> {
 /// Processes that are told of one by one.
 const PROCESSES: usize = 4;
 
-fn seconds(ns: u64) -> String {
-    let s = ns as f64 * 1e-9;
-    match ns {
+fn seconds(time: Ns) -> String {
+    let s = time.0 as f64 * 1e-9;
+    match time.0 {
         0..1_000_000 => format!("{:.1} µs", s * 1e6),
         1_000_000..1_000_000_000 => format!("{:.2} ms", s * 1e3),
         _ => format!("{s:.2} s"),
@@ -54,7 +55,7 @@ impl Report<'_> {
             out,
             "homenode: ran {} ({}), policy {}",
             self.command,
-            seconds(nanos(self.elapsed)),
+            seconds(Ns(nanos(self.elapsed))),
             self.policy
         );
         for note in &self.told {
@@ -69,7 +70,8 @@ impl Report<'_> {
                 "  could not: no process left a report: it was killed, or ended by _exit or exec, before homenode could write one"
             );
         }
-        let with_regions = self.processes.iter().filter(|f| f.region_runs > 0 || f.arms > 0).count();
+        let with_regions =
+            self.processes.iter().filter(|f| f.regions.runs > 0 || f.counters.arms > 0).count();
         let shown = with_regions.clamp(1, PROCESSES).min(self.processes.len());
         for (facts, names) in self.processes.iter().zip(self.names).take(shown) {
             let _ = process(&mut out, facts, names, with_regions > 1);
@@ -109,13 +111,13 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
         writeln!(out, "  stopped    {why}")?;
     }
     obstacles(out, f)?;
-    if f.region_runs > 0 || f.arms > 0 {
+    if f.regions.runs > 0 || f.counters.arms > 0 {
         what_moved(out, f)?;
         plan(out, f)?;
         watch(out, f)?;
         remote(out, f)?;
         iteration(out, f)?;
-        if f.arming == "region" {
+        if f.arming == Arming::Region {
             per_region(out, f, names)?;
         }
     }
@@ -132,24 +134,27 @@ fn mib(pages: u64) -> String {
 }
 
 fn what_moved(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let [watched, armed, pages, moved, back] = f.objects;
+    let (o, c) = (&f.objects, &f.counters);
     writeln!(
         out,
-        "  moved      {moved} pages to another node (exact), {back} of these back again (ping-pongs); {} copied at a touch, {} moved by \
+        "  moved      {} pages to another node (exact), {} of these back again (ping-pongs); {} copied at a touch, {} moved by \
          the kernel; {} arms, {} faults",
-        f.copies, f.kernel_moves, f.arms, f.faults
+        o.moved, o.ping_pongs, c.copies, c.kernel_moves, c.arms, c.faults
     )?;
     writeln!(
         out,
-        "  watched    {armed} objects armed, looked at or moved: {pages} pages, {} (exact); {watched} lived at the end; {} {}",
-        mib(pages),
+        "  watched    {} objects armed, looked at or moved: {} pages, {} (exact); {} lived at the end; {} {}",
+        o.took_part,
+        o.pages,
+        mib(o.pages),
+        o.living,
         f.nodes,
         if f.pretended { "pretended nodes" } else { "nodes" }
     )?;
     writeln!(
         out,
         "  regions    {} in the source, run {} times, {} barriers in them (exact)",
-        f.regions, f.region_runs, f.barriers
+        f.regions.in_source, f.regions.runs, f.regions.barriers
     )
 }
 
@@ -158,60 +163,56 @@ fn obstacles(out: &mut String, f: &Facts) -> std::fmt::Result {
     for note in &f.notes {
         writeln!(out, "  could not: {note}")?;
     }
-    if f.lost_touches > 0 {
+    if f.counters.lost_touches > 0 {
         writeln!(
             out,
             "  could not: {} touches came too fast to be told (exact); their pages moved all the same",
-            f.lost_touches
+            f.counters.lost_touches
         )?;
-    }
-    if !f.complete {
-        writeln!(out, "  could not: the process's report was cut off")?;
     }
     Ok(())
 }
 
 /// What homenode has cost.
 fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let (permille, fixed) = f.budget;
     writeln!(
         out,
         "  own time   {} of {} of CPU time ({}; allowed: {} % + {})",
         seconds(f.own),
         seconds(f.cpu),
-        percent(f.own, f.cpu),
-        permille as f64 / 10.0,
-        seconds(fixed),
+        percent(f.own.0, f.cpu.0),
+        f.budget.permille as f64 / 10.0,
+        seconds(f.budget.fixed),
     )?;
-    if f.waited > 0 {
+    if f.waited > Ns::ZERO {
         writeln!(
             out,
             "  waited     {} of {} for it, with the team or the caller at rest ({}; allowed: as much of this time)",
             seconds(f.waited),
             seconds(f.elapsed),
-            percent(f.waited, f.elapsed),
+            percent(f.waited.0, f.elapsed.0),
         )?;
     }
-    match f.settled.filter(|_| f.arms > 0) {
-        Some([own, cpu, regions]) => writeln!(
+    match f.settled.filter(|_| f.counters.arms > 0) {
+        Some(s) => writeln!(
             out,
-            "  settled    {} of {} of CPU time ({}) in the last {regions} regions, in which nothing armed was touched any more",
-            seconds(own),
-            seconds(cpu),
-            percent(own, cpu)
+            "  settled    {} of {} of CPU time ({}) in the last {} regions, in which nothing armed was touched any more",
+            seconds(s.own),
+            seconds(s.cpu),
+            percent(s.own.0, s.cpu.0),
+            s.regions
         ),
         None => Ok(()),
     }
 }
 
 fn process_json(f: &Facts, names: &Names) -> Value {
-    let [watched, armed, pages, moved, back] = f.objects;
-    let (touched, remote) = f.touched();
+    let (o, c) = (&f.objects, &f.counters);
     let object = |o: &Object| {
         json!({
-            "name": advice::name(o, &f.most, names),
-            "static": matches!(o.origin, Origin::Static(_) | Origin::Library(..)),
-            "bytes": o.bytes,
+            "name": advice::name(o, &f.objects.most, names),
+            "static": o.origin.is_static(),
+            "bytes": o.bytes.0,
             "pages_moved": o.moved,
             "ping_pongs": o.ping_pongs,
             "first_homes": o.homes,
@@ -223,7 +224,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         json!({
             "name": region_name(r, names),
             "runs": r.runs,
-            "time_ns": r.time,
+            "time_ns": r.time.0,
             "armings": r.armings,
             "pages_moved": r.moved,
             "ping_pongs": r.ping_pongs,
@@ -231,42 +232,42 @@ fn process_json(f: &Facts, names: &Names) -> Value {
     };
     json!({
         "pid": f.pid,
-        "complete": f.complete,
+        "complete": true,
         "nodes": f.nodes,
         "pretended": f.pretended,
-        "elapsed_ns": f.elapsed,
-        "own_ns": f.own,
-        "waited_ns": f.waited,
-        "cpu_ns": f.cpu,
-        "settled": f.settled.map(|[own, cpu, regions]| json!({ "own_ns": own, "cpu_ns": cpu, "regions": regions })),
+        "elapsed_ns": f.elapsed.0,
+        "own_ns": f.own.0,
+        "waited_ns": f.waited.0,
+        "cpu_ns": f.cpu.0,
+        "settled": f.settled.map(|s| json!({ "own_ns": s.own.0, "cpu_ns": s.cpu.0, "regions": s.regions })),
         "watched": watch_json(f),
-        "budget": { "permille": f.budget.0, "fixed_ns": f.budget.1 },
+        "budget": { "permille": f.budget.permille, "fixed_ns": f.budget.fixed.0 },
         "counts": "exact",
-        "regions": f.regions,
-        "region_runs": f.region_runs,
-        "barriers": f.barriers,
-        "objects_watched": watched,
-        "objects_armed": armed,
-        "pages_armed": pages,
-        "pages_moved": moved,
-        "ping_pongs": back,
-        "arms": f.arms,
-        "faults": f.faults,
-        "pages_copied": f.copies,
-        "pages_moved_by_kernel": f.kernel_moves,
-        "touches_lost": f.lost_touches,
-        "remote_before": share_json((remote, touched)),
-        "remote_after": share_json(f.moved_samples),
-        "remote_held_back": share_json(f.held_samples),
+        "regions": f.regions.in_source,
+        "region_runs": f.regions.runs,
+        "barriers": f.regions.barriers,
+        "objects_watched": o.living,
+        "objects_armed": o.took_part,
+        "pages_armed": o.pages,
+        "pages_moved": o.moved,
+        "ping_pongs": o.ping_pongs,
+        "arms": c.arms,
+        "faults": c.faults,
+        "pages_copied": c.copies,
+        "pages_moved_by_kernel": c.kernel_moves,
+        "touches_lost": c.lost_touches,
+        "remote_before": share_json(f.touched()),
+        "remote_after": share_json(f.guard.moved),
+        "remote_held_back": share_json(f.guard.held),
         "plan": plan_json(f),
-        "verdict": f.verdict,
-        "rounds": f.rounds,
-        "round_before": times_json(&f.before),
-        "round_after": times_json(&f.after),
+        "verdict": f.guard.to_string(),
+        "rounds": f.rounds.count,
+        "round_before": times_json(&f.rounds.before),
+        "round_after": times_json(&f.rounds.after),
         "stopped": f.stopped,
         "could_not": f.notes,
-        "objects": f.most.iter().map(object).collect::<Vec<_>>(),
-        "longest_regions": f.longest.iter().map(region).collect::<Vec<_>>(),
+        "objects": f.objects.most.iter().map(object).collect::<Vec<_>>(),
+        "longest_regions": f.regions.longest.iter().map(region).collect::<Vec<_>>(),
         "modules": f.modules.iter().map(|m| m.path.as_str()).collect::<Vec<_>>(),
         "advice": advice::sentences(f, names),
     })
@@ -281,16 +282,13 @@ fn times_json(t: &Times) -> Value {
         0 => Value::Null,
         n => json!({
             "rounds": n,
-            "quartile_1_ns": t.low,
-            "median_ns": t.median,
-            "quartile_3_ns": t.high,
-            "median_interval_95_ns": (n >= LEAST_ROUNDS).then_some(t.interval),
+            "quartile_1_ns": t.low.0,
+            "median_ns": t.median.0,
+            "quartile_3_ns": t.high.0,
+            "median_interval_95_ns": t.interval.map(|(from, to)| [from.0, to.0]),
         }),
     }
 }
-
-/// Rounds from which on a median has a 95 % interval.
-const LEAST_ROUNDS: u64 = 6;
 
 /// Wilson's 95 % interval of a share, from 0 to 1; `None` of nothing.
 fn wilson(part: u64, all: u64) -> Option<(f64, f64)> {
@@ -306,154 +304,170 @@ fn wilson(part: u64, all: u64) -> Option<(f64, f64)> {
 }
 
 /// A share with its interval.
-fn share(part: u64, all: u64) -> String {
-    match wilson(part, all) {
+fn share(Samples { remote, all }: Samples) -> String {
+    match wilson(remote, all) {
         None => "–".into(),
-        Some((from, to)) => format!("{} [{:.1}, {:.1}]", percent(part, all), from * 100.0, to * 100.0),
+        Some((from, to)) => format!("{} [{:.1}, {:.1}]", percent(remote, all), from * 100.0, to * 100.0),
     }
 }
 
-fn share_json((remote, all): (u64, u64)) -> Value {
+fn share_json(Samples { remote, all }: Samples) -> Value {
     json!({ "kind": "presence", "remote": remote, "all": all, "interval_95": wilson(remote, all) })
 }
 
 fn plan(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let Some([planned, met, other_size, pages, there, untouched, _]) = f.plan else { return Ok(()) };
+    let Some(plan) = &f.plan else { return Ok(()) };
+    let p = plan.progress;
     writeln!(
         out,
-        "  plan       {} of {pages} planned pages are at home, read back (exact); {untouched} were never touched; {met} objects met, \
-         {planned} planned",
-        percent(there, pages)
+        "  plan       {} of {} planned pages are at home, read back (exact); {} were never touched; {} objects met, \
+         {} planned",
+        percent(p.at_home, p.pages),
+        p.pages,
+        p.untouched,
+        p.met,
+        p.planned
     )?;
-    if let Some(text) = &f.scaled {
+    if let Some(text) = &plan.scaled {
         writeln!(out, "             {text}")?;
     }
-    if met == 0 {
+    if p.met == 0 {
         writeln!(out, "  could not: no object of the plan was met: was it made for another program?")?;
     }
-    if other_size > 0 {
+    if p.other_size > 0 {
         writeln!(
             out,
-            "  could not: {other_size} planned places allocated another size: was it another input?"
+            "  could not: {} planned places allocated another size: was it another input?",
+            p.other_size
         )?;
     }
     Ok(())
 }
 
 fn watch_json(f: &Facts) -> Value {
-    let Some([told, asked, lost, cost, state, program, blocks, ..]) = f.watch else { return Value::Null };
+    let Some(w) = &f.watch else { return Value::Null };
     json!({
-        "source": f.source,
-        "touches_told": told,
-        "pages_asked": asked,
-        "touches_lost": lost,
-        "cost_ns": cost,
-        "state_bytes": state,
-        "program_bytes": program,
-        "blocks_by_proportion": blocks,
+        "source": w.source,
+        "touches_told": w.told,
+        "pages_asked": w.asked,
+        "touches_lost": w.lost,
+        "cost_ns": w.cost.0,
+        "state_bytes": w.state.0,
+        "program_bytes": w.program.0,
+        "blocks_by_proportion": w.blocks,
     })
 }
 
 fn plan_json(f: &Facts) -> Value {
-    let Some([planned, met, other_size, pages, there, untouched, policies]) = f.plan else {
-        return Value::Null;
-    };
+    let Some(plan) = &f.plan else { return Value::Null };
+    let p = plan.progress;
     json!({
-        "objects_planned": planned,
-        "objects_met": met,
-        "objects_of_another_size": other_size,
-        "pages": pages,
-        "pages_at_home": there,
-        "pages_untouched": untouched,
-        "stretches_with_policy": policies,
-        "scaled": f.scaled,
+        "objects_planned": p.planned,
+        "objects_met": p.met,
+        "objects_of_another_size": p.other_size,
+        "pages": p.pages,
+        "pages_at_home": p.at_home,
+        "pages_untouched": p.untouched,
+        "stretches_with_policy": p.policies,
+        "scaled": plan.scaled,
     })
 }
 
 fn watch(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let Some([told, asked, lost, cost, state, program, blocks, ..]) = f.watch else { return Ok(()) };
-    let asked = if asked > 0 { format!(" of {asked} pages asked for") } else { String::new() };
-    let each = if cost > 0 { format!(", {} each", seconds(cost)) } else { String::new() };
+    let Some(w) = &f.watch else { return Ok(()) };
+    let asked = if w.asked > 0 { format!(" of {} pages asked for", w.asked) } else { String::new() };
+    let each = if w.cost > Ns::ZERO { format!(", {} each", seconds(w.cost)) } else { String::new() };
     writeln!(
         out,
-        "  source     {}: {told} touches told{asked}, {lost} lost{each}; {:.1} MiB of state a GiB watched",
-        f.source,
-        state as f64 / 1024.0 / (program.max(1) as f64 / f64::from(1 << 20) / 1024.0) / 1024.0
+        "  source     {}: {} touches told{asked}, {} lost{each}; {:.1} MiB of state a GiB watched",
+        w.source,
+        w.told,
+        w.lost,
+        w.state.0 as f64 / 1024.0 / (w.program.0.max(1) as f64 / f64::from(1 << 20) / 1024.0) / 1024.0
     )?;
-    if blocks > 0 {
+    if w.blocks > 0 {
         writeln!(
             out,
-            "  told       the policy was told of {blocks} blocks by the proportions of their draws (presence), not by counts"
+            "  told       the policy was told of {} blocks by the proportions of their draws (presence), not by counts",
+            w.blocks
         )?;
     }
     Ok(())
 }
 
 fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let (touched, remote) = f.touched();
-    if touched == 0 {
+    let before = f.touched();
+    if before.all == 0 {
         return Ok(());
     }
-    let after = match f.moved_samples {
-        (_, 0) => "not sampled afterwards".to_owned(),
-        (r, all) => format!("{} of {all} samples afterwards", share(r, all)),
+    let after = match f.guard.moved {
+        Samples { all: 0, .. } => "not sampled afterwards".to_owned(),
+        moved => format!("{} of {} samples afterwards", share(moved), moved.all),
     };
     writeln!(
         out,
-        "  remote     {} of {touched} touched pages had another home before, {after} (presence; 95 % intervals)",
-        share(remote, touched)
+        "  remote     {} of {} touched pages had another home before, {after} (presence; 95 % intervals)",
+        share(before),
+        before.all
     )
 }
 
 fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let show = |t: &Times| match t.rounds {
-        0 => "none timed".to_owned(),
-        n if n < LEAST_ROUNDS => format!("{} over {n}, too few for an interval", seconds(t.median)),
-        n => format!("{} [{}, {}] over {n}", seconds(t.median), seconds(t.interval.0), seconds(t.interval.1)),
+    let show = |t: &Times| match (t.rounds, t.interval) {
+        (0, _) => "none timed".to_owned(),
+        (n, None) => format!("{} over {n}, too few for an interval", seconds(t.median)),
+        (n, Some((from, to))) => {
+            format!("{} [{}, {}] over {n}", seconds(t.median), seconds(from), seconds(to))
+        }
     };
-    match f.rounds {
+    match f.rounds.count {
         0 => writeln!(out, "  iteration  none was recognised: the regions did not repeat"),
         n => writeln!(
             out,
             "  iteration  {n} rounds (exact); median [95 % interval]: {} before anything moved, {} afterwards",
-            show(&f.before),
-            show(&f.after)
+            show(&f.rounds.before),
+            show(&f.rounds.after)
         ),
     }
 }
 
 /// What it came to, in one line.
 fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let moved = f.objects[3];
-    let ((mr, ma), (hr, ha)) = (f.moved_samples, f.held_samples);
+    let moved = f.objects.moved;
+    let (a, b) = (f.guard.moved, f.guard.held);
     let groups = format!(
-        "remote in {} of {ma} samples of moved pages, in {} of {ha} of those held back (presence)",
-        share(mr, ma),
-        share(hr, ha)
+        "remote in {} of {} samples of moved pages, in {} of {} of those held back (presence)",
+        share(a),
+        a.all,
+        share(b),
+        b.all
     );
-    let says = match f.verdict.as_str() {
-        _ if f.region_runs == 0 && f.arms == 0 => {
+    let verdict = (!f.guard.off).then_some(f.guard.verdict);
+    let says = match verdict {
+        _ if f.regions.runs == 0 && f.counters.arms == 0 => {
             "nothing to do: no parallel region was seen; the program has no OpenMP, or one that homenode does not know".into()
         }
-        "pays" if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
-        "pays" => format!("moving pays: {groups}"),
-        "at-home" => format!(
+        Some(Verdict::Pays) if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
+        Some(Verdict::Pays) => format!("moving pays: {groups}"),
+        Some(Verdict::AtHome) => format!(
             "moving pays{}, for the nodes that have moved pages now use them more than those that had them: {groups}",
             if f.pretended { ", if nodes were not pretended" } else { "" }
         ),
-        "evener" => format!(
+        Some(Verdict::Evener) => format!(
             "moving makes no difference but that pages are spread more evenly over the nodes, for which it is kept: {groups}"
         ),
-        "no-gain" => format!("moving makes no difference, and what moved goes back: {groups}"),
-        "harms" => format!("moving harms, and what moved goes back: {groups}"),
-        _ if moved == 0 && f.arming == "asked" && f.plan.is_none() && f.arms == 0 => {
+        Some(Verdict::NoGain) => format!("moving makes no difference, and what moved goes back: {groups}"),
+        Some(Verdict::Harms) => format!("moving harms, and what moved goes back: {groups}"),
+        _ if moved == 0 && f.arming == Arming::Asked && f.plan.is_none() && f.counters.arms == 0 => {
             "no page was moved (exact): the program asked for none by hn_next_touch".into()
         }
         _ if moved == 0 => "no page was moved (exact)".into(),
-        "open" => format!(
-            "{moved} pages were moved, {} (exact); too few samples to tell whether that pays ({ma} of moved pages, {ha} of those held back, \
+        Some(Verdict::Open) => format!(
+            "{moved} pages were moved, {} (exact); too few samples to tell whether that pays ({} of moved pages, {} of those held back, \
              presence)",
-            mib(moved)
+            mib(moved),
+            a.all,
+            b.all
         ),
         _ => format!("{moved} pages were moved, {} (exact); whether that pays was not judged", mib(moved)),
     };
@@ -466,7 +480,7 @@ fn region_name(r: &Region, names: &Names) -> String {
 }
 
 fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
-    for r in f.longest.iter().filter(|r| r.armings > 0).take(8) {
+    for r in f.regions.longest.iter().filter(|r| r.armings > 0).take(8) {
         writeln!(
             out,
             "  region     {}: armed at {} of {} runs, {} pages moved, {} of them back (exact)",
@@ -483,6 +497,7 @@ fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use homenode_wire::facts::{Guard, Objects, Origin, Regions, Rounds};
 
     fn report(facts: &[Facts]) -> (String, Value) {
         let names = vec![Names::default(); facts.len()];
@@ -498,27 +513,25 @@ mod tests {
         (report.text(), report.json())
     }
 
+    fn with_runs(runs: u64) -> Facts {
+        let regions = Regions { in_source: 2, runs, ..Regions::default() };
+        Facts { regions, ..Facts::default() }
+    }
+
+    fn objects(pages: u64, moved: u64, most: Vec<Object>) -> Objects {
+        Objects { living: 1, took_part: 1, pages, moved, ping_pongs: 0, most }
+    }
+
     #[test]
     fn no_count_stands_without_its_kind() {
-        let facts = Facts {
-            nodes: 2,
-            region_runs: 40,
-            regions: 2,
-            objects: [1, 1, 100, 50, 0],
-            rounds: 20,
-            verdict: "open".into(),
-            most: vec![Object {
-                origin: Origin::Static(0),
-                bytes: 1 << 20,
-                moved: 50,
-                ping_pongs: 0,
-                homes: vec![100],
-                touched: vec![50, 50],
-                python: None,
-            }],
-            complete: true,
-            ..Facts::default()
+        let most = Object {
+            moved: 50,
+            homes: vec![100],
+            touched: vec![50, 50],
+            ..Object::bare(Origin::Static(0), homenode_model::Bytes::mib(1))
         };
+        let mut facts = Facts { nodes: 2, objects: objects(100, 50, vec![most]), ..with_runs(40) };
+        facts.rounds.count = 20;
         let (text, json) = report(&[facts]);
         let counts = ["regions ", "watched ", "moved ", "remote ", "iteration ", "result "];
         for line in text.lines().filter(|l| counts.iter().any(|c| l.trim_start().starts_with(c))) {
@@ -544,20 +557,14 @@ mod tests {
             let (low, high) = wilson(part, all).unwrap();
             assert!((low - from).abs() < 5e-5 && (high - to).abs() < 5e-5, "{part} of {all}: {low} {high}");
         }
-        assert_eq!((wilson(0, 0), share(0, 0).as_str()), (None, "–"));
+        assert_eq!((wilson(0, 0), share(Samples::default()).as_str()), (None, "–"));
     }
 
     #[test]
     fn a_median_of_few_has_no_interval() {
-        let times = |rounds| Times { rounds, low: 1, median: 2, high: 3, interval: (1, 4) };
-        let facts = Facts {
-            rounds: 9,
-            region_runs: 9,
-            before: times(5),
-            after: times(6),
-            complete: true,
-            ..Facts::default()
-        };
+        let times = |rounds, interval| Times { rounds, low: Ns(1), median: Ns(2), high: Ns(3), interval };
+        let rounds = Rounds { count: 9, before: times(5, None), after: times(6, Some((Ns(1), Ns(4)))) };
+        let facts = Facts { rounds, ..with_runs(9) };
         let (text, json) = report(&[facts]);
         assert!(
             text.contains("over 5, too few for an interval before anything moved, 0.0 µs [0.0 µs, 0.0 µs] over 6 afterwards"),
@@ -570,7 +577,7 @@ mod tests {
     #[test]
     fn what_it_came_to_and_what_stood_in_the_way_come_first() {
         let notes = vec!["no next touch in this process: a limit".into()];
-        let facts = Facts { nodes: 2, region_runs: 4, notes, complete: true, ..Facts::default() };
+        let facts = Facts { nodes: 2, notes, ..with_runs(4) };
         let (text, _) = report(std::slice::from_ref(&facts));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("homenode: ran app"), "{text}");
@@ -578,20 +585,22 @@ mod tests {
         assert!(lines[2].starts_with("  could not: no next touch in this process: a limit"), "{text}");
         assert!(lines[3].starts_with("  moved      0 pages"), "{text}");
         let result = |facts: Facts| report(&[facts]).0.lines().nth(1).unwrap().to_owned();
-        let asked = Facts { arming: "asked".into(), ..facts.clone() };
+        let asked = Facts { arming: Arming::Asked, ..facts.clone() };
         assert!(result(asked).contains("asked for none by hn_next_touch"));
-        let moved = Facts { objects: [1, 1, 512, 256, 0], verdict: "open".into(), ..facts };
+        let moved = Facts { objects: objects(512, 256, vec![]), ..facts };
         assert!(result(moved.clone()).contains("256 pages were moved, 1.0 MiB (exact); too few samples"));
-        let pays = Facts { verdict: "pays".into(), pretended: true, ..moved };
+        let pays =
+            Facts { guard: Guard { verdict: Verdict::Pays, ..Guard::default() }, pretended: true, ..moved };
         assert!(result(pays.clone()).contains("moving pays, if nodes were not pretended: remote in"));
         assert!(result(Facts { pretended: false, ..pays }).contains("moving pays: remote in"));
-        let (text, _) = report(&[Facts { waited: 20_000_000, elapsed: 2_000_000_000, ..Facts::default() }]);
+        let (text, _) =
+            report(&[Facts { waited: Ns(20_000_000), elapsed: Ns(2_000_000_000), ..Facts::default() }]);
         assert!(
             text.contains("  waited     20.00 ms of 2.00 s for it") && text.contains("(1.0 %;"),
             "{text}"
         );
         // Nothing is said of nothing.
-        let (text, _) = report(&[Facts { complete: true, ..Facts::default() }]);
+        let (text, _) = report(&[Facts::default()]);
         assert!(text.lines().count() == 3 && !text.contains("moved "), "{text}");
     }
 
@@ -600,9 +609,9 @@ mod tests {
         let (text, _) = report(&[]);
         assert!(text.contains("no process left a report"), "{text}");
         let (text, _) = report(&[Facts::default()]);
-        assert!(text.contains("no parallel region was seen") && text.contains("cut off"), "{text}");
+        assert!(text.contains("no parallel region was seen"), "{text}");
         let stopped = Some("an error of homenode's own (x.rs:1:2: y)".to_owned());
-        let (text, _) = report(&[Facts { stopped, complete: true, ..Facts::default() }]);
+        let (text, _) = report(&[Facts { stopped, ..Facts::default() }]);
         assert!(text.contains("x.rs:1:2") && !text.contains("no parallel region"), "{text}");
     }
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homenode_cli::kernels::{self, Kernel, Work};
+use homenode_kernels::{self as kernels, Kernel, Work};
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_sim::order::Sink;
-use homenode_sim::run::open;
-use homenode_sim::stream::{Mark, Sync};
+use homenode_order::Sink;
+use homenode_order::open;
+use homenode_order::step::{Mark, Sync};
 
 use crate::support::{compilers, fresh, homenode, outcome};
 
@@ -51,12 +51,13 @@ impl Rounds {
 }
 
 impl Sink for Rounds {
-    fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) {
+    fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         if self.live.range(..=line.0).next_back().is_some_and(|(_, end)| line.0 < *end)
             && let Some(lines) = self.lines()
         {
             lines.insert(line.0);
         }
+        false
     }
     fn sync(&mut self, _: ThreadId, _: Ticks, _: Sync) {}
     fn mark(&mut self, _: ThreadId, tick: Ticks, mark: Mark) {

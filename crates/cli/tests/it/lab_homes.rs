@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use homenode_dataset::Dataset;
+use homenode_dataset::tables::{Access, Object};
+
 /// Nodes, and threads: one on each.
 pub const NODES: usize = 4;
 pub const PAGE: u64 = 4096;
@@ -115,25 +118,31 @@ pub fn counts(
         .map(|(key, a)| (*key, Counts { offset: a.offset, pages: vec![[0; NODES]; a.homes.len()] }))
         .collect();
     let starts: BTreeMap<u64, Key> = arrays.iter().map(|(key, a)| (a.address + a.offset, *key)).collect();
-    let csv = fs::read_to_string(recording.join("accesses.csv")).unwrap();
+    let set = Dataset::open(recording).unwrap();
     let (mut sum, mut known) = (0, 0);
-    for line in csv.lines().skip(1) {
-        let f: Vec<&str> = line.split(',').collect();
-        let number = |i: usize| f[i].parse::<u64>().unwrap();
-        if !(1..iterations).contains(&number(0)) {
+    for (address, a) in with_addresses(&set) {
+        if !(1..iterations).contains(&u64::from(a.interval.0)) {
             continue;
         }
-        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
-        let n = number(6) + number(7);
+        let (n, _) = a.tally.count().unwrap().parts();
         sum += n;
         let Some((start, key)) = starts.range(..=address).next_back() else { continue };
         let page = ((address - start) / PAGE) as usize;
         if let Some(page) = all.get_mut(key).unwrap().pages.get_mut(page) {
-            page[number(5) as usize] += n;
+            page[a.node.index()] += n;
             known += n;
         }
     }
     (all, 100.0 * known as f64 / sum as f64)
+}
+
+/// The accesses of a data set, with the address of the first page of each.
+pub fn with_addresses(set: &Dataset) -> impl Iterator<Item = (u64, Access)> {
+    let objects: BTreeMap<_, u64> = set.rows::<Object>().map(|o| (o.object, o.address)).collect();
+    set.rows::<Access>().map(move |a| {
+        let address = a.object.and_then(|o| objects.get(&o)).expect("an object of the recording");
+        ((address / PAGE + a.page) * PAGE, a)
+    })
 }
 
 impl Counts {

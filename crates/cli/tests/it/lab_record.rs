@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use homenode_dataset::tables::{Access, Interval, Migration, Object, ObjectKind, Residency};
+use homenode_dataset::{Basis, Dataset};
+use homenode_model::AccessKind;
+
 use crate::lab::{alone, nothing_left, there};
+use crate::lab_homes::with_addresses;
 use crate::support::{fresh, homenode, outcome, plain, run};
 
 /// A cache of eight pages with a way each page: what a page's lines meet does not depend on where the page lies.
@@ -168,19 +173,19 @@ fn blocks(out: &str) -> Vec<(u64, Vec<u64>)> {
 /// Interval, home, loads, stores, by block, page, node.
 type Counted = BTreeMap<(u64, u64, u64), (u64, u64, u64, u64)>;
 
-fn counted(csv: &str, blocks: &[(u64, Vec<u64>)]) -> Counted {
-    let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("interval,process,address,physical_page,home,node,loads,stores,object"));
+fn counted(set: &Dataset, blocks: &[(u64, Vec<u64>)]) -> Counted {
     let mut counted = Counted::new();
-    for line in lines {
-        let f: Vec<&str> = line.split(',').collect();
-        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
-        let n = |i: usize| f[i].parse::<u64>().unwrap();
-        if let Some(j) = blocks.iter().position(|(b, _)| (*b..b + 16 * 4096).contains(&address)) {
-            let page = (address - blocks[j].0) / 4096;
-            let before = counted.insert((j as u64, page, n(5)), (n(0), n(4), n(6), n(7)));
-            assert_eq!(before, None, "a page is counted twice: {line}");
-        }
+    for (address, a) in with_addresses(set) {
+        let Some(j) = blocks.iter().position(|(b, _)| (*b..b + 16 * 4096).contains(&address)) else {
+            continue;
+        };
+        let (count, basis) = a.tally.count().unwrap().parts();
+        assert_eq!(basis, Basis::Emulated);
+        let page = (address - blocks[j].0) / 4096;
+        let (interval, home) = (a.interval.0.into(), a.home.0.into());
+        let row = counted.entry((j as u64, page, a.node.0.into())).or_insert((interval, home, 0, 0));
+        assert_eq!((row.0, row.1), (interval, home), "a page is counted twice: {a:?}");
+        *(if a.kind == Some(AccessKind::Read) { &mut row.2 } else { &mut row.3 }) += count;
     }
     counted
 }
@@ -231,8 +236,10 @@ fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
     for (j, (_, homes)) in blocks.iter().enumerate() {
         assert_eq!(*homes, [j as u64; 16], "the kernel puts block {j} where it was asked to");
     }
-    let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
-    assert_eq!(counted(&csv, &blocks), expected(&blocks), "{err}");
+    let set = Dataset::open(&dir.join("r")).unwrap();
+    assert_eq!(counted(&set, &blocks), expected(&blocks), "{err}");
+    assert_eq!(set.rows::<Migration>().count(), 0, "NUMA balancing was off, and nobody moves a page");
+    as_the_command_said(&set, &err);
     let about = fs::read_to_string(dir.join("r/lab.json")).unwrap();
     assert!(about.contains("\"lost\": 0,"), "{about}");
     let busy = busiest(&about)["busy_ps"].as_u64().unwrap();
@@ -257,10 +264,28 @@ fn the_monitor_counts_exactly_what_a_known_pattern_must_give() {
         assert_eq!(code, Some(2), "{words:?}: {err}");
         assert!(err.contains("counts by page and node, not a trace"), "{words:?}: {err}");
     }
-    let damaged = csv.replacen(",1,", ",9,", 5);
-    fs::write(dir.join("r/accesses.csv"), damaged).unwrap();
+    let table = dir.join("r/tables/accesses.hntable");
+    let mut damaged = fs::read(&table).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&table, damaged).unwrap();
     let (code, out, err) = run(&dir, &["rec", "check", "r"]);
-    assert!(code == Some(3) && out.contains("accesses.csv: line"), "{out}{err}");
+    assert!(code == Some(3) && out.contains("tables/accesses.hntable is damaged at byte"), "{out}{err}");
+}
+
+/// The rows add up to what the command printed of all CPUs: local and remote.
+fn as_the_command_said(set: &Dataset, err: &str) {
+    let (mut local, mut remote) = (0, 0);
+    for a in set.rows::<Access>() {
+        let (count, _) = a.tally.count().unwrap().parts();
+        *(if a.node == a.home { &mut local } else { &mut remote }) += count;
+    }
+    let lines = err.lines().skip_while(|l| !l.starts_with("  cpu")).skip(1);
+    let numbers = lines.map(|l| l.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let printed = numbers.filter(|n| n.len() > 5).fold((0, 0), |sum: (u64, u64), n| {
+        (sum.0 + n[4].parse::<u64>().unwrap(), sum.1 + n[5].parse::<u64>().unwrap())
+    });
+    assert!(printed.0 > 0 && (local, remote) == printed, "{local} {remote}: {err}");
 }
 
 /// Runs so often, and compares every byte with the first.
@@ -280,20 +305,22 @@ fn the_same_each_time(name: &str, times: u32) {
         }
         assert_eq!(status, Some(0), "{err}");
         let recording = dir.join(format!("../r{i}"));
-        let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
-        let mut files: BTreeMap<_, _> = fs::read_dir(&recording)
-            .unwrap()
+        let all = [recording.clone(), recording.join("tables")].map(|f| fs::read_dir(f).unwrap());
+        let mut files: BTreeMap<_, _> = all
+            .into_iter()
+            .flatten()
             .map(|e| e.unwrap().path())
             .filter(|p| p.is_file())
-            .map(|p| (p.file_name().unwrap().to_owned(), read(p).1))
+            .map(|p| (p.file_name().unwrap().to_owned(), fs::read(p).unwrap()))
             .collect();
-        files.insert("table".into(), read(dir.join("../table")).1);
-        files.insert("stdout".into(), out.clone());
+        files.insert("table".into(), fs::read(dir.join("../table")).unwrap());
+        files.insert("stdout".into(), out.clone().into_bytes());
         if i == 0 {
             let blocks = blocks(&out);
-            assert_eq!(counted(&files[OsStr::new("accesses.csv")], &blocks), expected(&blocks), "{err}");
+            let set = Dataset::open(&recording).unwrap();
+            assert_eq!(counted(&set, &blocks), expected(&blocks), "{err}");
             // Here the kernel adds little to it: 4 to 15 %, by where it puts its own pages, so by the length of the folder's name, too.
-            let busiest = busiest(&files[OsStr::new("lab.json")]);
+            let busiest = busiest(&String::from_utf8_lossy(&files[OsStr::new("lab.json")]));
             assert_eq!(
                 (busiest["busiest"].as_str(), busiest["from"].as_u64()),
                 (Some("controller"), Some(3))
@@ -304,12 +331,14 @@ fn the_same_each_time(name: &str, times: u32) {
         } else {
             let first = first.as_ref().unwrap();
             assert_eq!(first.keys().collect::<Vec<_>>(), files.keys().collect::<Vec<_>>());
-            for (name, text) in &files {
+            for (name, bytes) in &files {
+                let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
                 assert!(
-                    first[name] == *text,
-                    "{} of run {i} is another one:\n{text}\n{}",
+                    first[name] == *bytes,
+                    "{} of run {i} is another one:\n{}\n{}",
                     name.display(),
-                    first[name]
+                    text(bytes),
+                    text(&first[name])
                 );
             }
         }
@@ -456,29 +485,51 @@ fn pages_that_numa_balancing_moves_are_seen_to_move() {
     let after: usize = words[2].parse().unwrap();
     assert!(words[1] == "256" && after >= 128, "on node 0 before, on node 1 after: {out}");
     let block = u64::from_str_radix(words[0].trim_start_matches("0x"), 16).unwrap();
-    let csv = fs::read_to_string(dir.join("r/accesses.csv")).unwrap();
+    let set = Dataset::open(&dir.join("r")).unwrap();
     // Loads of CPU 1 by page, interval, home.
     let mut loads: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
-    for line in csv.lines().skip(1) {
-        let f: Vec<&str> = line.split(',').collect();
-        let n = |i: usize| f[i].parse::<u64>().unwrap();
-        let address = u64::from_str_radix(f[2].trim_start_matches("0x"), 16).unwrap();
-        if (block..block + 256 * 4096).contains(&address) && n(5) == 1 {
-            *loads.entry(((address - block) / 4096, n(0), n(4))).or_default() += n(6);
+    for (address, a) in with_addresses(&set) {
+        let is_load = a.kind == Some(AccessKind::Read) && a.node.0 == 1;
+        if (block..block + 256 * 4096).contains(&address) && is_load {
+            let key = ((address - block) / 4096, a.interval.0.into(), a.home.0.into());
+            *loads.entry(key).or_default() += a.tally.count().unwrap().parts().0;
         }
     }
     for page in 0..256 {
         assert!(
             loads.get(&(page, 0, 0)).is_some_and(|n| *n >= 64),
-            "page {page} was read where it was: {csv}"
+            "page {page} was read where it was: {loads:?}"
         );
     }
     // In the interval afterwards every line once, where its page is then. The kernel goes on moving pages.
     let at = |page: u64, home: u64| loads.get(&(page, 1, home)).copied().unwrap_or(0);
-    assert!((0..256).all(|page| at(page, 0) + at(page, 1) == 64), "{csv}");
+    assert!((0..256).all(|page| at(page, 0) + at(page, 1) == 64), "{loads:?}");
     let moved = (0..256).filter(|page| at(*page, 1) > 0).count();
     assert!(moved >= after, "{after} pages had moved, and {moved} were read there");
+    followed(&set, block, after);
     nothing_left(&dir);
+}
+
+/// The moves that the data set tells of: from node 0 to node 1, by the kernel; the pages live there afterwards.
+fn followed(set: &Dataset, block: u64, after: usize) {
+    let array = set.rows::<Object>().find(|o| o.address == block).expect("the array has a name");
+    assert_eq!((array.kind, array.bytes.0), (ObjectKind::Allocated, 256 * 4096));
+    let moves: Vec<_> = set.rows::<Migration>().filter(|m| m.object == Some(array.object)).collect();
+    let mut at = [0_u16; 256];
+    for m in &moves {
+        assert_eq!((m.cause.as_str(), m.policy.as_deref()), ("kernel", Some("NUMA balancing")));
+        for page in m.page..m.page + m.pages {
+            assert_eq!(at[page as usize], m.from_node.0, "{moves:?}");
+            at[page as usize] = m.to_node.0;
+        }
+    }
+    let there = at.iter().filter(|n| **n == 1).count();
+    assert!(there >= after, "{there} of {after} pages that moved: {moves:?}");
+    let last = set.rows::<Interval>().map(|i| i.interval).max().unwrap();
+    let stays = set.rows::<Residency>().filter(|r| r.object == Some(array.object) && r.until == last);
+    let homes: BTreeMap<u64, u16> =
+        stays.flat_map(|r| (r.page..r.page + r.pages).map(move |p| (p, r.home.0))).collect();
+    assert!((0..256).all(|p| homes.get(&p) == Some(&at[p as usize])), "{homes:?} {at:?}");
 }
 
 #[test]
@@ -498,7 +549,9 @@ fn a_static_program_is_recorded_and_what_is_lost_is_told() {
     let (status, _, err) = outcome(&command(&dir, words).output().unwrap());
     assert_eq!(status, Some(0), "{err}");
     assert!(err.contains("linked statically") && err.contains("have no names"), "{err}");
-    assert_eq!(fs::read_to_string(dir.join("r/objects.csv")).unwrap().lines().count(), 1);
-    assert!(fs::read_to_string(dir.join("r/accesses.csv")).unwrap().lines().count() > 2048);
+    let set = Dataset::open(&dir.join("r")).unwrap();
+    let kinds: Vec<_> = set.rows::<Object>().map(|o| o.kind).collect();
+    assert_eq!(kinds, [ObjectKind::Other]);
+    assert!(set.rows::<Access>().count() > 2048);
     nothing_left(&dir);
 }

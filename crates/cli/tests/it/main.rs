@@ -2,8 +2,11 @@
 
 mod c_api;
 mod container;
+mod diff;
 mod doctor;
 mod emulator;
+#[path = "../../../report/tests/support/mod.rs"]
+mod heat;
 mod kernel;
 mod kernel_work;
 mod lab;
@@ -20,6 +23,7 @@ mod measure;
 mod paper;
 mod plan;
 mod rec;
+mod rec_export;
 mod record;
 mod record_live;
 mod run;
@@ -32,4 +36,5 @@ mod run_limits;
 mod run_many;
 mod run_matrix;
 mod run_probes;
+mod show;
 mod support;

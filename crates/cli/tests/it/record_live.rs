@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use homenode_dataset::Dataset;
+use homenode_dataset::tables::{Access, Object, Residency};
+use homenode_wire::live::{Live, Reader};
+
 use crate::support::{fresh, homenode, outcome, plain, run};
 
 /// Two threads, on the first and the last CPU, each owns a half of an array that the first one initialises. Rounds, or for ever.
@@ -80,21 +84,16 @@ fn ready(name: &str) -> Option<PathBuf> {
     Some(dir)
 }
 
-/// Draws of the array by page and node.
+/// Draws of the array by place and node.
 fn draws(recording: &Path) -> BTreeMap<u64, [u64; 2]> {
-    let read = |name: &str| fs::read_to_string(recording.join(name)).unwrap();
-    let objects = read("objects.csv");
-    let of = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
-    let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
-    let array = objects.lines().skip(1).map(of).find(|f| f[3] == BYTES.to_string()).expect(&objects);
-    let start = hex(&array[2]);
+    let set = Dataset::open(recording).unwrap();
+    let array = set.rows::<Object>().find(|o| o.bytes.0 == BYTES).expect("the array is an object");
     let mut draws: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
-    let rows = read("sightings.csv");
-    assert_eq!(rows.lines().next(), Some("process,address,home,node,kind,told,object"));
-    for f in rows.lines().skip(1).map(of).filter(|f| f[6] == array[0]) {
-        let node: usize = f[3].parse().unwrap();
+    for row in set.rows::<Access>().filter(|a| a.object == Some(array.object)) {
+        assert!(row.tally.count().is_none(), "presence has no count of accesses");
         // The middle of the page, for the array begins somewhere in one.
-        draws.entry(hex(&f[1]) + 2048 - start).or_default()[node] += f[5].parse::<u64>().unwrap();
+        let at = row.page * 4096 + 2048 - array.address % 4096;
+        draws.entry(at).or_default()[row.node.index()] += row.tally.seen();
     }
     draws
 }
@@ -117,53 +116,43 @@ fn pages_are_seen_with_those_who_own_them() {
     assert_eq!((status, out.as_str()), (Some(7), "done\n"), "the program's own: {err}");
     assert!(err.contains("recorded (presence): r,") && err.contains("homenode show r"), "{err}");
     owners_agree(&dir.join("r"));
-    let about = fs::read_to_string(dir.join("r/live.json")).unwrap();
-    let about: serde_json::Value = serde_json::from_str(&about).unwrap();
-    assert_eq!((about["kind"].as_str(), about["one_in"].as_u64()), (Some("presence"), None), "{about}");
-    let process = &about["processes"][0];
-    assert!(process["watched_bytes"].as_u64() >= Some(BYTES), "{about}");
-    assert!(process["state_bytes"].as_u64() < Some(1 << 20), "{about}");
+    let set = Dataset::open(&dir.join("r")).unwrap();
+    assert_eq!((set.meta().basis.as_str(), set.missing().len()), ("presence", 0));
+    let homes: u64 = set.rows::<Residency>().map(|r| r.pages).sum();
+    assert!(homes >= BYTES / 4096 - 1, "{homes} pages have a home");
+    assert!(!dir.join("r/streams").exists(), "all of it is in the tables");
 
-    let (code, out, err) = run(&dir, &["show", "r", "--csv"]);
+    let (code, out, err) = run(&dir, &["show", "r", "--json"]);
     assert_eq!(code, Some(0), "{err}");
-    let mut lines = out.lines().filter(|l| l.contains(",8192,"));
-    let array: Vec<&str> = lines.next().unwrap_or_else(|| panic!("{out}")).rsplitn(9, ',').collect();
-    assert!(array[6].is_empty(), "presence has no count of accesses: {out}");
-    assert!(array[1].parse::<u64>().unwrap() >= 40 && array[3].starts_with("0:"), "{out}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(json["schema"].as_str().is_some() && out.contains("presence"), "{out}");
     let (code, out, _) = run(&dir, &["show", "r"]);
-    assert!(
-        code == Some(0) && out.contains("presence (order only)") && out.contains("not how often"),
-        "{out}"
-    );
+    assert!(code == Some(0) && out.contains("presence"), "{out}");
     let (code, out, err) = run(&dir, &["rec", "check", "r"]);
-    assert!(code == Some(0) && out.contains("presence (order only)") && out.contains("whole"), "{out}{err}");
+    assert!(code == Some(0) && out.contains("presence") && out.contains("whole"), "{out}{err}");
     for words in
         [&["compare", "r"][..], &["plan", "r", "-m", "epyc-nps4", "-o", "p"], &["show", "r", "-m", "sf15k"]]
     {
         let (code, _, err) = run(&dir, words);
         assert_eq!(code, Some(2), "{words:?}: {err}");
-        assert!(err.contains("counts by page and node, not a trace"), "{words:?}: {err}");
+        assert!(err.contains("simulate"), "{words:?}: {err}");
     }
     damage_is_told(&dir);
 }
 
-/// Of each file of the recording `r`.
+/// Of the recording `r`: what is damaged is named, and what is whole is shown.
 fn damage_is_told(dir: &Path) {
-    let told = |name: &str, change: &dyn Fn(&str) -> String| {
-        let path = dir.join("r").join(name);
-        let whole = fs::read_to_string(&path).unwrap();
-        fs::write(&path, change(&whole)).unwrap();
-        let (code, out, err) = run(dir, &["rec", "check", "r"]);
-        assert!(code == Some(3) && out.contains("r is damaged"), "{name}: {out}{err}");
-        let (code, _, err) = run(dir, &["show", "r"]);
-        assert!(code == Some(125) && err.contains("r is damaged"), "{name}: {code:?} {err}");
-        fs::write(&path, whole).unwrap();
-    };
-    told("sightings.csv", &|text| text.lines().take(20).map(|l| format!("{l}\n")).collect());
-    told("sightings.csv", &|text| text.replacen(",0,0,-,", ",0,9,-,", 1));
-    told("sightings.csv", &|text| text.replacen(",-,", ",x,", 1));
-    told("objects.csv", &|text| text[..text.find('\n').unwrap() + 1].to_owned());
-    told("live.json", &|text| text.replacen("presence", "exact", 1));
+    let path = dir.join("r/tables/accesses.hntable");
+    let whole = fs::read(&path).unwrap();
+    for damaged in [whole[..whole.len() - 1].to_vec(), whole[..3].to_vec(), Vec::new()] {
+        fs::write(&path, damaged).unwrap();
+        for command in ["check", "show"] {
+            let words: &[&str] = if command == "check" { &["rec", "check", "r"] } else { &["show", "r"] };
+            let (code, out, err) = run(dir, words);
+            assert!(code == Some(3) && (out + &err).contains("accesses.hntable"), "{command}: {code:?}");
+        }
+    }
+    fs::write(&path, whole).unwrap();
     let (code, ..) = run(dir, &["rec", "check", "r"]);
     assert_eq!(code, Some(0));
 }
@@ -179,13 +168,11 @@ fn threads_without_regions_are_seen_and_so_is_what_a_shell_starts() {
     assert_eq!(code, Some(0), "{out}{err}");
 }
 
-/// A file that a live process of the run has left by now, with something seen.
-fn left(dir: &Path) -> bool {
-    let folders = fs::read_dir(dir).unwrap().flatten().filter(|e| e.path().is_dir());
-    let mut files = folders.flat_map(|e| fs::read_dir(e.path()).into_iter().flatten().flatten());
-    files.any(|f| {
-        f.file_name().to_string_lossy().starts_with("touched.")
-            && fs::read_to_string(f.path()).is_ok_and(|text| text.contains("\nseen "))
+/// Whether a live process has streamed something that it saw.
+fn streamed(dir: &Path) -> bool {
+    fs::read_dir(dir.join("r/streams")).into_iter().flatten().flatten().any(|f| {
+        fs::File::open(f.path())
+            .is_ok_and(|file| Reader::new(file).flatten().any(|r| matches!(r, Live::Seen { .. })))
     })
 }
 
@@ -196,7 +183,7 @@ fn an_interrupted_run_leaves_what_was_seen() {
         command(&dir, "record --on live --source blocks --pretend-nodes 2 -o r -- ./halves 1000");
     let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begin = Instant::now();
-    while !left(&dir) && begin.elapsed() < Duration::from_secs(120) {
+    while !streamed(&dir) && begin.elapsed() < Duration::from_secs(120) {
         std::thread::sleep(Duration::from_millis(20));
     }
     // As a terminal does it: to all of the group.
@@ -218,7 +205,7 @@ fn an_interrupted_run_leaves_what_was_seen() {
     assert_eq!((status, out.as_str()), (Some(7), "done\n"), "{err}");
     let (code, out, _) = run(&dir, &["rec", "check", "r"]);
     assert!(code == Some(3) && out.contains("empty: nothing was seen") || code == Some(0), "{out}");
-    assert!(!left(&dir), "no report stays behind");
+    assert!(!dir.join("r/streams").exists(), "no stream stays behind");
 }
 
 #[test]

@@ -5,6 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use homenode_model::Bytes;
+use homenode_wire::facts::Facts;
+use homenode_wire::settings::{self, Machine, Settings};
+
 use crate::container;
 use crate::run::{SERIAL, live, number};
 use crate::support::{fresh, homenode, outcome, plain};
@@ -232,25 +236,30 @@ fn behind_dockers_filter_nothing_is_copied_unasked() {
 }
 
 /// The library in a program behind the filter, as the launcher of a machine with two nodes starts it.
-fn preloaded(dir: &Path, filter: &Path, settings: &[(&str, &str)]) -> (Output, String) {
+fn preloaded(dir: &Path, filter: &Path, copy_unseen: bool) -> (Output, Option<Facts>) {
     let reports = dir.join("reports");
     let _ = std::fs::remove_dir_all(&reports);
     std::fs::create_dir(&reports).unwrap();
+    let settings = Settings {
+        policy: "next-touch".into(),
+        machine: Machine::even(2, 1, Bytes::gib(1), 20),
+        force: true,
+        copy_unseen,
+        ..Settings::default()
+    };
+    std::fs::write(reports.join(settings::FILE), homenode_wire::encode(&settings).unwrap()).unwrap();
     let library = Path::new(env!("CARGO_BIN_EXE_homenode")).with_file_name("libhomenode.so");
     let mut command = Command::new(filter);
     command.arg("/usr/bin/env").arg(format!("LD_PRELOAD={}", library.display()));
     command.args(["./serial", "5"]).current_dir(dir).env("OMP_NUM_THREADS", "2");
-    command.env("HOMENODE_RUN_DIR", &reports).env("HOMENODE_MACHINE", "0/1024/10.20;1/1024/20.10");
-    command.env("HOMENODE_FORCE", "1").envs(settings.iter().copied());
+    command.env(settings::RUN_DIR, &reports);
     let output = command.output().unwrap();
-    let mut text = String::new();
-    for entry in std::fs::read_dir(&reports).unwrap().flatten() {
-        let report = std::fs::read_to_string(entry.path()).unwrap();
-        if report.contains("regions ") {
-            text = report;
-        }
-    }
-    (output, text)
+    let left = std::fs::read_dir(&reports).unwrap().flatten();
+    let left = left.filter(|e| e.file_name().to_string_lossy().starts_with("report."));
+    let mut reports = left
+        .map(|e| std::fs::read(e.path()).unwrap())
+        .map(|bytes| homenode_wire::decode::<Facts>(&bytes).unwrap());
+    (output, reports.find(|facts| facts.regions.runs > 0))
 }
 
 #[test]
@@ -258,18 +267,18 @@ fn behind_dockers_filter_real_nodes_are_left_alone_or_copied_to_if_asked() {
     let dir = fresh("run-container-nodes");
     let (Some(filter), Some(_)) = (container::filter(&dir), plain(&dir, "serial", SERIAL)) else { return };
     let want = alone(&dir, "serial");
-    for (settings, copies) in [(&[][..], false), (&[("HOMENODE_COPY_UNSEEN", "1")][..], true)] {
-        let (output, report) = preloaded(&dir, &filter, settings);
+    for copies in [false, true] {
+        let (output, report) = preloaded(&dir, &filter, copies);
         let (status, out, err) = outcome(&output);
         if out.starts_with("skipped") {
             return println!("{out}");
         }
-        assert_eq!((status, out), want.clone(), "{err}{report}");
-        let counters = report.lines().find_map(|l| l.strip_prefix("counters ")).unwrap_or_default();
-        let copied: u64 = counters.split(' ').nth(3).and_then(|n| n.parse().ok()).unwrap_or_default();
-        assert_eq!(copied > 0, copies, "{report}");
-        assert_eq!(report.contains("note blocks were not copied"), !copies, "{report}");
-        assert!(report.contains("note no user-space page faults: userfaultfd"), "{report}");
+        assert_eq!((status, out), want.clone(), "{err}{report:?}");
+        let report = report.expect("the program's report");
+        let says = |words: &str| report.notes.iter().any(|n| n.starts_with(words));
+        assert_eq!(report.counters.copies > 0, copies, "{report:?}");
+        assert_eq!(says("blocks were not copied"), !copies, "{report:?}");
+        assert!(says("no user-space page faults: userfaultfd"), "{report:?}");
     }
 }
 

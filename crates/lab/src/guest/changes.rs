@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::wire::{Entry, EntryKind};
+use crate::wire::{Entry, EntryKind, Time, write_end, write_entry};
 
 /// What changes whenever a file does: inode, size, permissions, both times with nanoseconds.
 type Mark = (u64, u64, u32, (i64, i64), (i64, i64));
@@ -57,31 +57,31 @@ pub fn send(folder: &Path, before: &Snapshot, port: &mut File) -> io::Result<()>
         one(folder, path, &mut to)?;
     }
     for path in before.0.keys().filter(|p| !after.0.contains_key(*p)) {
-        let entry = Entry { path: path.clone(), kind: EntryKind::Gone, mode: 0, modified: (0, 0) };
-        entry.write(&mut to)?;
+        let (path, kind, modified) = (path.clone(), EntryKind::Gone, Time::default());
+        write_entry(&mut to, Entry { path, kind, mode: 0, modified })?;
     }
-    Entry::write_end(&mut to)?;
+    write_end(&mut to)?;
     to.flush()
 }
 
 fn one(folder: &Path, path: &Path, to: &mut impl Write) -> io::Result<()> {
     let full = folder.join(path);
     let Ok(about) = full.symlink_metadata() else { return Ok(()) };
-    let modified = (about.mtime(), about.mtime_nsec() as u32);
+    let modified = Time { seconds: about.mtime(), nanoseconds: about.mtime_nsec() as u32 };
     let entry = |kind| Entry { path: path.to_owned(), kind, mode: about.mode() & 0o7777, modified };
     if about.is_dir() {
-        return entry(EntryKind::Folder).write(to);
+        return write_entry(to, entry(EntryKind::Folder));
     }
     if about.is_symlink() {
         let Ok(target) = fs::read_link(&full) else { return Ok(()) };
-        return entry(EntryKind::Link(target)).write(to);
+        return write_entry(to, entry(EntryKind::Link(target)));
     }
     if !about.is_file() {
         return Ok(());
     }
     let Ok(mut file) = File::open(&full) else { return Ok(()) };
     let size = about.len();
-    entry(EntryKind::File(size)).write(to)?;
+    write_entry(to, entry(EntryKind::File(size)))?;
     // As many bytes as announced, whatever a process that is still there does.
     let sent = io::copy(&mut Read::by_ref(&mut file).take(size), to)?;
     io::copy(&mut io::repeat(0).take(size - sent), to)?;

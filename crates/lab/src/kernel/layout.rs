@@ -6,44 +6,28 @@
 use std::fs;
 use std::path::Path;
 
+use homenode_wire::monitor::Layout;
 use object::{Object, ObjectSection, ObjectSegment};
 
-/// Physical addresses and places in structures, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// The array of the CPUs' own areas.
-    pub areas: u64,
-    /// The current task's address, in such an area.
-    pub current: u64,
-    /// The variable that says where all physical memory is mapped.
-    pub direct: u64,
-    /// The process's number, in a task.
-    pub process: u64,
-    /// Its name, in a task.
-    pub name: u64,
-}
-
-impl Layout {
-    /// Of an uncompressed kernel; `None` where it does not say.
-    pub fn of(image: &Path) -> Option<Self> {
-        let bytes = fs::read(image).ok()?;
-        let file = object::File::parse(&*bytes).ok()?;
-        let section = |name: &str| file.section_by_name(name)?.data().ok();
-        let symbols = Symbols::read(&file)?;
-        let types = Types::new(section(".BTF")?)?;
-        let (task, place) = (types.structure("task_struct")?, |name| symbols.find(name));
-        Some(Self {
-            areas: physical(&file, place("__per_cpu_offset")?)?,
-            // It is a variable of its own, but for Linux 6.2 to 6.14.
-            current: match (place("current_task"), place("const_current_task"), place("pcpu_hot")) {
-                (Some(at), _, _) | (None, Some(at), _) => at,
-                (None, None, hot) => hot? + types.member(types.structure("pcpu_hot")?, "current_task")?,
-            },
-            direct: physical(&file, place("page_offset_base")?)?,
-            process: types.member(task, "tgid")?,
-            name: types.member(task, "comm")?,
-        })
-    }
+/// Of an uncompressed kernel; `None` where it does not say.
+pub fn of(image: &Path) -> Option<Layout> {
+    let bytes = fs::read(image).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let section = |name: &str| file.section_by_name(name)?.data().ok();
+    let symbols = Symbols::read(&file)?;
+    let types = Types::new(section(".BTF")?)?;
+    let (task, place) = (types.structure("task_struct")?, |name| symbols.find(name));
+    Some(Layout {
+        areas: physical(&file, place("__per_cpu_offset")?)?,
+        // It is a variable of its own, but for Linux 6.2 to 6.14.
+        current: match (place("current_task"), place("const_current_task"), place("pcpu_hot")) {
+            (Some(at), _, _) | (None, Some(at), _) => at,
+            (None, None, hot) => hot? + types.member(types.structure("pcpu_hot")?, "current_task")?,
+        },
+        direct: physical(&file, place("page_offset_base")?)?,
+        process: types.member(task, "tgid")?,
+        name: types.member(task, "comm")?,
+    })
 }
 
 /// The physical address of a virtual one of the image.
@@ -184,8 +168,6 @@ mod tests {
         for n in 0..data.len() - 3 {
             assert_ne!(place(&data[..n], "d"), Some(1), "no panic at {n}");
         }
-        assert!(
-            Layout::of(Path::new("/etc/passwd")).is_none() && Layout::of(Path::new("/no/such")).is_none()
-        );
+        assert!(of(Path::new("/etc/passwd")).is_none() && of(Path::new("/no/such")).is_none());
     }
 }

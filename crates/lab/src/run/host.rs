@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -19,11 +19,11 @@ use super::{Lab, Monitoring, Outcome, Program, Ready, Streams, Watch};
 use crate::bring::{self, Brought};
 use crate::console;
 use crate::error::{Error, Kind, Result};
-use crate::kernel::layout::Layout;
-use crate::monitor::{self, Found};
+use crate::kernel::layout;
+use crate::monitor::{self, Answer, Found};
 use crate::qemu::{Accel, Console, Disk, escaped};
 use crate::relay::{self, Count};
-use crate::wire::{PORTS, Said, Status};
+use crate::wire::{Order, PORTS, Said, Status, Written, say};
 
 /// How often signals and time limits are looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -123,7 +123,7 @@ pub fn run(
     let late = run.deadline.is_some_and(|d| Instant::now() >= d);
     let (status, total, out_of_memory, elapsed) = match ended {
         Said::Ended { status, written, out_of_memory, took } => {
-            (status, written, out_of_memory, Duration::from_nanos(took))
+            (status, written, out_of_memory, Duration::from_nanos(took.0))
         }
         // Of a program that runs apart it is known only now.
         Said::CannotRun(errno) => return Err(cannot_run(program, errno)),
@@ -240,7 +240,7 @@ fn shared(node: usize, bytes: Bytes) -> io::Result<OwnedFd> {
 
 /// The monitor, from here.
 struct Counter {
-    control: BufReader<UnixStream>,
+    control: UnixStream,
     output: PathBuf,
 }
 
@@ -249,44 +249,38 @@ impl Counter {
     fn start(monitoring: &Monitoring, ready: &Ready, own: UnixStream, its: i32) -> Result<(Self, OsString)> {
         let scratch = ready.scratch.path();
         let (output, file) = (scratch.join("counts"), scratch.join("monitor"));
-        let layout = Layout::of(&ready.kernel.image);
+        let layout = layout::of(&ready.kernel.image);
         let version = ready.qemu.qemu.version;
         let disk = if let Disk::Memory(_, size) = ready.disk() { size } else { Bytes::ZERO };
-        let text = monitor::configuration(&monitoring.machine, version, layout, disk, its, &output);
-        fs::write(&file, text).map_err(|e| Error::io("write", &file, &e))?;
+        let config = monitor::configuration(&monitoring.machine, version, layout, disk, its, &output);
+        let config = homenode_wire::encode(&config)
+            .map_err(|e| Error::failed("the monitor cannot be told of this machine").tried(e.to_string()))?;
+        fs::write(&file, config).map_err(|e| Error::io("write", &file, &e))?;
         let mut words = escaped(&monitoring.library);
         words.push(",config=");
         words.push(escaped(&file));
-        Ok((Self { control: BufReader::new(own), output }, words))
+        Ok((Self { control: own, output }, words))
     }
 
-    /// Tells it, and waits until it has done so.
-    fn tell(&mut self, word: &str) -> Result<()> {
-        let failed = |why: &str| {
-            Error::failed("the monitor in QEMU failed").tried(format!("tell it to {word}: {why}"))
-        };
-        let mut answer = String::new();
-        writeln!(self.control.get_mut(), "{word}")
-            .and_then(|()| self.control.read_line(&mut answer))
-            .map_err(|e| failed(&e.to_string()))?;
-        if answer.trim() == "ok" { Ok(()) } else { Err(failed(answer.trim())) }
-    }
-
+    /// Tells it to end, waits until it has done so, and reads what it found.
     fn end(mut self) -> Result<Found> {
-        self.tell("end")?;
-        Found::read(&self.output)
+        let failed =
+            |why: String| Error::failed("the monitor in QEMU failed").tried(format!("tell it to end: {why}"));
+        say(&mut self.control, &monitor::Order::End).map_err(|e| failed(e.to_string()))?;
+        let answer: Answer = homenode_wire::read(&mut self.control).map_err(|e| failed(e.to_string()))?;
+        match answer.failed {
+            None => monitor::read(&self.output),
+            Some(why) => Err(failed(why)),
+        }
     }
 }
 
 fn listen(control: &UnixStream) -> io::Result<Receiver<Event>> {
-    let from = BufReader::new(control.try_clone()?);
+    let mut from = BufReader::new(control.try_clone()?);
     let (tell, events) = mpsc::channel();
     thread::spawn(move || {
-        for line in from.lines() {
-            let Ok(line) = line else { break };
-            if let Some(said) = Said::parse(&line)
-                && tell.send(Event::Said(said)).is_err()
-            {
+        while let Ok(said) = homenode_wire::read(&mut from) {
+            if tell.send(Event::Said(said)).is_err() {
                 return;
             }
         }
@@ -366,8 +360,8 @@ impl Run<'_, '_> {
     }
 
     /// Waits until this side has all that the program wrote.
-    fn drain(&mut self, have: &[Count; 2], total: [u64; 2]) -> Result<()> {
-        while have.iter().zip(total).any(|(h, t)| h.get() < t) {
+    fn drain(&mut self, have: &[Count; 2], total: Written) -> Result<()> {
+        while have.iter().zip([total.out, total.err]).any(|(h, t)| h.get() < t) {
             thread::sleep(Duration::from_millis(1));
             self.pass_signals()?;
             if !matches!(self.guest.child.try_wait(), Ok(None)) {
@@ -392,6 +386,6 @@ impl Run<'_, '_> {
 
     fn signal(&mut self, number: i32) {
         // The guest may be gone; that is noticed elsewhere.
-        let _ = writeln!(self.control, "signal {number}");
+        let _ = say(&mut self.control, &Order::Signal(number));
     }
 }

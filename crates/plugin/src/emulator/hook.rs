@@ -2,13 +2,13 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
-use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use homenode_log::Mark;
 use homenode_recorder::channel::{self, Message, Whose};
 use homenode_recorder::state::{self, MAX_THREADS, Options};
+use homenode_wire::monitor::Emulator;
 
 use super::code::Code;
 use super::cpu::{ALWAYS, Cpu};
@@ -46,19 +46,20 @@ const BREAK: i64 = 12;
 const PREAD: i64 = 17;
 const EXIT: i64 = 60;
 
-/// Begins: `recording=DIRECTORY`, `filter=LINES`, `alone=1` for a program that nothing can be loaded into.
+/// Begins. `word` is an [`Emulator`], as the launcher writes it on QEMU's command line.
 ///
 /// # Errors
-/// What is missing or cannot be opened.
-pub fn install<'a>(id: Id, version: c_int, value: &dyn Fn(&str) -> Option<&'a str>) -> Result<(), String> {
+/// What makes no sense or cannot be opened.
+pub fn install(id: Id, version: c_int, word: &str) -> Result<(), String> {
     let api = Api::find(version).map_err(|name| format!("this QEMU has no {name}"))?;
     // SAFETY: both functions only look at the number.
     if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
         return Err("this QEMU tells of accesses in words that are not known".into());
     }
-    let lines = value("filter").and_then(|f| f.parse().ok()).ok_or("it needs filter=LINES")?;
-    let directory = PathBuf::from(value("recording").ok_or("it needs recording=DIRECTORY")?);
-    let options = Options { directory, filter_lines: lines, count_only: false, claim: false };
+    let config: Emulator = homenode_wire::decode_word(word).map_err(|e| e.to_string())?;
+    let lines = config.filter_lines;
+    let options =
+        Options { directory: config.recording, filter_lines: lines, count_only: false, claim: false };
     state::open(&options)?;
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -68,7 +69,7 @@ pub fn install<'a>(id: Id, version: c_int, value: &dyn Fn(&str) -> Option<&'a st
         api,
         see: See::of(version, lines),
         code: Code::new(),
-        alone: value("alone") == Some("1"),
+        alone: config.alone,
         told: AtomicBool::new(false),
         heap: AtomicU64::new(0),
     };

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 
 use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
 use homenode_sys::{HUGE, Span};
+use homenode_wire::live::Cause;
 
 use super::mover::{Manner, Touch};
 use super::probing::Probing;
 use super::run::Driver;
-use super::settings::Arming;
-use crate::guard::holdback::{Group, Verdict, block_of};
+use crate::guard::Verdict;
+use crate::guard::holdback::{Group, block_of};
+use crate::stream::Moved;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Objects};
+use homenode_wire::facts::Arming;
 
 /// Pages whose homes are asked for at once.
 const ASK: usize = 4096;
@@ -116,6 +119,9 @@ impl Driver {
                 there += 1;
                 let page = PageNo(pages.first.0 + at + i as u64);
                 let news = self.objects.at(object).is_some_and(|o| o.was_at(home, page.0 - o.pages.first.0));
+                if news {
+                    self.record_home(object, page, home);
+                }
                 if news {
                     self.policy.observe(&Event::Fault { page, node: home });
                 }
@@ -265,8 +271,15 @@ impl Driver {
         let mut results = Vec::with_capacity(list.len());
         self.mover.move_pages(&list, &mut results);
         let cost = Ns(((self.clocks.thread)() - begin).0 / list.len() as u64);
+        let (now, unasked) = ((self.clocks.wall)(), self.cause_of_moves());
         for ((m, address), result) in moves.into_iter().zip(results) {
             if let Some(o) = self.objects.at(address) {
+                let before = o.home(m.page).filter(|home| *home != m.to);
+                if let (Some(stream), Some(from)) = (&mut self.stream, before) {
+                    let cause = if m.told { Cause::Policy } else { unasked };
+                    let moved = Moved { from, to: m.to, cause, cost: Some(cost), outcome: result };
+                    stream.moved(o, m.page.0 - o.pages.first.0, moved, now);
+                }
                 match result {
                     MoveResult::Moved => {
                         moved += 1;
@@ -378,21 +391,40 @@ impl Driver {
         let page = |i| PageNo(first + i);
         let elsewhere = |i: &u64| object.home(page(*i)).is_some_and(|home| home != touch.node);
         let remote = (index..index + count).filter(elsewhere).count() as u64;
+        if let Some(stream) = &mut self.stream {
+            // The pages that came along were not touched, as far as anybody knows.
+            let home = object.home(page(index)).unwrap_or(touch.node);
+            stream.saw(object, index, (touch.node, home), None);
+        }
         self.later.forget(PageRange { first: PageNo(first + index), count });
         let homes = object.homes_of(PageNo(first + index));
         let sample = self.hold.touched(touch.address, homes, touch.node);
+        if sample && let Some((home, _)) = homes {
+            self.record_sample(touch.address, home, touch.node);
+        }
         self.probed(id, touch, remote);
-        let node = touch.node;
+        let (node, now) = (touch.node, (self.clocks.wall)());
         let mut decisions = std::mem::take(&mut self.decisions);
         for i in index..index + count {
             let page = PageNo(first + i);
             let Some(object) = self.objects.at(touch.address) else { break };
             let Some(home) = object.home(page) else {
                 object.was_at(node, i);
+                self.record_home(touch.address, page, node);
                 continue;
             };
             if home != node {
                 let back = object.note_move(page, node);
+                if let Some(stream) = &mut self.stream {
+                    let moved = Moved {
+                        from: home,
+                        to: node,
+                        cause: Cause::NextTouch,
+                        cost: None,
+                        outcome: MoveResult::Moved,
+                    };
+                    stream.moved(object, i, moved, now);
+                }
                 if !sample {
                     self.has_moved = true;
                     self.moved_now += 1;

@@ -2,7 +2,9 @@
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
-use super::mover::{Armed, Counters, Manner, Mover, Touch};
+use homenode_wire::facts::Counters;
+
+use super::mover::{Armed, Manner, Mover, Touch};
 use super::room::{self, Room};
 use super::settings::Settings;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
@@ -169,7 +171,7 @@ impl Mover for Live {
             kernel_moves: c.moved.0 / page,
             lost_touches: c.touches_lost,
             // Calls are made by the driver, which measures them itself.
-            own_ns: (c.in_handlers + c.in_calls + c.in_events).0,
+            own: c.in_handlers + c.in_calls + c.in_events,
         }
     }
 

@@ -2,47 +2,45 @@
 
 use homenode_model::{Bytes, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology};
 use homenode_policy::PolicyContext;
+use homenode_wire::bounded::{CPUS, NODES};
+use homenode_wire::live::Live;
+use homenode_wire::settings;
 
 /// Nodes with their CPUs and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Node by CPU; CPUs that are not listed have none.
     node_of_cpu: Vec<Option<NodeId>>,
-    /// MiB of memory by node.
-    memory: Vec<u64>,
+    /// By node.
+    memory: Vec<Bytes>,
     /// The kernel's distances, by node.
     distance: Vec<Vec<u64>>,
 }
 
-/// More CPUs or nodes than any machine has.
-const MOST: usize = 1 << 14;
 /// Nanoseconds of a unit of distance, assumed: 10 units are a local access, of 90 ns.
 const NS_OF_DISTANCE: u64 = 9;
 
 impl Machine {
-    /// Reads `CPUS/MIB/DISTANCES;…`, one part a node: CPUs as in `0-3,8`, memory, distances as in `10.21`.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// The launcher's nodes; `None` where a CPU's number is beyond any machine's, there is no CPU, or distances are missing.
+    pub fn of(told: &settings::Machine) -> Option<Self> {
         let mut machine = Self { node_of_cpu: Vec::new(), memory: Vec::new(), distance: Vec::new() };
-        for (n, part) in (0u16..).zip(text.split(';')) {
-            let mut fields = part.split('/');
-            let (cpus, mib, distance) = (fields.next()?, fields.next()?, fields.next()?);
-            for range in cpus.split(',').filter(|r| !r.is_empty()) {
-                let (first, last) = range.split_once('-').unwrap_or((range, range));
-                let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-                if last >= MOST || first > last {
+        for (n, node) in (0u16..).zip(&told.nodes) {
+            for cpu in &node.cpus {
+                let cpu = *cpu as usize;
+                if cpu >= CPUS {
                     return None;
                 }
-                if machine.node_of_cpu.len() <= last {
-                    machine.node_of_cpu.resize(last + 1, None);
+                if machine.node_of_cpu.len() <= cpu {
+                    machine.node_of_cpu.resize(cpu + 1, None);
                 }
-                machine.node_of_cpu[first..=last].fill(Some(NodeId(n)));
+                machine.node_of_cpu[cpu] = Some(NodeId(n));
             }
-            machine.memory.push(mib.parse().ok()?);
-            machine.distance.push(distance.split('.').map(|d| d.parse().ok()).collect::<Option<_>>()?);
+            machine.memory.push(node.memory);
+            machine.distance.push(node.distances.clone());
         }
         let nodes = machine.memory.len();
         let square = machine.distance.iter().all(|row| row.len() == nodes);
-        (square && nodes < MOST && !machine.node_of_cpu.is_empty()).then_some(machine)
+        (square && nodes <= NODES && !machine.node_of_cpu.is_empty()).then_some(machine)
     }
 
     /// How many nodes.
@@ -52,7 +50,11 @@ impl Machine {
 
     /// Nodes that have none for this process.
     pub fn without_memory(&self) -> Vec<NodeId> {
-        (0..).zip(&self.memory).filter(|(_, mib)| **mib == 0).map(|(n, _)| NodeId(n)).collect()
+        (0..)
+            .zip(&self.memory)
+            .filter(|(_, memory)| **memory == Bytes::ZERO)
+            .map(|(n, _)| NodeId(n))
+            .collect()
     }
 
     /// The node of a CPU.
@@ -63,6 +65,23 @@ impl Machine {
     /// Node by CPU; CPUs without one are on node 0.
     pub fn table(&self) -> Vec<u16> {
         self.node_of_cpu.iter().map(|n| n.map_or(0, |n| n.0)).collect()
+    }
+
+    /// Node by CPU; `None`: the CPU has none.
+    pub fn cpu_table(&self) -> &[Option<NodeId>] {
+        &self.node_of_cpu
+    }
+
+    /// A record of each node, for a recording.
+    pub fn nodes_for_stream(&self) -> Vec<Live> {
+        let cpus = |n: u16| (0u32..).zip(&self.node_of_cpu).filter(move |(_, at)| **at == Some(NodeId(n)));
+        let record = |(n, memory): (u16, &Bytes)| Live::Node {
+            node: NodeId(n),
+            memory: *memory,
+            cpus: cpus(n).map(|(cpu, _)| cpu).collect(),
+            distances: self.distance[usize::from(n)].clone(),
+        };
+        (0u16..).zip(&self.memory).map(record).collect()
     }
 
     /// The same for who tells by CPU who touches what.
@@ -81,7 +100,7 @@ impl Machine {
     /// The machine as policies see it. What the kernel does not say is assumed, as for any machine that nobody measured.
     pub fn context(&self, page: Bytes) -> PolicyContext {
         let nodes = self.nodes();
-        let node = |mib: &u64| Node { memory: Bytes::mib(*mib), bandwidth: MbPerS(0), port: MbPerS(0) };
+        let node = |memory: &Bytes| Node { memory: *memory, bandwidth: MbPerS(0), port: MbPerS(0) };
         let topology = Topology {
             name: "this machine".into(),
             nodes: self.memory.iter().map(node).collect(),
@@ -108,13 +127,22 @@ impl Machine {
 mod tests {
     use super::*;
 
+    fn node(cpus: &[u32], mib: u64, distances: &[u64]) -> settings::Node {
+        settings::Node { cpus: cpus.to_vec(), memory: Bytes::mib(mib), distances: distances.to_vec() }
+    }
+
+    fn of(nodes: &[settings::Node]) -> Option<Machine> {
+        Machine::of(&settings::Machine { nodes: nodes.to_vec() })
+    }
+
     #[test]
-    fn nodes_and_cpus_are_read() {
-        let m = Machine::parse("0-1,4/16/10.21;2/8/21.10").unwrap();
+    fn nodes_and_cpus_are_known() {
+        let m = of(&[node(&[0, 1, 4], 16, &[10, 21]), node(&[2], 8, &[21, 10])]).unwrap();
         assert_eq!((m.nodes(), m.node_of(4), m.node_of(2)), (2, Some(NodeId(0)), Some(NodeId(1))));
         assert_eq!((m.node_of(3), m.node_of(99)), (None, None));
         assert_eq!(m.cpus(), [0, 1, 4, 2]);
-        assert_eq!(Machine::parse("0/16/10.21;1/0/21.10").unwrap().without_memory(), [NodeId(1)]);
+        let one_is_empty = of(&[node(&[0], 16, &[10, 21]), node(&[1], 0, &[21, 10])]).unwrap();
+        assert_eq!(one_is_empty.without_memory(), [NodeId(1)]);
         let context = m.context(Bytes(4096));
         assert_eq!(context.capacity, [4096, 2048]);
         assert_eq!(context.nearest[1], [NodeId(1), NodeId(0)]);
@@ -122,8 +150,10 @@ mod tests {
 
     #[test]
     fn nonsense_is_none() {
-        for text in ["", "0", "0/1", "x/1/10", "5-2/1/10", "0/1/10.20", "0-99999/1/10", "/1/10", "0/1/10;"] {
-            assert_eq!(Machine::parse(text), None, "{text}");
+        assert_eq!(of(&[]), None);
+        for bad in [node(&[], 1, &[10]), node(&[0], 1, &[10, 20]), node(&[CPUS as u32], 1, &[10])] {
+            assert_eq!(of(&[bad]), None);
         }
+        assert!(of(&[node(&[0], 1, &[10])]).is_some());
     }
 }

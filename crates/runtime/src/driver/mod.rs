@@ -21,8 +21,10 @@ mod waiting;
 mod watching;
 
 pub use clocks::Clocks;
+pub use homenode_wire::facts::Arming;
+pub use homenode_wire::facts::Counters;
 pub use live::Live;
 pub use machine::Machine;
-pub use mover::{Armed, Counters, Mover, Touch};
-pub use run::{Driver, RegionStats, Settled};
-pub use settings::{Arming, Settings};
+pub use mover::{Armed, Mover, Touch};
+pub use run::{Driver, RegionStats};
+pub use settings::Settings;

@@ -2,6 +2,7 @@
 
 use homenode_model::{MoveResult, NodeId, Ns};
 use homenode_sys::Span;
+use homenode_wire::facts::Counters;
 
 pub use crate::moving::Manner;
 
@@ -25,25 +26,6 @@ pub struct Touch {
     pub node: NodeId,
     /// They are at `node` now.
     pub moved: bool,
-}
-
-/// Sums since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Ranges armed.
-    pub arms: u64,
-    /// Pages armed.
-    pub armed_pages: u64,
-    /// Faults taken on armed pages.
-    pub faults: u64,
-    /// Pages copied to the toucher's node.
-    pub copies: u64,
-    /// Pages moved by the kernel.
-    pub kernel_moves: u64,
-    /// Touches that were not told, for the buffer was full.
-    pub lost_touches: u64,
-    /// CPU time in fault handlers and front ends of the program's threads, and in the mover's own, in nanoseconds.
-    pub own_ns: u64,
 }
 
 /// Moves pages.

@@ -11,18 +11,18 @@
 //! The result is read back: for every planned object, when it goes or when the program ends, the kernel is asked where its
 //! pages are.
 
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
 use homenode_model::{NodeId, PageRange};
+use homenode_wire::facts::Progress;
+use homenode_wire::plan::{self, How, Plan};
 
 use super::fit::{Fit, fit};
 use super::run::Driver;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Origin};
-
-/// First line of the table.
-pub const FIRST: &str = "homenode-plan 1";
 
 /// A mapping each is what policies cost: with more stretches pages move instead.
 const STRETCHES: usize = 512;
@@ -36,17 +36,6 @@ const READ_BACK: u32 = 64;
 /// A stretch of an object: offset, one past its end, node.
 type Home = (u64, u64, NodeId);
 
-/// How an object is recognised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    /// Address in the program's file.
-    Static(u64),
-    /// Place in the source, first instance, how many.
-    Site(usize, u32, u32),
-    /// The how-manieth allocation of its size, how many.
-    Size(u32, u32),
-}
-
 #[derive(Clone, Debug)]
 struct Planned {
     how: How,
@@ -58,9 +47,8 @@ struct Planned {
 /// A place in the source: address ranges of its instructions, and of the calls that lead to it.
 #[derive(Clone, Debug)]
 struct Site {
-    number: usize,
-    own: Vec<Range<usize>>,
-    callers: Vec<Range<usize>>,
+    own: Vec<Range<u64>>,
+    callers: Vec<Range<u64>>,
     seen: u32,
 }
 
@@ -70,25 +58,6 @@ struct Living {
     address: usize,
     planned: usize,
     looks: u8,
-}
-
-/// What became of the plan so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Objects of the plan.
-    pub planned: u64,
-    /// Objects of the program that were recognised.
-    pub met: u64,
-    /// Recognised places whose allocation has another size than the plan has.
-    pub other_size: u64,
-    /// Pages looked at, of those with a planned home.
-    pub pages: u64,
-    /// Of these, the ones that are where the plan wants them.
-    pub there: u64,
-    /// Pages that have a planned home and were never touched.
-    pub untouched: u64,
-    /// Stretches of memory with a policy.
-    pub policies: u64,
 }
 
 /// See the module.
@@ -109,88 +78,67 @@ pub struct Table {
     over: bool,
 }
 
-fn number(text: &str, radix: u32) -> Option<u64> {
-    u64::from_str_radix(text, radix).ok()
-}
-
-fn ranges(text: &str, base: usize) -> Option<Vec<Range<usize>>> {
-    if text == "-" {
-        return Some(Vec::new());
-    }
-    let one = |r: &str| {
-        let (low, high) = r.split_once('-')?;
-        Some(base + number(low, 16)? as usize..base + number(high, 16)? as usize)
-    };
-    text.split(',').map(one).collect()
-}
-
-fn homes(text: &str, nodes: usize) -> Option<Vec<Home>> {
-    let one = |h: &str| {
-        let (offset, rest) = h.split_once('+')?;
-        let (bytes, node) = rest.split_once('@')?;
-        let (offset, node) = (number(offset, 16)?, node.parse::<u16>().ok()?);
-        let end = offset.checked_add(number(bytes, 16)?)?;
-        (usize::from(node) < nodes).then_some((offset, end, NodeId(node)))
-    };
-    text.split(',').map(one).collect()
+/// Address ranges of a loaded file.
+fn at(base: u64, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    ranges.iter().map(|r| base.saturating_add(r.start)..base.saturating_add(r.end)).collect()
 }
 
 impl Table {
-    /// Reads the launcher's table. `base` answers what is added to the addresses of a loaded file.
+    /// Reads the launcher's plan. `base` answers what is added to the addresses of a loaded file.
     ///
     /// # Errors
     /// It cannot be read or makes no sense.
-    pub fn read(path: &Path, nodes: usize, base: impl Fn(&str) -> Option<usize>) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("reading {}: {e}", path.display()))?;
-        Self::parse(&text, nodes, base).ok_or_else(|| format!("{} is no table of a plan", path.display()))
+    pub fn read(path: &Path, nodes: usize, base: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+        let file = File::open(path).map_err(|e| format!("reading {}: {e}", path.display()));
+        let plan = homenode_wire::read(&mut file?).map_err(|e| format!("{}: {e}", path.display()))?;
+        Self::of(plan, nodes, base).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    fn parse(text: &str, nodes: usize, base: impl Fn(&str) -> Option<usize>) -> Option<Self> {
-        let mut lines = text.lines();
-        if lines.next() != Some(FIRST) || !text.ends_with("end\n") {
-            return None;
+    /// A table of a plan.
+    ///
+    /// # Errors
+    /// The plan has a node that is not there, or a place that it does not list.
+    pub fn of(plan: Plan, nodes: usize, base: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+        let mut table = Self {
+            threads: Some((plan.threads as usize, plan.nodes.iter().map(|n| n.0).collect())),
+            ..Self::default()
+        };
+        // A file that is not loaded has no places; its objects are never met.
+        if let Some(base) = base(&plan.path) {
+            let site = |site: &plan::Site| Site {
+                own: at(base, &site.own),
+                callers: at(base, &site.callers),
+                seen: 0,
+            };
+            table.sites = plan.sites.iter().map(site).collect();
         }
-        let mut table = Self::default();
-        let mut at = None;
-        for line in lines {
-            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-            let mut fields = rest.split(' ');
-            let mut next = || fields.next();
-            match word {
-                "path" => at = base(rest),
-                "threads" => {
-                    let (expected, nodes) = (next()?.parse().ok()?, next()?.split(','));
-                    table.threads = Some((expected, nodes.map(|n| n.parse().ok()).collect::<Option<_>>()?));
-                }
-                "site" => {
-                    let (number, own, callers) = (next()?.parse().ok()?, next()?, next()?);
-                    // A file that is not loaded has no site; its objects are never met.
-                    let Some(base) = at else { continue };
-                    let (own, callers) = (ranges(own, base)?, ranges(callers, base)?);
-                    table.sites.push(Site { number, own, callers, seen: 0 });
-                }
-                "object" => {
-                    let (_, kind, a, b, c) = (next()?, next()?, next()?, next()?, next()?);
-                    let how = match kind {
-                        "static" => How::Static(number(a, 16)?),
-                        "site" => How::Site(a.parse().ok()?, b.parse().ok()?, c.parse().ok()?),
-                        _ => How::Size(b.parse().ok()?, c.parse().ok()?),
-                    };
-                    let (bytes, homes) = (next()?.parse().ok()?, homes(next()?, nodes)?);
-                    table.objects.push(Planned { how, bytes, homes, read_back: 0 });
-                }
-                _ => {}
+        for object in plan.objects {
+            if let How::Site { site, .. } = object.how
+                && site as usize >= plan.sites.len()
+            {
+                return Err(format!("it lists no place {site}"));
             }
+            let mut homes = Vec::with_capacity(object.homes.len());
+            for home in object.homes {
+                if usize::from(home.node.0) >= nodes {
+                    return Err(format!("there is no {}", home.node));
+                }
+                homes.push((home.offset.0, (home.offset + home.bytes).0, home.node));
+            }
+            table.objects.push(Planned { how: object.how, bytes: object.bytes.0, homes, read_back: 0 });
         }
         table.progress.planned = table.objects.len() as u64;
-        Some(table)
+        Ok(table)
     }
 
     /// Which planned object an allocation or static variable is.
     fn find(&mut self, origin: &Origin, bytes: u64) -> Option<usize> {
         let frames = match origin {
             Origin::Static(n) => {
-                return self.objects.iter().position(|o| o.how == How::Static(*n) && o.bytes == bytes);
+                return self
+                    .objects
+                    .iter()
+                    .position(|o| o.how == (How::Static { address: *n }) && o.bytes == bytes);
             }
             Origin::Library(..) => return None,
             Origin::Allocated(frames) => frames,
@@ -199,17 +147,17 @@ impl Table {
         let this = *order;
         *order += 1;
         // A return address is one past its call.
-        let among = |list: &[Range<usize>], pc: &usize| *pc > 0 && list.iter().any(|r| r.contains(&(pc - 1)));
-        let site = self.sites.iter_mut().find(|s| {
+        let among = |list: &[Range<u64>], pc: &u64| *pc > 0 && list.iter().any(|r| r.contains(&(pc - 1)));
+        let site = (0..).zip(&mut self.sites).find(|(_, s)| {
             let own = frames.iter().position(|pc| among(&s.own, pc));
             own.is_some_and(|i| s.callers.is_empty() || frames[i..].iter().any(|pc| among(&s.callers, pc)))
         });
-        if let Some(site) = site {
-            let instance = site.seen;
-            site.seen += 1;
-            let number = site.number;
-            let of_site = |o: &&Planned| matches!(o.how, How::Site(n, ..) if n == number);
-            let fits = |o: &Planned| matches!(o.how, How::Site(n, first, count) if n == number && instance >= first && instance - first < count);
+        if let Some((number, seen)) = site.map(|(number, s)| (number, &mut s.seen)) {
+            let instance = *seen;
+            *seen += 1;
+            let number: u32 = number;
+            let of_site = |o: &&Planned| matches!(o.how, How::Site { site, .. } if site == number);
+            let fits = |o: &Planned| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
             let known = self.objects.iter().position(|o| fits(o) && o.bytes == bytes);
             // More of them than were recorded: as the last.
             let last = || self.objects.iter().rposition(|o| of_site(&o) && o.bytes == bytes);
@@ -219,7 +167,8 @@ impl Table {
             return found;
         }
         let fits = |o: &Planned| {
-            o.bytes == bytes && matches!(o.how, How::Size(first, n) if this >= first && this - first < n)
+            o.bytes == bytes
+                && matches!(o.how, How::Size { first, count } if this >= first && this - first < count)
         };
         self.objects.iter().position(fits)
     }
@@ -432,7 +381,7 @@ impl Driver {
                 self.each_planned(planned, &object, |_, at, wanted| match at {
                     Some(at) => {
                         p.pages += 1;
-                        p.there += u64::from(at == wanted);
+                        p.at_home += u64::from(at == wanted);
                     }
                     None => p.untouched += 1,
                 });
@@ -460,15 +409,41 @@ impl Driver {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "homenode-plan 1\npath /app\nsite 0 100-110 200-210\nsite 1 120-130 -\n\
-        object 0 site 0 0 2 65536 0+8000@0,8000+8000@1\nobject 1 site 1 0 1 65536 0+10000@1\n\
-        object 2 size 1048576 1 1 1048576 0+100000@1\nobject 3 static 7 0 0 65536 0+10000@0\nend\n";
-
-    fn table() -> Table {
-        Table::parse(TEXT, 2, |path| (path == "/app").then_some(0x1000)).unwrap()
+    fn plan() -> Plan {
+        use homenode_model::Bytes;
+        let home = |offset, bytes, node| plan::Home {
+            offset: Bytes(offset),
+            bytes: Bytes(bytes),
+            node: NodeId(node),
+        };
+        let object = |how, bytes, homes: &[plan::Home]| plan::Object {
+            how,
+            bytes: Bytes(bytes),
+            homes: homes.to_vec(),
+        };
+        let one = |range: Range<u64>| Vec::from([range]);
+        let site = |site, count| How::Site { site, first: 0, count };
+        Plan {
+            path: "/app".into(),
+            sites: vec![
+                plan::Site { own: one(0x100..0x110), callers: one(0x200..0x210) },
+                plan::Site { own: one(0x120..0x130), callers: vec![] },
+            ],
+            objects: vec![
+                object(site(0, 2), 65536, &[home(0, 0x8000, 0), home(0x8000, 0x8000, 1)]),
+                object(site(1, 1), 65536, &[home(0, 0x10000, 1)]),
+                object(How::Size { first: 1, count: 1 }, 1 << 20, &[home(0, 1 << 20, 1)]),
+                object(How::Static { address: 7 }, 65536, &[home(0, 0x10000, 0)]),
+            ],
+            ..Plan::default()
+        }
     }
 
-    fn allocated(frames: &[usize]) -> Origin {
+    fn table() -> Table {
+        Table::of(plan(), 2, |path| (path == "/app").then_some(0x1000)).unwrap()
+    }
+
+    fn allocated(frames: &[u64]) -> Origin {
         let mut all = [0; crate::watch::objects::FRAMES];
         all[..frames.len()].copy_from_slice(frames);
         Origin::Allocated(all)
@@ -491,8 +466,8 @@ mod tests {
     #[test]
     fn the_first_team_of_several_threads_is_compared() {
         let of = |teams: &[usize]| {
-            let text = TEXT.replace("path /app", "threads 2 0,1\npath /app");
-            let mut t = Table::parse(&text, 2, |_| Some(0)).unwrap();
+            let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
+            let mut t = Table::of(plan, 2, |_| Some(0)).unwrap();
             teams.iter().for_each(|n| t.team(*n));
             t.other_team().map(|(text, over)| (text.to_owned(), over))
         };
@@ -525,10 +500,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_strange_is_no_table() {
-        for at in 0..TEXT.len() {
-            assert!(Table::parse(&TEXT[..at], 2, |_| Some(0)).is_none(), "{at}");
-        }
-        assert!(Table::parse(TEXT, 1, |_| Some(0)).is_none(), "a node that is not there");
+    fn what_makes_no_sense_is_no_table() {
+        let error = |plan, nodes| Table::of(plan, nodes, |_| Some(0)).unwrap_err();
+        assert!(error(plan(), 1).contains("no node 1"), "{}", error(plan(), 1));
+        let mut other = plan();
+        other.sites.pop();
+        assert!(error(other.clone(), 2).contains("no place 1"), "{}", error(other, 2));
+        let mut elsewhere = Table::of(plan(), 2, |_| None).unwrap();
+        assert_eq!(elsewhere.find(&allocated(&[0x1105, 0x1208]), 65536), None, "its file is not loaded");
     }
 }

@@ -23,10 +23,10 @@ use homenode_sys::Span;
 use super::arming::AROUND;
 use super::mover::{Manner, Touch};
 use super::run::Driver;
-use super::settings::Arming;
 use super::waiting::{Waiting, Why};
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
+use homenode_wire::facts::Arming;
 
 /// Bytes of a probe.
 const PROBE: usize = AROUND * PAGE;

@@ -1,9 +1,16 @@
-//! Watching for a recording: also what is made while no region begins.
+//! What the driver tells a recording.
 
-use homenode_model::Ns;
+use homenode_model::{Bytes, NodeId, Ns, PageNo};
+use homenode_wire::bounded::line;
+use homenode_wire::facts::Module;
+use homenode_wire::live::{Cause, Live, Says, Watched};
 
 use super::run::Driver;
-use crate::watch::Sightings;
+use super::watching::Watching;
+use crate::guard::holdback::block_of;
+use crate::regions::Round;
+use crate::stream::Stream;
+use crate::watch::numbers::PAGE;
 
 /// Time between two looks for new objects.
 const NEW: Ns = Ns(20_000_000);
@@ -14,7 +21,7 @@ impl Driver {
     /// For a recording new objects are watched whether regions begin or not.
     pub(super) fn watch_for_recording(&mut self) {
         let now = (self.clocks.wall)();
-        if self.watching.as_ref().is_none_or(|w| w.sightings.is_none() || now < w.look_new) {
+        if !self.settings.record || self.watching.as_ref().is_none_or(|w| now < w.look_new) {
             return;
         }
         let begin = (self.clocks.thread)();
@@ -26,8 +33,141 @@ impl Driver {
         }
     }
 
-    /// Who was seen where; `None`: it is not kept.
-    pub fn sightings(&self) -> Option<&Sightings> {
-        self.watching.as_ref().and_then(|w| w.sightings.as_ref())
+    /// Whether what happens is recorded.
+    pub const fn records(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// What a test's recording has written.
+    pub fn recorded_bytes(&self) -> &[u8] {
+        self.stream.as_ref().map_or(&[], Stream::bytes)
+    }
+
+    /// Keeps a recording in memory, for tests.
+    pub fn record_in_memory(&mut self) {
+        self.stream = Some(Stream::kept(self.started));
+        self.begin_stream();
+    }
+
+    /// The machine, and what tells.
+    pub(super) fn begin_stream(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let machine = &self.settings.machine;
+        stream.put(Live::Start {
+            clock: self.started,
+            pid: std::process::id(),
+            nodes: machine.nodes() as u16,
+            pretended: self.settings.pretend,
+            page: Bytes(PAGE as u64),
+            policy: line(&self.settings.policy),
+        });
+        machine.nodes_for_stream().into_iter().for_each(|node| stream.put(node));
+        stream.know_cpus(machine.cpu_table().to_vec());
+        let (name, says) = match &self.watching {
+            Some(w) => (w.seen.name, answers(&w.seen)),
+            None => ("page faults of armed pages", Says::Presence),
+        };
+        stream.put(Live::Source { name: line(name), says });
+    }
+
+    /// A page's home when it was first looked at; `address`: one in its object.
+    pub(super) fn record_home(&mut self, address: usize, page: PageNo, home: NodeId) {
+        if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
+            let index = page.0.saturating_sub(object.pages.first.0);
+            stream.home(object, index, home);
+        }
+    }
+
+    /// The guard compares with this touch.
+    pub(super) fn record_sample(&mut self, address: usize, home: NodeId, node: NodeId) {
+        if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
+            let index = (address.saturating_sub(object.whole_pages().start) / PAGE) as u64;
+            let held_back = self.hold.was_held(address, block_of(object.bytes));
+            stream.sample(object, index, (node, home), held_back, (self.clocks.wall)());
+        }
+    }
+
+    /// Why pages move that no policy has asked to be told of.
+    pub(super) const fn cause_of_moves(&self) -> Cause {
+        if self.later.is_undoing() {
+            Cause::Undo
+        } else if self.plan.is_some() {
+            Cause::Plan
+        } else {
+            Cause::Policy
+        }
+    }
+
+    /// A round of the iteration has ended.
+    pub(super) fn record_round(&mut self, round: Round, now: Ns) {
+        let told = self.tells_rounds();
+        let Some(stream) = &mut self.stream else { return };
+        if round.new_level {
+            stream.new_level();
+        }
+        stream.round(round.number, told, now);
+        self.end_interval_if_due(now, true);
+    }
+
+    /// Ends the interval where it is long enough, and writes what has waited for long enough.
+    pub(super) fn end_interval_if_due(&mut self, now: Ns, round_ends: bool) {
+        let Some(stream) = &self.stream else { return };
+        if stream.is_interval_due(now, round_ends) {
+            self.heavy(|d| d.end_interval(now));
+        } else if stream.is_flush_due(now) {
+            self.heavy(|d| d.stream.iter_mut().for_each(|s| s.flush(now)));
+        }
+    }
+
+    fn end_interval(&mut self, now: Ns) {
+        let (own, cpu) = (self.own_time(), self.cpu_time());
+        let Some(stream) = &mut self.stream else { return };
+        if let Some(Watching { seen, .. }) = &self.watching {
+            stream.put(Live::Watched(Watched {
+                told: seen.told,
+                asked: seen.asked,
+                lost: seen.lost + stream.sightings_lost(),
+                state: Bytes(seen.state.0),
+                watched: Bytes(seen.state.1),
+            }));
+        }
+        stream.end_interval(own, cpu, now);
+        if stream.is_flush_due(now) {
+            stream.flush(now);
+        }
+    }
+
+    /// The program ends.
+    pub(super) fn last_interval(&mut self) {
+        let now = (self.clocks.wall)();
+        self.end_interval(now);
+    }
+
+    /// Where code and data of the program lie: names are looked up there.
+    pub fn record_modules(&mut self, modules: &[Module]) {
+        if let Some(stream) = &mut self.stream {
+            stream.know_modules(modules);
+        }
+    }
+
+    /// The recording ends with the program.
+    pub fn end_recording(&mut self) {
+        let now = (self.clocks.wall)();
+        let stopped = self.stopped().map(line);
+        let notes: Vec<String> = self.notes().iter().map(|n| line(n)).chain(stopped).collect();
+        if let Some(stream) = &mut self.stream {
+            notes.into_iter().for_each(|text| stream.put(Live::Note { text }));
+            stream.end(true, now);
+        }
+    }
+}
+
+/// What a source's answers are worth.
+fn answers(seen: &super::watching::Watched) -> Says {
+    match (seen.one_in, seen.writers_only) {
+        (Some(one_in), _) => Says::Sampled { one_in },
+        (None, true) => Says::Writers,
+        (None, false) if seen.says == "nothing" => Says::Nothing,
+        (None, false) => Says::Presence,
     }
 }

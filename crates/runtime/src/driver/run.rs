@@ -3,21 +3,23 @@
 use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
 use homenode_sys::Span;
+use homenode_wire::facts::{Arming, Counters, Settled};
 
 use super::areas::Areas;
 use super::arming::Wanted;
 use super::clocks::Clocks;
 use super::journal::journalled;
 use super::later::Later;
-use super::mover::{Counters, Mover, Touch};
+use super::mover::{Mover, Touch};
 use super::plan::Table;
 use super::probing::Probing;
-use super::settings::{Arming, Settings};
+use super::settings::Settings;
 use super::told::spec_for;
 use super::waiting::Waiting;
 use super::watching::Watching;
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
+use crate::stream::Stream;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Chosen, Objects, Origin};
 
@@ -122,18 +124,9 @@ pub struct Driver {
     /// When there was last something to do: own time, the process's CPU time, regions.
     busy: (Ns, Ns, u64),
     settled: Option<Settled>,
+    /// What happens, for a recording.
+    pub(super) stream: Option<Stream>,
     pub(super) clocks: Clocks,
-}
-
-/// The last part of a run, in which nothing armed was touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// homenode's own CPU time.
-    pub own: Ns,
-    /// The process's.
-    pub cpu: Ns,
-    /// Regions that ended.
-    pub regions: u64,
 }
 
 impl Driver {
@@ -167,7 +160,12 @@ impl Driver {
                 policy
             }),
         };
-        Ok(Self {
+        let started = (clocks.wall)();
+        let stream = settings
+            .stream
+            .as_ref()
+            .and_then(|folder| Stream::create(folder, started).map_err(|why| notes.push(why)).ok());
+        let mut driver = Self {
             settings,
             policy,
             decisions: DecisionBuf::new(),
@@ -182,7 +180,7 @@ impl Driver {
             beside: false,
             heavy: Ns::ZERO,
             since: None,
-            started: (clocks.wall)(),
+            started,
             started_cpu: (clocks.process)(),
             touches: Vec::new(),
             moves: Vec::new(),
@@ -214,8 +212,11 @@ impl Driver {
             barriers: 0,
             busy: (Ns::ZERO, Ns::ZERO, 0),
             settled: None,
+            stream,
             clocks,
-        })
+        };
+        driver.begin_stream();
+        Ok(driver)
     }
 
     /// Measures what is quick by the clock on the wall: reading the thread's own would take longer than the work.
@@ -266,11 +267,14 @@ impl Driver {
 
     /// Memory of at least [`crate::watch::objects::SMALLEST`] bytes was allocated.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) {
-        self.timed(|d, _| {
-            let object = d.objects.born(address, bytes, origin);
+        self.timed(|d, now| {
+            d.objects.born(address, bytes, origin);
+            let Some(object) = d.objects.at(address) else { return };
+            object.born = now;
+            let (id, pages) = (object.id, object.pages);
             // What was there before may have gone unseen.
             d.ruled.remove(Span::new(address, bytes));
-            let event = Event::Alloc { object: object.id, pages: object.pages };
+            let event = Event::Alloc { object: id, pages };
             d.policy.observe(&event);
             if d.plan.is_some() {
                 d.heavy(|d| d.plan_born(address));
@@ -287,7 +291,7 @@ impl Driver {
 
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
-        self.timed(|d, _| {
+        self.timed(|d, now| {
             if d.plan.is_some() {
                 d.heavy(|d| d.plan_dies(address));
             }
@@ -304,6 +308,10 @@ impl Driver {
             if let Some(bytes) = d.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes) {
                 d.placed.remove(Span::new(address, bytes));
                 d.ruled.remove(Span::new(address, bytes));
+            }
+            let it = d.objects.at(address).filter(|o| o.address == address);
+            if let (Some(stream), Some(object)) = (&mut d.stream, it) {
+                stream.gone(object, now);
             }
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.waiting.forget(address, pages.count);
@@ -324,6 +332,9 @@ impl Driver {
             d.regions[id.0 as usize].key = Some(key);
             if let Some(round) = d.rounds.push(id.0, now) {
                 d.round(round, now);
+            }
+            if let Some(stream) = &mut d.stream {
+                stream.region_begins(id.0, key.function as u64, key.caller as u64);
             }
             d.tell(Event::RegionBegin { region: id.0 });
             if d.is_move_due(now) {
@@ -360,6 +371,9 @@ impl Driver {
             let stats = &mut d.regions[id.0 as usize];
             stats.runs += 1;
             stats.time += now - since;
+            if let Some(stream) = &mut d.stream {
+                stream.region_ends(now - since);
+            }
             if armed && d.settings.arming == Arming::Region {
                 stats.guard.armed(d.moved_now, d.ping_pongs_now);
             }
@@ -377,6 +391,7 @@ impl Driver {
                 d.note_busy();
             }
             d.region_ends += 1;
+            d.end_interval_if_due(now, false);
         });
     }
 
@@ -471,6 +486,7 @@ impl Driver {
             }
         }
         self.moved_in_round = 0;
+        self.record_round(round, now);
         let is_told = now - self.last_round_told >= SHORTEST_ROUND;
         if is_told {
             self.last_round_told = now;
@@ -485,6 +501,11 @@ impl Driver {
         if !self.correct(found) && is_told {
             self.heavy(Self::judge);
         }
+    }
+
+    /// Whether the program says itself when a round begins.
+    pub(super) fn tells_rounds(&self) -> bool {
+        self.rounds.told()
     }
 
     /// Whether the policy has been told of a round.
@@ -528,7 +549,7 @@ impl Driver {
     /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
     pub fn own_time(&self) -> Ns {
         let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
-        self.own + self.going_on() + Ns(self.mover.counters().own_ns) + samples
+        self.own + self.going_on() + self.mover.counters().own + samples
     }
 
     /// Of this, what was done at the marks of regions and in the program's calls, while its team or the caller waited. CPU time, too: what a busy
@@ -695,6 +716,7 @@ impl Driver {
                 d.plan_end();
             });
             d.note_waiting();
+            d.last_interval();
             for note in d.mover.cannot() {
                 d.note(note);
             }

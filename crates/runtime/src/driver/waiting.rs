@@ -18,10 +18,10 @@ use homenode_sys::Span;
 
 use super::arming::ToArm;
 use super::run::Driver;
-use super::settings::Arming;
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
 use crate::watch::objects::Objects;
+use homenode_wire::facts::Arming;
 
 /// One part in so many of the budget is kept for samples, seams, and what comes to cost more than expected.
 const KEPT: u64 = 8;
@@ -287,7 +287,7 @@ impl Driver {
             return Ns::ZERO;
         }
         let c = self.mover.counters();
-        measured((Ns(c.own_ns), c.copies)).unwrap_or(BRING)
+        measured((c.own, c.copies)).unwrap_or(BRING)
     }
 
     /// Nothing is armed: the policy is told who touches what.

@@ -27,10 +27,11 @@ use super::mover::Manner;
 use super::run::Driver;
 use super::settings::Settings;
 use crate::guard::holdback::{Group, block_of};
+use crate::stream::Stream;
 use crate::watch::choice::{Eyes, Wanted};
 use crate::watch::numbers::PAGE;
 use crate::watch::sightings::Turns;
-use crate::watch::{Chosen, Draws, Sightings};
+use crate::watch::{Chosen, Draws};
 
 /// Draws of a block that a policy is told at a time. 60 to 40 may be taken for 40 to 60 then, one time in four; 80 to 20 for
 /// 20 to 80 one time in ten thousand.
@@ -120,7 +121,7 @@ pub struct Watching {
     /// What a sample takes of it.
     own_cost: Ns,
     wake: Option<Ns>,
-    seen: Watched,
+    pub(super) seen: Watched,
     looked: Ns,
     /// When new objects are looked for again, for a recording.
     pub(super) look_new: Ns,
@@ -140,8 +141,6 @@ pub struct Watching {
     /// Objects that the source has left for the time of a move.
     left: BTreeSet<usize>,
     touches: Vec<Touch>,
-    /// For a recording.
-    pub(super) sightings: Option<Sightings>,
     /// The source was left, for good; what could not be done was said.
     is_over: bool,
 }
@@ -208,7 +207,6 @@ impl Watching {
             held: BTreeSet::new(),
             left: BTreeSet::new(),
             touches: Vec::new(),
-            sightings: settings.record.then(Sightings::default),
             is_over: false,
         }
     }
@@ -442,7 +440,7 @@ impl Driver {
                 let asked = if spans.is_empty() { 0 } else { self.mover.arm(&spans, Manner::Stays).pages };
                 let took = (self.clocks.thread)() - before;
                 let after = self.mover.counters();
-                let fault = Ns(after.own_ns.checked_div(after.faults).unwrap_or(0));
+                let fault = Ns(after.own.0.checked_div(after.faults).unwrap_or(0));
                 let own = lately(watching.own_cost, took + watching.handling.times(asked), asked);
                 watching.asked(asked, took, own, fault);
             }
@@ -522,28 +520,34 @@ impl Driver {
         let homes = object.and_then(|o| o.homes_of(page)).unwrap_or((home, home));
         let block = block_of(bytes);
         let Some(watching) = &mut self.watching else { return };
-        if let (Some(sightings), Some(object)) = (&mut watching.sightings, object) {
-            sightings.add(object, index, home, node, kind);
+        if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
+            stream.saw(object, index, (node, home), kind);
         }
         watching.seen.told += 1;
         if !self.has_moved {
             watching.seen.before.0 += u64::from(home != node);
             watching.seen.before.1 += 1;
         }
+        let mut sampled = false;
         if self.ruled.has(address) {
             // What becomes of it the program has said.
         } else if moved {
             self.hold.saw(Group::Moved, homes, node);
+            sampled = true;
         } else if watching.held.contains(&(address & !(block - 1)))
             && self.hold.group(address, block) == Group::Held
         {
             self.hold.saw(Group::Held, homes, node);
+            sampled = true;
         }
         match &mut watching.telling {
             Telling::Touches => self.tell(Event::Touched { page, home, node }),
             Telling::Counts(tally) => tally.add(page, node, kind.unwrap_or(AccessKind::Read)),
             Telling::Proportions(draws) => draws.add(page, node),
             Telling::Kept(_) | Telling::Nothing => {}
+        }
+        if sampled {
+            self.record_sample(address, home, node);
         }
     }
 
@@ -555,6 +559,7 @@ impl Driver {
         let home = home.first().copied().flatten()?;
         let o = self.objects.at(object)?;
         if o.was_at(home, page.0 - o.pages.first.0) {
+            self.record_home(object, page, home);
             self.tell(Event::Fault { page, node: home });
         }
         Some(home)
@@ -642,7 +647,9 @@ impl Driver {
             self.poll();
         }
         self.ask_anew();
-        let now = (self.clocks.wall)() - self.started;
+        let now = (self.clocks.wall)();
+        self.end_interval_if_due(now, false);
+        let now = now - self.started;
         let watching = self.watching.as_mut()?;
         let gap = if matches!(watching.eyes, Eyes::Nobody) { Ns(u64::MAX) } else { watching.gap() };
         Some(watching.wake.map_or(gap, |at| Ns(at.0.saturating_sub(now.0)).min(gap)))
@@ -723,14 +730,14 @@ impl Driver {
         if let Eyes::Source(s) = &watching.eyes {
             own += s.state_bytes() as u64;
         }
-        own += watching.sightings.as_ref().map_or(0, Sightings::bytes) as u64;
+        own += self.stream.as_ref().map_or(0, Stream::state_bytes) as u64;
         own += match &watching.telling {
             Telling::Counts(tally) => tally.bytes() as u64,
             Telling::Proportions(draws) => draws.bytes() as u64,
             Telling::Touches | Telling::Kept(_) | Telling::Nothing => 0,
         };
         let (own_before, program_before) = watching.seen.state;
-        watching.seen.state = if watching.sightings.is_some() {
+        watching.seen.state = if self.settings.record {
             // What was seen of memory that is gone by now is kept.
             (own_before.max(own), program_before.max(program))
         } else {
@@ -743,15 +750,17 @@ impl Driver {
 mod tests {
     use super::*;
 
+    fn settings() -> Settings {
+        let machine = homenode_wire::settings::Machine::even(1, 1, homenode_model::Bytes::mib(1), 20);
+        let asked = homenode_wire::settings::Settings { machine, ..Default::default() };
+        Settings::of("/nowhere".as_ref(), asked).unwrap()
+    }
+
     #[test]
     fn one_long_time_does_not_make_a_sample_dear_and_many_do() {
-        let settings = Settings::from(|name| {
-            let set =
-                [(super::super::settings::RUN_DIR, "/nowhere"), (super::super::settings::MACHINE, "0/1/10")];
-            set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
-        });
+        let settings = settings();
         let chosen = Chosen { eyes: Eyes::Armed, refused: Vec::new() };
-        let mut w = Watching::new(chosen, Interest::default(), &settings.unwrap().unwrap(), &mut Vec::new());
+        let mut w = Watching::new(chosen, Interest::default(), &settings, &mut Vec::new());
         (0..50).for_each(|_| w.handle(Ns(2_000)));
         w.handle(Ns(65_000_000));
         assert!(w.handling < Ns(3_000), "{:?}", w.handling);
@@ -761,13 +770,9 @@ mod tests {
 
     #[test]
     fn samples_that_were_not_counted_are_told_once() {
-        let settings = Settings::from(|name| {
-            let set =
-                [(super::super::settings::RUN_DIR, "/nowhere"), (super::super::settings::MACHINE, "0/1/10")];
-            set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
-        });
+        let settings = settings();
         let chosen = Chosen { eyes: Eyes::Nobody, refused: Vec::new() };
-        let mut w = Watching::new(chosen, Interest::default(), &settings.unwrap().unwrap(), &mut Vec::new());
+        let mut w = Watching::new(chosen, Interest::default(), &settings, &mut Vec::new());
         let mut tally = Tally::new(1);
         let more = (Tally::PLACES + 5) as u64;
         (0..more).for_each(|page| tally.add(PageNo(page), NodeId(0), AccessKind::Read));

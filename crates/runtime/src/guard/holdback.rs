@@ -21,6 +21,7 @@
 //! fewer, and no more are to be had, nobody can tell, and all is let go on.
 
 use homenode_model::NodeId;
+use homenode_wire::facts::Verdict;
 
 use super::super::watch::numbers::PAGE;
 
@@ -44,23 +45,6 @@ pub enum Group {
     Moved,
     /// It was held back.
     Held,
-}
-
-/// What came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Not enough samples yet.
-    Open,
-    /// Pages that moved are touched remotely less often.
-    Pays,
-    /// Not less often, as far as so few samples can tell, but more often from where they are now than from where they were.
-    AtHome,
-    /// As often, but pages are spread more evenly over the nodes than before.
-    Evener,
-    /// As often, and nothing else is better: what moved goes back.
-    NoGain,
-    /// More often: what moved goes back.
-    Harms,
 }
 
 /// See the module.

@@ -3,5 +3,6 @@
 pub mod holdback;
 pub mod per_region;
 
-pub use holdback::{Group, HoldBack, Verdict};
+pub use holdback::{Group, HoldBack};
+pub use homenode_wire::facts::Verdict;
 pub use per_region::RegionGuard;

@@ -8,7 +8,7 @@ use homenode_sys::{Error, PAGE, Span, call};
 use super::candidates::{Candidate, Plan};
 use super::group::Group;
 use super::state::{self, Locked, count};
-use super::{ArmReport, Manner, Mechanism, Why, disarm, inflight, pinning, signals};
+use super::{ArmReport, Manner, Mechanism, Why, deaf_threads, disarm, events, inflight, pinning, signals};
 
 impl ArmReport {
     pub(super) fn skip(&mut self, why: Why, bytes: usize) {
@@ -41,11 +41,13 @@ pub fn arm_as(spans: &[Span], manner: Manner) -> ArmReport {
     let mut report = ArmReport::default();
     let all: usize = spans.iter().map(|s| s.len()).sum();
     let stack = own_stack();
+    let reads = state::mechanism() != Mechanism::UserFault || events::has_reader();
     match Locked::new() {
         _ if state::mechanism() == Mechanism::None => {
             report.skip(if pinning::found().is_some() { Why::Pinning } else { Why::Off }, all);
         }
         None => report.skip(Why::InFlight, all),
+        Some(_) if !reads => report.skip(Why::Failed, all),
         Some(_) if manner == Manner::Stays && !can_stay() => report.skip(Why::Off, all),
         Some(lock) => arm_locked(&lock, spans, stack, manner, &mut report),
     }
@@ -63,6 +65,16 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
     report.skip(Why::Partial, all - pages);
     if !signals::are_ours() {
         return report.skip(Why::Off, pages);
+    }
+    if pages > 0 && deaf_threads::any(lock) {
+        // Workers of io_uring are deaf, too: then that is why.
+        let pins = pinning::look_at_descriptors().is_some();
+        if pins {
+            end(lock)
+        } else {
+            disarm::everything(lock)
+        }
+        return report.skip(if pins { Why::Pinning } else { Why::Deaf }, pages);
     }
     let changes = inflight::changes();
     let plan = match Plan::make(lock, spans) {

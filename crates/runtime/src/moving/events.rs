@@ -10,17 +10,19 @@
 //! allocates nothing, from its first instruction on.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
 
 use homenode_sys::call::{self, yield_now};
 use homenode_sys::signal::{Set, replace_mask};
 use homenode_sys::uffd::{Event, Uffd};
-use homenode_sys::{PAGE, Result, Span, maps, memory, thread};
+use homenode_sys::{PAGE, Result, Span, descriptor, maps, memory, own_threads, thread};
 
 use super::fault;
 use super::state;
 use super::table::{self, Block, Word};
 
+/// Milliseconds that the reader waits at most, before it looks whether it is to end.
+const AT_MOST: i32 = 1000;
 /// The reader's stack.
 const STACK: usize = 256 << 10;
 /// Events that wait at a time: each has a thread that waits for it, but for those of one call that changes several mappings.
@@ -89,23 +91,53 @@ fn is_own(span: Span) -> bool {
     own.cut(span) == span
 }
 
+/// Whether there is a reader: 0 not yet, 1 somebody makes it, 2 yes, 3 it could not be made.
+static READER: AtomicU8 = AtomicU8::new(0);
+/// What the reader is woken by, to end: an eventfd, or -1.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+/// Makes sure that there is a reader, before anything is registered: it starts with the first need. Whether there is one.
+pub fn has_reader() -> bool {
+    if READER.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        let made = start().is_ok();
+        READER.store(if made { 2 } else { 3 }, Ordering::SeqCst);
+    }
+    READER.load(Ordering::SeqCst) == 2
+}
+
+/// The reader looks whether it is to end.
+pub fn wake_reader() {
+    let one = 1_u64;
+    // SAFETY: eight bytes to an eventfd of ours; -1 is refused.
+    unsafe {
+        let fd = WAKE.load(Ordering::SeqCst) as usize;
+        call::raw(libc::SYS_write, [fd, &raw const one as usize, 8, 0, 0, 0]);
+    }
+}
+
 /// Starts the reader, once.
 ///
 /// # Errors
 /// No memory for its stack and its list, or no thread could be made.
-pub fn start() -> Result<()> {
+fn start() -> Result<()> {
+    let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
+    // SAFETY: plain numbers.
+    let wake = unsafe { call::raw(libc::SYS_eventfd2, [0, flags, 0, 0, 0, 0]) };
+    if wake >= 0 {
+        WAKE.store(descriptor::keep(wake as i32), Ordering::SeqCst);
+    }
     let waiting = memory::map(MOST_WAITING * size_of::<Event>(), memory::Access::ReadWrite)?;
     WAITING.store(waiting.start, Ordering::SeqCst);
     // Made with its signals blocked from the first instruction on.
     let mask = replace_mask(Set::FOR_OWN_THREADS);
-    let stack = thread::start_bare(STACK, read_for_ever);
+    let stack = thread::start_bare(STACK, read);
     replace_mask(mask);
     table::note_own(stack?);
     table::note_own(waiting);
     Ok(())
 }
 
-fn read_for_ever() -> ! {
+fn read() {
     thread::set_name(c"homenode-events");
     // SAFETY: memory of this size and alignment that `start` made for this thread alone, and that is never freed.
     let list = unsafe {
@@ -115,13 +147,11 @@ fn read_for_ever() -> ! {
         )
     };
     let mut waiting = Queue { list, first: 0, count: 0 };
-    loop {
-        let Some(uffd) = state::uffd() else {
-            yield_now();
-            continue;
-        };
+    while !own_threads::are_to_end() {
+        // Given up by a forked child alone, which has no reader.
+        let Some(uffd) = state::uffd() else { return };
         let mut reader = Reader { uffd, waiting: &mut waiting };
-        if !uffd.wait(-1) {
+        if !uffd.wait_or(WAKE.load(Ordering::SeqCst), AT_MOST) {
             continue;
         }
         PENDING.store(true, Ordering::SeqCst);
@@ -139,6 +169,7 @@ fn read_for_ever() -> ! {
 
 /// In a forked child there is no reader.
 pub fn in_child() {
+    WAKE.store(-1, Ordering::SeqCst);
     READING.store(false, Ordering::SeqCst);
     PENDING.store(false, Ordering::SeqCst);
     COPYING.store(0, Ordering::SeqCst);

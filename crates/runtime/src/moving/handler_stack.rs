@@ -7,7 +7,7 @@
 //! was never given one run on ours.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use homenode_sys::memory::{self, Access};
 use homenode_sys::{PAGE, Span, call, maps};
@@ -24,6 +24,9 @@ const TAKEN: usize = 1;
 
 /// Their lowest usable addresses. They are never unmapped: who ends leaves its own to who comes.
 static STACKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+/// The kernel's number of the thread that has it; 0: none. A thread without thread-local storage of its own (`clone`) finds its maker's
+/// place under [`KEY`], whose stack it must not run on.
+static OWNERS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 /// The place of the thread's own in `STACKS`, and one; given up by the C library's destructors at the thread's end.
 static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 
@@ -108,6 +111,7 @@ impl Spare {
                 return self.leave();
             }
         }
+        OWNERS[self.place].store(call::thread_id(), Ordering::Release);
         // Where its maker may have left word.
         set_copying(false);
         let now = in_use();
@@ -120,6 +124,7 @@ impl Spare {
 
     /// To the next thread.
     pub fn leave(self) {
+        OWNERS[self.place].store(0, Ordering::Release);
         STACKS[self.place].store(self.memory.start, Ordering::Release);
     }
 }
@@ -163,8 +168,31 @@ pub fn own() -> Span {
     // SAFETY: asks for a number.
     let place = unsafe { libc::pthread_getspecific(*key) } as usize;
     match STACKS.get(place.wrapping_sub(1)) {
-        Some(stack) => Span::new(stack.load(Ordering::Relaxed) & !TAKEN, size()),
-        None => Span::EMPTY,
+        Some(stack) if OWNERS[place - 1].load(Ordering::Relaxed) == call::thread_id() => {
+            Span::new(stack.load(Ordering::Relaxed) & !TAKEN, size())
+        }
+        _ => Span::EMPTY,
+    }
+}
+
+/// Threads that have one: those that front ends have seen begin.
+pub fn owners() -> usize {
+    OWNERS.iter().filter(|owner| owner.load(Ordering::Relaxed) != 0).count()
+}
+
+/// Whether the thread of this number has one.
+pub fn is_owner(thread: i32) -> bool {
+    OWNERS.iter().any(|owner| owner.load(Ordering::Relaxed) == thread)
+}
+
+/// In a forked child: its only thread has another number than in the parent.
+pub fn in_child() {
+    let Some(Some(key)) = KEY.get() else { return };
+    // SAFETY: asks for a number.
+    let place = unsafe { libc::pthread_getspecific(*key) } as usize;
+    for (n, owner) in OWNERS.iter().enumerate() {
+        let mine = n + 1 == place;
+        owner.store(if mine { call::thread_id() } else { 0 }, Ordering::Relaxed);
     }
 }
 

@@ -50,6 +50,7 @@ mod arm;
 mod calls;
 mod candidates;
 mod chunks;
+pub mod deaf_threads;
 mod disarm;
 mod events;
 mod fault;
@@ -85,7 +86,7 @@ pub use program::{
     exclude, fresh,
 };
 pub use remap::remap_in_parts;
-pub use start::{NO_NEXT_TOUCH, can_make_huge_pages, start, stop};
+pub use start::{NO_NEXT_TOUCH, can_make_huge_pages, leave, start, stop};
 pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};
 pub use touches::drain;
 
@@ -182,11 +183,13 @@ pub enum Why {
     Pinning,
     /// A system call failed.
     Failed,
+    /// A thread blocks the signal of an armed page, and would be ended by it.
+    Deaf,
 }
 
 impl Why {
     /// All of them, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Off,
         Self::Partial,
         Self::NotAnonymous,
@@ -198,6 +201,7 @@ impl Why {
         Self::Armed,
         Self::Pinning,
         Self::Failed,
+        Self::Deaf,
     ];
     /// As part of a sentence: "not armed: …".
     pub const fn text(self) -> &'static str {
@@ -213,6 +217,7 @@ impl Why {
             Self::Armed => "armed already",
             Self::Pinning => "something in the process can pin memory",
             Self::Failed => "a system call failed",
+            Self::Deaf => "a thread blocks the signals that next touch needs",
         }
     }
 }

@@ -8,7 +8,7 @@ use homenode_sys::{PAGE, Span, call};
 use super::inflight::{self, InFlight, Quiet};
 use super::state::{self, Locked};
 use super::table::{self, Block};
-use super::{Mechanism, disarm, events, pieces};
+use super::{Mechanism, disarm, events, handler_stack, pieces};
 
 /// The program is about to protect, advise or lock this: it is disarmed, and not armed until the result is handed to
 /// [`super::retire`], when the change has been made.
@@ -111,7 +111,9 @@ extern "C" fn in_child() {
     state::turn_off();
     state::forget_uffd();
     homenode_sys::descriptor::forget_all();
+    homenode_sys::own_threads::forget_all();
     pieces::forget();
+    handler_stack::in_child();
     events::in_child();
     after_fork();
     Locked::break_in_child();

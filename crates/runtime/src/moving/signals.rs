@@ -72,6 +72,20 @@ pub fn block_again(was: Option<Set>) {
     }
 }
 
+/// Lets the two faults through in the calling thread, whoever made it; the mask before, for [`block_as`].
+pub fn admit_faults() -> Set {
+    let now = mask();
+    if INSTALLED.load(Ordering::Relaxed) {
+        replace_mask(Set(now.0 & Set::ASYNCHRONOUS.0));
+    }
+    now
+}
+
+/// Blocks what was blocked before [`admit_faults`].
+pub fn block_as(before: Set) {
+    replace_mask(before);
+}
+
 /// Whether the kernel still has our handlers: not if the program set its own by a system call that no front end saw.
 pub fn are_ours() -> bool {
     INSTALLED.load(Ordering::SeqCst)

@@ -3,13 +3,13 @@
 use homenode_sys::memory::{self, Access};
 use homenode_sys::numa::{self, MemoryPolicy, Status};
 use homenode_sys::uffd::{Features, Uffd};
-use homenode_sys::{HUGE, PAGE, Result, Span, call};
+use homenode_sys::{HUGE, PAGE, Result, Span, call, own_threads};
 use std::sync::atomic::Ordering;
 
 use crate::nodes::Nodes;
 
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
-use super::{Mechanism, Options, Started, disarm, events, fault, program, signals};
+use super::{Mechanism, Options, Started, disarm, events, fault, pieces, program, signals};
 
 /// Why blocks are not copied unasked.
 const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or madvise that the program makes past the C library, \
@@ -27,6 +27,13 @@ pub fn start(options: &Options) -> Started {
 pub fn stop() {
     state::turn_off();
     disarm::disarm_all();
+}
+
+/// As [`stop`], and homenode's own threads end, whoever has made them. Whether all have ended. Not from one of them.
+pub fn leave() -> bool {
+    stop();
+    // What is still registered has events, which somebody has to read.
+    !pieces::any() && own_threads::end_all(events::wake_reader)
 }
 
 fn first_start(options: &Options) -> Started {
@@ -135,7 +142,7 @@ pub fn can_make_huge_pages() -> bool {
     tried.is_ok()
 }
 
-/// Opens the descriptor, tries what arming does, starts the reader of its events.
+/// Opens the descriptor and tries what arming does. The reader of its events starts with the first need ([`events::has_reader`]).
 fn user_faults() -> Result<()> {
     let needed =
         Features::SIGBUS.and(Features::EVENT_REMAP).and(Features::EVENT_REMOVE).and(Features::EVENT_UNMAP);
@@ -148,5 +155,5 @@ fn user_faults() -> Result<()> {
         unsafe { memory::move_leaving_mapping(a, b.start) }
     })?;
     state::set_uffd(uffd);
-    events::start()
+    Ok(())
 }

@@ -1,59 +1,8 @@
 //! What this machine has to tell who touches what: the best of it, and why not something better.
 
-use std::fmt;
-use std::str::FromStr;
-
 use crate::moving::Mechanism;
 use homenode_sources::{Cpus, Says, Source, hinting::Hinting, pmu::Pmu, writes::Writes};
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
-    /// The best that there is.
-    #[default]
-    Auto,
-    /// The processor's samples of accesses with their addresses.
-    Pmu,
-    /// The kernel's NUMA hinting faults.
-    Hinting,
-    /// Writes to write-protected pages.
-    Writes,
-    /// Pages that are taken away at random times, and stay on their node when they are touched.
-    Blocks,
-    /// Nothing but the begin and the end of regions.
-    Regions,
-}
-
-impl Wanted {
-    /// Those that can be asked for by name, best first.
-    pub const ALL: [(&'static str, Self); 6] = [
-        ("auto", Self::Auto),
-        ("pmu", Self::Pmu),
-        ("hinting", Self::Hinting),
-        ("writes", Self::Writes),
-        ("blocks", Self::Blocks),
-        ("regions", Self::Regions),
-    ];
-}
-
-impl FromStr for Wanted {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, w)| *w).ok_or_else(|| {
-            let all: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!("there is no source `{text}`: it is one of {}", all.join(", "))
-        })
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(_, w)| w == self).map_or("", |(name, _)| name);
-        f.write_str(name)
-    }
-}
+pub use homenode_wire::settings::Wanted;
 
 /// What tells.
 pub enum Eyes {
@@ -145,14 +94,6 @@ pub fn choose(wanted: Wanted, cpus: &Cpus) -> Chosen {
 mod tests {
     use super::*;
     use homenode_model::NodeId;
-
-    #[test]
-    fn names_are_read_and_shown() {
-        for (name, wanted) in Wanted::ALL {
-            assert_eq!((name.parse(), wanted.to_string().as_str()), (Ok(wanted), name));
-        }
-        assert!("perf".parse::<Wanted>().unwrap_err().contains("auto, pmu, hinting, writes"));
-    }
 
     #[test]
     fn what_is_not_to_be_had_is_said_and_the_next_best_taken() {

@@ -1,27 +1,14 @@
 //! The program's objects: allocations of at least [`SMALLEST`], and large static variables.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use homenode_model::{NodeId, ObjectId, PageNo, PageRange};
+use homenode_model::{NodeId, Ns, ObjectId, PageNo, PageRange};
+pub use homenode_wire::facts::{FRAMES, Origin};
 
 use super::numbers::{PAGE, PageNumbers};
 
 /// Smallest object. What is smaller shares pages with others and stays where it is.
 pub const SMALLEST: usize = 64 << 10;
-/// Return addresses that are kept of an allocation: those of the C++ or Fortran library come first.
-pub const FRAMES: usize = 6;
-
-/// Where an object comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Allocated: return addresses, innermost first; zeros behind the last.
-    Allocated([usize; FRAMES]),
-    /// A static variable or common block: its address in the program's file.
-    Static(u64),
-    /// The same of a library: its file, and the address in that.
-    Library(Arc<str>, u64),
-}
 
 /// An object.
 #[derive(Clone, Debug)]
@@ -52,6 +39,10 @@ pub struct Object {
     pub moved: u64,
     /// Pages moved back to a node that they had been moved away from.
     pub ping_pongs: u64,
+    /// When it came to life, by the wall clock.
+    pub born: Ns,
+    /// The recording has its record.
+    pub is_recorded: bool,
 }
 
 /// No node.
@@ -265,6 +256,8 @@ impl Objects {
             homes: Vec::new(),
             moved: 0,
             ping_pongs: 0,
+            born: Ns::ZERO,
+            is_recorded: false,
         };
         if object.pages.count > 0 {
             if self.unseen.len() < UNSEEN {
@@ -403,7 +396,7 @@ mod tests {
     use super::*;
 
     fn site(pc: usize) -> Origin {
-        Origin::Allocated([pc, 0, 0, 0, 0, 0])
+        Origin::Allocated([pc as u64, 0, 0, 0, 0, 0])
     }
 
     #[test]

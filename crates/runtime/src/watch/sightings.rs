@@ -1,43 +1,29 @@
-//! Who was seen at which page, for a recording: how often a source told of it, by page, node, home and kind.
+//! Who was seen at which page since the interval began, for a recording.
 //!
-//! State: a row for each node that was seen at a page, some 30 bytes; 8 MiB a GiB of memory that one node uses, 16 MiB where two do.
-//! It is bounded by [`ROWS`], 8 MiB: when they are full, neighbouring pages are joined, two by two, up to 2 MiB. Objects that are gone
-//! keep their rows, and what comes to the same place with the same size from the same call goes on with them.
+//! State: a row for each region and node that was seen at a page, some 40 bytes. It is bounded by
+//! [`ROWS`]. When they are full, neighbouring pages are joined, two by two, up to 2 MiB. The end of
+//! an interval empties it.
 
 use std::collections::BTreeMap;
 
-use homenode_model::{AccessKind, NodeId, ObjectId, PageNo};
+use homenode_model::{AccessKind, NodeId, PageNo};
 
 use super::draws::{LOOKS, PAGES, mix};
-use super::objects::{Object, Origin};
 
 /// Rows that are kept.
 const ROWS: usize = 1 << 18;
-/// Objects that are kept; of further ones it is only counted how often they were told of.
-const OBJECTS: usize = 1 << 14;
 /// Pages are joined at most so many doublings: to 2 MiB.
 const COARSEST: u32 = 9;
-
-/// An object that was told of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// First byte.
-    pub address: usize,
-    /// Its length.
-    pub bytes: usize,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// The Python code that allocated it.
-    pub python: Option<Box<str>>,
-}
 
 /// What is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// The object, by its place in [`Sightings::objects`].
+    /// The object's number in the recording.
     pub object: u32,
-    /// The first page of what is told of together, counted from the object's first whole page.
+    /// The first page of what is told of together, counted from the page with the object's first byte.
     pub page: u32,
+    /// The region that ran.
+    pub region: Option<u32>,
     /// Where the page is.
     pub home: NodeId,
     /// Who touched it.
@@ -49,13 +35,11 @@ pub struct Row {
 /// See the module.
 #[derive(Debug)]
 pub struct Sightings {
-    objects: Vec<Seen>,
-    by_id: BTreeMap<ObjectId, u32>,
-    by_place: BTreeMap<(usize, usize), u32>,
     rows: BTreeMap<Row, u32>,
     doublings: u32,
     most: usize,
     lost: u64,
+    highest: usize,
 }
 
 impl Default for Sightings {
@@ -65,34 +49,23 @@ impl Default for Sightings {
 }
 
 impl Sightings {
-    fn new(most: usize) -> Self {
-        Self {
-            objects: Vec::new(),
-            by_id: BTreeMap::new(),
-            by_place: BTreeMap::new(),
-            rows: BTreeMap::new(),
-            doublings: 0,
-            most,
-            lost: 0,
-        }
+    const fn new(most: usize) -> Self {
+        Self { rows: BTreeMap::new(), doublings: 0, most, lost: 0, highest: 0 }
     }
 
-    /// `node` was seen at page `page` of the object, which is at `home`.
-    pub fn add(&mut self, object: &Object, page: u64, home: NodeId, node: NodeId, kind: Option<AccessKind>) {
-        let (Some(of), Ok(page)) = (self.number(object), u32::try_from(page)) else {
-            self.lost += 1;
-            return;
-        };
-        let mut row = Row { object: of, page: self.first(page), home, node, kind };
+    /// Somebody was seen; the row's page is that page alone.
+    pub fn add(&mut self, mut row: Row) {
+        let page = row.page;
+        row.page = self.first(page);
         if !self.rows.contains_key(&row) {
             while self.rows.len() >= self.most && self.doublings < COARSEST {
                 self.join();
             }
-            if self.rows.len() >= self.most {
+            row.page = self.first(page);
+            if self.rows.len() >= self.most && !self.rows.contains_key(&row) {
                 self.lost += 1;
                 return;
             }
-            row.page = self.first(row.page);
         }
         let told = self.rows.entry(row).or_default();
         *told = told.saturating_add(1);
@@ -111,51 +84,12 @@ impl Sightings {
         }
     }
 
-    fn number(&mut self, object: &Object) -> Option<u32> {
-        if let Some(number) = self.by_id.get(&object.id) {
-            return Some(*number);
-        }
-        let place = (object.address, object.bytes);
-        let same = |number: &&u32| {
-            self.objects
-                .get(**number as usize)
-                .is_some_and(|s| s.origin == object.origin && s.python == object.python)
-        };
-        let number = match self.by_place.get(&place).filter(same) {
-            Some(number) => *number,
-            None if self.objects.len() < OBJECTS => {
-                self.objects.push(Seen {
-                    address: object.address,
-                    bytes: object.bytes,
-                    origin: object.origin.clone(),
-                    python: object.python.clone(),
-                });
-                self.objects.len() as u32 - 1
-            }
-            None => return None,
-        };
-        if self.by_id.len() >= OBJECTS {
-            // Those that are gone are never asked for again, the others are found by their places.
-            self.by_id.clear();
-        }
-        self.by_place.insert(place, number);
-        self.by_id.insert(object.id, number);
-        Some(number)
-    }
-
-    /// The objects.
-    pub fn objects(&self) -> &[Seen] {
-        &self.objects
-    }
-
-    /// The rows in order, with how often each was told of.
-    pub fn rows(&self) -> impl Iterator<Item = (&Row, u32)> {
-        self.rows.iter().map(|(row, n)| (row, *n))
-    }
-
-    /// Pages that are told of together.
-    pub const fn pages(&self) -> u32 {
-        1 << self.doublings
+    /// The rows in order, how often each was told of, and how many pages each stands for. It is
+    /// empty afterwards.
+    pub fn take(&mut self) -> (BTreeMap<Row, u32>, u32) {
+        self.highest = self.highest.max(self.rows.len());
+        let pages = 1 << std::mem::take(&mut self.doublings);
+        (std::mem::take(&mut self.rows), pages)
     }
 
     /// What was told and there was no room for.
@@ -163,11 +97,9 @@ impl Sightings {
         self.lost
     }
 
-    /// Bytes of memory that it takes now, about: nodes of a tree are two thirds full.
+    /// Bytes of memory that it took at most, about: nodes of a tree are two thirds full.
     pub fn bytes(&self) -> usize {
-        self.rows.len() * (size_of::<Row>() + size_of::<u32>()) * 3 / 2
-            + self.objects.capacity() * size_of::<Seen>()
-            + (self.by_id.len() + self.by_place.len()) * 32
+        self.highest.max(self.rows.len()) * (size_of::<Row>() + size_of::<u32>()) * 3 / 2
     }
 }
 
@@ -204,9 +136,6 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Objects;
-
-    const PAGE: usize = 4096;
 
     #[test]
     fn each_block_has_its_turn_and_a_part_of_a_pass_is_of_all_memory() {
@@ -230,49 +159,37 @@ mod tests {
         assert_eq!(seen.len() as u64, 10 * PAGES);
     }
 
-    fn born(all: &mut Objects, address: usize, pages: usize, pc: usize) -> Object {
-        all.born(address, pages * PAGE, Origin::Allocated([pc, 0, 0, 0, 0, 0])).clone()
+    fn row(page: u32, node: u16) -> Row {
+        Row { object: 0, page, region: None, home: NodeId(0), node: NodeId(node), kind: None }
     }
 
-    fn told(s: &Sightings) -> Vec<(u32, u32, u16, u32)> {
-        s.rows().map(|(r, n)| (r.object, r.page, r.node.0, n)).collect()
-    }
-
-    #[test]
-    fn nodes_are_told_apart_by_page() {
-        let (mut all, mut s) = (Objects::default(), Sightings::default());
-        let a = born(&mut all, 0x10000, 32, 1);
-        for (page, node) in [(3, 1), (3, 1), (3, 0), (4, 1)] {
-            s.add(&a, page, NodeId(0), NodeId(node), None);
-        }
-        assert_eq!(told(&s), [(0, 3, 0, 1), (0, 3, 1, 2), (0, 4, 1, 1)]);
-        s.add(&a, 4, NodeId(0), NodeId(1), Some(AccessKind::Write));
-        assert_eq!(told(&s).len(), 4, "and by kind");
+    fn told(s: &mut Sightings) -> Vec<(u32, u32, u16, u32)> {
+        s.take().0.into_iter().map(|(r, n)| (r.object, r.page, r.node.0, n)).collect()
     }
 
     #[test]
-    fn what_comes_to_the_same_place_again_is_the_same() {
-        let (mut all, mut s) = (Objects::default(), Sightings::default());
-        for (pc, pages) in [(1, 16), (1, 16), (2, 16), (1, 17)] {
-            let a = born(&mut all, 0x10000, pages, pc);
-            s.add(&a, 0, NodeId(0), NodeId(0), None);
-            all.dies(0x10000);
-        }
-        assert_eq!(told(&s), [(0, 0, 0, 2), (1, 0, 0, 1), (2, 0, 0, 1)]);
+    fn nodes_kinds_and_regions_are_told_apart_by_page() {
+        let mut s = Sightings::default();
+        [(3, 1), (3, 1), (3, 0), (4, 1)].into_iter().for_each(|(page, node)| s.add(row(page, node)));
+        assert_eq!(told(&mut s), [(0, 3, 0, 1), (0, 3, 1, 2), (0, 4, 1, 1)]);
+        s.add(row(4, 1));
+        s.add(Row { kind: Some(AccessKind::Write), ..row(4, 1) });
+        s.add(Row { region: Some(7), ..row(4, 1) });
+        assert_eq!(told(&mut s).len(), 3);
+        assert!(told(&mut s).is_empty(), "the next interval begins with nothing");
     }
 
     #[test]
     fn full_rows_are_joined_and_nothing_is_lost_of_them() {
-        let (mut all, mut s) = (Objects::default(), Sightings::new(16));
-        let a = born(&mut all, 0x10000, 64, 1);
-        (0..64).for_each(|page| s.add(&a, page, NodeId(0), NodeId((page / 32) as u16), None));
-        assert_eq!((s.pages(), s.lost()), (4, 0));
-        assert!(s.rows().all(|(r, n)| n == 4 && u32::from(r.node.0) == r.page / 32), "{:?}", told(&s));
+        let mut s = Sightings::new(16);
+        (0..64).for_each(|page| s.add(row(page, (page / 32) as u16)));
+        assert_eq!(s.lost(), 0);
+        let (rows, pages) = s.take();
+        assert_eq!(pages, 4);
+        assert!(rows.iter().all(|(r, n)| *n == 4 && u32::from(r.node.0) == r.page / 32), "{rows:?}");
         // Objects cannot be joined.
-        for i in 0..40 {
-            let b = born(&mut all, 0x1000000 + i * 0x100000, 16, 1);
-            s.add(&b, 0, NodeId(0), NodeId(0), None);
-        }
-        assert!(s.rows().count() == 16 && s.lost() > 0 && s.bytes() > 0);
+        (0..40).for_each(|object| s.add(Row { object, ..row(0, 0) }));
+        assert!(s.lost() > 0 && s.bytes() > 0);
+        assert_eq!(s.take().0.len(), 16);
     }
 }

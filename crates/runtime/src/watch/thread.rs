@@ -3,9 +3,8 @@
 //! Who asks at the begin of a region is answered by who comes first in that region, again and again; who asks at random
 //! times draws a fair sample.
 
-use std::time::Duration;
-
 use homenode_model::Ns;
+use homenode_sys::own_threads;
 
 use crate::own_thread;
 
@@ -14,12 +13,10 @@ const SHORTEST: Ns = Ns(1_000_000);
 /// Longest sleep: rings must not run over.
 const LONGEST: Ns = Ns(100_000_000);
 
-/// Starts it: it calls `tick`, sleeps for as long as that says, and ends when it says nothing. `false`: no thread could be made.
+/// Starts it: it calls `tick`, sleeps for as long as that says, and ends when it says nothing, or has to. `false`: no thread could be made.
 pub fn start(tick: fn() -> Option<Ns>) -> bool {
     let run = move || {
-        while let Some(sleep) = tick() {
-            std::thread::sleep(Duration::from_nanos(sleep.clamp(SHORTEST, LONGEST).0));
-        }
+        while tick().is_some_and(|sleep| own_threads::sleep(sleep.clamp(SHORTEST, LONGEST))) {}
     };
     own_thread::start("homenode-watch", 256 << 10, run).is_ok()
 }

@@ -3,8 +3,8 @@
 use super::*;
 
 /// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or places by address.
-fn large_object(policy: &str, says: Option<Says>, budget: &str) -> (Driver, Shared, usize, usize) {
-    let (mut d, world) = driver(policy, says, &[(settings::BUDGET, budget)]);
+fn large_object(policy: &str, says: Option<Says>, budget: (u64, u64)) -> (Driver, Shared, usize, usize) {
+    let (mut d, world) = driver(policy, says, &[Set::Budget(budget.0, budget.1)]);
     let (object, pages) = (BASE + (1 << 24), 1 << 14);
     d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
@@ -24,7 +24,7 @@ fn allowed(d: &Driver) -> Ns {
 #[test]
 fn what_a_policy_moves_at_one_boundary_keeps_within_the_budget_and_it_decides_anew() {
     // 20 ms, and 10 ms more a second.
-    let (mut d, world, object, _) = large_object("out-u", Some(SAMPLED), "10,20");
+    let (mut d, world, object, _) = large_object("out-u", Some(SAMPLED), (10, 20));
     world.lock().unwrap().move_ns = 10_000;
     let (used, mut at_home) = (4000, vec![0]);
     for i in 0..3 {
@@ -52,7 +52,7 @@ fn what_a_policy_moves_at_one_boundary_keeps_within_the_budget_and_it_decides_an
 
 #[test]
 fn what_is_placed_by_address_follows_as_there_is_room() {
-    let (mut d, world, object, pages) = large_object("block", None, "10,40");
+    let (mut d, world, object, pages) = large_object("block", None, (10, 40));
     world.lock().unwrap().move_ns = 30_000;
     let mut at_home = vec![0];
     for i in 0..40 {
@@ -72,7 +72,7 @@ fn what_is_placed_by_address_follows_as_there_is_room() {
 
 #[test]
 fn what_dies_before_its_turn_is_not_moved_and_is_told() {
-    let (mut d, world, object, pages) = large_object("block", None, "10,40");
+    let (mut d, world, object, pages) = large_object("block", None, (10, 40));
     world.lock().unwrap().move_ns = 30_000;
     for _ in 0..4 {
         later(1_000_000_000);
@@ -92,7 +92,7 @@ fn what_dies_before_its_turn_is_not_moved_and_is_told() {
 
 #[test]
 fn moving_back_keeps_within_the_budget() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::BUDGET, "10,100")]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::Budget(10, 100)]);
     world.lock().unwrap().move_ns = 40_000;
     for _ in 0..300 {
         a_region(&mut d);
@@ -133,7 +133,7 @@ fn a_second_of_a_hundred_threads() {
 #[test]
 fn a_large_team_does_not_wait_longer_than_the_budget_allows_of_the_time_that_passes() {
     // 40 ms, and 10 ms more a second; a second more by the CPU time of all threads.
-    let (mut d, world, object, pages) = large_object("block", None, "10,40");
+    let (mut d, world, object, pages) = large_object("block", None, (10, 40));
     world.lock().unwrap().move_ns = 10_000;
     let begin = CPU.get();
     let mut at_home = vec![0];
@@ -151,7 +151,7 @@ fn a_large_team_does_not_wait_longer_than_the_budget_allows_of_the_time_that_pas
 
 #[test]
 fn what_a_large_team_waited_too_long_for_ends_the_arming_until_time_has_passed() {
-    let (mut d, world, ..) = large_object("block", None, "10,10");
+    let (mut d, world, ..) = large_object("block", None, (10, 10));
     // What was known to be cheap comes to be dear.
     for cost in [4_000, 4_000, 200_000, 200_000] {
         world.lock().unwrap().move_ns = cost;
@@ -170,7 +170,7 @@ fn what_a_large_team_waited_too_long_for_ends_the_arming_until_time_has_passed()
 fn what_the_start_took_is_own_time_and_the_processs() {
     for (took, allowed) in [(30_000_000, true), (60_000_000, false)] {
         later(1_000_000_000);
-        let (mut d, _) = driver("next-touch", None, &[(settings::BUDGET, "10,40")]);
+        let (mut d, _) = driver("next-touch", None, &[Set::Budget(10, 40)]);
         d.started_up(Ns(PROCESS.get() - took));
         assert_eq!([d.own_time(), d.serial_time(), d.cpu_time()], [Ns(took); 3]);
         assert_eq!(d.next_touch(BASE, 64 * PAGE), allowed);
@@ -195,7 +195,7 @@ fn what_a_thread_of_homenodes_does_beside_the_team_nobody_waits_for() {
 }
 
 /// 64 MiB that are watched, and what asking for a page takes.
-fn watched(ask_ns: u64, ask_said_ns: Option<u64>, more: &[(&str, &str)]) -> (Driver, Shared) {
+fn watched(ask_ns: u64, ask_said_ns: Option<u64>, more: &[Set]) -> (Driver, Shared) {
     let (mut d, world) = driver("competitive", Some(PRESENCE), more);
     let object = BASE + (1 << 24);
     d.born(object, 64 << 20, Origin::Allocated([2, 0, 0, 0, 0, 0]));
@@ -208,7 +208,7 @@ fn watched(ask_ns: u64, ask_said_ns: Option<u64>, more: &[(&str, &str)]) -> (Dri
 
 #[test]
 fn the_thread_that_asks_takes_no_more_from_one_cpu_because_there_are_many() {
-    let machine = (settings::MACHINE, "0-63/1024/10.20;64-127/1024/20.10");
+    let machine = Set::Machine(2, 64);
     let (mut d, world) = watched(10_000, None, &[machine]);
     for _ in 0..100 {
         later(1_000_000);

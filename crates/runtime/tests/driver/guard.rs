@@ -111,7 +111,7 @@ fn what_was_held_back_follows_and_nothing_else_is_armed_for_it() {
 /// alone.
 #[test]
 fn what_is_judged_is_judged_for_all_of_an_object() {
-    let (mut d, world) = driver("next-touch", None, &[(settings::FORCE, "0")]);
+    let (mut d, world) = driver("next-touch", None, &[Set::Force(false)]);
     let (object, pages) = (BASE + (1 << 24), 1 << 17);
     d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
@@ -137,13 +137,13 @@ fn what_is_judged_is_judged_for_all_of_an_object() {
 }
 
 const LARGE: usize = BASE + (1 << 24);
-const TWO: &str = "0-1/1024/10.20;2-3/1024/20.10";
-const FOUR: &str = "0/1024/10.20.20.20;1/1024/20.10.20.20;2/1024/20.20.10.20;3/1024/20.20.20.10";
+const TWO: Set = Set::Machine(2, 2);
+const FOUR: Set = Set::Machine(4, 1);
 
 /// A program with an object of so many pages, by the number of the page.
 struct Program<'a> {
-    machine: &'a str,
-    arming: &'a str,
+    machine: Set,
+    arming: Arming,
     pages: usize,
     /// Where its pages are at first.
     home: &'a dyn Fn(usize) -> u16,
@@ -158,14 +158,14 @@ struct Program<'a> {
 impl Program<'_> {
     /// Runs it until there is a verdict.
     fn run(&self, seed: u64) -> (Driver, Shared) {
-        let mut set = vec![(settings::FORCE, "0"), (settings::BUDGET, "1000,60000")];
-        set.extend([(settings::MACHINE, self.machine), (settings::ARMING, self.arming)]);
+        let mut set = vec![Set::Force(false), Set::Budget(1000, 60000)];
+        set.extend([self.machine.clone(), Set::Arming(self.arming)]);
         let (mut d, world) = driver("next-touch", None, &set);
         d.born(LARGE, self.pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
         for i in 0..self.pages {
             world.lock().unwrap().homes.insert(LARGE + i * PAGE, NodeId((self.home)(i)));
         }
-        if self.arming == "asked" {
+        if self.arming == Arming::Asked {
             assert!(d.next_touch(LARGE, self.pages * PAGE));
         }
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
@@ -217,7 +217,8 @@ fn a_small_gain_is_rarely_taken_for_none() {
         let [home, then] = [&|i, _| 1 - own(i), &|i, r| if r < share { own(i) } else { 1 - own(i) }]
             as [&dyn Fn(usize, u64) -> u16; 2];
         let home = |i| home(i, 0);
-        let p = Program { machine: TWO, arming: "first", pages, home: &home, first: &own, placed: 0, then };
+        let p =
+            Program { machine: TWO, arming: Arming::First, pages, home: &home, first: &own, placed: 0, then };
         let undone = p.undone();
         println!("{mib} MiB, {share}: {undone}");
         assert!(undone <= 2, "{mib} MiB, used by its own in {share} of 1000: undone in {undone} of 40");
@@ -237,7 +238,7 @@ fn what_had_been_in_place_does_not_speak_against_what_moved() {
         |i: usize, r: u64| if i >= pages || r < 500 { own(i) } else { (own(i) + 1 + (r % 3) as u16) % 4 };
     let p = Program {
         machine: FOUR,
-        arming: "first",
+        arming: Arming::First,
         pages: rest,
         home: &home,
         first: &own,
@@ -252,8 +253,15 @@ fn what_the_program_asked_for_itself_is_not_undone() {
     let pages = 1 << 14;
     let own = |i: usize| u16::from(i < pages / 2);
     let (home, then) = (|i| 1 - own(i), |_, r| (r % 2) as u16);
-    let p =
-        Program { machine: TWO, arming: "asked", pages, home: &home, first: &own, placed: 0, then: &then };
+    let p = Program {
+        machine: TWO,
+        arming: Arming::Asked,
+        pages,
+        home: &home,
+        first: &own,
+        placed: 0,
+        then: &then,
+    };
     assert_eq!(p.undone(), 0);
     let (mut d, _) = p.run(1);
     assert!(d.hold_back().0.off && d.next_touch(LARGE, pages * PAGE), "and it may ask again");
@@ -264,8 +272,15 @@ fn what_the_program_has_placed_since_stays_when_the_rest_goes_back() {
     let pages = 1 << 14;
     let then = |_, r| (r % 2) as u16;
     let placed = pages / 4;
-    let p =
-        Program { machine: TWO, arming: "first", pages, home: &|_| 0, first: &|_| 1, placed, then: &then };
+    let p = Program {
+        machine: TWO,
+        arming: Arming::First,
+        pages,
+        home: &|_| 0,
+        first: &|_| 1,
+        placed,
+        then: &then,
+    };
     let (d, world) = p.run(1);
     assert_eq!(d.hold_back().1, Verdict::NoGain, "{:?}", d.hold_back().0.samples());
     let world = world.lock().unwrap();
@@ -279,7 +294,7 @@ fn what_the_program_has_placed_since_stays_when_the_rest_goes_back() {
 /// The source that was left gets nothing back when its pages have moved.
 #[test]
 fn what_goes_back_is_not_watched_again() {
-    let (mut d, world) = driver("competitive", Some(SAMPLED), &[(settings::FORCE, "0")]);
+    let (mut d, world) = driver("competitive", Some(SAMPLED), &[Set::Force(false)]);
     let pages = 1 << 12;
     d.born(LARGE, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(LARGE + i * PAGE, NodeId(0)));

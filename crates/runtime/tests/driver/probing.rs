@@ -5,7 +5,7 @@ use super::*;
 /// The first region touches all of an object of 64 MiB by the node that `first` names for each page, the others by the one that `then` names, ten
 /// times. Pages that the others found armed.
 fn armed_after(first: fn(usize) -> u16, then: fn(usize) -> u16) -> usize {
-    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::Force(true)]);
     let mut armed = 0;
     for i in 0..10 {
         a_region(&mut d);
@@ -86,12 +86,12 @@ fn regions(
 #[test]
 fn whether_moving_pays_is_not_judged_by_what_is_about_to_follow() {
     // The second node initialises all in the first region, and the first uses all: what was held back is at home, what moved is not.
-    let (mut d, world, object, _) = next_touch_with_object(&[(settings::BUDGET, "1000,60000")]);
+    let (mut d, world, object, _) = next_touch_with_object(&[Set::Budget(1000, 60000)]);
     regions(&mut d, &world, object, 1, 0, |_| 1);
     regions(&mut d, &world, object, 100, 0, |_| 0);
     assert_eq!((d.stopped(), elsewhere(&world, object, |_| 0)), (None, 0));
 
-    let (mut d, world, object, _) = next_touch_with_object(&[(settings::BUDGET, "1000,60000")]);
+    let (mut d, world, object, _) = next_touch_with_object(&[Set::Budget(1000, 60000)]);
     regions(&mut d, &world, object, 1, 0, |page| 1 - halves(page));
     regions(&mut d, &world, object, 100, 0, halves);
     let ([moved, held], verdict) = (<[_; 2]>::from(d.hold_back().0.samples()), d.hold_back().1);
@@ -101,8 +101,7 @@ fn whether_moving_pays_is_not_judged_by_what_is_about_to_follow() {
 
 #[test]
 fn what_was_armed_in_part_when_the_iteration_was_found_is_probed_later() {
-    let (mut d, world, object, _) =
-        next_touch_with_object(&[(settings::FORCE, "1"), (settings::BUDGET, "10,60")]);
+    let (mut d, world, object, _) = next_touch_with_object(&[Set::Force(true), Set::Budget(10, 60)]);
     regions(&mut d, &world, object, 1, 0, |page| 1 - halves(page));
     assert!(elsewhere(&world, object, |_| 0) < ALL / 2, "there was no room for all of it");
     regions(&mut d, &world, object, 100, 1_000_000_000, halves);
@@ -111,8 +110,7 @@ fn what_was_armed_in_part_when_the_iteration_was_found_is_probed_later() {
 
 #[test]
 fn memory_that_came_to_be_after_it_had_its_turn_follows() {
-    let (mut d, world, object, _) =
-        next_touch_with_object(&[(settings::FORCE, "1"), (settings::BUDGET, "10,50")]);
+    let (mut d, world, object, _) = next_touch_with_object(&[Set::Force(true), Set::Budget(10, 50)]);
     let rest = |world: &Shared, there: bool| {
         for page in (4096..ALL).map(|i| object + i * PAGE) {
             let mut world = world.lock().unwrap();
@@ -134,7 +132,7 @@ fn memory_that_came_to_be_after_it_had_its_turn_follows() {
 
 #[test]
 fn a_successor_at_the_same_place_is_probed_for_itself() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::Force(true)]);
     regions(&mut d, &world, object, 10, 0, halves);
     // Nobody saw it freed; another one has come, which the first thread has initialised.
     (0..ALL).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
@@ -148,7 +146,7 @@ fn a_successor_at_the_same_place_is_probed_for_itself() {
 fn little_that_is_elsewhere_does_not_bring_all_again() {
     // One 64 KiB in a hundred is another node's.
     let armed = |by: fn(usize) -> u16| {
-        let (mut d, world, object, _) = next_touch_with_object(&[(settings::FORCE, "1")]);
+        let (mut d, world, object, _) = next_touch_with_object(&[Set::Force(true)]);
         regions(&mut d, &world, object, 1, 0, by);
         regions(&mut d, &world, object, 20, 0, halves)
     };
@@ -160,7 +158,7 @@ fn little_that_is_elsewhere_does_not_bring_all_again() {
 
 #[test]
 fn one_probe_of_many_does_not_bring_all() {
-    let (mut d, world, object, _) = next_touch_with_object(&[(settings::FORCE, "1")]);
+    let (mut d, world, object, _) = next_touch_with_object(&[Set::Force(true)]);
     regions(&mut d, &world, object, 1, 0, halves);
     // Nobody touches it any more, but for one probe, which the other node touches once.
     let (mut armed, mut touched) = (0, false);
@@ -181,7 +179,7 @@ fn one_probe_of_many_does_not_bring_all() {
 }
 
 /// As [`next_touch_with_object`], after a first region of the wrong halves, with a budget that is used up.
-fn with_little_room(more: &[(&str, &str)]) -> (Driver, Shared, usize) {
+fn with_little_room(more: &[Set]) -> (Driver, Shared, usize) {
     let (mut d, world, object, _) = next_touch_with_object(more);
     regions(&mut d, &world, object, 1, 10_000_000, |page| 1 - halves(page));
     let left = d.settings().budget.allows(d.cpu_time()) - d.own_time();
@@ -191,7 +189,7 @@ fn with_little_room(more: &[(&str, &str)]) -> (Driver, Shared, usize) {
 
 #[test]
 fn memory_that_comes_in_each_round_does_not_keep_large_objects_from_being_put_right() {
-    let (mut d, world, object) = with_little_room(&[(settings::BUDGET, "20,200")]);
+    let (mut d, world, object) = with_little_room(&[Set::Budget(20, 200)]);
     let fresh = object - (3 << 20);
     for _ in 0..2000 {
         (0..512).for_each(|page| _ = world.lock().unwrap().homes.insert(fresh + page * PAGE, NodeId(0)));
@@ -207,7 +205,7 @@ fn memory_that_comes_in_each_round_does_not_keep_large_objects_from_being_put_ri
 
 #[test]
 fn room_is_not_looked_for_at_every_round() {
-    let (mut d, world, object) = with_little_room(&[(settings::BUDGET, "20,200"), (settings::FORCE, "1")]);
+    let (mut d, world, object) = with_little_room(&[Set::Budget(20, 200), Set::Force(true)]);
     let before = world.lock().unwrap().looks;
     // Half a second.
     for _ in 0..5000 {

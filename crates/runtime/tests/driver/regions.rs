@@ -2,8 +2,7 @@
 
 use super::*;
 
-const EVERY_REGION: [(&str, &str); 2] =
-    [(settings::ARMING, "region"), (settings::MACHINE, "0/1024/10.20.20;1/1024/20.10.20;2/1024/20.20.10")];
+const EVERY_REGION: [Set; 2] = [Set::Arming(Arming::Region), Set::Machine(3, 1)];
 
 /// A region whose team runs on one node and touches all that is armed. How many pages were.
 fn a_region_of(d: &mut Driver, world: &Shared, function: usize, node: u16) -> usize {

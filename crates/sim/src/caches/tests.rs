@@ -5,7 +5,7 @@ use homenode_model::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::stream::{Mark, Sync, SyncId};
+use homenode_order::step::{Mark, Sync, SyncId};
 
 /// `nodes` × `per_node` CPUs with these caches.
 fn machine(nodes: u16, per_node: u16, caches: Vec<Cache>) -> Topology {
@@ -170,7 +170,7 @@ fn a_touch_after_a_request_is_told_even_where_the_caches_hit() {
     let mut run = Run::new(&machine(1, 2, vec![cache(1, 64, 2, CacheScope::Cpu)]), 2);
     run.access(0, 1, false);
     run.access(1, 1, false);
-    let mark = Mark::NextTouch { range: crate::stream::ByteRange { first: 0, bytes: 4096 } };
+    let mark = Mark::NextTouch { range: homenode_order::step::ByteRange { first: 0, bytes: 4096 } };
     run.caches
         .step(&Step { thread: ThreadId(0), tick: Ticks(9), what: What::Mark(mark) }, &mut run.out)
         .unwrap();

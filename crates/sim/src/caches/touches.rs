@@ -6,7 +6,8 @@
 
 use homenode_model::LineNo;
 
-use crate::stream::{ByteRange, MemWhat};
+use crate::stream::MemWhat;
+use homenode_order::step::ByteRange;
 
 /// Lines of a unit.
 const LINES: u64 = 4096 >> LineNo::SHIFT;

@@ -1,8 +1,8 @@
 //! The policy's driver: tells it what happens and does what it decides.
 
 use homenode_model::{
-    AccessKind, Bytes, Decision, DecisionBuf, Event, Histogram, Interest, MoveOutcome, MoveResult, NodeId,
-    PageNo, Ps, ThreadId,
+    AccessKind, Bytes, Decision, DecisionBuf, Event, Histogram, Interest, LineNo, MoveOutcome, MoveResult,
+    NodeId, PageNo, Ps, ThreadId,
 };
 use homenode_policy::Step;
 
@@ -10,8 +10,14 @@ use super::outcome::{IterationMark, Migration, RegionTime};
 use super::pages::Page;
 use super::thread::{OpenRegion, State};
 use super::{Memory, MemoryError};
-use crate::stream::{ByteRange, Mark};
+use homenode_order::firsts::UNIT;
+use homenode_order::step::{ByteRange, Mark};
 
+use crate::collect::{FirstTouch, MoveCause};
+use crate::stream::MemWhat;
+
+/// Lines of a unit whose first touch the order remembers.
+const LINES_OF_UNIT: u64 = UNIT / LineNo::BYTES;
 /// A policy that still decides after so many polls at one moment will not stop.
 const MAX_POLLS: u32 = 1 << 10;
 
@@ -60,9 +66,13 @@ impl Memory {
             self.ledger.touches += 1;
             self.pages.disarm(page);
             self.policy.observe(&Event::Touched { page, home: state.home(), node });
-            return self.decide(t);
+            self.touched = Some(page);
+            let decided = self.decide(t);
+            self.touched = None;
+            return decided;
         }
         self.ledger.faults += 1;
+        self.collect_fault(t, page);
         if self.told.interest.faults {
             self.policy.observe(&Event::Fault { page, node });
             self.decide(t)?;
@@ -72,9 +82,27 @@ impl Memory {
                 self.give_up_copies(t)?;
             }
             let home = self.pages.nearest_room(node).ok_or(MemoryError::OutOfMemory { page, node })?;
-            self.pages.settle(page, home);
+            self.place(page, home);
         }
         Ok(())
+    }
+
+    /// Gives a page that has none a home. The caller has checked for room.
+    fn place(&mut self, page: PageNo, home: NodeId) {
+        self.pages.settle(page, home);
+        if let Some(collector) = &mut self.collector {
+            collector.placed(page, home);
+        }
+    }
+
+    /// Tells the collector who touches a page that has no home.
+    fn collect_fault(&mut self, t: usize, page: PageNo) {
+        if let Some(collector) = &mut self.collector
+            && let MemWhat::Access { line, .. } = self.threads[t].item()
+        {
+            let (thread, unit) = (ThreadId(t as u32), (line.0 / LINES_OF_UNIT) as u32);
+            collector.touched(page, FirstTouch { thread, unit, at: Ps(self.threads[t].now) });
+        }
     }
 
     /// A page without a home needs the memory of copies.
@@ -141,7 +169,7 @@ impl Memory {
             Decision::Place { page, node } => {
                 let free = page.0 < super::pages::MAX_PAGES && !self.pages.get(page).is_placed();
                 if free && self.pages.has_room(node) {
-                    self.pages.settle(page, node);
+                    self.place(page, node);
                 } else {
                     self.ledger.places_refused += 1;
                 }
@@ -243,6 +271,12 @@ impl Memory {
             self.paths.copy(begun, from, to);
         }
         self.ledger.moved += 1;
+        if let Some(collector) = &mut self.collector {
+            let touched = self.touched == Some(page);
+            let cause = if touched { MoveCause::NextTouch } else { MoveCause::Policy };
+            let thread = ThreadId(t as u32);
+            collector.moved(Ps(begun), waited_and_moved, thread, page, (from, to), cause);
+        }
         if self.ledger.migrations.len() < self.fixed.options.keep_migrations {
             let thread = ThreadId(t as u32);
             let migration = Migration { at: Ps(begun), thread, page, from, to, cost: waited_and_moved };
@@ -259,17 +293,26 @@ impl Memory {
         match mark {
             Mark::Alloc { object, range } => {
                 let pages = self.pages.overlapping(range).ok_or_else(|| outside(range))?;
+                if let Some(collector) = &mut self.collector {
+                    collector.allocated(Ps(self.threads[t].now), object, range);
+                }
                 self.policy.observe(&Event::Alloc { object, pages });
             }
             Mark::Free { object, range } => {
                 let pages = self.pages.inside(range).ok_or_else(|| outside(range))?;
                 self.pages.free(pages);
+                if let Some(collector) = &mut self.collector {
+                    collector.freed(Ps(self.threads[t].now), object, range, pages);
+                }
                 self.policy.observe(&Event::Free { object, pages });
             }
             Mark::RegionBegin { region } => {
                 let (local, remote) = self.accesses();
                 let open = OpenRegion { region, begun: self.threads[t].now, local, remote };
                 self.threads[t].regions.push(open);
+                if let Some(collector) = &mut self.collector {
+                    collector.region_begins(Ps(open.begun), ThreadId(t as u32), region);
+                }
                 self.policy.observe(&Event::RegionBegin { region });
             }
             Mark::RegionEnd { region } => {
@@ -313,7 +356,10 @@ impl Memory {
         let Some(at) = thread.regions.iter().rposition(|r| r.region == region) else { return };
         let open = thread.regions[at];
         thread.regions.truncate(at);
-        let time = Ps(thread.now - open.begun);
+        let (now, time) = (Ps(thread.now), Ps(thread.now - open.begun));
+        if let Some(collector) = &mut self.collector {
+            collector.region_ends(now, ThreadId(t as u32), region, time);
+        }
         let all = self.ledger.regions.entry(region).or_insert(RegionTime { region, ..RegionTime::default() });
         all.instances += 1;
         all.time += time;
@@ -328,6 +374,9 @@ impl Memory {
         if let Some(last) = self.ledger.marks.last_mut().filter(|m| m.number == number) {
             last.at = last.at.max(at);
             return false;
+        }
+        if let Some(collector) = &mut self.collector {
+            collector.iteration(number);
         }
         let first = self.ledger.marks.is_empty();
         let (local, remote) = self.accesses();

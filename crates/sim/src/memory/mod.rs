@@ -66,8 +66,10 @@ use homenode_model::{
 };
 use homenode_policy::Policy;
 
-use crate::stream::{Cause, MemChunk, MemWhat, SyncId};
+use crate::collect::{Collect, Collector};
+use crate::stream::{Cause, MemChunk, MemWhat};
 use driver::Told;
+use homenode_order::step::SyncId;
 use outcome::PageCosts;
 use pages::Pages;
 use paths::{Paths, Size};
@@ -96,6 +98,8 @@ pub struct MemoryOptions {
     pub plan: Option<Arc<Placement>>,
     /// Whether to keep what the policy was told and what it decided ([`Outcome::journal`]); [`crate::run`] does.
     pub journal: bool,
+    /// Whether to collect what a data set tells ([`Outcome::collected`]), and how.
+    pub collect: Option<Collect>,
 }
 
 impl Default for MemoryOptions {
@@ -107,6 +111,7 @@ impl Default for MemoryOptions {
             keep_migrations: 1 << 16,
             plan: None,
             journal: false,
+            collect: None,
         }
     }
 }
@@ -313,6 +318,9 @@ pub struct Memory {
     /// The lock of serialised moves is free from here on.
     lock: u64,
     ledger: Ledger,
+    collector: Option<Box<Collector>>,
+    /// The armed page whose touch the policy is asked about.
+    touched: Option<PageNo>,
 }
 
 impl fmt::Debug for Memory {
@@ -385,6 +393,8 @@ impl Memory {
                 lost_write_backs: 0,
                 queued: Ps::ZERO,
             },
+            collector: options.collect.map(|how| Box::new(Collector::new(nodes, page, &how))),
+            touched: None,
         })
     }
 
@@ -606,6 +616,9 @@ impl Memory {
         if cause != Cause::Upgrade {
             thread.local += u64::from(local);
             thread.remote += u64::from(!local);
+            if let Some(collector) = &mut self.collector {
+                collector.served(now, page, node, home, kind);
+            }
         }
         thread.issue(now.saturating_add(latency).saturating_add(queued));
         if let Some(histogram) = &mut self.told.histogram {
@@ -620,6 +633,8 @@ impl Memory {
         let ledger = self.ledger;
         let marks = ledger.marks.len();
         let time = self.threads.iter().map(|t| Ps(t.now)).max().unwrap_or_default();
+        let numbered: Vec<_> = ledger.marks.iter().map(|m| (m.number, m.at)).collect();
+        let collected = self.collector.map(|c| Arc::new(c.finish(time, &numbered)));
         let (timed_counts, timed) = match (ledger.at_marks, ledger.marks.as_slice()) {
             (Some((first, last)), [begin, .., end]) => (last.since(&first), end.at - begin.at),
             (Some((first, _)), [begin]) => (ledger.counts.since(&first), time - begin.at),
@@ -663,6 +678,7 @@ impl Memory {
             links: self.paths.links_busy(),
             latency,
             journal: None,
+            collected,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What a simulation yields.
 
+use std::sync::Arc;
+
 use homenode_model::{CpuId, Histogram, NodeId, PageNo, Placement, Ps, ThreadId};
 
 use super::paths::Paths;
+use crate::collect::Collected;
 use crate::stream::Cause;
 
 /// The number of [`Cause`]s.
@@ -215,6 +218,8 @@ pub struct Outcome {
     pub latency: LatencySums,
     /// What the policy was told and what it decided, in the format of [`homenode_policy::journal`], if that was asked for.
     pub journal: Option<Vec<u8>>,
+    /// What was done to which page and when, if that was asked for.
+    pub collected: Option<Arc<Collected>>,
 }
 
 impl Outcome {

@@ -2,7 +2,7 @@
 
 use homenode_model::{Bytes, NodeId, PageNo, PageRange, Placement, Rows, Topology};
 
-use crate::stream::ByteRange;
+use homenode_order::step::ByteRange;
 
 /// Pages from here on are refused: 4 TiB of 4 KiB pages. Canonical addresses are compact, so only a damaged or hostile
 /// stream gets there.

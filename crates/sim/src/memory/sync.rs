@@ -5,7 +5,8 @@ use homenode_model::ThreadId;
 use super::thread::State;
 use super::turns::Turns;
 use super::{Memory, MemoryError};
-use crate::stream::{MemWhat, Sync, SyncId};
+use crate::stream::MemWhat;
+use homenode_order::step::{Sync, SyncId};
 
 const NOBODY: u32 = u32::MAX;
 

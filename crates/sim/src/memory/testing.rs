@@ -6,7 +6,8 @@ use homenode_model::{
 use homenode_policy::{PolicyContext, build};
 
 use super::{Memory, MemoryError, MemoryOptions, Outcome};
-use crate::stream::{Cause, Mark, MemChunk, MemItem, MemWhat, Sync, SyncId};
+use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
+use homenode_order::step::{Mark, Sync, SyncId};
 
 /// Page size of all tests.
 pub(crate) const PAGE: Bytes = Bytes(4096);
@@ -29,6 +30,7 @@ pub(crate) struct Machine {
     pub pages: Vec<u64>,
     pub migration: MigrationCost,
     pub remote_cacheable: bool,
+    pub options: MemoryOptions,
 }
 
 /// `nodes` nodes of 4 CPUs each, and memory for 1000 pages.
@@ -46,6 +48,7 @@ pub(crate) fn machine(nodes: u16) -> Machine {
         pages: vec![1000; usize::from(nodes)],
         migration: MigrationCost::default(),
         remote_cacheable: true,
+        options: MemoryOptions::default(),
     }
 }
 
@@ -84,7 +87,7 @@ impl Machine {
         let topology = self.build();
         let policy =
             build(policy, &PolicyContext::of(&topology, PAGE).with_plan(Default::default())).unwrap();
-        Memory::new(&topology, binding, PAGE, policy, &MemoryOptions::default()).unwrap()
+        Memory::new(&topology, binding, PAGE, policy, &self.options).unwrap()
     }
     pub(crate) fn try_run(
         &self,

@@ -5,7 +5,8 @@ use homenode_model::{NodeId, Ps, Ticks};
 use super::outcome::ThreadTime;
 use super::streams::Streams;
 use super::window::Window;
-use crate::stream::{Mark, MemItem, MemWhat};
+use crate::stream::{MemItem, MemWhat};
+use homenode_order::step::Mark;
 
 /// What a thread is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

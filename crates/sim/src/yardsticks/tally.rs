@@ -11,7 +11,8 @@ use super::path::{Path, Way};
 use super::search::Search;
 use crate::memory::streams::Streams;
 use crate::memory::{MAX_PAGES, MemoryOptions};
-use crate::stream::{ByteRange, Cause, Mark, MemChunk, MemItem, MemWhat, Sync};
+use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
+use homenode_order::step::{ByteRange, Mark, Sync};
 
 /// Why there are no yardsticks.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::{Script, Tally, Yardsticks};
 use crate::memory::testing::{Machine, PAGE, Program, machine, whole};
 use crate::memory::{Memory, MemoryOptions, Outcome, Percent};
-use crate::stream::{ByteRange, Cause, Mark};
+use crate::stream::Cause;
+use homenode_order::step::{ByteRange, Mark};
 
 /// Reads of page p by thread t in round r: `rounds[r][t]` lists (page, times).
 type Rounds = Vec<Vec<Vec<(u64, u64)>>>;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_sim::order::Sink;
-use homenode_sim::run::open;
-use homenode_sim::stream::{Mark, Sync};
+use homenode_order::Sink;
+use homenode_order::open;
+use homenode_order::step::{Mark, Sync};
 
 use crate::support::{Recorded, build_kernels, exists, fresh_dir, must, record, tools};
 
@@ -27,12 +27,13 @@ struct Touched {
 }
 
 impl Sink for Touched {
-    fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) {
+    fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         if let Some((first, (end, number))) = self.live.range(..=line.0).next_back()
             && line.0 < *end
         {
             self.since.insert((*number, line.0 - first));
         }
+        false
     }
     fn sync(&mut self, _: ThreadId, _: Ticks, _: Sync) {}
     fn mark(&mut self, _: ThreadId, _: Ticks, mark: Mark) {

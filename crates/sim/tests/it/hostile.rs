@@ -5,13 +5,14 @@ use std::path::Path;
 use homenode_log::file::LogReader;
 use homenode_log::{LogError, Mark, Record, What};
 use homenode_model::{LineNo, ThreadId, Ticks};
+use homenode_order::space::Space;
+use homenode_order::step::{self, Step, Sync};
+use homenode_order::turns::Turns;
+use homenode_order::{Order, Sink, Source};
 use homenode_policy::PolicyContext;
 use homenode_sim::caches::Caches;
 use homenode_sim::memory::Memory;
-use homenode_sim::order::space::Space;
-use homenode_sim::order::turns::Turns;
-use homenode_sim::order::{Order, Sink, Source};
-use homenode_sim::stream::{self, MemChunk, Step, Sync};
+use homenode_sim::stream::MemChunk;
 
 use crate::support::{job, machine, root};
 
@@ -31,21 +32,22 @@ struct Rest {
 }
 
 impl Rest {
-    fn step(&mut self, thread: ThreadId, tick: Ticks, what: stream::What) {
+    fn step(&mut self, thread: ThreadId, tick: Ticks, what: step::What) {
         self.refused |=
             self.refused || self.caches.step(&Step { thread, tick, what }, &mut self.chunk).is_err();
     }
 }
 
 impl Sink for Rest {
-    fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) {
-        self.step(thread, tick, stream::What::Access { line, write });
+    fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
+        self.step(thread, tick, step::What::Access { line, write });
+        true
     }
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
-        self.step(thread, tick, stream::What::Sync(sync));
+        self.step(thread, tick, step::What::Sync(sync));
     }
-    fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: stream::Mark) {
-        self.step(thread, tick, stream::What::Mark(mark));
+    fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: step::Mark) {
+        self.step(thread, tick, step::What::Mark(mark));
     }
 }
 

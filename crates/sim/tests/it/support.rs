@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 use homenode_log::check::{ThreadReport, check};
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, Topology};
+use homenode_order::{Trace, open};
 use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::{Job, Results, Trace, open, run};
+use homenode_sim::run::{Job, Results, run};
 
 /// Threads of every recording that does not say otherwise.
 pub const THREADS: usize = 4;

@@ -17,25 +17,26 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use homenode_error::{Context, Error, Result, suggest};
+use homenode_kernels::{Kernel, Variant};
 use homenode_lab::monitor::{Found, Whose};
 use homenode_lab::run::{self as lab, Lab, Monitoring, Outcome, Program, Streams, Watch};
 use homenode_lab::wire::Status;
+use homenode_launch::places;
+use homenode_launch::program;
+use homenode_launch::record::shown;
 use homenode_model::{Bytes, Ps};
+use homenode_schemes as schemes;
+use homenode_table::{Cell, Column, Table};
 
 use crate::args::compare::CompareArgs;
 use crate::args::lab::MachineArgs;
 use crate::args::subject::Subject;
 use crate::cmd::lab::Signals;
 use crate::cmd::record::modelled;
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::kernels::{Kernel, Variant};
 use crate::output::say;
-use crate::places;
-use crate::recorder::{program, shown};
-use crate::simulate;
-use crate::suggest;
-use crate::table::{Cell, Column, Table};
+use crate::task::Terminal;
 
 /// What a live policy may spend: the emulator is slow, and what is compared is where pages end up.
 const BUDGET: &str = "90%+100s";
@@ -150,12 +151,12 @@ fn machine_args(args: &CompareArgs) -> Result<MachineArgs> {
         [] => None,
         [one] => Some(one.clone()),
         _ => {
-            return Err(CliError::usage("the lab is one machine, and several are named")
+            return Err(Error::usage("the lab is one machine, and several are named")
                 .hint("compare on one machine at a time"));
         }
     };
     if machine.is_some() && args.lab.nodes.is_some() {
-        return Err(CliError::usage("a machine has its own nodes").hint("either --machine or --nodes"));
+        return Err(Error::usage("a machine has its own nodes").hint("either --machine or --nodes"));
     }
     let mut all = MachineArgs { machine, ..MachineArgs::default() };
     args.lab.over(&mut all);
@@ -175,10 +176,10 @@ fn check(args: &CompareArgs) -> Result<()> {
     ];
     match words.iter().find(|(_, given)| *given) {
         None => Ok(()),
-        Some((word, _)) => Err(CliError::usage(format!(
-            "{word} is for simulated schemes; on the lab Linux places the pages"
-        ))
-        .hint(format!("leave out {word}, or --on lab"))),
+        Some((word, _)) => {
+            Err(Error::usage(format!("{word} is for simulated schemes; on the lab Linux places the pages"))
+                .hint(format!("leave out {word}, or --on lab")))
+        }
     }
 }
 
@@ -187,7 +188,7 @@ pub fn run(args: &CompareArgs) -> Result<Exit> {
     let machine = machine_args(args)?;
     let subject = args.subject()?;
     if let Subject::Recording(path) = &subject {
-        return Err(CliError::usage(format!("{} is a recording, and the lab runs programs", path.display()))
+        return Err(Error::usage(format!("{} is a recording, and the lab runs programs", path.display()))
             .hint("name the program: homenode compare --on lab -- ./app"));
     }
     let schemes = select(&args.policies, matches!(subject, Subject::Kernel { .. }))?;
@@ -228,13 +229,13 @@ impl<'a> Bench<'a> {
                 lab.env.insert(ITERATIONS.into(), "1".into());
                 let mut all = kernel.arguments(args.run.class.as_deref(), Some(threads))?;
                 all.extend(words.iter().cloned());
-                let path = kernel.build(Variant::Native)?;
+                let path = kernel.build(Variant::Native, &Terminal::default())?;
                 (Some(kernel), Program { name: path.clone().into(), path, args: all })
             }
             Subject::Program { program: name, args } => {
                 (None, Program { path: program::find(name)?, name: name.clone(), args: args.clone() })
             }
-            Subject::Recording(_) => return Err(CliError::usage("a recording is not a program")),
+            Subject::Recording(_) => return Err(Error::usage("a recording is not a program")),
         };
         Ok(Self { args, kernel, program, lab })
     }
@@ -289,8 +290,8 @@ impl<'a> Bench<'a> {
         let tail = Tail::default();
         let streams = Streams { stdin: None, stdout: Box::new(tail.clone()), stderr: Box::new(tail.clone()) };
         let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
-        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(CliError::from)?;
-        let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
+        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(Error::from)?;
+        let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
         Ok(match outcome.status {
             Status::Exit(0) => Ok((Figures::of(&outcome, found), outcome.kernel.clone())),
             Status::Exit(n) => Err(format!("it ended with status {n}: {}", tail.last_line())),
@@ -311,10 +312,10 @@ impl<'a> Bench<'a> {
             failed |= runs.iter().any(std::result::Result::is_err);
             table.row(row(name, runs, first));
         }
-        let Some(monitoring) = &self.lab.monitor else { return Err(CliError::failed("there is no monitor")) };
+        let Some(monitoring) = &self.lab.monitor else { return Err(Error::failed("there is no monitor")) };
         let machine = &monitoring.machine;
         table.fact("program", Cell::text(shown(&self.program.path)));
-        table.fact("machine", Cell::text(simulate::describe(machine, Bytes::kib(4), None)));
+        table.fact("machine", Cell::text(schemes::describe(machine, Bytes::kib(4), None)));
         table.fact("linux", Cell::text(linux));
         table.fact("repetitions", Cell::int(self.args.repeat));
         table.note(

@@ -4,13 +4,12 @@ use std::path::Path;
 
 use homenode_log::recording::Recording;
 use homenode_model::Ps;
+use homenode_order::Trace;
+use homenode_schemes::scheme::{Layout, Scheme, Variant};
+use homenode_schemes::yardsticks::{Measures, time};
+use homenode_schemes::{self as schemes, AllMeasures, Cells, Plan};
 use homenode_sim::memory::Outcome;
-use homenode_sim::run::Trace;
-
-use crate::simulate::scheme::{Layout, Scheme, Variant};
-use crate::simulate::yardsticks::{Measures, time};
-use crate::simulate::{self, AllMeasures, Cells, Plan};
-use crate::table::{Cell, Column, Emphasis, Table};
+use homenode_table::{Cell, Column, Emphasis, Table};
 
 pub(super) fn table(plan: &Plan) -> Table {
     let mut columns = Vec::new();
@@ -41,7 +40,7 @@ pub(super) fn facts(
     outstanding: Option<u32>,
 ) {
     let names: Vec<String> =
-        plan.machines.iter().zip(&plan.pages).map(|(m, p)| simulate::describe(m, *p, outstanding)).collect();
+        plan.machines.iter().zip(&plan.pages).map(|(m, p)| schemes::describe(m, *p, outstanding)).collect();
     table.fact("program", Cell::text(command(recording)));
     table.fact(
         "recording",
@@ -153,8 +152,7 @@ fn distances(time: Ps, group: Option<&Measures>) -> Vec<Cell> {
 
 fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>) -> Vec<Cell> {
     let time = time(outcome);
-    let counts = if outcome.marks.len() > 1 { &outcome.timed_counts } else { &outcome.counts };
-    let (local, remote) = counts.total();
+    let (local, remote) = outcome.timed_counts.total();
     let iterations = outcome.iterations();
     let mut values = vec![
         secs(time),
@@ -163,7 +161,7 @@ fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>)
         Cell::int(outcome.moved),
         match iterations[..] {
             [first, second, ..] => Cell::float(first.secs() - second.secs(), 3),
-            _ => Cell::missing("the program tells of fewer than two iterations"),
+            _ => Cell::missing("there are fewer than two iterations"),
         },
         match outcome.latency.bound {
             Ps::ZERO => Cell::missing("no access to main memory"),
@@ -192,7 +190,7 @@ pub(super) fn explain(table: &mut Table, plan: &Plan, cells: &Cells, measures: &
     table.note(if timed {
         "times are modelled, over the timed iterations; overhead: first minus second iteration"
     } else {
-        "times are modelled, over the whole run: the program does not tell of its iterations (hn_iteration)"
+        "times are modelled, over the whole run"
     });
     table.note(
         "remote: share of main-memory accesses; static: latency spent over that of the best static placement",

@@ -1,10 +1,9 @@
 //! The tables of `--statistics`: what the papers print beside times.
 
+use homenode_schemes::{Cells, Plan};
 use homenode_sim::memory::Outcome;
 use homenode_sim::statistics;
-
-use crate::simulate::{Cells, Plan};
-use crate::table::{Cell, Column, Table};
+use homenode_table::{Cell, Column, Table};
 
 /// Moves by kind, accesses by node, iterations.
 pub(super) fn tables(plan: &Plan, cells: &Cells) -> Vec<Table> {

@@ -4,26 +4,30 @@
 //! lie does not matter, for the main-memory accesses of all nodes to a page are added up. Pages are told apart by their place in
 //! the array, and arrays by their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use homenode_dataset::tables::{Access, Interval, Object, ObjectKind};
+use homenode_dataset::{Basis, Dataset};
+use homenode_error::{Context, Error, Failure, Result};
 use homenode_log::recording::Recording;
-use homenode_model::{Bytes, PageNo};
+use homenode_model::Bytes;
+use homenode_schemes::scheme::{self, Variant};
+use homenode_schemes::yardsticks::Extent;
+use homenode_schemes::{self as schemes, Loaded, Plan};
+use homenode_sim::collect::Collect;
 use homenode_sim::memory::MemoryOptions;
+use homenode_simulated::places::Places;
+use homenode_table::{Cell, Column, Table};
 
-use crate::cmd::show::owners;
-use crate::counted::objects::Kind;
-use crate::counted::{self, Counted, PAGE};
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::interrupt::{Interrupt, Second};
 use crate::output::OutputArgs;
-use crate::sighted;
-use crate::simulate::scheme::{self, Variant};
-use crate::simulate::yardsticks::Extent;
-use crate::simulate::{self, Loaded, Plan};
-use crate::table::{Cell, Column, Table};
+use crate::tables;
+use crate::task::Terminal;
+
+/// Bytes of the pages that are compared.
+const PAGE: u64 = 4096;
 
 /// Main-memory accesses by array and page of it.
 type Arrays = BTreeMap<String, BTreeMap<u64, u64>>;
@@ -35,10 +39,14 @@ pub fn run(
     smallest: Bytes,
     output: &OutputArgs,
 ) -> Result<Exit> {
-    let interrupt = Interrupt::install(Second::Ends).context(|| "cannot watch for Ctrl-C".into())?;
-    let a = arrays(first, machine, smallest, &interrupt)?;
-    let b = arrays(second, machine, smallest, &interrupt)?;
+    let task = Terminal::watching(true)?;
     let mut table = Table::new("rec-agree", 1, columns());
+    let mut arrays = |path: &Path| -> Result<Arrays> {
+        let (arrays, warnings) = arrays(path, machine, smallest, &task)?;
+        warnings.into_iter().for_each(|w| table.warn(format!("{}: {w}", path.display())));
+        Ok(arrays)
+    };
+    let (a, b) = (arrays(first)?, arrays(second)?);
     for (name, pages) in &a {
         let other = b.get(name);
         table.row(row(name, pages, other));
@@ -53,11 +61,12 @@ pub fn run(
     }
     table.note("difference: sum over the array's pages of |first - second|, in percent of the first's sum");
     if table.rows().is_empty() {
-        return Err(CliError::failed("the first recording has no array to compare")
+        return Err(Error::failed("the first recording has no array to compare")
             .tried(format!("look for objects of at least {} bytes that were used", smallest.0))
             .hint("--smallest 4KiB takes smaller ones; a static program has no names"));
     }
-    output.print(&table)
+    let exit = output.print(&table)?;
+    Ok(if !table.warnings().is_empty() && exit == Exit::Done { Exit::Partial } else { exit })
 }
 
 fn columns() -> Vec<Column> {
@@ -93,68 +102,87 @@ fn difference(a: &BTreeMap<u64, u64>, b: &BTreeMap<u64, u64>) -> u64 {
     common.chain(rest).sum()
 }
 
-fn arrays(path: &Path, machine: Option<&str>, smallest: Bytes, interrupt: &Interrupt) -> Result<Arrays> {
-    let recording =
-        Recording::open(path).context(|| "cannot compare".into()).map_err(|e| e.code(Exit::Usage))?;
-    sighted::refuse(&recording, "compare counts of")?;
-    if counted::is(&recording) {
-        return Ok(of_counts(&Counted::open(&recording)?, smallest));
+/// The arrays of a recording, and what it lacks.
+fn arrays(
+    path: &Path,
+    machine: Option<&str>,
+    smallest: Bytes,
+    task: &Terminal,
+) -> Result<(Arrays, Vec<String>)> {
+    if Dataset::is_at(path) {
+        let set = Dataset::open(path).context(|| "cannot compare".into())?;
+        return match set.rows::<Access>().map(|a| a.tally.basis()).reduce(Basis::weaker) {
+            None | Some(Basis::Exact | Basis::Emulated) => {
+                let arrays = of_counts(&set, smallest);
+                Ok((arrays, set.missing().iter().map(ToString::to_string).collect()))
+            }
+            Some(_) => Err(tables::refuse(path, "compare counts of").err().unwrap_or_else(|| {
+                Error::usage(format!("cannot compare counts of {}: it has none", path.display()))
+            })),
+        };
     }
+    let recording =
+        Recording::open(path).context(|| "cannot compare".into()).map_err(|e| e.kind(Failure::Usage))?;
     let name = machine.ok_or_else(|| {
-        CliError::usage(format!("{} is a trace: which machine has the caches?", path.display()))
+        Error::usage(format!("{} is a trace: which machine has the caches?", path.display()))
             .hint("name the one that the other recording was made with: -m MACHINE")
     })?;
-    of_trace(recording, name, smallest, interrupt)
+    of_trace(recording, name, smallest, task)
 }
 
-fn of_counts(counted: &Counted, smallest: Bytes) -> Arrays {
+fn of_counts(set: &Dataset, smallest: Bytes) -> Arrays {
+    let is_array =
+        |o: &Object| !matches!(o.kind, ObjectKind::Stack | ObjectKind::Other) && o.bytes >= smallest;
+    let objects: BTreeMap<_, _> = set.rows::<Object>().filter(is_array).map(|o| (o.object, o.name)).collect();
+    let timed: BTreeSet<_> = set.rows::<Interval>().filter(|i| i.timed).map(|i| i.interval).collect();
     let mut all = Arrays::new();
-    for r in counted.timed() {
-        let Some(o) = r.object.and_then(|o| counted.objects.get(o)) else { continue };
-        if o.kind != Kind::Stack && o.bytes >= smallest.0 {
-            let page = (r.address / PAGE).saturating_sub(o.address / PAGE);
-            *all.entry(o.name.clone()).or_default().entry(page).or_default() += r.loads + r.stores;
+    for a in set.rows::<Access>().filter(|a| timed.contains(&a.interval)) {
+        let name = a.object.and_then(|o| objects.get(&o));
+        if let (Some(name), Some(count)) = (name, a.tally.count()) {
+            *all.entry(name.clone()).or_default().entry(a.page).or_default() += count.parts().0;
         }
     }
     all
 }
 
-fn of_trace(recording: Recording, machine: &str, smallest: Bytes, interrupt: &Interrupt) -> Result<Arrays> {
-    let machine = Arc::new(simulate::machine(machine)?.topology);
-    let page = simulate::page_size(&machine, Some(Bytes(PAGE)))?;
-    simulate::fit(&machine, recording.meta.filter_lines)?;
+fn of_trace(
+    recording: Recording,
+    machine: &str,
+    smallest: Bytes,
+    task: &Terminal,
+) -> Result<(Arrays, Vec<String>)> {
+    let machine = Arc::new(schemes::machine(machine)?.topology);
+    let page = schemes::page_size(&machine, Some(Bytes(PAGE)))?;
+    schemes::fit(&machine, recording.meta.filter_lines)?;
     let loaded = Loaded::new(recording)?;
     let plan = Plan {
         machines: vec![machine],
         pages: vec![page],
         schemes: scheme::select(&scheme::of_recording(), &["first-touch".to_owned()])?,
         jobs: 1,
-        options: MemoryOptions::default(),
+        options: MemoryOptions { collect: Some(Collect::default()), ..MemoryOptions::default() },
         extent: Extent::None,
     };
-    let mut simulated = plan.run(&loaded, Variant::Serial, true, interrupt)?;
+    let mut simulated = plan.run(&loaded, Variant::Serial, task)?;
     let outcome = match simulated.cells.remove(&(0, 0)) {
         Some(Ok(outcome)) => outcome,
-        Some(Err(why)) => return Err(CliError::failed("cannot simulate this recording").tried(why)),
-        None => return Err(CliError::failed("nothing was simulated")),
+        Some(Err(why)) => return Err(Error::failed("cannot simulate this recording").tried(why)),
+        None => return Err(Error::failed("nothing was simulated")),
     };
     let trace = &simulated.trace;
-    let owners = owners(page, trace, outcome.histogram.pages());
     let mut all = Arrays::new();
-    for (range, id) in &trace.ranges {
-        let Some(object) = trace.objects.get(id.index()).filter(|o| o.bytes >= smallest.0) else { continue };
-        let name = loaded.object_name(object);
-        let first = range.first / PAGE;
-        for p in first..(range.first + range.bytes).div_ceil(PAGE) {
-            let own = owners.get(p as usize).copied().flatten().is_some_and(|(o, _)| o == id.index());
-            let Some(row) = outcome.histogram.row(PageNo(p)).filter(|_| own) else { continue };
-            let n: u64 = row.iter().map(|[r, w]| u64::from(*r) + u64::from(*w)).sum();
-            if n > 0 {
-                *all.entry(name.clone()).or_default().entry(p - first).or_default() += n;
+    if let Some(collected) = &outcome.collected {
+        let places = Places::new(&collected.extents, trace, page);
+        for cell in collected.intervals.iter().filter(|i| i.timed).flat_map(|i| i.cells.all()) {
+            let placed = places.block(cell.page, collected.coarsened.block);
+            let object = placed.object.and_then(|o| trace.objects.get(o.index()));
+            if let Some(object) = object.filter(|o| o.bytes >= smallest.0) {
+                let pages = all.entry(loaded.place_name(object)).or_default();
+                *pages.entry(placed.page).or_default() += cell.count;
             }
         }
     }
-    Ok(all)
+    Ok((all, schemes::warnings(&loaded.recording, trace)))
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::Path;
 
+use homenode_error::{Context, Error, Result};
 use homenode_model::Decision;
 use homenode_policy::Step;
 use homenode_policy::journal::{self, Checked, Difference, JournalError};
+use homenode_table::{Cell, Column, Table};
 
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
 use crate::output::OutputArgs;
-use crate::table::{Cell, Column, Table};
 
 /// Journals from here on are refused: they are read as a whole.
 const MOST: u64 = 4 << 30;
@@ -27,13 +27,13 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read the journal {}", path.display());
     let length = std::fs::metadata(path).context(cannot)?.len();
     if length > MOST {
-        return Err(CliError::usage(cannot()).tried(format!("it is of {length} bytes, more than {MOST}")));
+        return Err(Error::usage(cannot()).tried(format!("it is of {length} bytes, more than {MOST}")));
     }
     std::fs::read(path).context(cannot)
 }
 
-fn refused(path: &Path) -> impl Fn(JournalError) -> CliError + '_ {
-    move |e| CliError::usage(format!("cannot replay {}", path.display())).tried(e)
+fn refused(path: &Path) -> impl Fn(JournalError) -> Error + '_ {
+    move |e| Error::usage(format!("cannot replay {}", path.display())).tried(e)
 }
 
 fn check(path: &Path, bytes: &[u8], output: &OutputArgs) -> Result<Exit> {

@@ -2,30 +2,35 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
+use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+use homenode_error::{Context, Error, Result};
+use homenode_kernels::Variant;
 use homenode_lab::monitor::{self, Found, Whose};
+use homenode_lab::recording::about::{self, About};
+use homenode_lab::recording::told::Told;
+use homenode_lab::recording::{Run, marks};
 use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, Outcome, Watch};
 use homenode_lab::scratch::Scratch;
 use homenode_lab::wire::Status;
-use homenode_log::recording::{Ended, Meta, Recording};
-use homenode_model::{Topology, Way};
-use serde_json::{Value, json};
+use homenode_launch::places;
+use homenode_launch::record::directory::{self, Target};
+use homenode_launch::record::{self as recorder, shown};
+use homenode_model::{Ns, Topology};
 
+use super::names;
 use crate::args::record::RecordArgs;
 use crate::cmd::lab::{Signals, exit_of, program, report, streams};
-use crate::counted;
-use crate::error::{CliError, Context, Result};
 use crate::exit::Exit;
-use crate::kernels::Variant;
 use crate::output::say;
-use crate::places;
-use crate::recorder::directory::{self, LAB, Target};
-use crate::recorder::{self, shown};
 
 /// Whose caches and latencies are modelled when no machine is named.
 const LIKE: &str = "epyc-nps4";
 /// How the library in the program's processes learns where its marks go; `homenode_trace::start` reads it.
 const MARKS: &str = "HOMENODE_MARKS_DIR";
+/// Variables that a data set may hold, by their beginning.
+const KEPT: [&str; 3] = ["OMP_", "GOMP_", "KMP_"];
 
 /// The machine that is modelled behind a lab: of `name`, or with the caches of [`LIKE`].
 pub(in crate::cmd) fn modelled(lab: &Lab, name: Option<&str>) -> Result<Topology> {
@@ -41,14 +46,14 @@ impl RecordArgs {
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;
         lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
-        let marks = Scratch::make(&lab.scratch).map_err(CliError::from)?;
-        if recorder::program::is_static(&program.path) {
+        let scratch = Scratch::make(&lab.scratch).map_err(Error::from)?;
+        if homenode_launch::program::is_static(&program.path) {
             let name = shown(&program.path);
             say(format_args!(
                 "{name} is linked statically: nothing can tell of its allocations, so that its pages have no names"
             ));
         } else {
-            let (library, folder) = (places::guest_library()?, marks.path().to_owned());
+            let (library, folder) = (places::guest_library()?, scratch.path().to_owned());
             lab.marks = Some(Marks { library, variable: MARKS, folder });
         }
         let target = match &self.output {
@@ -56,34 +61,28 @@ impl RecordArgs {
             None => Target::Free(recorder::stem(program.path.file_name().unwrap_or(&program.name))),
         };
         let words = std::iter::once(&program.name).chain(&program.args);
-        let meta = Meta {
-            format: homenode_log::VERSION,
-            homenode: env!("CARGO_PKG_VERSION").into(),
-            kind: "emulated".into(),
-            command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
-            environment: Default::default(),
-            filter_lines: 0,
-            ended: None,
-        };
+        let command = words.map(|w| w.to_string_lossy().into_owned()).collect();
+        let meta = described(command, &lab, &machine);
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
         let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
-        let mut recording = directory::make(&target, meta)?;
-        let ran = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(CliError::from);
-        let ran = ran.inspect_err(|_| drop(directory::remove(&recording.path)));
-        let outcome = ran?;
-        let found = outcome.found.as_ref().ok_or_else(|| CliError::failed("the monitor counted nothing"))?;
-        let told = counted::objects::read(marks.path());
-        let rows = counted::rows(found, &told.objects);
-        counted::write(&recording, &rows, &told.objects)?;
-        keep(&mut recording, &outcome, found, &machine, told.iterations)?;
+        // Known before the run: whether it may be written.
+        let path = directory::make_folder(&target)?;
+        let ran = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(Error::from);
+        let outcome = ran.inspect_err(|_| drop(fs::remove_dir(&path)))?;
+        let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
+        let told = Told::of(&marks::read(scratch.path()), names::of);
+        let elapsed = Ns(u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX));
+        let balancing = lab.numa_balancing;
+        let run = Run { found, told: &told, machine: &lab.machine, modelled: &machine, elapsed, balancing };
+        write(&path, meta, &run, &outcome)?;
         report(&outcome, &lab, self.quiet);
-        for trouble in told.trouble.iter().filter(|_| !self.quiet) {
+        for trouble in told.trouble.iter().chain(&told.bounded).filter(|_| !self.quiet) {
             say(trouble);
         }
         if !self.quiet {
             let text = table(found, &machine);
             match &self.summary {
-                None => say(format_args!("{} (emulated)\n{text}", shown(&recording.path))),
+                None => say(format_args!("{} (emulated)\n{text}", shown(&path))),
                 Some(path) => fs::write(path, text).context(|| format!("cannot write {}", path.display()))?,
             }
         }
@@ -91,86 +90,39 @@ impl RecordArgs {
     }
 }
 
-fn keep(
-    recording: &mut Recording,
-    outcome: &Outcome,
-    found: &Found,
-    machine: &Topology,
-    iterations: u32,
-) -> Result<()> {
+/// What the data set says of itself before the run.
+fn described(command: Vec<String>, lab: &Lab, machine: &Topology) -> Meta {
+    let mut meta = Meta::new(Kind::Lab, Basis::Emulated, command);
+    meta.machine.clone_from(&machine.name);
+    meta.source = "the lab's monitor".into();
+    // As 'compare --on lab' calls them.
+    meta.policy = lab.numa_balancing.map(|on| if on { "balancing" } else { "first-touch" }.to_owned());
+    let kept = lab.env.iter().filter_map(|(name, value)| {
+        let name = name.to_str().filter(|name| KEPT.iter().any(|k| name.starts_with(k)))?;
+        Some((name.to_owned(), value.to_string_lossy().into_owned()))
+    });
+    meta.environment = kept.collect();
+    meta
+}
+
+/// Writes the data set.
+fn write(path: &Path, meta: Meta, run: &Run<'_>, outcome: &Outcome) -> Result<()> {
+    let cannot = || format!("cannot write the recording {}", shown(path));
+    let mut writer = Writer::create(path, meta).context(cannot)?;
+    let said = run.fill(&mut writer).context(cannot)?;
+    let meta = writer.meta();
+    meta.notes.push(format!("it ran on Linux {}", outcome.kernel));
+    meta.notes.extend(said.notes);
+    meta.coarsened.extend(said.coarsened);
+    meta.incomplete.extend(said.incomplete);
+    let about = serde_json::to_string_pretty(&About::of(run, &outcome.kernel)).context(cannot)?;
+    fs::write(path.join(about::FILE), about + "\n").context(cannot)?;
     let (status, signal) = match outcome.status {
         Status::Exit(n) => (Some(i32::from(n)), None),
         Status::Signal(n) => (None, Some(i32::from(n))),
     };
-    let elapsed_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    recording.meta.ended = Some(Ended { status, signal, elapsed_ns });
-    recording.save_meta().context(|| "cannot finish the recording".into())?;
-    let cpus: Vec<_> = found
-        .cpus
-        .iter()
-        .zip(&machine.cpus)
-        .map(|(c, node)| {
-            let [program, others, kernel] =
-                [Whose::Program, Whose::Others, Whose::Kernel].map(|w| found.of(c, w));
-            json!({
-                "node": node.0, "accesses_program": program.accesses, "accesses_others": others.accesses,
-                "accesses_kernel": kernel.accesses, "memory_cold": c.misses[0], "memory_capacity": c.misses[1],
-                "memory_coherence": c.misses[2], "memory_upgrade": c.misses[3],
-                "program_local": program.local, "program_remote": program.remote,
-                "others_local": others.local, "others_remote": others.remote,
-                "kernel_local": kernel.local, "kernel_remote": kernel.remote, "modelled_ps": c.time.0,
-                "modelled_alone_ps": c.alone.0,
-            })
-        })
-        .collect();
-    let caches: Vec<_> = machine
-        .caches
-        .iter()
-        .map(|c| json!({ "level": c.level, "bytes": c.size.0, "line": c.line.0, "ways": c.ways }))
-        .collect();
-    let processes: Vec<_> = found
-        .processes
-        .iter()
-        .map(|(number, p)| {
-            let of = |c: &monitor::Cpu| c.shares.get(number).copied().unwrap_or_default();
-            let sum = |f: fn(monitor::Share) -> u64| found.cpus.iter().map(|c| f(of(c))).sum::<u64>();
-            json!({
-                "process": p.id, "name": p.name, "of_the_program": found.whose(*number) == Whose::Program,
-                "accesses": sum(|s| s.accesses), "local": sum(|s| s.local), "remote": sum(|s| s.remote),
-            })
-        })
-        .collect();
-    let intervals: Vec<_> = found
-        .intervals
-        .iter()
-        .map(|i| {
-            let [part, from, to] = part(i.busiest);
-            json!({
-                "slowest_alone_ps": i.alone.0, "busy_ps": i.busy.0, "modelled_ps": i.alone.max(i.busy).0,
-                "busiest": part, "from": from, "to": to,
-            })
-        })
-        .collect();
-    let about = json!({
-        "schema": "homenode/lab/3", "kind": "emulated", "machine": machine.name, "linux": outcome.kernel,
-        "iterations_told": iterations, "caches": caches, "cpus": cpus, "processes": processes, "lost": found.lost,
-        "intervals": intervals,
-        "latency_ns": machine.node_ids().map(|n| machine.latency.row(n).iter().map(|l| l.0).collect()).collect::<Vec<Vec<u64>>>(),
-        "modelled": "time: one miss at a time, and in each interval at least as long as the busiest controller, port or link in use \
-                     needs for what all CPUs move",
-        "measured": "accesses by page and node",
-    });
-    counted::put(recording, LAB, &format!("{about:#}\n"))
-}
-
-/// A part of the machine in words: what it is, and of which nodes.
-fn part(way: Way) -> [Value; 3] {
-    match way {
-        Way::Controller(n) => [json!("controller"), json!(n.0), json!(n.0)],
-        Way::Outgoing(n) => [json!("port"), json!(n.0), Value::Null],
-        Way::Incoming(n) => [json!("port"), Value::Null, json!(n.0)],
-        Way::Link(a, b) => [json!("link"), json!(a.0), json!(b.0)],
-    }
+    writer.finish(Ended { status, signal, elapsed_ns: run.elapsed.0 }).context(cannot)?;
+    Ok(())
 }
 
 /// A line a CPU.

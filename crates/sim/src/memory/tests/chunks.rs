@@ -10,7 +10,8 @@ use proptest::prelude::*;
 
 use crate::memory::testing::{Machine, PAGE, Program, check, machine, whole};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
-use crate::stream::{ByteRange, Cause, Mark, MemChunk, MemItem};
+use crate::stream::{Cause, MemChunk, MemItem};
+use homenode_order::step::{ByteRange, Mark};
 
 /// A thing that a thread does between two barriers.
 #[derive(Clone, Copy, Debug)]

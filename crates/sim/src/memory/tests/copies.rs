@@ -9,7 +9,8 @@ use homenode_policy::{Policy, Step};
 
 use super::super::{Memory, MemoryOptions, Outcome};
 use crate::memory::testing::{Machine, PAGE, Program, check, machine, whole};
-use crate::stream::{Cause, Mark};
+use crate::stream::Cause;
+use homenode_order::step::Mark;
 
 const COST: MigrationCost =
     MigrationCost { fixed: Ns(2_000), per_kib: Ns(100), shootdown: Ns(0), serialised: false, stops: false };
@@ -84,7 +85,7 @@ fn a_write_collapses_the_copies_and_the_writer_pays_all_but_the_copying() {
 #[test]
 fn moving_and_freeing_a_page_gives_its_copies_back() {
     let m = machine(3);
-    let range = crate::stream::ByteRange { first: 0, bytes: PAGE.0 };
+    let range = homenode_order::step::ByteRange { first: 0, bytes: PAGE.0 };
     let object = homenode_model::ObjectId(0);
     let to = |n| Decision::Move { page: PageNo(0), to: NodeId(n) };
     let p0 = Program::new().reads(0..2, 1).mark(mark(0)).mark(mark(1)).mark(mark(2));

@@ -3,7 +3,8 @@
 use homenode_model::{NodeId, Ns, PageNo, Ps};
 
 use crate::memory::testing::{Machine, Program, machine};
-use crate::stream::{Cause, Mark};
+use crate::stream::Cause;
+use homenode_order::step::Mark;
 
 #[test]
 fn a_blocking_chase_takes_the_matrix_entry_an_access() {

@@ -3,7 +3,8 @@
 use homenode_model::{MigrationCost, NodeId, Ns, Ps};
 
 use crate::memory::testing::{Machine, PAGE, Program, machine};
-use crate::stream::{ByteRange, Cause, Mark};
+use crate::stream::Cause;
+use homenode_order::step::{ByteRange, Mark};
 
 const COST: MigrationCost =
     MigrationCost { fixed: Ns(2_000), per_kib: Ns(100), shootdown: Ns(30), serialised: false, stops: false };

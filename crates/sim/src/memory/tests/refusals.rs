@@ -5,7 +5,7 @@ use homenode_policy::{PolicyContext, build};
 
 use crate::memory::testing::{Machine, PAGE, Program, machine};
 use crate::memory::{Memory, MemoryError, MemoryOptions};
-use crate::stream::{ByteRange, Mark};
+use homenode_order::step::{ByteRange, Mark};
 
 fn start(binding: &[CpuId], page: Bytes) -> MemoryError {
     let topology = machine(2).build();

@@ -4,7 +4,7 @@ use homenode_model::{Ns, ObjectId, Ps, ThreadId};
 
 use crate::memory::MemoryError;
 use crate::memory::testing::{Machine, Program, machine};
-use crate::stream::{ByteRange, Mark, SyncId};
+use homenode_order::step::{ByteRange, Mark, SyncId};
 
 fn four(m: &Machine) -> Vec<homenode_model::CpuId> {
     (0..4).map(|i| m.cpu(0, i)).collect()

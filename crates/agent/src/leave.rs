@@ -1,0 +1,57 @@
+//! Homenode ends before the program does.
+//!
+//! Some things a program can only do in a process that has no other threads, or they fail or hang beside one of homenode's: its first
+//! thread ends and the others go on, it changes its user or its name spaces, it gives up privileges. Then everything is in place
+//! before, the report is written, and homenode's own threads have ended. What it does afterwards is as without homenode.
+
+use std::ffi::c_void;
+
+use homenode_runtime::moving;
+use homenode_runtime::own_thread::own_threads;
+
+use crate::state;
+
+/// For good. `why`: what the program was about to do, for the report.
+fn leave(why: &str) {
+    if state::inside() || !state::is_own_process() {
+        return;
+    }
+    state::with(|d| d.note(format!("it ended before the program did, for {why}")));
+    state::stop();
+    state::guarded(moving::leave);
+}
+
+/// The same where a thread of homenode's runs. Where none does there is nothing in the program's way, and homenode goes on.
+pub fn leave_if_threads() {
+    if own_threads::any() {
+        leave("the program changed its privileges");
+    }
+}
+
+/// The calling thread ends past the C library.
+pub fn thread_exits() {
+    // SAFETY: no arguments.
+    if unsafe { libc::gettid() == libc::getpid() } {
+        leave(FIRST_THREAD);
+    }
+}
+
+const FIRST_THREAD: &str = "the program's first thread ended";
+
+/// Called by the C library when the first thread ends by `pthread_exit` or by cancellation, and not when it returns.
+unsafe extern "C" fn first_thread_ends(_: *mut c_void) {
+    leave(FIRST_THREAD);
+}
+
+/// The calling thread is the first one of the process, or stands for it.
+pub fn watch_first_thread() {
+    let mut key = 0;
+    // SAFETY: a function of this library, which is never unloaded; any value but null will do.
+    unsafe {
+        if libc::pthread_key_create(&raw mut key, Some(first_thread_ends)) == 0 {
+            libc::pthread_setspecific(key, (&raw const WATCHED).cast());
+        }
+    }
+}
+
+static WATCHED: u8 = 0;

@@ -1,0 +1,48 @@
+//! `homenode rec merge`.
+
+use std::path::{Path, PathBuf};
+
+use homenode_dataset::merge::{MergeError, merge, size};
+use homenode_error::{Error, Failure, Result};
+use homenode_task::Task as _;
+
+use super::export::dataset_of;
+use crate::exit::Exit;
+use crate::output::say;
+use crate::task::Terminal;
+
+pub(super) fn run(recordings: &[PathBuf], to: &Path, quiet: bool) -> Result<Exit> {
+    let task = Terminal::watching(quiet)?;
+    let mut sets = Vec::new();
+    let mut whole = true;
+    for path in recordings {
+        let set = dataset_of(path)?;
+        for missing in set.missing() {
+            say(format_args!("{} is partial: {missing}", path.display()));
+            whole = false;
+        }
+        sets.push((path.clone(), set));
+    }
+    let mut progress = task.progress("merging recordings", Some(size(&sets)));
+    let merged = merge(&sets, to, &mut |more| {
+        progress.advance(more);
+        !task.stop_asked()
+    });
+    progress.finish();
+    merged.map_err(|e| cannot(to, &e))?;
+    if !quiet {
+        say(format_args!("{} recordings are merged in {}", sets.len(), to.display()));
+    }
+    Ok(if whole { Exit::Done } else { Exit::Partial })
+}
+
+fn cannot(to: &Path, error: &MergeError) -> Error {
+    let cli = Error::failed(format!("cannot merge into {}", to.display())).tried(error);
+    match error {
+        MergeError::Unlike { .. } => {
+            cli.hint("ranks of one job can be merged; 'homenode diff' compares two runs").kind(Failure::Usage)
+        }
+        MergeError::Stopped => cli.hint("nothing is left of it").kind(Failure::Partial),
+        _ => cli.hint("name a new place where you may write: -o REC"),
+    }
+}

@@ -1,0 +1,76 @@
+//! Names for what a process on the lab told, from the program's own files.
+
+use homenode_lab::recording::told::{Names, Static, Variable, Wanted};
+use homenode_log::recording::{Module, SourcePlace};
+use homenode_symbols::{self as symbols, Order, Resolver};
+
+/// Smaller static objects share pages with others and get no name.
+const SMALLEST: u64 = 4096;
+
+/// Names of one process.
+struct Resolved {
+    resolver: Resolver,
+    modules: Vec<u64>,
+}
+
+/// Looks up the names of a process.
+pub fn of(modules: &[Module], _: &Wanted) -> Box<dyn Names> {
+    let numbers = modules.iter().map(|m| m.index).collect();
+    Box::new(Resolved { resolver: Resolver::new(modules), modules: numbers })
+}
+
+/// The variable in the words of a recording; `bytes`: the size of the object.
+fn variable(found: symbols::Variable, bytes: u64) -> Variable {
+    let extents: Option<Vec<u64>> = found.dimensions.iter().map(|d| d.extent).collect();
+    let mut dimensions = extents.unwrap_or_default();
+    if found.order == Order::ColumnMajor {
+        dimensions.reverse();
+    }
+    let elements = dimensions.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
+    if found.element_bytes.is_some_and(|e| elements.saturating_mul(e) > bytes) {
+        dimensions.clear();
+    }
+    Variable {
+        name: found.name,
+        element_type: found.type_name,
+        element_bytes: found.element_bytes,
+        dimensions,
+    }
+}
+
+impl Names for Resolved {
+    fn call(&mut self, back: u64) -> Option<SourcePlace> {
+        self.resolver.caller(back)
+    }
+
+    fn region(&mut self, pc: u64) -> Option<SourcePlace> {
+        self.resolver.place(pc)
+    }
+
+    fn statics(&mut self) -> Vec<Static> {
+        let mut all = Vec::new();
+        for module in &self.modules {
+            all.extend(self.resolver.statics(*module, SMALLEST).into_iter().map(|s| Static {
+                module: *module,
+                address: s.address,
+                bytes: s.bytes,
+                declared: s.variable.declared.clone(),
+                variable: variable(s.variable, s.bytes),
+            }));
+        }
+        all
+    }
+
+    fn allocation(&mut self, calls: &[u64], bytes: u64) -> Option<Variable> {
+        self.resolver.allocation(calls, bytes).map(|v| variable(v, bytes))
+    }
+
+    fn build_id(&mut self, module: u64) -> Option<String> {
+        let id = self.resolver.build_id(module)?;
+        Some(id.iter().map(|b| format!("{b:02x}")).collect())
+    }
+
+    fn trouble(&mut self) -> Vec<String> {
+        self.resolver.trouble().to_vec()
+    }
+}

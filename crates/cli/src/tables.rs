@@ -1,0 +1,37 @@
+//! Recordings that are data sets: what commands that need a trace say of them.
+
+use std::path::Path;
+
+use homenode_dataset::{Dataset, Kind};
+
+use homenode_error::{Context, Error, Result};
+use homenode_launch::record::shown;
+
+/// For commands that need a trace.
+///
+/// # Errors
+/// The recording is a data set, with what can be done instead.
+pub fn refuse(path: &Path, what: &str) -> Result<()> {
+    if !Dataset::is_at(path) {
+        return Ok(());
+    }
+    let set = Dataset::open(path).context(|| format!("cannot {what} {}", shown(path)))?;
+    let path = shown(path);
+    let error = Error::usage(format!("cannot {what} {path}: it has counts by page and node, not a trace"));
+    let show = format!("'homenode show {path}' reads it");
+    let again = "'homenode record --on emulator' writes a trace of the same program";
+    Err(match set.meta().kind {
+        Kind::Lab => error
+            .tried("it was recorded on the lab, where Linux placed the pages: no other placement can be simulated from counts")
+            .hint(format!("{show}; 'homenode compare --on lab' runs each scheme there; {again}")),
+        Kind::Run | Kind::Live => error
+            .tried(format!(
+                "it was told by samples ({}) while the program ran, where Linux placed the pages: no other placement can be simulated",
+                set.meta().basis
+            ))
+            .hint(format!("{show}; {again}")),
+        Kind::Simulated | Kind::Synthetic => error
+            .tried("it is what came of a simulation: the recording that was simulated has the trace")
+            .hint(show),
+    })
+}

@@ -1,0 +1,204 @@
+//! Reading a table: its chunks, its rows.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::vec;
+
+use crate::column::Chunk;
+use crate::error::Missing;
+use crate::file::{Damage, Reader};
+use crate::folder::TABLES;
+use crate::members::{Bases, Member};
+use crate::memory::Memory;
+use crate::schema::{ColumnInfo, Table, Wrong};
+
+/// Most entries in the list of what is missing.
+const MOST_MISSING: usize = 1000;
+
+/// What was found missing, in the order in which it was met. All readers of a data set share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lacking(Arc<Mutex<Vec<Missing>>>);
+
+impl Lacking {
+    pub fn note(&self, new: Missing) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < MOST_MISSING && !all.contains(&new) {
+            all.push(new);
+            if all.len() == MOST_MISSING {
+                all.push(Missing::Incomplete("more of it is damaged than is listed".into()));
+            }
+        }
+    }
+
+    pub fn all(&self) -> Vec<Missing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Where chunks come from.
+pub(crate) enum Source {
+    Nothing,
+    /// The number of the next chunk.
+    Memory(Arc<Memory>, usize),
+    File(Box<Reader<BufReader<File>>>),
+    Members(Box<Several>),
+}
+
+/// One member after the other.
+pub(crate) struct Several {
+    pub columns: Vec<ColumnInfo>,
+    pub rest: vec::IntoIter<Member>,
+    pub current: Option<(Chunks, Bases)>,
+    /// How much was read of the members before.
+    pub before: u64,
+}
+
+impl Several {
+    fn next(&mut self, name: &'static str, lacking: &Lacking) -> Option<(u64, Chunk)> {
+        loop {
+            if let Some((chunks, bases)) = &mut self.current {
+                if let Some((at, mut chunk)) = chunks.next_with_place() {
+                    bases.add_to(&mut chunk, &self.columns);
+                    return Some((at, chunk));
+                }
+                self.before += chunks.read_so_far();
+                self.current = None;
+            }
+            let Member { set, bases, name: folder } = self.rest.find(|m| m.bases.has(name))?;
+            let chunks = set.open_chunks(name, &self.columns, lacking.clone(), format!("{folder}/"));
+            self.current = Some((chunks, bases));
+        }
+    }
+}
+
+/// The chunks of a table, one at a time: see [`Dataset::chunks`](crate::Dataset::chunks).
+pub struct Chunks {
+    pub(crate) source: Source,
+    pub(crate) name: &'static str,
+    /// Rows that are still to come, as far as the recording's end says.
+    pub(crate) expected: u64,
+    pub(crate) lacking: Lacking,
+    /// What stands before the names of files.
+    pub(crate) prefix: String,
+    pub(crate) check: Option<fn(&Chunk, usize) -> Result<(), Wrong>>,
+    /// Bytes of the chunks in memory that were given.
+    pub(crate) given: u64,
+}
+
+impl Chunks {
+    fn note(&self, damage: Damage) {
+        self.lacking.note(of_damage(&self.prefix, self.name, damage));
+    }
+
+    /// How much was read, in the unit of [`Dataset::size_of`](crate::Dataset::size_of).
+    pub fn read_so_far(&self) -> u64 {
+        match &self.source {
+            Source::Nothing => 0,
+            Source::Memory(..) => self.given,
+            Source::File(reader) => reader.offset(),
+            Source::Members(all) => all.before + all.current.as_ref().map_or(0, |(c, _)| c.read_so_far()),
+        }
+    }
+
+    /// The next chunk and the byte of the file at which it begins.
+    fn next_with_place(&mut self) -> Option<(u64, Chunk)> {
+        let mut next = loop {
+            break match &mut self.source {
+                Source::Nothing => None,
+                Source::Memory(tables, at) => {
+                    *at += 1;
+                    tables.chunks(self.name).get(*at - 1).map(|c| (0, c.clone()))
+                }
+                Source::Members(several) => several.next(self.name, &self.lacking),
+                Source::File(reader) => match reader.next_chunk() {
+                    Some(Err(damage)) => {
+                        self.note(damage);
+                        continue;
+                    }
+                    Some(Ok(found)) => Some(found),
+                    None => None,
+                },
+            };
+        };
+        match &mut next {
+            Some((at, chunk)) => {
+                if matches!(self.source, Source::Memory(..)) {
+                    self.given += chunk.memory() as u64;
+                }
+                self.expected = self.expected.saturating_sub(chunk.rows() as u64);
+                self.cut(*at, chunk);
+            }
+            None => self.note_end(),
+        }
+        next
+    }
+
+    /// Leaves out the first wrong row and all behind it: see [`Rows`].
+    fn cut(&self, at: u64, chunk: &mut Chunk) {
+        let Some(check) = self.check else { return };
+        if let Some((row, wrong)) = (0..chunk.rows()).find_map(|r| check(chunk, r).err().map(|w| (r, w))) {
+            self.note(of_row(at, row, wrong));
+            *chunk = chunk.slice(0..row);
+        }
+    }
+
+    /// Notes rows that were written and are not there.
+    fn note_end(&mut self) {
+        let lacking = std::mem::take(&mut self.expected);
+        if lacking > 0 {
+            let file = format!("{}{TABLES}/{}.hntable", self.prefix, self.name);
+            self.lacking.note(Missing::Rows { file, rows: lacking });
+        }
+    }
+}
+
+impl Iterator for Chunks {
+    type Item = Chunk;
+    fn next(&mut self) -> Option<Chunk> {
+        self.next_with_place().map(|(_, chunk)| chunk)
+    }
+}
+
+pub(crate) fn of_damage(prefix: &str, name: &str, damage: Damage) -> Missing {
+    let file = format!("{prefix}{TABLES}/{name}.hntable");
+    Missing::Damage { file, offset: damage.offset, why: damage.why }
+}
+
+fn of_row(offset: u64, row: usize, wrong: Wrong) -> Damage {
+    Damage { offset, why: format!("row {row} of the chunk there: {}", wrong.0) }
+}
+
+/// The rows of a table: see [`Dataset::rows`](crate::Dataset::rows).
+pub struct Rows<T> {
+    pub(crate) chunks: Chunks,
+    pub(crate) chunk: Option<(u64, Chunk)>,
+    pub(crate) row: usize,
+    pub(crate) table: PhantomData<T>,
+}
+
+impl<T: Table> Iterator for Rows<T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        loop {
+            if let Some((offset, chunk)) = &self.chunk
+                && self.row < chunk.rows()
+            {
+                let row = self.row;
+                self.row += 1;
+                match T::take(chunk, row) {
+                    Ok(value) => return Some(value),
+                    Err(wrong) => {
+                        self.chunks.note(of_row(*offset, row, wrong));
+                        // One wrong row means that the chunk was made wrong: the rest is no better.
+                        self.row = chunk.rows();
+                    }
+                }
+                continue;
+            }
+            self.row = 0;
+            self.chunk = Some(self.chunks.next_with_place()?);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A data set in a folder: `dataset.json` and `tables/NAME.hntable`.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use crate::chunks::{Chunks, Rows};
+use crate::chunks::{Lacking, Several, Source, of_damage};
+use crate::error::{DatasetError, Missing};
+use crate::file::{Damage, Reader};
+use crate::foreign;
+use crate::members::{self, MEMBERS, Member};
+use crate::memory::Memory;
+use crate::meta::{Meta, VERSION};
+use crate::schema::{ColumnInfo, Table};
+use crate::tables::{ALL, TableInfo};
+use crate::upgrade::{self, Form};
+use crate::versions;
+pub use crate::writer::Writer;
+
+/// The file that makes a folder a data set.
+pub const META: &str = "dataset.json";
+/// The folder of what a running program streams, until the tables are made of it.
+pub const STREAMS: &str = "streams";
+/// The folder of the tables.
+pub const TABLES: &str = "tables";
+/// Most bytes of `dataset.json` that are read.
+pub(crate) const MAX_META: u64 = 8 << 20;
+
+/// Files that a data set may have besides, each of one kind of recording.
+const BESIDE: [&str; 2] = ["lab.json", "dataset.json.new"];
+
+/// Removes a data set of today's form, and nothing that is not part of one.
+///
+/// # Errors
+/// It is not one, other things are in its folder, or the system refuses.
+pub fn remove(path: &Path) -> Result<(), DatasetError> {
+    if !Dataset::has_meta(path) {
+        return Err(DatasetError::NotADataset { path: path.into(), why: format!("it has no {META}") });
+    }
+    let tables = path.join(TABLES);
+    let files = ALL.iter().map(|t| tables.join(format!("{}.hntable", t.name)));
+    // The description last: as long as anything is left, the folder is known as a data set.
+    let beside = BESIDE.iter().map(|name| path.join(name));
+    let gone = |removed: std::io::Result<()>| match removed {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    for file in files.chain(beside) {
+        gone(fs::remove_file(&file)).map_err(DatasetError::io("remove", &file))?;
+    }
+    gone(fs::remove_dir(&tables)).map_err(DatasetError::io("remove the folder", &tables))?;
+    // Streams of a recording that was cut off.
+    let streams = path.join(STREAMS);
+    for entry in fs::read_dir(&streams).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("live.") {
+            let file = entry.path();
+            gone(fs::remove_file(&file)).map_err(DatasetError::io("remove", &file))?;
+        }
+    }
+    gone(fs::remove_dir(&streams)).map_err(DatasetError::io("remove the folder", &streams))?;
+    let others = fs::read_dir(path).map_err(DatasetError::io("read the folder", path))?;
+    if let Some(other) = others.flatten().find(|e| e.file_name() != META) {
+        let why =
+            format!("it has other things in it: {}", foreign::clean(&other.file_name().to_string_lossy()));
+        return Err(DatasetError::NotADataset { path: path.into(), why });
+    }
+    let meta = path.join(META);
+    fs::remove_file(&meta).map_err(DatasetError::io("remove", &meta))?;
+    fs::remove_dir(path).map_err(DatasetError::io("remove the folder", path))
+}
+
+/// Where the tables are.
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(PathBuf),
+    Memory(Arc<Memory>),
+    /// The folder, and the members in it.
+    Members(PathBuf, Vec<Member>),
+}
+
+/// A data set that can be read. Reading damaged tables goes on behind the damage;
+/// [`Dataset::missing`] says what was met.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    meta: Meta,
+    place: Place,
+    lacking: Lacking,
+}
+
+impl Dataset {
+    /// Whether the folder holds a data set, of today's form or an older one.
+    pub fn is_at(path: &Path) -> bool {
+        Self::has_meta(path) || Form::at(path).is_some()
+    }
+
+    fn has_meta(path: &Path) -> bool {
+        fs::symlink_metadata(path.join(META)).is_ok()
+    }
+
+    /// Opens a data set. No table is read, unless the data set is of an older form: then all of it
+    /// is read into memory ([`crate::upgrade`]).
+    ///
+    /// # Errors
+    /// It is not one, or of a version that this homenode does not know.
+    pub fn open(path: &Path) -> Result<Self, DatasetError> {
+        let set = Self::open_alone(path)?;
+        if set.meta.members.is_empty() { Ok(set) } else { set.with_members(path) }
+    }
+
+    fn open_alone(path: &Path) -> Result<Self, DatasetError> {
+        let not = |why: String| DatasetError::NotADataset { path: path.into(), why };
+        fs::metadata(path).map_err(DatasetError::io("open", path))?;
+        if !Self::has_meta(path) {
+            return match Form::at(path) {
+                Some(form) => upgrade::open(path, form),
+                None => Err(not(format!("it has no {META}"))),
+            };
+        }
+        let file = path.join(META);
+        let text = foreign::read(&file, MAX_META).map_err(DatasetError::io("read", &file))?;
+        let wrong = |e: serde_json::Error| {
+            not(format!("{META}, line {}: {}", e.line(), foreign::clean(&e.to_string())))
+        };
+        let version: Version = serde_json::from_str(&text).map_err(wrong)?;
+        let meta: Meta = match version.format {
+            VERSION => serde_json::from_str(&text).map_err(wrong)?,
+            old if (1..VERSION).contains(&old) => {
+                let value = serde_json::from_str(&text).map_err(wrong)?;
+                serde_json::from_value(versions::meta(value, old)).map_err(wrong)?
+            }
+            other => {
+                return Err(not(format!("format {other}, but this homenode knows 1 to {VERSION}")));
+            }
+        };
+        Ok(Self::new(meta.cleaned(), Place::Folder(path.into())))
+    }
+
+    /// The members of a merged data set; those that cannot be read are noted.
+    fn with_members(mut self, path: &Path) -> Result<Self, DatasetError> {
+        let bases = std::mem::take(&mut self.meta.members);
+        if bases.len() > members::MOST {
+            let why = format!("{} members, but at most {} are read", bases.len(), members::MOST);
+            return Err(DatasetError::NotADataset { path: path.into(), why });
+        }
+        let mut all = Vec::new();
+        for (i, bases) in bases.iter().enumerate() {
+            let name = format!("{MEMBERS}/{}", members::folder(i));
+            let folder = path.join(&name);
+            let opened = foreign::folder(&path.join(MEMBERS))
+                .and_then(|()| foreign::folder(&folder))
+                .map_err(DatasetError::io("open", &folder))
+                .and_then(|()| Self::open_alone(&folder));
+            match opened {
+                Ok(set) if set.meta.members.is_empty() => {
+                    for m in set.missing() {
+                        self.lacking.note(Missing::Incomplete(format!("{name}: {m}")));
+                    }
+                    all.push(Member { set, bases: *bases, name });
+                }
+                Ok(_) => self.lacking.note(Missing::Incomplete(format!("{name} is merged itself"))),
+                Err(e) => self.lacking.note(Missing::Incomplete(foreign::clean(&e.to_string()))),
+            }
+        }
+        self.meta.members = bases;
+        self.place = Place::Members(path.into(), all);
+        Ok(self)
+    }
+
+    /// A data set of tables in memory.
+    pub fn of_memory(meta: Meta, tables: Memory) -> Self {
+        Self::new(meta, Place::Memory(Arc::new(tables)))
+    }
+
+    fn new(meta: Meta, place: Place) -> Self {
+        let lacking = Lacking::default();
+        if meta.ended.is_none() {
+            lacking.note(Missing::CutOff);
+        }
+        meta.incomplete.iter().for_each(|why| lacking.note(Missing::Incomplete(why.clone())));
+        Self { meta, place, lacking }
+    }
+
+    /// What it says of itself.
+    pub const fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Its folder; none of a data set in memory.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Folder(path) | Place::Members(path, _) => Some(path),
+            Place::Memory(_) => None,
+        }
+    }
+
+    /// The members of a merged data set, each with the numbers that it has there; of any other the
+    /// data set itself.
+    pub fn members(&self) -> Vec<Self> {
+        let Place::Members(path, all) = &self.place else { return vec![self.clone()] };
+        let alone = |m: &Member| Self::new(m.set.meta.clone(), Place::Members(path.clone(), vec![m.clone()]));
+        all.iter().map(alone).collect()
+    }
+
+    /// What is missing, as far as tables were read until now.
+    pub fn missing(&self) -> Vec<Missing> {
+        self.lacking.all()
+    }
+
+    /// How much there is to read of a table: bytes of its file; of a table in memory its bytes
+    /// there.
+    pub fn size_of(&self, table: &str) -> u64 {
+        match &self.place {
+            Place::Memory(tables) => tables.chunks(table).iter().map(|c| c.memory() as u64).sum(),
+            Place::Folder(folder) => fs::symlink_metadata(path_of(folder, table)).map_or(0, |m| m.len()),
+            Place::Members(_, all) => {
+                all.iter().filter(|m| m.bases.has(table)).map(|m| m.set.size_of(table)).sum()
+            }
+        }
+    }
+
+    pub(crate) fn open_chunks(
+        &self,
+        name: &'static str,
+        columns: &[ColumnInfo],
+        lacking: Lacking,
+        prefix: String,
+    ) -> Chunks {
+        let source = match &self.place {
+            Place::Memory(tables) => Source::Memory(tables.clone(), 0),
+            Place::Folder(folder) => file_of(folder, name, columns).unwrap_or_else(|damage| {
+                lacking.note(of_damage(&prefix, name, damage));
+                Source::Nothing
+            }),
+            Place::Members(_, all) => Source::Members(Box::new(Several {
+                columns: columns.to_vec(),
+                rest: all.clone().into_iter(),
+                current: None,
+                before: 0,
+            })),
+        };
+        let expected = match self.place {
+            Place::Members(..) => 0,
+            _ => self.meta.rows.get(name).copied().unwrap_or(0),
+        };
+        Chunks { source, name, expected, lacking, prefix, check: None, given: 0 }
+    }
+
+    /// The chunks of the table `name` with these columns, one at a time. Damaged ones are left out
+    /// and noted.
+    pub fn chunks_of(&self, name: &'static str, columns: &[ColumnInfo]) -> Chunks {
+        self.open_chunks(name, columns, self.lacking.clone(), String::new())
+    }
+
+    /// The chunks of a table.
+    pub fn chunks<T: Table>(&self) -> Chunks {
+        self.chunks_of(T::NAME, &T::columns())
+    }
+
+    /// The chunks of a table with the very rows that [`Dataset::rows`] gives: rows that make no
+    /// sense are left out and noted.
+    pub fn checked_chunks(&self, table: &TableInfo) -> Chunks {
+        Chunks { check: Some(table.check), ..self.chunks_of(table.name, &(table.columns)()) }
+    }
+
+    /// The rows of a table, in the order in which they were written. A row that makes no sense is
+    /// left out and noted.
+    pub fn rows<T: Table>(&self) -> Rows<T> {
+        Rows { chunks: self.chunks::<T>(), chunk: None, row: 0, table: PhantomData }
+    }
+}
+
+/// The file of a table.
+pub(crate) fn path_of(folder: &Path, table: &str) -> PathBuf {
+    folder.join(TABLES).join(format!("{table}.hntable"))
+}
+
+/// A table's file, opened as that of a stranger; nothing where there is none.
+pub(crate) fn open_file(folder: &Path, table: &str) -> std::io::Result<Option<File>> {
+    let opened = foreign::folder(&folder.join(TABLES)).and_then(|()| foreign::open(&path_of(folder, table)));
+    match opened {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn file_of(folder: &Path, name: &str, columns: &[ColumnInfo]) -> Result<Source, Damage> {
+    match open_file(folder, name) {
+        Err(e) => Err(Damage { offset: 0, why: e.to_string() }),
+        Ok(None) => Ok(Source::Nothing),
+        Ok(Some(file)) => {
+            let reader = Reader::new(BufReader::with_capacity(1 << 18, file), name, columns)?;
+            Ok(Source::File(Box::new(reader)))
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Version {
+    format: u32,
+}

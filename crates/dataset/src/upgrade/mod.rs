@@ -1,0 +1,189 @@
+//! Recordings of older forms, read as data sets.
+//!
+//! | form | files | module |
+//! |---|---|---|
+//! | lab, version 1 | `meta.json`, `accesses.csv`, `objects.csv`, `lab.json` | [`lab_v1`] |
+//! | live, version 1 | `meta.json`, `sightings.csv`, `objects.csv`, `live.json` | [`live_v1`] |
+//!
+//! [`Dataset::open`] reads them into memory; nothing on disk changes. [`upgrade`] writes the result
+//! as a new data set. A line that makes no sense is left out and named; so is a file that was cut
+//! off. Fixtures of each form are in `fixtures/recordings` and stay there.
+//!
+//! # When a form changes
+//!
+//! 1. The writer makes the new form, and a recording of the old one goes to `fixtures/recordings`.
+//! 2. A module here reads the old form. Its tests compare sums with those of the old `show`.
+//! 3. CHANGELOG.md says what changed.
+
+mod lab_v1;
+mod lines;
+mod live_v1;
+mod sites;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::DatasetError;
+use crate::folder::{Dataset, Writer};
+use crate::foreign::{self, clean};
+use crate::meta::{Ended, Meta};
+use crate::schema::{Sink, Table};
+use crate::tables;
+
+/// Most bytes of a table of an old form. To read it takes some six times as much memory.
+const MAX_CSV: u64 = 256 << 20;
+/// Most bytes of a JSON file of an old form.
+const MAX_JSON: u64 = 16 << 20;
+/// Most nodes that are believed.
+const MAX_NODES: u64 = 256;
+/// Most intervals that are believed.
+const MAX_INTERVALS: u64 = 1 << 20;
+
+/// An older form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Counts of the lab's monitor.
+    LabV1,
+    /// Who was seen while a program ran here.
+    LiveV1,
+}
+
+impl Form {
+    /// The older form that the folder has, as far as its files' names tell.
+    pub fn at(path: &Path) -> Option<Self> {
+        let has = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
+        if !has(META) {
+            return None;
+        }
+        if has(lab_v1::ACCESSES) {
+            return Some(Self::LabV1);
+        }
+        (has(live_v1::ABOUT) || has(live_v1::SIGHTINGS)).then_some(Self::LiveV1)
+    }
+}
+
+const META: &str = "meta.json";
+
+/// `meta.json` of both forms.
+#[derive(Debug, Deserialize)]
+struct OldMeta {
+    format: u64,
+    #[serde(default)]
+    homenode: String,
+    #[serde(default)]
+    command: Vec<String>,
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    ended: Option<Ended>,
+}
+
+/// Reads a recording of an older form into memory.
+pub(crate) fn open(path: &Path, form: Form) -> Result<Dataset, DatasetError> {
+    let old = Old { path };
+    let (name, text) = (META, old.text(META, MAX_JSON)?);
+    let meta: OldMeta = serde_json::from_str(&text).map_err(|e| old.wrong_json(name, &e))?;
+    if meta.format != 1 {
+        return Err(old.wrong(format!("{name}: format {}, but this form had 1 alone", meta.format)));
+    }
+    let (meta, tables) = match form {
+        Form::LabV1 => lab_v1::read(&old, meta)?,
+        Form::LiveV1 => live_v1::read(&old, meta)?,
+    };
+    Ok(Dataset::of_memory(meta.cleaned(), tables))
+}
+
+/// A recording of an older form.
+struct Old<'a> {
+    path: &'a Path,
+}
+
+impl Old<'_> {
+    fn text(&self, name: &str, most: u64) -> Result<String, DatasetError> {
+        let path = self.path.join(name);
+        foreign::read(&path, most).map_err(DatasetError::io("read", path))
+    }
+
+    fn wrong(&self, why: String) -> DatasetError {
+        DatasetError::NotADataset { path: self.path.into(), why }
+    }
+
+    fn wrong_json(&self, name: &str, error: &serde_json::Error) -> DatasetError {
+        self.wrong(format!("{name}, line {}: {}", error.line(), clean(&error.to_string())))
+    }
+
+    /// Reads a JSON file into what it holds.
+    fn json<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<T, DatasetError> {
+        serde_json::from_str(&self.text(name, MAX_JSON)?).map_err(|e| self.wrong_json(name, &e))
+    }
+
+    /// The beginning of the new description.
+    fn meta(meta: OldMeta, kind: crate::Kind, basis: crate::Basis) -> Meta {
+        Meta {
+            homenode: meta.homenode,
+            environment: meta.environment,
+            ended: meta.ended,
+            ..Meta::new(kind, basis, meta.command)
+        }
+    }
+}
+
+/// Reads a recording of an older form and writes it to `to` as a data set of today. What the old
+/// recording lacks, the new one lacks and says.
+///
+/// # Errors
+/// There is no such recording, it is of today's form, or `to` exists or cannot be written.
+pub fn upgrade(from: &Path, to: &Path) -> Result<PathBuf, DatasetError> {
+    let not = |why: &str| DatasetError::NotADataset { path: from.into(), why: why.into() };
+    let Some(form) = Form::at(from) else {
+        fs::metadata(from).map_err(DatasetError::io("open", from))?;
+        return Err(not(if from.join(crate::folder::META).exists() {
+            "it is a data set of today's form already"
+        } else {
+            "it is a recording of no older form"
+        }));
+    };
+    let old = open(from, form)?;
+    let mut folder = fs::DirBuilder::new();
+    folder.mode(0o700).create(to).map_err(DatasetError::io("make the folder", to))?;
+    let mut writer = Writer::create(to, Meta { ended: None, ..old.meta().clone() })?;
+    copy_all(&old, &mut writer)?;
+    match &old.meta().ended {
+        Some(ended) => writer.finish(ended.clone()),
+        // Without an end it stays what it was: a recording that was cut off.
+        None => writer.flush().map(|()| to.into()),
+    }
+}
+
+fn copy<T: Table>(from: &Dataset, to: &mut Writer) -> Result<(), DatasetError> {
+    from.chunks::<T>().try_for_each(|chunk| to.push_chunk::<T>(&chunk))
+}
+
+macro_rules! copy_all {
+    ($($table:ident)*) => {
+        /// Copies each table.
+        fn copy_all(from: &Dataset, to: &mut Writer) -> Result<(), DatasetError> {
+            $( copy::<tables::$table>(from, to)?; )*
+            Ok(())
+        }
+
+        #[cfg(test)]
+        const COPIED: &[&str] = &[$( <tables::$table as Table>::NAME ),*];
+    };
+}
+copy_all! {
+    Node Link ThreadStay Object FirstTouch Region Interval RegionTime Iteration Access Residency
+    Migration Sample OwnCost
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_table_is_copied() {
+        let all: Vec<&str> = crate::tables::ALL.iter().map(|t| t.name).collect();
+        assert_eq!(super::COPIED, all);
+    }
+}

@@ -1,0 +1,267 @@
+//! The real DuckDB and the real Polars read an export and find what the data set holds; the queries of
+//! `docs/dataset.md` run as they stand there.
+//!
+//! Both come from PyPI into `~/.cache/homenode/python-1`, once.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use homenode_dataset::Dataset;
+use homenode_dataset::column::{Chunk, Kind};
+use homenode_dataset::meta::MetaRow;
+use homenode_dataset::schema::Table as _;
+use homenode_dataset::tables::{ALL, Access, GuardGroup, Interval, META, Migration, Object, Sample};
+use homenode_export::{Options, export};
+use serde_json::Value;
+use support::{Temporary, on_disk};
+
+/// The readers. Another version is another folder in the cache: raise its number.
+const PACKAGES: [&str; 2] = ["duckdb==2.0.0", "polars==2.1.0"];
+const FOLDER: &str = "python-1";
+
+/// Runs a program; what it says when it fails.
+fn run(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let out = command.output().map_err(|e| format!("{name}: {e}"))?;
+    if out.status.success() {
+        return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&out.stderr);
+    Err(format!("{name}: {}", said.lines().last().unwrap_or("it failed")))
+}
+
+/// A Python with the readers, or why there is none.
+fn python() -> Result<PathBuf, String> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
+    let cache = cache.or_else(home).ok_or("there is no home folder")?.join("homenode");
+    let (folder, new) = (cache.join(FOLDER), cache.join(format!("{FOLDER}.{}", std::process::id())));
+    let python = folder.join("bin/python");
+    if python.exists() {
+        return Ok(python);
+    }
+    fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&new)).and_then(|_| {
+        let mut pip = Command::new(new.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+        run(pip.args(["--retries", "1", "--timeout", "20"]))
+    });
+    let made = made.and_then(|_| fs::rename(&new, &folder).map_err(|e| e.to_string()));
+    if made.is_err() {
+        let _ = fs::remove_dir_all(&new);
+    }
+    // Another test may have been faster.
+    if python.exists() { Ok(python) } else { made.map(|()| python) }
+}
+
+/// The statements of `docs/dataset.md`.
+fn queries() -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dataset.md");
+    let text = fs::read_to_string(page).unwrap();
+    let blocks = text.split("```sql\n").skip(1).map(|b| b.split("```").next().unwrap());
+    blocks.flat_map(|b| b.split(';')).map(str::trim).filter(|s| !s.is_empty()).map(Into::into).collect()
+}
+
+/// What `readers.py` finds in an export.
+fn read(python: &Path, out: &Path, folder: &Path) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers.py");
+    let statements = folder.join("queries");
+    fs::write(&statements, queries().join("\n--------\n")).unwrap();
+    let found = run(Command::new(python).arg(script).arg(out).arg(statements)).unwrap();
+    serde_json::from_str(&found).unwrap()
+}
+
+/// A column as a reader should find it: type, nulls, sum.
+fn expected(chunks: &[Chunk], at: usize, kind: Kind) -> Value {
+    let (mut nulls, mut sum) = (0, 0_u128);
+    for chunk in chunks {
+        let column = &chunk.columns[at];
+        for row in (0..column.rows()).filter(|r| column.has(*r)) {
+            sum += match kind {
+                Kind::Int | Kind::Flag => u128::from(column.int(row).unwrap()),
+                Kind::Word(_) | Kind::Text => column.text(row).unwrap().len() as u128,
+                Kind::Ints => column.ints(row).unwrap().iter().map(|n| u128::from(*n) + 1).sum(),
+                Kind::Texts => column.texts(row).unwrap().iter().map(|t| t.len() as u128 + 1).sum(),
+            };
+        }
+        nulls += (0..column.rows()).filter(|r| !column.has(*r)).count();
+    }
+    let name = match kind {
+        Kind::Int => "BIGINT",
+        Kind::Flag => "BOOLEAN",
+        Kind::Word(_) | Kind::Text => "VARCHAR",
+        Kind::Ints => "BIGINT[]",
+        Kind::Texts => "VARCHAR[]",
+    };
+    serde_json::json!([name, nulls, sum.to_string()])
+}
+
+/// Both readers find what the data set holds.
+fn compare(set: &Dataset, found: &Value) {
+    let meta = || -> Vec<Chunk> {
+        let row = |m: &Dataset| {
+            let mut chunk = MetaRow::chunk();
+            MetaRow::of(m.meta(), &m.missing()).put(&mut chunk);
+            chunk
+        };
+        set.members().iter().map(row).collect()
+    };
+    for info in ALL.iter().chain([&META]) {
+        let is_meta = info.name == META.name;
+        let chunks = if is_meta { meta() } else { set.checked_chunks(info).collect() };
+        let rows: usize = chunks.iter().map(Chunk::rows).sum();
+        for reader in ["duckdb", "polars"] {
+            let table = &found[reader][info.name];
+            assert_eq!(table[0], rows, "{reader}: rows of {}", info.name);
+            for (at, column) in (info.columns)().iter().enumerate() {
+                let what = format!("{reader}: {}.{}", info.name, column.name);
+                assert_eq!(table[1][column.name], expected(&chunks, at, column.kind), "{what}");
+            }
+            assert_eq!(
+                table[1].as_object().unwrap().len(),
+                (info.columns)().len(),
+                "{reader}: {}",
+                info.name
+            );
+        }
+    }
+}
+
+/// The answer to the query that has these words in it.
+fn answer<'a>(found: &'a Value, words: &str) -> Vec<Vec<&'a str>> {
+    let at =
+        queries().iter().position(|q| q.contains(words)).unwrap_or_else(|| panic!("no query has {words}"));
+    let rows = found["answers"][at].as_array().unwrap_or_else(|| panic!("{words} gives no rows"));
+    rows.iter().map(|r| r.as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect()).collect()
+}
+
+fn near(text: &str, value: f64) {
+    let found: f64 = text.parse().unwrap();
+    assert!((found - value).abs() <= 1e-9 * value.abs().max(1.0), "{found} and {value}");
+}
+
+fn names(set: &Dataset) -> BTreeMap<u32, String> {
+    set.rows::<Object>().map(|o| (o.object.0, o.name)).collect()
+}
+
+/// The queries of the documentation answer what was planted, with the numbers of the data set.
+fn answers(set: &Dataset, found: &Value) {
+    let names = names(set);
+    // Which array moved most, from where to where, why.
+    let mut moved: BTreeMap<(String, String, u16, u16), u64> = BTreeMap::new();
+    for m in set.rows::<Migration>() {
+        let key = (names[&m.object.unwrap().0].clone(), m.cause.to_string(), m.from_node.0, m.to_node.0);
+        *moved.entry(key).or_default() += m.pages;
+    }
+    let rows = answer(found, "sum(m.pages * r.page_bytes)");
+    assert_eq!(rows.len(), moved.len());
+    assert_eq!(rows[0][0], "grid_old", "it moves most");
+    for row in &rows {
+        let key = (row[0].to_owned(), row[1].to_owned(), row[3].parse().unwrap(), row[4].parse().unwrap());
+        assert_eq!(row[5], moved[&key].to_string(), "{key:?}");
+        assert_eq!(row[6], (moved[&key] * set.meta().page_bytes).to_string(), "{key:?}");
+    }
+    // Did it pay: the remote share of each iteration.
+    let rounds: BTreeMap<u32, Option<u32>> =
+        set.rows::<Interval>().map(|i| (i.interval.0, i.iteration)).collect();
+    let ranks: Vec<(u32, u32)> = set
+        .members()
+        .iter()
+        .flat_map(|m| {
+            let rank = m.meta().rank.unwrap_or(0);
+            m.rows::<Interval>().map(move |i| (i.interval.0, rank)).collect::<Vec<_>>()
+        })
+        .collect();
+    let ranks: BTreeMap<u32, u32> = ranks.into_iter().collect();
+    let mut traffic: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
+    for a in set.rows::<Access>() {
+        let (Some(round), Some(count)) = (rounds[&a.interval.0], a.tally.count()) else { continue };
+        let sums = traffic.entry((ranks[&a.interval.0], round)).or_default();
+        sums.1 += count.parts().0;
+        sums.0 += if a.node == a.home { 0 } else { count.parts().0 };
+    }
+    let rows = answer(found, "coalesce(moved.pages, 0)");
+    assert_eq!(rows.len(), traffic.len());
+    for (row, ((rank, round), (remote, all))) in rows.iter().zip(&traffic) {
+        assert_eq!((row[0].parse::<u32>(), row[1].parse::<u32>()), (Ok(*rank), Ok(*round)));
+        near(row[3], *remote as f64 / *all as f64);
+    }
+    let remote = |i: usize| rows[i][3].parse::<f64>().unwrap();
+    assert!(remote(0) > 2.0 * remote(8), "it paid");
+    // The guard.
+    let rows = answer(found, "FROM samples");
+    let held = set.rows::<Sample>().filter(|s| s.group == GuardGroup::HeldBack).count().to_string();
+    assert_eq!(rows[0][..], ["held back", &held, "1.0"]);
+    assert_eq!(rows[1][0], "moved");
+    // Who touched what first, and what is remote of it.
+    let rows = answer(found, "first_touched_by");
+    let by_name = |name: &str| rows.iter().find(|r| r[0] == name).unwrap().clone();
+    assert_eq!(by_name("grid_old")[6], "initialise solver.c:62");
+    near(by_name("halo")[4], 0.75);
+    assert_eq!(by_name("queue")[4], "None", "presence has no remote share");
+    // To and fro, contested, where, own cost, trust.
+    assert!(answer(found, "'ping-pong'").iter().all(|r| r[0] == "queue" && r[3] == "8"));
+    assert!(answer(found, "largest_share").iter().all(|r| r[0] == "halo" && r[2] == "4"));
+    let homes = answer(found, "o.name = 'queue'");
+    assert!(homes.len() >= 10 && homes.windows(2).any(|w| w[0][1] != w[1][1]));
+    answer(found, "FROM own_cost")
+        .iter()
+        .for_each(|r| near(r[1], (r[1].parse::<f64>().unwrap() * 200.0).round() / 200.0));
+    let bases: Vec<_> =
+        answer(found, "AS accesses\nFROM accesses").iter().map(|r| (r[0], r[1], r[4] == "None")).collect();
+    assert_eq!(bases, [("exact", "None", false), ("presence", "None", true), ("sampled", "101", false)]);
+    assert_eq!(answer(found, "missing, coarsened").len(), set.members().len());
+}
+
+#[test]
+fn duckdb_and_polars_find_what_the_data_set_holds() {
+    let python = match python() {
+        Ok(python) => python,
+        Err(why) => return println!("skipped: no DuckDB and Polars: {why}"),
+    };
+    let folder = Temporary::new("readers");
+    let (set, out) = (on_disk(&folder.join("set"), 1), folder.join("out"));
+    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    let found = read(&python, &out, &folder.0);
+    compare(&set, &found);
+    answers(&set, &found);
+    // Three ranks, on two hosts of which one has a strange name.
+    let sets = [1, 2, 3].map(|seed| {
+        let path = folder.join(&format!("r{seed}"));
+        drop(on_disk(&path, seed));
+        let meta = path.join("dataset.json");
+        let host = if seed == 3 { "n 2/é" } else { "n1" };
+        let text =
+            fs::read_to_string(&meta).unwrap().replace("\"host\": null", &format!("\"host\": \"{host}\""));
+        fs::write(&meta, text).unwrap();
+        (path.clone(), Dataset::open(&path).unwrap())
+    });
+    let (merged, out) = (folder.join("all"), folder.join("merged"));
+    homenode_dataset::merge::merge(&sets, &merged, &mut |_| true).unwrap();
+    let all = Dataset::open(&merged).unwrap();
+    export(&all, &out, Options::default(), &mut |_| true).unwrap();
+    let found = read(&python, &out, &folder.0);
+    compare(&all, &found);
+    answers(&all, &found);
+}
+
+#[test]
+fn an_export_without_rows_is_read() {
+    let python = match python() {
+        Ok(python) => python,
+        Err(why) => return println!("skipped: no DuckDB and Polars: {why}"),
+    };
+    let folder = Temporary::new("empty");
+    let meta = support::spec(1).meta();
+    let set = Dataset::of_memory(meta, homenode_dataset::Memory::default());
+    let out = folder.join("out");
+    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    let found = read(&python, &out, &folder.0);
+    compare(&set, &found);
+    let trust = answer(&found, "missing, coarsened");
+    assert!(trust[0][3].contains("cut off"), "{trust:?}");
+}

@@ -1,0 +1,84 @@
+//! A program that homenode starts and whose status it returns: signals, and its end.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use homenode_error::{Context, Error, Failure, Result};
+use homenode_task::{self as task, Task};
+
+/// How often signals are looked for that only homenode got.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ran {
+    /// Its status.
+    pub status: ExitStatus,
+    /// From start to end.
+    pub elapsed: Duration,
+}
+
+/// Runs a program to its end. Ctrl-C is the program's: the terminal sends it there, and homenode waits. SIGTERM and SIGHUP
+/// are passed on. `program` is what the user called it.
+///
+/// # Errors
+/// It cannot be started (status 126 or 127).
+pub fn run(mut command: Command, program: &OsStr, path: &Path, task: &dyn Task) -> Result<Ran> {
+    let mut signals = task.signals().context(|| "cannot watch for signals".into())?;
+    let start = Instant::now();
+    let mut child = command.spawn().map_err(|e| cannot_start(program, path, &e))?;
+    let pid = Pid::from_child(&child);
+    let (tell, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let status = child.wait();
+        let _ = tell.send((status, start.elapsed()));
+    });
+    loop {
+        match ended.recv_timeout(LOOK) {
+            Ok((status, elapsed)) => {
+                return Ok(Ran {
+                    status: status.context(|| format!("cannot wait for {}", program.display()))?,
+                    elapsed,
+                });
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                while let Some(signal) = signals.next() {
+                    // It may have ended in between.
+                    let _ = kill_process(pid, number(signal));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::failed(format!("lost sight of {}", program.display())));
+            }
+        }
+    }
+}
+
+fn number(signal: task::Signal) -> Signal {
+    match signal {
+        task::Signal::Terminate => Signal::TERM,
+        task::Signal::HangUp => Signal::HUP,
+    }
+}
+
+fn cannot_start(program: &OsStr, path: &Path, e: &io::Error) -> Error {
+    let error = Error::failed(format!("cannot run {}", program.display()))
+        .tried(format!("start {}: {e}", path.display()));
+    match e.kind() {
+        // The file is there, so what is missing is what its first line names.
+        io::ErrorKind::NotFound => {
+            error.kind(Failure::CannotRun).hint("does its first line (#!) name an interpreter that is there?")
+        }
+        _ if e.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => error.kind(Failure::CannotRun).hint(
+            "is it for another architecture than this machine's, or a script without a first line (#!) that names its interpreter?",
+        ),
+        _ => error.kind(Failure::of_start(e)),
+    }
+}

@@ -1,0 +1,23 @@
+//! Finding, preparing and starting programs, and the recordings that they leave.
+//!
+//! | step | where |
+//! |---|---|
+//! | homenode's own files | [`places`] |
+//! | find a program, look at how it is linked | [`program`] |
+//! | what can be loaded into it, what stands in the way | [`loadable`] |
+//! | programs that make system calls past the C library | [`raw_calls`] |
+//! | programs built with a sanitizer | [`sanitized`] |
+//! | run it and wait, passing signals on | [`child`] |
+//! | record it | [`mod@record`] |
+//! | a folder for recordings that a command makes for itself | [`folder`] |
+
+#![forbid(unsafe_code)]
+
+pub mod child;
+pub mod folder;
+pub mod loadable;
+pub mod places;
+pub mod program;
+pub mod raw_calls;
+pub mod record;
+pub mod sanitized;

@@ -1,0 +1,289 @@
+//! After the run: what the recording holds, names for its addresses, how it ended; and the report on all that.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use homenode_log::check::check;
+use homenode_log::file::LogReader;
+use homenode_log::recording::{Ended, Recording};
+use homenode_log::{LogError, Mark};
+use homenode_symbols::{self as symbols, Addresses};
+
+use super::{Recorded, shown};
+
+/// Events that lines shared between threads may cost a thread before its recorder filters them again.
+const BYPASS_CAP: u64 = 1 << 24;
+
+/// Places of accesses that are named: of them some touch pages first.
+const CODE: usize = 1 << 16;
+
+/// What is in a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Threads, by log.
+    pub threads: u64,
+    /// Threads whose log has no end.
+    pub cut_off: u64,
+    /// Accesses executed; of threads without an end, those up to the last one recorded.
+    pub accesses: u64,
+    /// Accesses recorded.
+    pub recorded: u64,
+    /// Marks recorded.
+    pub marks: u64,
+    /// Events dropped in signal handlers.
+    pub dropped: u64,
+    /// Bytes of all logs.
+    pub bytes: u64,
+    /// Instances of regions.
+    pub regions: u64,
+    /// Rounds that the program told of (`hn_iteration`).
+    pub iterations: u64,
+    /// Lines that one thread writes and another uses between two barriers.
+    pub shared_lines: u64,
+    /// Threads that met the cap on events of such lines.
+    pub capped: u64,
+    /// Damaged logs, each with what is wrong and where.
+    pub damage: Vec<String>,
+    /// What wants names.
+    pub addresses: Addresses,
+}
+
+impl Summary {
+    /// Reads all logs; of whole ones only the marks, and which code accesses memory.
+    pub fn of(recording: &Recording) -> Self {
+        let mut summary = Self { bytes: recording.log_bytes().unwrap_or(0), ..Self::default() };
+        match recording.logs() {
+            Ok(logs) => logs.iter().for_each(|log| summary.log(log)),
+            Err(e) => summary.damage.push(e.to_string()),
+        }
+        summary
+    }
+
+    /// Accesses and marks recorded.
+    pub const fn events(&self) -> u64 {
+        self.recorded.saturating_add(self.marks)
+    }
+
+    /// Why a recording does not cover all of its program; `None` when it does.
+    pub fn why_incomplete(&self, recording: &Recording) -> Option<String> {
+        if let Some(why) = recording.stopped() {
+            return Some(why);
+        }
+        if self.threads == 0 {
+            return Some("nothing was recorded".into());
+        }
+        if self.cut_off > 0 {
+            let how = match recording.meta.ended {
+                Some(Ended { signal: Some(signal), .. }) => format!("signal {signal} ended the program"),
+                Some(_) => "the program ended without telling the recorder".into(),
+                None => "the program was still running, or the machine went down".into(),
+            };
+            return Some(format!("{how}; {} of {} threads have no end", self.cut_off, self.threads));
+        }
+        (!self.damage.is_empty()).then(|| "some logs are damaged".into())
+    }
+
+    fn log(&mut self, path: &Path) {
+        self.threads += 1;
+        let mut totals = None;
+        let mut ended = false;
+        let (mut marks, mut lines) = (0, 0);
+        let accesses = &mut self.addresses.accesses;
+        let pc = |pc| {
+            if accesses.len() < CODE {
+                accesses.insert(pc);
+            }
+        };
+        let damage = scan(path, pc, |mark| {
+            marks += 1;
+            match mark {
+                Mark::Totals { accesses, passed, bypassed, dropped } => {
+                    totals = Some((accesses, passed, bypassed, dropped));
+                }
+                Mark::ThreadEnd { .. } => ended = true,
+                Mark::Alloc { site, caller, .. } => {
+                    self.addresses.sites.insert(site);
+                    self.addresses.callers.insert(caller);
+                }
+                Mark::RegionFork { pc, .. } => {
+                    self.regions += 1;
+                    self.addresses.regions.insert(pc);
+                }
+                Mark::Iteration { .. } => self.iterations += 1,
+                Mark::Bypass { lines: now } => lines = now,
+                _ => {}
+            }
+        })
+        .err();
+        self.shared_lines = self.shared_lines.max(lines);
+        if let (Some((accesses, passed, bypassed, dropped)), true, None) = (totals, ended, &damage) {
+            self.accesses = self.accesses.saturating_add(accesses);
+            self.recorded = self.recorded.saturating_add(passed);
+            self.marks = self.marks.saturating_add(marks);
+            self.dropped = self.dropped.saturating_add(dropped);
+            self.capped += u64::from(bypassed >= BYPASS_CAP);
+            return;
+        }
+        // Nobody added up: count.
+        self.cut_off += 1;
+        match LogReader::open(path).map(|mut log| check(&mut log)) {
+            Ok((report, damage)) => {
+                self.accesses = self.accesses.saturating_add(report.ticks);
+                self.recorded = self.recorded.saturating_add(report.accesses);
+                self.marks = self.marks.saturating_add(report.marks);
+                self.damage.extend(damage.map(|d| d.to_string()));
+            }
+            Err(e) => self.damage.push(e.to_string()),
+        }
+    }
+}
+
+fn scan(path: &Path, pc: impl FnMut(u64), mark: impl FnMut(Mark)) -> Result<(), LogError> {
+    LogReader::open(path)?.scan(mark, pc)
+}
+
+/// Counts, names, and writes down how the program ended. The second value is what went wrong meanwhile.
+pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>) {
+    recording.meta.ended = Some(ended);
+    let mut trouble = Vec::new();
+    // First what is short: a full disk may have room for it.
+    if let Err(e) = recording.save_meta() {
+        trouble.push(format!("how the program ended is not in the recording: {e}"));
+    }
+    let summary = Summary::of(recording);
+    if summary.threads > 0 {
+        let found = symbols::resolve(&recording.modules(), &summary.addresses);
+        trouble.extend(found.trouble);
+        if let Err(e) = recording.save_symbols(&found.symbols) {
+            trouble.push(format!("objects and regions have no names in the recording: {e}"));
+        }
+    }
+    (summary, trouble)
+}
+
+/// The report on a recording: lines for a person. `quiet`: only what is wrong.
+pub fn report(recorded: &Recorded, quiet: bool) -> String {
+    let Recorded { recording, summary, elapsed, .. } = recorded;
+    let mut out = String::new();
+    let path = shown(&recording.path);
+    let why = recorded.why_incomplete();
+    let mut line = |text: std::fmt::Arguments<'_>| {
+        let _ = writeln!(out, "{text}");
+    };
+    if summary.threads == 0 {
+        line(format_args!("homenode: {path}: nothing was recorded"));
+        match recording.stopped() {
+            Some(stopped) => line(format_args!("  ! {stopped}")),
+            None => {
+                line(format_args!(
+                    "  ! nothing of what ran was built with homenode-cc, -c++ or -fc, or it could not"
+                ));
+                line(format_args!(
+                    "    load libhomenode_trace.so; build it with CC=homenode-cc and record again"
+                ));
+            }
+        }
+    } else if !quiet || why.is_some() || summary.shared_lines > 0 || !recorded.trouble.is_empty() {
+        let whole = if why.is_none() { "recorded" } else { "recorded in part" };
+        line(format_args!(
+            "homenode: {whole}: {path}, {:.1} s, {} {}",
+            elapsed.as_secs_f64(),
+            summary.threads,
+            if summary.threads == 1 { "thread" } else { "threads" },
+        ));
+        if !quiet {
+            line(format_args!("  {}", counts(recording, summary)));
+            line(format_args!("  {}", size(summary)));
+        }
+        if let Some(why) = &why {
+            line(format_args!("  ! incomplete: {why}"));
+        }
+        for damage in &summary.damage {
+            line(format_args!("  ! {damage}"));
+        }
+        if summary.shared_lines > 0 {
+            line(format_args!(
+                "  ! {} written by one thread and used by another between two barriers (false sharing, or a race){}",
+                match summary.shared_lines {
+                    1 => "1 cache line is".to_owned(),
+                    lines => format!("{} cache lines are", thousands(lines)),
+                },
+                if summary.capped > 0 {
+                    "; so often that later uses were filtered: their counts are too low"
+                } else {
+                    ""
+                }
+            ));
+        }
+        if summary.dropped > 0 {
+            line(format_args!("  ! {} events in signal handlers are missing", thousands(summary.dropped)));
+        }
+    }
+    for trouble in &recorded.trouble {
+        line(format_args!("  ! {trouble}"));
+    }
+    if !quiet && summary.threads > 0 {
+        line(format_args!("  next: homenode compare {path}"));
+    }
+    out
+}
+
+fn counts(recording: &Recording, summary: &Summary) -> String {
+    let filter = match recording.meta.filter_lines {
+        0 => "no filter".to_owned(),
+        lines => format!("filter of {lines} lines"),
+    };
+    let share = summary.recorded as f64 * 100.0 / summary.accesses.max(1) as f64;
+    let mut text = format!(
+        "{}, {filter}: {} accesses, {} passed ({share:.2} %), regions run: {}",
+        recording.meta.kind,
+        thousands(summary.accesses),
+        thousands(summary.recorded),
+        thousands(summary.regions),
+    );
+    if summary.iterations > 0 {
+        let _ = write!(text, ", iterations: {}", thousands(summary.iterations));
+    }
+    text
+}
+
+fn size(summary: &Summary) -> String {
+    let per_event = summary.bytes as f64 / summary.events().max(1) as f64;
+    let (size, unit) = match summary.bytes {
+        0..10_000 => (summary.bytes as f64, "bytes"),
+        10_000..10_000_000 => (summary.bytes as f64 / 1e3, "kB"),
+        _ => (summary.bytes as f64 / 1e6, "MB"),
+    };
+    let digits = usize::from(summary.bytes >= 10_000);
+    format!("{size:.digits$} {unit}: {} events of {per_event:.2} bytes", thousands(summary.events()))
+}
+
+/// `1 234 567`: digits in threes, from five digits on.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_counts_are_readable() {
+        assert_eq!([7, 9999, 12_345, 1_234_567].map(thousands), ["7", "9999", "12 345", "1 234 567"]);
+        let of = |bytes, recorded| size(&Summary { bytes, recorded, ..Summary::default() });
+        assert_eq!(of(900, 300), "900 bytes: 300 events of 3.00 bytes");
+        assert_eq!(of(2_500_000, 1_000_000), "2500.0 kB: 1 000 000 events of 2.50 bytes");
+        assert_eq!(of(0, 0), "0 bytes: 0 events of 0.00 bytes");
+    }
+}

@@ -1,0 +1,116 @@
+//! What the library in a running program streamed, as a data set.
+//!
+//! | step | where |
+//! |---|---|
+//! | read a stream, as far as it is whole | [`stream`] |
+//! | names for objects and regions, from the program's own files | [`names`] |
+//! | where pages live, and where they have lived | [`homes`] |
+//! | rows of all tables | [`rows`] |
+//!
+//! A stream is only appended to while the program runs, so what was written before a `kill -9` is
+//! whole. [`write()`] fills a data set from the streams of all processes. It needs memory for the
+//! pages of the objects that took part: some 16 bytes a page.
+
+#![forbid(unsafe_code)]
+
+pub mod homes;
+pub mod names;
+pub mod rows;
+pub mod stream;
+
+use std::path::Path;
+
+use homenode_dataset::{Basis, Dataset, DatasetError, Memory, Meta, Sink};
+use homenode_wire::live::Says;
+
+pub use homenode_dataset::folder::STREAMS;
+pub use stream::Stream;
+
+/// What all streams of a recording say together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows of `accesses`.
+    pub seen_rows: u64,
+    /// How often a source told of somebody.
+    pub sightings: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Runs of pages that moved.
+    pub migrations: u64,
+    /// What tells, of the process that told most.
+    pub source: String,
+    /// What its answers are.
+    pub says: Says,
+    /// Processes whose stream has no end: they were killed, or went on as another program.
+    pub early: Vec<u32>,
+    /// Touches that were lost for want of room.
+    pub lost: u64,
+    /// Memory of homenode for watching, and memory that was watched, in bytes.
+    pub state: [u64; 2],
+    /// CPU time of homenode in all processes, in nanoseconds.
+    pub own_ns: u64,
+    /// Sentences for a person.
+    pub notes: Vec<String>,
+}
+
+/// A recording that was cut off, with the rows of the streams that it still has. Any other stays as it is.
+///
+/// # Errors
+/// The rows cannot be made.
+pub fn adopt(set: Dataset) -> Result<Dataset, DatasetError> {
+    let streams = set.path().map(|p| p.join(STREAMS)).filter(|p| p.is_dir());
+    let Some(streams) = streams.filter(|_| set.meta().ended.is_none()) else { return Ok(set) };
+    let (mut meta, mut tables) = (set.meta().clone(), Memory::default());
+    write(&streams, &mut tables, &mut meta)?;
+    Ok(Dataset::of_memory(meta, tables))
+}
+
+/// The basis of numbers with these answers.
+pub const fn basis(says: Says) -> Basis {
+    match says {
+        Says::Sampled { one_in } if one_in > 0 => Basis::Sampled { one_in },
+        _ => Basis::Presence,
+    }
+}
+
+/// Fills a data set from the streams in `folder`, and completes what `meta` says of it.
+///
+/// # Errors
+/// A row cannot be written. What is damaged of a stream is left out and noted in `meta`.
+pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summary, DatasetError> {
+    let streams = stream::all(folder);
+    let mut summary = Summary::default();
+    let first = streams.iter().map(|s| s.clock).min().unwrap_or_default();
+    let mut numbers = rows::Numbers::default();
+    for stream in &streams {
+        rows::of_process(stream, first, &mut numbers, to, &mut summary)?;
+    }
+    rows::of_machine(&streams, to)?;
+    let main = streams.iter().max_by_key(|s| (s.sightings, s.records, std::cmp::Reverse(s.pid)));
+    if let Some(main) = main {
+        summary.source.clone_from(&main.source);
+        summary.says = main.says;
+        meta.source.clone_from(&main.source);
+        meta.basis = basis(main.says).to_string();
+        meta.pretended = main.pretended;
+        meta.page_bytes = main.page_bytes;
+        meta.policy.get_or_insert_with(|| main.policy.clone());
+    }
+    for stream in &streams {
+        meta.incomplete.extend(stream.damage.iter().cloned());
+        meta.coarsened.extend(stream.dropped.iter().map(|(what, n)| stream::dropped(*what, *n)));
+        if !stream.whole {
+            summary.early.push(stream.pid);
+            let pid = stream.pid;
+            meta.incomplete.push(format!("recorded in part: process {pid} did not come to its end"));
+        }
+    }
+    summary.notes.sort();
+    summary.notes.dedup();
+    for note in &summary.notes {
+        if !meta.notes.contains(note) {
+            meta.notes.push(note.clone());
+        }
+    }
+    Ok(summary)
+}

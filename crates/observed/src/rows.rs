@@ -1,0 +1,447 @@
+//! The rows of all tables, from the streams.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use homenode_dataset::identity::{self, Slots};
+use homenode_dataset::tables::{
+    Access, Cause, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
+    MoveOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo, RegionTime, Sample,
+    ThreadStay,
+};
+use homenode_dataset::{DatasetError, Sink, Tally};
+use homenode_model::{Bytes, MoveResult, NodeId, Ns, ObjectId, ThreadId};
+use homenode_wire::facts::Origin;
+use homenode_wire::live::{self, Live, ObjectNo, Pages};
+
+use crate::homes::Homes;
+use crate::names::{Named, Names};
+use crate::stream::{Stream, records};
+use crate::{Summary, basis};
+
+/// How many objects, regions, intervals and threads the processes before have.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    objects: u32,
+    regions: u32,
+    intervals: u32,
+    threads: u32,
+}
+
+/// The nodes of the machine, and what lies between them.
+///
+/// # Errors
+/// A row cannot be written.
+pub fn of_machine(streams: &[Stream], to: &mut impl Sink) -> Result<(), DatasetError> {
+    let Some(stream) = streams.first() else { return Ok(()) };
+    for record in &stream.nodes {
+        let Live::Node { node, memory, cpus, .. } = record else { continue };
+        let cpus = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+        to.push(&Node { node: *node, memory_bytes: Some(*memory), cpus })?;
+    }
+    for record in &stream.nodes {
+        let Live::Node { node, distances, .. } = record else { continue };
+        for (other, distance) in (0u16..).map(NodeId).zip(distances) {
+            to.push(&Link {
+                from_node: *node,
+                to_node: other,
+                distance: u32::try_from(*distance).ok(),
+                latency_ps: None,
+                bandwidth_mb_per_s: None,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// An object that the data set has.
+struct Known {
+    row: Object,
+    named: Named,
+}
+
+/// What is known while a stream is read for its rows.
+struct Process<'a, S: Sink> {
+    stream: &'a Stream,
+    to: &'a mut S,
+    summary: &'a mut Summary,
+    base: Numbers,
+    /// Time of the process's start on the recording's clock.
+    offset: Ns,
+    names: Names,
+    slots: Slots<(String, Option<String>)>,
+    /// Object of the data set, and its slot, by number in the stream.
+    numbers: BTreeMap<ObjectNo, (ObjectId, u32)>,
+    by_id: BTreeMap<String, ObjectId>,
+    objects: Vec<Known>,
+    regions: BTreeMap<u32, Region>,
+    homes: Homes,
+    interval: u32,
+    threads: u32,
+    first_touched: BTreeSet<ObjectId>,
+    has_iterations: bool,
+    intervals: Vec<Interval>,
+    policy: Option<String>,
+}
+
+/// Adds the rows of a process.
+///
+/// # Errors
+/// A row cannot be written.
+pub fn of_process(
+    stream: &Stream,
+    first: Ns,
+    numbers: &mut Numbers,
+    to: &mut impl Sink,
+    summary: &mut Summary,
+) -> Result<(), DatasetError> {
+    let mut process = Process {
+        stream,
+        to,
+        summary,
+        base: numbers.clone(),
+        offset: Ns(stream.clock.0.saturating_sub(first.0)),
+        names: Names::new(&stream.modules),
+        slots: Slots::default(),
+        numbers: BTreeMap::new(),
+        by_id: BTreeMap::new(),
+        objects: Vec::new(),
+        regions: BTreeMap::new(),
+        homes: Homes::default(),
+        interval: 0,
+        threads: 0,
+        first_touched: BTreeSet::new(),
+        has_iterations: false,
+        intervals: Vec::new(),
+        policy: Some(stream.policy.clone()).filter(|p| !p.is_empty()),
+    };
+    for record in records(&stream.path).into_iter().flatten() {
+        // What is damaged was told when the stream was first read.
+        let Ok(record) = record else { break };
+        process.record(record)?;
+    }
+    process.end(numbers)
+}
+
+impl<S: Sink> Process<'_, S> {
+    fn time(&self, time: Ns) -> Ns {
+        self.offset + time
+    }
+
+    fn interval(&self, n: u32) -> IntervalNo {
+        IntervalNo(self.base.intervals.saturating_add(n))
+    }
+
+    /// The interval that goes on.
+    fn now(&self) -> IntervalNo {
+        self.interval(self.interval)
+    }
+
+    fn region(&self, region: Option<live::RegionNo>) -> Option<RegionNo> {
+        let region = region.filter(|r| self.regions.contains_key(&r.0))?;
+        Some(RegionNo(self.base.regions.saturating_add(region.0)))
+    }
+
+    fn object(&self, number: ObjectNo) -> Option<ObjectId> {
+        self.numbers.get(&number).map(|(object, _)| *object)
+    }
+
+    fn record(&mut self, record: Live) -> Result<(), DatasetError> {
+        match record {
+            Live::Interval { index, begin, end, iteration } => {
+                self.intervals.push(Interval {
+                    interval: self.interval(index.0),
+                    begin_ns: self.time(begin),
+                    end_ns: self.time(end),
+                    iteration: iteration.map(|i| i.0),
+                    timed: iteration.is_some(),
+                });
+                self.interval = index.0.saturating_add(1);
+            }
+            Live::Region { number, key } => self.new_region(number.0, key),
+            Live::RegionTime { interval, region, runs, time } => {
+                if let Some(r) = self.regions.get_mut(&region.0) {
+                    r.runs += u64::from(runs);
+                    r.time_ns += time;
+                }
+                let interval = self.interval(interval.0);
+                if let Some(region) = self.region(Some(region)) {
+                    self.to.push(&RegionTime { interval, region, runs: runs.into(), time_ns: time })?;
+                }
+            }
+            Live::Iteration { number, begin, end, told } => {
+                self.has_iterations = true;
+                self.to.push(&Iteration {
+                    process: self.stream.pid,
+                    iteration: number.0,
+                    begin_ns: self.time(begin),
+                    end_ns: self.time(end),
+                    source: if told { IterationSource::Told } else { IterationSource::Found },
+                })?;
+            }
+            Live::Object { number, origin, address, bytes, birth, python } => {
+                self.born(number, &origin, address, bytes, birth, python.as_deref());
+            }
+            Live::ObjectGone { number, death } => self.gone(number, death),
+            Live::Migration { .. } => self.migration(&record)?,
+            Live::Home { object, pages, node: Some(node), .. } => self.home(object, pages, node)?,
+            Live::Sample { time, object, page, held_back, node, home } => {
+                let row = Sample {
+                    time_ns: self.time(time),
+                    object: self.object(object),
+                    page: page.into(),
+                    group: if held_back { GuardGroup::HeldBack } else { GuardGroup::Moved },
+                    node,
+                    remote: node != home,
+                };
+                self.to.push(&row)?;
+            }
+            Live::Seen { interval, region, object, pages, node, home, kind, told } => {
+                self.summary.seen_rows += 1;
+                self.summary.sightings = self.summary.sightings.saturating_add(told.into());
+                let row = Access {
+                    interval: self.interval(interval.0),
+                    region: self.region(region),
+                    object: self.object(object),
+                    page: pages.first.into(),
+                    pages: pages.count.into(),
+                    node,
+                    home,
+                    kind,
+                    tally: Tally::new(told.into(), basis(self.stream.says)),
+                };
+                self.to.push(&row)?;
+            }
+            Live::Thread { thread, cpu, node, from, to, bound } => {
+                self.threads = self.threads.max(thread.0.saturating_add(1));
+                let row = ThreadStay {
+                    thread: ThreadId(self.base.threads.saturating_add(thread.0)),
+                    process: self.stream.pid,
+                    cpu: Some(cpu.0),
+                    node: Some(node),
+                    from_ns: self.time(from),
+                    to_ns: self.time(to),
+                    bound: Some(bound),
+                };
+                self.to.push(&row)?;
+            }
+            Live::Own { time, own, cpu } => {
+                let (time_ns, process) = (self.time(time), self.stream.pid);
+                self.to.push(&OwnCost { time_ns, process, own_ns: own, cpu_ns: cpu })?;
+            }
+            Live::Watched(w) => {
+                self.summary.lost = self.summary.lost.max(w.lost);
+                let [state, watched] = &mut self.summary.state;
+                (*state, *watched) = ((*state).max(w.state.0), (*watched).max(w.watched.0));
+            }
+            Live::Note { text } => self.summary.notes.push(homenode_dataset::foreign::clean(&text)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn new_region(&mut self, number: u32, key: live::RegionKey) {
+        let place = self.names.region(key.function, key.caller).unwrap_or_default();
+        let is_barrier = key.function <= 1 << 16 && key.function > 0;
+        let row = Region {
+            region: RegionNo(self.base.regions.saturating_add(number)),
+            kind: if is_barrier { RegionKind::Barrier } else { RegionKind::Parallel },
+            function: place.function.clone(),
+            file: place.file.clone(),
+            line: place.line,
+            caller: self.names.caller(key.caller),
+            build_id: self.names.build_id(if is_barrier { key.caller } else { key.function }),
+            runs: 0,
+            time_ns: Ns::ZERO,
+        };
+        self.regions.entry(number).or_insert(row);
+    }
+
+    fn born(
+        &mut self,
+        number: ObjectNo,
+        origin: &Origin,
+        address: u64,
+        bytes: Bytes,
+        birth: Ns,
+        python: Option<&str>,
+    ) {
+        let named = self.names.object(origin, bytes.0, python);
+        let is_static = origin.is_static();
+        let slot = if is_static { 0 } else { self.slots.take((named.site.clone(), named.caller.clone())) };
+        let id = match is_static {
+            true => named.site.clone(),
+            false => identity::of_allocation(&named.site, named.caller.as_deref(), slot),
+        };
+        let fresh = ObjectId(self.base.objects.saturating_add(self.objects.len() as u32));
+        let object = *self.by_id.entry(id.clone()).or_insert(fresh);
+        self.numbers.insert(number, (object, slot));
+        let birth = (!is_static).then(|| self.time(birth));
+        if object != fresh {
+            if let Some(known) = self.objects.get_mut((object.0 - self.base.objects) as usize) {
+                known.row.allocations += 1;
+                known.row.bytes = known.row.bytes.max(bytes);
+                (known.row.address, known.row.death_ns) = (address, None);
+            }
+            return;
+        }
+        let variable = named.variable.as_ref();
+        let dimensions = variable.map(|v| dimensions(v, bytes.0)).unwrap_or_default();
+        let row = Object {
+            object,
+            id,
+            process: self.stream.pid,
+            name: named.name.clone(),
+            kind: if is_static { ObjectKind::Static } else { ObjectKind::Allocated },
+            element_type: variable.and_then(|v| v.type_name.clone()),
+            element_bytes: variable.and_then(|v| v.element_bytes),
+            dimensions,
+            file: named.place.file.clone(),
+            line: named.place.line,
+            function: named.place.function.clone(),
+            stack: named.stack.clone(),
+            bytes,
+            address,
+            allocations: 1,
+            birth_ns: birth,
+            death_ns: None,
+        };
+        self.objects.push(Known { row, named });
+    }
+
+    fn gone(&mut self, number: ObjectNo, death: Ns) {
+        let Some((object, slot)) = self.numbers.remove(&number) else { return };
+        let (death, now) = (self.time(death), self.now());
+        self.homes.gone(object, now);
+        if let Some(known) = self.objects.get_mut(object.0.saturating_sub(self.base.objects) as usize) {
+            known.row.death_ns = Some(death);
+            if known.row.kind == ObjectKind::Allocated {
+                self.slots.give_back(&(known.named.site.clone(), known.named.caller.clone()), slot);
+            }
+        }
+    }
+
+    /// Pages were at `node` when they were first looked at. Where nodes are real, that is the node of who touched them first.
+    fn home(&mut self, object: ObjectNo, pages: Pages, node: NodeId) -> Result<(), DatasetError> {
+        let Some(object) = self.object(object) else { return Ok(()) };
+        let now = self.now();
+        for page in pages.first..pages.first.saturating_add(pages.count) {
+            self.homes.set(object, page.into(), node, now);
+        }
+        let again = self.objects.get(object.0.saturating_sub(self.base.objects) as usize);
+        if self.stream.pretended || again.is_some_and(|k| k.row.allocations > 1) {
+            return Ok(());
+        }
+        self.first_touched.insert(object);
+        self.to.push(&FirstTouch {
+            object,
+            page: pages.first.into(),
+            pages: pages.count.into(),
+            thread: None,
+            node,
+            time_ns: None,
+            file: None,
+            line: None,
+            function: None,
+        })
+    }
+
+    fn migration(&mut self, record: &Live) -> Result<(), DatasetError> {
+        let Live::Migration { time, object, pages, from, to, cause, region, cost, outcome } = *record else {
+            return Ok(());
+        };
+        let refused = match outcome {
+            MoveResult::Moved => false,
+            MoveResult::AlreadyThere => return Ok(()),
+            _ => true,
+        };
+        let Some(object) = self.object(object) else { return Ok(()) };
+        let now = self.now();
+        // A run is told as one; of its pages, some may have been there before.
+        let mut runs: Vec<(u64, u64, MoveOutcome)> = Vec::new();
+        for page in pages.first..pages.first.saturating_add(pages.count) {
+            let page = u64::from(page);
+            let outcome = if refused {
+                MoveOutcome::Refused
+            } else {
+                self.homes.know(object, page, from, now);
+                match self.homes.set(object, page, to, now) {
+                    true => MoveOutcome::PingPong,
+                    false => MoveOutcome::Moved,
+                }
+            };
+            match runs.last_mut() {
+                Some((first, count, same)) if *same == outcome && *first + *count == page => *count += 1,
+                _ => runs.push((page, 1, outcome)),
+            }
+        }
+        for (page, count, outcome) in runs {
+            self.summary.migrations += 1;
+            let each = cost.map(|c| Ns(c.0 / u64::from(pages.count.max(1))).times(count));
+            let row = Migration {
+                time_ns: self.time(time),
+                interval: now,
+                object: Some(object),
+                page,
+                pages: count,
+                from_node: from,
+                to_node: to,
+                cause: because(cause),
+                policy: self.policy.clone(),
+                region: self.region(region),
+                thread: None,
+                cost_ns: each,
+                outcome,
+            };
+            self.to.push(&row)?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self, numbers: &mut Numbers) -> Result<(), DatasetError> {
+        let last = self.interval(self.interval.saturating_sub(1));
+        for row in std::mem::take(&mut self.homes).finish(last) {
+            self.to.push(&row)?;
+        }
+        for known in &self.objects {
+            self.to.push(&known.row)?;
+        }
+        for region in self.regions.values().filter(|r| r.runs > 0 || r.kind == RegionKind::Parallel) {
+            self.to.push(region)?;
+        }
+        for interval in &mut self.intervals {
+            // Without iterations nothing can be left out.
+            interval.timed |= !self.has_iterations;
+            self.to.push(interval)?;
+        }
+        self.summary.objects += self.objects.len() as u64;
+        numbers.objects += self.objects.len() as u32;
+        numbers.regions =
+            numbers.regions.saturating_add(self.regions.keys().next_back().map_or(0, |r| r + 1));
+        numbers.intervals = numbers.intervals.saturating_add(self.interval);
+        numbers.threads = numbers.threads.saturating_add(self.threads);
+        Ok(())
+    }
+}
+
+const fn because(cause: live::Cause) -> Cause {
+    match cause {
+        live::Cause::NextTouch => Cause::NextTouch,
+        live::Cause::Policy => Cause::Policy,
+        live::Cause::Plan => Cause::Plan,
+        live::Cause::Undo => Cause::Undo,
+        live::Cause::Kernel => Cause::Kernel,
+        live::Cause::Program => Cause::Program,
+    }
+}
+
+/// Extents, slowest first; empty unless all of them are known.
+fn dimensions(variable: &homenode_symbols::Variable, bytes: u64) -> Vec<u64> {
+    let all: Option<Vec<u64>> = variable.dimensions.iter().map(|d| d.extent).collect();
+    let mut all = all.unwrap_or_default();
+    if variable.order == homenode_symbols::Order::ColumnMajor {
+        all.reverse();
+    }
+    let elements = all.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
+    let fits = variable.element_bytes.is_none_or(|e| elements.saturating_mul(e) <= bytes);
+    if fits { all } else { Vec::new() }
+}

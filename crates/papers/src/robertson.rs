@@ -1,0 +1,356 @@
+//! Robertson and Rendell, "OpenMP and NUMA Architectures I: Investigating Memory Placement on the SGI Origin 3000".
+//!
+//! The paper's C-bricks are this machine's nodes: brick 0 (in Figure 2, where the memory is on it, brick 2) is the first node
+//! with CPUs and memory, brick 1 the nearest other, bricks 9 and 10 the farthest. A row that needs more nodes than there are
+//! says so. Times and rates of machines twenty years apart are not comparable: what is compared is each row's relation to the row in
+//! which thread and memory are together.
+
+mod heat;
+mod stand_ins;
+
+use std::time::Duration;
+
+use homenode_error::{Context, Error, Result};
+use homenode_machine::Machine;
+use homenode_measure::{
+    Ask, Chase, Host, Item, Measurement, Op, PageSize, Pair, Plan, Prober, Real, Stores, Streams, Subject,
+    Synthetic, Verdict, measure,
+};
+use homenode_table::{Cell, Column, Table};
+use homenode_task::Task;
+use stand_ins::{Away, StandIns};
+
+/// A pair of the paper: the bricks of a thread and of its memory.
+type Bricks = (u16, u16);
+
+/// An experiment of Table 1: its number, its pairs, scale and triad in 10^6 bytes a second.
+struct Bandwidths {
+    number: &'static str,
+    pairs: &'static [Bricks],
+    scale: f64,
+    triad: f64,
+}
+
+/// Table 1.
+const TABLE_1: [Bandwidths; 8] = [
+    Bandwidths { number: "1.1", pairs: &[(0, 0)], scale: 676.0, triad: 637.0 },
+    Bandwidths { number: "1.2", pairs: &[(0, 1)], scale: 556.0, triad: 533.0 },
+    Bandwidths { number: "1.3", pairs: &[(0, 9)], scale: 433.0, triad: 458.0 },
+    Bandwidths { number: "2.1", pairs: &[(0, 0), (0, 0)], scale: 789.0, triad: 800.0 },
+    Bandwidths { number: "2.2", pairs: &[(0, 0), (1, 1)], scale: 1196.0, triad: 1260.0 },
+    Bandwidths { number: "2.3", pairs: &[(0, 1), (1, 0)], scale: 1044.0, triad: 1083.0 },
+    Bandwidths { number: "2.4", pairs: &[(9, 0), (9, 0)], scale: 750.0, triad: 736.0 },
+    Bandwidths { number: "2.5", pairs: &[(9, 0), (10, 1)], scale: 881.0, triad: 870.0 },
+];
+
+/// Figure 2, in the words of section 3: 50 % more one router away, twice as much two routers away.
+const FIGURE_2: [(Away, f64); 3] = [(Away::Here, 1.0), (Away::OneRouter, 1.5), (Away::TwoRouters, 2.0)];
+
+/// What is measured, and with what.
+pub struct Robertson<'a> {
+    host: Host,
+    prober: Box<dyn Prober>,
+    task: &'a dyn Task,
+    buffer: u64,
+}
+
+impl<'a> Robertson<'a> {
+    /// On this machine, or computed from a description.
+    ///
+    /// # Errors
+    /// Nobody says what this machine has.
+    pub fn new(machine: Option<&Machine>, buffer: Option<u64>, task: &'a dyn Task) -> Result<Self> {
+        let (host, prober): (Host, Box<dyn Prober>) = match machine {
+            Some(m) => (Host::like(m), Box::new(Synthetic::new(m))),
+            None => {
+                let host = Host::this().context(|| "cannot tell what this machine has".into())?;
+                (host.clone(), Box::new(Real::new(&host)))
+            }
+        };
+        let buffer = Ask { buffer, ..Ask::all() }.buffer_on(&host);
+        Ok(Self { host, prober, task, buffer })
+    }
+
+    /// Figure 2: latency of one brick's memory from all bricks.
+    ///
+    /// # Errors
+    /// No node has both CPUs and memory.
+    pub fn figure2(mut self) -> Result<Table> {
+        let stand_ins = StandIns::of(&self.host)?;
+        let memory = stand_ins.first();
+        let mut items = Vec::new();
+        for page in [PageSize::Small, PageSize::Huge] {
+            for cpu in self.host.with_cpus() {
+                let time = Duration::from_secs(2);
+                let chase = Chase { buffer: self.buffer, stride: 256, page, laps: 0, time };
+                items.push(Item::Latency { pair: Pair { cpu, memory }, chase });
+            }
+        }
+        let m = self.measure(items);
+        let columns = vec![
+            Column::text("class", "thread's brick"),
+            Column::number("paper", "paper"),
+            Column::text("node", "here: thread's node"),
+            Column::number("slit", "SLIT"),
+            Column::unit("latency", "latency", "ns"),
+            Column::number("ours", "ours"),
+            Column::unit("difference", "difference", "%"),
+        ];
+        let mut table = Table::new("robertson-fig2", 1, columns);
+        self.facts(&mut table);
+        let local = m.latency(Pair { cpu: memory, memory });
+        for (away, theirs) in FIGURE_2 {
+            let nodes = stand_ins.nodes(away);
+            for cpu in &nodes {
+                let pair = Pair { cpu: *cpu, memory };
+                let why = || missing(&m, |s| matches!(s, Subject::Latency { pair: p, .. } if *p == pair));
+                let ns = m.latency(pair);
+                let ours = ns.zip(local).map(|(a, b)| a / b);
+                let of = |v: Option<f64>, digits| {
+                    v.map_or_else(|| Cell::missing(why()), |v| Cell::float(v, digits))
+                };
+                let slit = self.host.distance(*cpu, memory);
+                table.row(vec![
+                    Cell::text(away.words()),
+                    Cell::float(theirs, 2),
+                    Cell::text(cpu.to_string()),
+                    slit.map_or_else(|| Cell::missing("not given by firmware"), Cell::int),
+                    of(ns, 1),
+                    of(ours, 2),
+                    of(ours.map(|o| 100.0 * (o / theirs - 1.0)), 1),
+                ]);
+            }
+            if nodes.is_empty() {
+                let why = stand_ins.lacking(away);
+                let mut row = vec![Cell::text(away.words()), Cell::float(theirs, 2)];
+                row.extend((row.len()..table.width()).map(|_| Cell::missing(why.clone())));
+                table.row(row);
+                table.note(format!("{}: {why}", away.words()));
+            }
+        }
+        table.note(
+            "the paper prints a graph on a busy machine; its numbers are those of section 3: about 50 % more one router \
+             away, about twice as much two routers away",
+        );
+        table.note(format!(
+            "ours: memory on {memory}, a random cycle through {} MiB, with the largest pages that could be had",
+            self.buffer >> 20
+        ));
+        Ok(table)
+    }
+
+    /// Table 1: scale and triad with up to two pairs at once.
+    ///
+    /// # Errors
+    /// No node has both CPUs and memory.
+    pub fn table1(mut self) -> Result<Table> {
+        let stand_ins = StandIns::of(&self.host)?;
+        let mut items = Vec::new();
+        for row in &TABLE_1 {
+            if let Ok(pairs) = stand_ins.pairs(row.pairs) {
+                items.push(Item::Bandwidth(Streams {
+                    ops: vec![Op::Scale, Op::Triad],
+                    ..Streams::triad(&pairs, self.buffer / 8)
+                }));
+            }
+        }
+        let m = self.measure(items);
+        let columns = vec![
+            Column::text("experiment", "exp."),
+            Column::text("bricks", "bricks"),
+            Column::text("nodes", "nodes here"),
+            Column::text("loop", "loop"),
+            Column::unit("paper", "paper", "MB/s"),
+            Column::unit("ours", "ours", "MB/s"),
+            Column::number("paper_relative", "paper / 1.1"),
+            Column::number("ours_relative", "ours / 1.1"),
+            Column::unit("difference", "difference", "%"),
+        ];
+        let mut table = Table::new("robertson-table1", 1, columns);
+        self.facts(&mut table);
+        let base = |op| stand_ins.pairs(TABLE_1[0].pairs).ok().and_then(|p| together(&m, &p, op)?.value);
+        for row in &TABLE_1 {
+            for (op, theirs, first) in
+                [(Op::Scale, row.scale, TABLE_1[0].scale), (Op::Triad, row.triad, TABLE_1[0].triad)]
+            {
+                let pairs = stand_ins.pairs(row.pairs);
+                let value = pairs.as_ref().map_err(Clone::clone).and_then(|p| {
+                    together(&m, p, op).and_then(|c| c.value).ok_or_else(|| {
+                        missing(&m, |s| matches!(s, Subject::Bandwidth { pairs, .. } if pairs == p))
+                    })
+                });
+                let relative = value.clone().and_then(|v| {
+                    base(op).map(|b| v / b).ok_or_else(|| "experiment 1.1 was not measured".to_owned())
+                });
+                let paper = theirs / first;
+                let number = |v: std::result::Result<f64, String>, digits| {
+                    v.map_or_else(Cell::missing, |v| Cell::float(v, digits))
+                };
+                table.row(vec![
+                    Cell::text(row.number),
+                    Cell::text(stand_ins::words(row.pairs)),
+                    pairs.map_or_else(Cell::missing, |p| Cell::text(shown(&p))),
+                    Cell::text(op.name()),
+                    Cell::float(theirs, 0),
+                    number(value, 0),
+                    Cell::float(paper, 2),
+                    number(relative.clone(), 2),
+                    number(relative.map(|r| 100.0 * (r / paper - 1.0)), 1),
+                ]);
+            }
+        }
+        self.rows_that_cannot_be(&mut table, &stand_ins, TABLE_1.iter().map(|r| (r.number, r.pairs)));
+        table.note(format!(
+            "both: the best of several rounds, all threads together; ours: arrays of {} MiB each, 4 KiB pages, regular stores",
+            self.buffer >> 20
+        ));
+        Ok(table)
+    }
+
+    /// What machine ours is from.
+    fn facts(&self, table: &mut Table) {
+        let host = &self.host;
+        let what = if host.synthetic { "computed from the description of" } else { "measured on" };
+        let (cpus, memory) =
+            host.nodes.iter().fold((0, 0), |(c, m), n| (c + n.cpus.len(), m + (n.memory >> 20)));
+        table.fact(
+            "paper_machine",
+            Cell::text("SGI Origin 3000, 16 C-bricks of 4 R14000 600 MHz, not dedicated"),
+        );
+        table.fact(
+            "our_machine",
+            Cell::text(format!(
+                "{what} {}, {}, nodes {}, CPUs {cpus}, memory {memory} MiB",
+                host.cpu_model,
+                host.kernel,
+                host.nodes.len()
+            )),
+        );
+        if !self.host.synthetic {
+            self.host.remarks().into_iter().for_each(|r| table.note(r));
+        }
+    }
+
+    /// Says which rows this machine has not enough nodes for, and what to do.
+    fn rows_that_cannot_be(
+        &self,
+        table: &mut Table,
+        stand_ins: &StandIns,
+        rows: impl Iterator<Item = (&'static str, &'static [Bricks])>,
+    ) {
+        let lacking: Vec<&str> = rows.filter(|(_, p)| stand_ins.pairs(p).is_err()).map(|(n, _)| n).collect();
+        if !lacking.is_empty() {
+            table.note(format!(
+                "{} cannot be had on {} node{} with CPUs and memory; all can on four: homenode lab run --nodes 4 --cpus 2 -- \
+                 homenode paper …",
+                lacking.join(", "),
+                stand_ins.len(),
+                if stand_ins.len() == 1 { "" } else { "s" }
+            ));
+        }
+        stand_ins.remarks().into_iter().for_each(|r| table.note(r));
+    }
+
+    fn measure(&mut self, items: Vec<Item>) -> Measurement {
+        let plan = Plan { items, ..Plan::default() };
+        let ms = |d: Duration| d.as_millis() as u64;
+        let total = plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1);
+        let mut progress = self.task.progress("measuring", Some(total));
+        let m = measure(
+            &self.host,
+            &Ask::all(),
+            &plan,
+            self.prober.as_mut(),
+            &|| self.task.stop_asked(),
+            &mut |item, _| progress.advance(ms(item.estimate())),
+        );
+        progress.finish();
+        m
+    }
+}
+
+/// The cell of all pairs together.
+fn together<'m>(m: &'m Measurement, wanted: &[Pair], wanted_op: Op) -> Option<&'m homenode_measure::Cell> {
+    m.cells.iter().find(|c| match &c.subject {
+        Subject::Bandwidth { pairs, share: None, op, stores: Stores::Regular, .. } => {
+            pairs == wanted && *op == wanted_op
+        }
+        _ => false,
+    })
+}
+
+/// Why there is no number for a subject.
+fn missing(m: &Measurement, subject: impl Fn(&Subject) -> bool) -> String {
+    let why = m.cells.iter().filter(|c| subject(&c.subject)).find_map(|c| match &c.verdict {
+        Verdict::Failed { why } => Some(why.clone()),
+        Verdict::Absent { why, remedy } => Some(format!("{why}; {remedy}")),
+        _ => None,
+    });
+    why.unwrap_or_else(|| "stopped before it was measured".into())
+}
+
+fn shown(pairs: &[Pair]) -> String {
+    pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// Table 2 runs a program, which a description cannot.
+///
+/// # Errors
+/// As [`Robertson::new`]; the kernel cannot be built.
+pub fn table2(machine: Option<&Machine>, runs: u32, task: &dyn Task) -> Result<Table> {
+    if let Some(m) = machine {
+        return Err(Error::usage(format!(
+            "Table 2 runs a program, and {} is a description",
+            m.topology.name
+        ))
+        .hint("leave out --machine; 'homenode compare --machine … kernel:heat' simulates it"));
+    }
+    let all = Robertson::new(None, None, task)?;
+    heat::table2(&all, runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use homenode_task::Unattended;
+
+    use super::*;
+
+    fn on(machine: &Machine) -> Robertson<'static> {
+        Robertson::new(Some(machine), Some(256 << 20), &Unattended).unwrap()
+    }
+
+    fn value(t: &Table, row: usize, key: &str) -> Option<f64> {
+        let column = t.columns().iter().position(|c| c.key == key).unwrap();
+        t.rows()[row].cells[column].number()
+    }
+
+    #[test]
+    fn the_papers_own_machine_has_the_papers_shape() {
+        let machine = homenode_machine::resolve("origin3000").unwrap();
+        let figure = on(&machine).figure2().unwrap();
+        assert_eq!(figure.rows().len(), 16, "a row a brick");
+        assert_eq!(value(&figure, 0, "ours"), Some(1.0));
+        for row in 1..16 {
+            assert!(value(&figure, row, "difference").unwrap().abs() < 1.0, "{figure:?}");
+        }
+        let t = on(&machine).table1().unwrap();
+        assert_eq!(t.rows().len(), 16);
+        assert!((0..16).all(|r| value(&t, r, "ours").is_some()), "{t:?}");
+    }
+
+    #[test]
+    fn one_node_has_three_rows_and_says_what_is_missing() {
+        let one = "pack:1 [numa(memory=8GB)] core:2 pu:1";
+        let machine = homenode_machine::host::from_synthetic(one).unwrap();
+        let t = on(&machine).table1().unwrap();
+        let there: Vec<usize> = (0..16).filter(|r| value(&t, *r, "ours").is_some()).collect();
+        assert_eq!(there, [0, 1, 6, 7], "1.1 and 2.1, two loops each");
+        assert!(
+            t.notes().iter().any(|n| n.starts_with("1.2, 1.3, 2.2, 2.3, 2.4, 2.5 cannot be had")),
+            "{t:?}"
+        );
+        let figure = on(&machine).figure2().unwrap();
+        assert_eq!(figure.rows().len(), 3);
+        assert_eq!(value(&figure, 1, "ours"), None);
+    }
+}

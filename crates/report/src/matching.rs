@@ -1,0 +1,138 @@
+//! Which object of one recording is which object of another.
+//!
+//! | step | two objects are one where |
+//! |---|---|
+//! | 1 | their ids are equal |
+//! | 2 | name and kind are equal |
+//! | 3 | kind, file and function are equal: the line or the number of the allocation changed |
+//!
+//! A step looks at what the steps before it left. Where it finds several objects on a side, those
+//! of equal type and size go together first, then those of equal type, then they go in the order
+//! of line, id and address. An address alone never matters.
+
+use std::collections::BTreeMap;
+
+use homenode_dataset::tables::ObjectKind;
+use serde::Serialize;
+
+use crate::objects::ObjectReport;
+
+/// How two objects were found to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matched {
+    /// By id.
+    Id,
+    /// By name and kind: the id changed.
+    Name,
+    /// By kind, file and function: id and name changed.
+    Place,
+}
+
+/// A pair by index, or an object that the other recording lacks.
+pub type Pair = (Option<usize>, Option<usize>, Option<Matched>);
+
+/// The pairs of two lists, in no particular order.
+pub fn pairs(before: &[ObjectReport], after: &[ObjectReport]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let mut left: Vec<usize> = (0..before.len()).collect();
+    let mut right: Vec<usize> = (0..after.len()).collect();
+    for step in [Matched::Id, Matched::Name, Matched::Place] {
+        let found = match_by(step, before, after, &left, &right);
+        let gone = |side: fn(&(usize, usize)) -> usize| -> std::collections::BTreeSet<usize> {
+            found.iter().map(side).collect()
+        };
+        let (gone_left, gone_right) = (gone(|p| p.0), gone(|p| p.1));
+        left.retain(|i| !gone_left.contains(i));
+        right.retain(|i| !gone_right.contains(i));
+        pairs.extend(found.into_iter().map(|(b, a)| (Some(b), Some(a), Some(step))));
+    }
+    pairs.extend(left.into_iter().map(|i| (Some(i), None, None)));
+    pairs.extend(right.into_iter().map(|i| (None, Some(i), None)));
+    pairs
+}
+
+/// What two objects must have in common. None: this step does not match the object.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'a> {
+    Id(&'a str),
+    Name(&'a str, ObjectKind),
+    Place(ObjectKind, &'a str, Option<&'a str>),
+}
+
+fn key(step: Matched, object: &ObjectReport) -> Option<Key<'_>> {
+    match step {
+        // The empty id is that of memory that nobody knows: it is one in both.
+        Matched::Id => Some(Key::Id(&object.id)),
+        Matched::Name => object.object.map(|_| Key::Name(&object.name, object.kind)),
+        Matched::Place => {
+            let file = object.file.as_deref()?;
+            let file = file.rsplit('/').next().unwrap_or(file);
+            let allocated = object.kind == ObjectKind::Allocated;
+            allocated.then_some(Key::Place(object.kind, file, object.function.as_deref()))
+        }
+    }
+}
+
+type Groups<'a> = BTreeMap<Key<'a>, Vec<usize>>;
+
+fn groups<'a>(step: Matched, all: &'a [ObjectReport], which: &[usize]) -> Groups<'a> {
+    let mut groups = Groups::new();
+    for i in which {
+        if let Some(key) = key(step, &all[*i]) {
+            groups.entry(key).or_default().push(*i);
+        }
+    }
+    groups
+}
+
+fn match_by(
+    step: Matched,
+    before: &[ObjectReport],
+    after: &[ObjectReport],
+    left: &[usize],
+    right: &[usize],
+) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut others = groups(step, after, right);
+    for (key, mine) in groups(step, before, left) {
+        let Some(theirs) = others.remove(&key) else { continue };
+        pair_up(before, after, mine, theirs, &mut found);
+    }
+    found
+}
+
+/// Pairs the objects of one key.
+fn pair_up(
+    before: &[ObjectReport],
+    after: &[ObjectReport],
+    mut mine: Vec<usize>,
+    mut theirs: Vec<usize>,
+    found: &mut Vec<(usize, usize)>,
+) {
+    let order = |all: &[ObjectReport], i: &usize| {
+        let o = &all[*i];
+        (o.process, o.line, o.id.clone(), o.address, o.object)
+    };
+    mine.sort_by_cached_key(|i| order(before, i));
+    theirs.sort_by_cached_key(|i| order(after, i));
+    let with_size = |o: &ObjectReport| (o.element_type.clone(), Some(o.bytes));
+    let with_type = |o: &ObjectReport| (o.element_type.clone(), None);
+    let anyhow = |_: &ObjectReport| (None, None);
+    let tries: [&dyn Fn(&ObjectReport) -> _; 3] = [&with_size, &with_type, &anyhow];
+    for like in tries {
+        let mut waiting: BTreeMap<_, std::collections::VecDeque<usize>> = BTreeMap::new();
+        for i in theirs.drain(..) {
+            waiting.entry(like(&after[i])).or_default().push_back(i);
+        }
+        mine.retain(|b| match waiting.get_mut(&like(&before[*b])).and_then(|w| w.pop_front()) {
+            Some(a) => {
+                found.push((*b, a));
+                false
+            }
+            None => true,
+        });
+        theirs = waiting.into_values().flatten().collect();
+        theirs.sort_by_cached_key(|i| order(after, i));
+    }
+}

@@ -1,0 +1,176 @@
+//! Threads that block the signal of an armed page: one touch, and the kernel ends the process.
+//!
+//! Front ends keep the signal out of every mask that they see. They do not see a mask that the program sets by a system call of its own,
+//! nor the threads that the C library makes for itself. So whoever arms asks the kernel first, and arms nothing while such a
+//! thread lives; the kernel's own moves need no signals and go on.
+//!
+//! What it costs: one system call an arm (about 1 µs) where all threads are known. About 20 µs for each thread where threads have come or
+//! gone since the last look, and once a second; at every arm for each thread that no front end saw begin. So a thread that front ends
+//! know, and that blocks the signal by a system call of its own later, is found within a second, or never.
+
+use std::ffi::CStr;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use homenode_model::Ns;
+use homenode_sys::file::File;
+use homenode_sys::signal::Set;
+use homenode_sys::{call, own_threads};
+
+use super::state::{self, Locked};
+use super::{Mechanism, handler_stack};
+
+/// Workers that the C library makes with all signals blocked, by what they wait in. They touch no memory that is ever armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Workers {
+    /// One that waits for timers to expire (`timer_create` with `SIGEV_THREAD`).
+    Timers = 1,
+    /// One that waits for messages of the kernel (`mq_notify` with `SIGEV_THREAD`).
+    Queues = 2,
+    /// Those that carry out orders (`aio_*`, `getaddrinfo_a`).
+    Orders = 4,
+}
+
+static WORKERS: AtomicU32 = AtomicU32::new(0);
+
+/// From a front end: the C library is about to have such workers.
+pub fn expect_workers(of: Workers) {
+    WORKERS.fetch_or(of as u32, Ordering::Relaxed);
+}
+
+/// When all threads were looked at, and how many there were.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+/// The last look found one.
+static FOUND: AtomicBool = AtomicBool::new(false);
+const EVERY: Ns = Ns(1_000_000_000);
+
+/// Whether a thread of the process would be ended by an armed page.
+pub fn any(_: &Locked) -> bool {
+    let now = call::now();
+    let threads = own_threads::in_process().unwrap_or(usize::MAX);
+    let changed = THREADS.swap(threads, Ordering::Relaxed) != threads;
+    let due = || now.0.saturating_sub(LOOKED.load(Ordering::Relaxed)) >= EVERY.0;
+    let whole = changed || FOUND.load(Ordering::Relaxed) || due();
+    let known = || handler_stack::owners() + own_threads::count();
+    if !whole && threads <= known() {
+        return false;
+    }
+    if whole {
+        LOOKED.store(now.0, Ordering::Relaxed);
+    }
+    let Ok(folder) = File::folder(c"/proc/self/task") else { return false };
+    let mut found = false;
+    let _ = folder.entries(|name| {
+        let known = || number(name).is_some_and(handler_stack::is_owner);
+        if !name.to_bytes().starts_with(b".") && (whole || !known()) {
+            found = is_deaf(name);
+        }
+        !found
+    });
+    FOUND.store(found, Ordering::Relaxed);
+    found
+}
+
+fn number(name: &CStr) -> Option<i32> {
+    name.to_str().ok()?.parse().ok()
+}
+
+/// The C library blocks all signals for a moment when it makes a thread or a child: that passes.
+fn is_deaf(task: &CStr) -> bool {
+    const TRIES: usize = 5;
+    (0..TRIES).all(|n| {
+        if n > 0 {
+            call::sleep(Ns(50_000));
+        }
+        blocks(task) && !is_worker(task)
+    })
+}
+
+fn signal() -> i32 {
+    if state::chosen() == Mechanism::UserFault { libc::SIGBUS } else { libc::SIGSEGV }
+}
+
+fn blocks(task: &CStr) -> bool {
+    let mut text = [0; 4096];
+    read(task, "status", &mut text).and_then(blocked).is_some_and(|set| set.has(signal()))
+}
+
+/// What a `status` file of `/proc` says is blocked.
+fn blocked(status: &[u8]) -> Option<Set> {
+    let line = status.split(|c| *c == b'\n').find_map(|l| l.strip_prefix(b"SigBlk:"))?;
+    u64::from_str_radix(std::str::from_utf8(line).ok()?.trim(), 16).ok().map(Set)
+}
+
+fn is_worker(task: &CStr) -> bool {
+    let expected = WORKERS.load(Ordering::Relaxed);
+    let mut text = [0; 256];
+    expected != 0 && read(task, "syscall", &mut text).is_some_and(|line| waits_as(line, expected))
+}
+
+/// Whether a thread with this `syscall` file of `/proc` waits as one of those workers does.
+fn waits_as(line: &[u8], expected: u32) -> bool {
+    let word = line.split(|c| c.is_ascii_whitespace()).next().and_then(|w| std::str::from_utf8(w).ok());
+    let Some(number) = word.and_then(|w| w.parse::<libc::c_long>().ok()) else { return false };
+    let kinds: &[(Workers, &[libc::c_long])] = &[
+        (Workers::Timers, &[libc::SYS_rt_sigtimedwait]),
+        (Workers::Queues, &[libc::SYS_recvfrom]),
+        (
+            Workers::Orders,
+            &[libc::SYS_futex, libc::SYS_pread64, libc::SYS_pwrite64, libc::SYS_fsync, libc::SYS_fdatasync],
+        ),
+    ];
+    kinds.iter().any(|(kind, calls)| expected & *kind as u32 != 0 && calls.contains(&number))
+}
+
+/// The beginning of a file of one thread's.
+fn read<'a>(task: &CStr, file: &str, into: &'a mut [u8]) -> Option<&'a [u8]> {
+    let mut path = [0_u8; 64];
+    // What is left is zeros, and one at least.
+    let room = path.len() - 1;
+    write!(&mut path[..room], "/proc/self/task/{}/{file}", task.to_str().ok()?).ok()?;
+    let file = File::open(CStr::from_bytes_until_nul(&path).ok()?).ok()?;
+    let n = file.read_all(into).ok()?;
+    into.get(..n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_sys::signal::replace_mask;
+    use std::ffi::CString;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn who_blocks_everything_is_found_and_a_worker_of_the_library_is_not() {
+        let (tell, told) = channel();
+        let (end, ends) = channel::<()>();
+        let deaf = std::thread::spawn(move || {
+            replace_mask(Set(u64::MAX));
+            tell.send(call::thread_id()).unwrap();
+            let _ = ends.recv();
+        });
+        let task = CString::new(told.recv().unwrap().to_string()).unwrap();
+        let me = CString::new(call::thread_id().to_string()).unwrap();
+        assert!(is_deaf(&task) && !is_deaf(&me));
+        // It sleeps on a futex, as an idle worker does.
+        expect_workers(Workers::Orders);
+        assert!(!is_deaf(&task));
+        WORKERS.store(0, Ordering::Relaxed);
+        drop(end);
+        deaf.join().unwrap();
+    }
+
+    #[test]
+    fn what_proc_says_is_understood_or_nothing() {
+        let status = b"Name:\tx\nSigPnd:\t0\nSigBlk:\t0000000000000440\nSigIgn:\t0\n";
+        let set = blocked(status).unwrap();
+        assert!(set.has(libc::SIGBUS) && set.has(libc::SIGSEGV) && !set.has(libc::SIGTERM));
+        assert_eq!(blocked(b"SigBlk:\tx\n"), None);
+        assert_eq!(blocked(b""), None);
+        assert!(waits_as(b"128 0x7f 0x0 0x0 0x8 0x0 0x0 0x7f 0x7f\n", Workers::Timers as u32));
+        assert!(!waits_as(b"128 0x7f 0x0 0x0 0x8 0x0 0x0 0x7f 0x7f\n", Workers::Queues as u32));
+        assert!(!waits_as(b"running\n", u32::MAX) && !waits_as(b"", u32::MAX));
+    }
+}

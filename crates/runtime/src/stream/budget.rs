@@ -1,0 +1,73 @@
+//! How much a recording's file may grow.
+
+use homenode_model::Ns;
+use homenode_wire::live::{Dropped, Live};
+
+/// Bytes a second of the program's time.
+pub const PER_SECOND: u64 = 1 << 20;
+/// Bytes a page of the objects that take part.
+pub const PER_PAGE: u64 = 32;
+/// Bytes in any case: the machine, the modules, the first objects.
+const FIXED: u64 = 64 << 10;
+/// Intervals are doubled in length at most so many times.
+const LONGEST: u32 = 10;
+
+/// What was written, and what may be.
+#[derive(Debug, Default)]
+pub struct Room {
+    written: u64,
+    pages: u64,
+    time: Ns,
+    doublings: u32,
+}
+
+impl Room {
+    /// More pages take part.
+    pub const fn add_pages(&mut self, pages: u64) {
+        self.pages = self.pages.saturating_add(pages);
+    }
+
+    /// So much time has passed. When more than half of the room is used, intervals become longer.
+    pub fn time_is(&mut self, time: Ns) {
+        self.time = time;
+        let allowed = self.allowed();
+        if self.written > allowed / 2 && self.doublings < LONGEST {
+            self.doublings += 1;
+        } else if self.written < allowed / 8 {
+            self.doublings = self.doublings.saturating_sub(1);
+        }
+    }
+
+    /// How many times intervals are doubled in length.
+    pub const fn doublings(&self) -> u32 {
+        self.doublings
+    }
+
+    const fn allowed(&self) -> u64 {
+        let time = (self.time.0 / 1000).saturating_mul(PER_SECOND) / 1_000_000;
+        FIXED + self.pages.saturating_mul(PER_PAGE) + time
+    }
+
+    /// Whether the record may be written behind `more` bytes that are about to be.
+    pub fn has(&self, record: &Live, more: usize) -> bool {
+        kind(record).is_none() || self.written + more as u64 <= self.allowed()
+    }
+
+    /// So many bytes were written.
+    pub const fn took(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+    }
+}
+
+/// What is lost when a record finds no room; `None`: the record is always written, for others
+/// refer to it or there are few.
+pub const fn kind(record: &Live) -> Option<Dropped> {
+    match record {
+        Live::Migration { .. } => Some(Dropped::Migrations),
+        Live::Seen { .. } => Some(Dropped::Seen),
+        Live::Home { .. } => Some(Dropped::Homes),
+        Live::Sample { .. } => Some(Dropped::Samples),
+        Live::FirstTouch { .. } => Some(Dropped::FirstTouches),
+        _ => None,
+    }
+}

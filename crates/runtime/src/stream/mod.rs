@@ -1,0 +1,487 @@
+//! What happens while the program runs, for a recording: records that are appended to a file.
+//!
+//! | what | where |
+//! |---|---|
+//! | the stream: records, intervals, flushing | here |
+//! | how much the file may grow | [`budget`] |
+//! | runs of pages that share a fate | [`runs`] |
+//! | where the program's threads run | [`threads`] |
+//!
+//! # State and growth
+//!
+//! The stream holds at most [`PENDING`] records and one frame: some 700 KiB. The file grows by at
+//! most [`budget::PER_SECOND`] and [`budget::PER_PAGE`]. When it would grow by more, intervals
+//! become longer first. What then finds no room is counted, and the count is written.
+
+pub mod budget;
+pub mod runs;
+pub mod threads;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::fd::{FromRawFd as _, IntoRawFd as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
+use homenode_sys::descriptor;
+use homenode_wire::facts::Module;
+use homenode_wire::live::{
+    BUFFER, Cause, Dropped, IntervalNo, IterationNo, Live, ObjectNo, Pages, RegionKey, RegionNo, Writer,
+};
+
+use crate::watch::Object;
+use crate::watch::numbers::PAGE;
+use crate::watch::sightings::{Row, Sightings};
+use budget::Room;
+use runs::{Run, Runs};
+use threads::Threads;
+
+/// Records that wait to be written.
+const PENDING: usize = 4096;
+/// Records wait no longer than this: a program that is killed loses them.
+const LONGEST_WAIT: Ns = Ns(200_000_000);
+/// The shortest interval.
+const SHORTEST: Ns = Ns(1_000_000);
+/// An interval is at least this part of the time that has passed, so that their number is bounded.
+const PART: u64 = 2048;
+/// Intervals of a program whose rounds are not known.
+const WITHOUT_ROUNDS: Ns = Ns(50_000_000);
+/// Kinds of [`Dropped`].
+const KINDS: usize = 9;
+
+/// Where frames go. Tests keep them.
+#[derive(Debug)]
+enum Sink {
+    File(File),
+    Kept(Vec<u8>),
+    /// The disk is full: nothing more is written.
+    Full,
+}
+
+/// The interval that is going on.
+#[derive(Debug)]
+struct Interval {
+    index: u32,
+    begin: Ns,
+    /// Regions that ended in it: runs and time.
+    regions: BTreeMap<u32, (u32, Ns)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Stream {
+    sink: Sink,
+    frame: Box<[u8]>,
+    pending: Vec<Live>,
+    runs: Runs,
+    room: Room,
+    /// The wall clock when the recording began.
+    started: Ns,
+    flushed: Ns,
+    interval: Interval,
+    region: Option<u32>,
+    known_regions: Vec<bool>,
+    round_at: Option<Ns>,
+    threads: Threads,
+    modules: BTreeSet<(u64, String)>,
+    sightings: Sightings,
+    /// The last round that was written: when it began, and its number.
+    last_round: Option<(Ns, IterationNo)>,
+    dropped: [u64; KINDS],
+}
+
+/// What a page's fate is told by.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Former home.
+    pub from: NodeId,
+    /// New home.
+    pub to: NodeId,
+    /// Why.
+    pub cause: Cause,
+    /// What it cost, if that was measured.
+    pub cost: Option<Ns>,
+    /// What came of it.
+    pub outcome: MoveResult,
+}
+
+impl Stream {
+    /// A stream to a new file of this process in `folder`, at the moment `now`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(folder: &Path, now: Ns) -> Result<Self, String> {
+        let path = folder.join(Live::file_name(std::process::id()));
+        let mut file = OpenOptions::new();
+        let file = file.append(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+        // SAFETY: the descriptor is the file's own, which is given up for it.
+        let kept = unsafe { File::from_raw_fd(descriptor::keep(file.into_raw_fd())) };
+        Ok(Self::to(Sink::File(kept), now))
+    }
+
+    /// A stream that keeps its bytes, for tests.
+    pub fn kept(now: Ns) -> Self {
+        Self::to(Sink::Kept(Vec::new()), now)
+    }
+
+    /// What a stream for tests has written.
+    pub fn bytes(&self) -> &[u8] {
+        if let Sink::Kept(bytes) = &self.sink { bytes } else { &[] }
+    }
+
+    fn to(sink: Sink, now: Ns) -> Self {
+        Self {
+            sink,
+            frame: vec![0; BUFFER].into(),
+            pending: Vec::new(),
+            runs: Runs::default(),
+            room: Room::default(),
+            started: now,
+            flushed: now,
+            interval: Interval { index: 0, begin: Ns::ZERO, regions: BTreeMap::new() },
+            region: None,
+            known_regions: Vec::new(),
+            round_at: None,
+            threads: Threads::default(),
+            modules: BTreeSet::new(),
+            sightings: Sightings::default(),
+            last_round: None,
+            dropped: [0; KINDS],
+        }
+    }
+
+    /// Time of the recording.
+    const fn time(&self, now: Ns) -> Ns {
+        Ns(now.0.saturating_sub(self.started.0))
+    }
+
+    /// Adds a record as it is.
+    pub fn put(&mut self, record: Live) {
+        if self.pending.len() >= PENDING {
+            self.write();
+        }
+        self.pending.push(record);
+    }
+
+    fn drop_some(&mut self, what: Dropped, how_many: u64) {
+        if let Some(n) = self.dropped.get_mut(what as usize) {
+            *n += how_many;
+        }
+    }
+
+    /// The object's number; the first time its record is written.
+    fn number(&mut self, object: &mut Object) -> ObjectNo {
+        let number = ObjectNo(object.id.0);
+        if !std::mem::replace(&mut object.is_recorded, true) {
+            self.room.add_pages(object.pages.count);
+            self.put(Live::Object {
+                number,
+                origin: object.origin.clone(),
+                address: object.address as u64,
+                bytes: homenode_model::Bytes(object.bytes as u64),
+                birth: self.time(object.born),
+                python: object.python.as_deref().map(homenode_wire::bounded::line),
+            });
+        }
+        number
+    }
+
+    /// The object is gone.
+    pub fn gone(&mut self, object: &Object, now: Ns) {
+        if object.is_recorded {
+            self.end_runs();
+            self.put(Live::ObjectGone { number: ObjectNo(object.id.0), death: self.time(now) });
+        }
+    }
+
+    /// Page `index` of the object's whole pages moved, or was to move.
+    pub fn moved(&mut self, object: &mut Object, index: u64, moved: Moved, now: Ns) {
+        let number = self.number(object);
+        let page = page_of(object, index);
+        let run = Run { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
+        if let Some((run, pages)) = self.runs.moved(run, page) {
+            self.put_move(run, pages);
+        }
+    }
+
+    fn put_move(&mut self, run: Run, pages: Pages) {
+        let Run { object, time, region, moved } = run;
+        let Moved { from, to, cause, cost, outcome } = moved;
+        let cost = cost.map(|c| c.times(u64::from(pages.count)));
+        self.put(Live::Migration { time, object, pages, from, to, cause, region, cost, outcome });
+    }
+
+    /// Page `index` of the object's whole pages was at `node` when it was first looked at.
+    pub fn home(&mut self, object: &mut Object, index: u64, node: NodeId) {
+        let number = self.number(object);
+        let page = page_of(object, index);
+        if let Some((object, node, pages)) = self.runs.home((number, node), page) {
+            self.put_home(object, node, pages);
+        }
+    }
+
+    fn put_home(&mut self, object: ObjectNo, node: NodeId, pages: Pages) {
+        let interval = IntervalNo(self.interval.index);
+        self.put(Live::Home { interval, object, pages, node: Some(node) });
+    }
+
+    fn end_runs(&mut self) {
+        if let Some((run, pages)) = self.runs.take_moved() {
+            self.put_move(run, pages);
+        }
+        if let Some((object, node, pages)) = self.runs.take_home() {
+            self.put_home(object, node, pages);
+        }
+    }
+
+    /// The guard sampled page `index` of the object's whole pages.
+    pub fn sample(
+        &mut self,
+        object: &mut Object,
+        index: u64,
+        seen: (NodeId, NodeId),
+        held_back: bool,
+        now: Ns,
+    ) {
+        let number = self.number(object);
+        let (node, home) = seen;
+        let (time, page) = (self.time(now), page_of(object, index));
+        self.put(Live::Sample { time, object: number, page, held_back, node, home });
+    }
+
+    /// A node was seen at page `index` of the object's whole pages, which has this home.
+    pub fn saw(
+        &mut self,
+        object: &mut Object,
+        index: u64,
+        (node, home): (NodeId, NodeId),
+        kind: Option<AccessKind>,
+    ) {
+        let (object, page) = (self.number(object).0, page_of(object, index));
+        self.sightings.add(Row { object, page, region: self.region, home, node, kind });
+    }
+
+    /// Sightings that found no room.
+    pub const fn sightings_lost(&self) -> u64 {
+        self.sightings.lost()
+    }
+
+    /// Bytes of memory for the stream, about.
+    pub fn state_bytes(&self) -> usize {
+        self.sightings.bytes() + BUFFER + self.pending.capacity() * size_of::<Live>()
+    }
+
+    /// A row of what was seen in the interval stands for `pages` pages.
+    fn put_seen(&mut self, row: Row, told: u32, pages: u32) {
+        self.put(Live::Seen {
+            interval: IntervalNo(self.interval.index),
+            region: row.region.map(RegionNo),
+            object: ObjectNo(row.object),
+            pages: Pages { first: row.page, count: pages },
+            node: row.node,
+            home: row.home,
+            kind: row.kind,
+            told,
+        });
+    }
+
+    /// The loaded files; those that are known already are not written again.
+    pub fn know_modules(&mut self, modules: &[Module]) {
+        for module in modules {
+            if self.modules.insert((module.base, module.path.clone())) {
+                self.put(Live::Module(module.clone()));
+            }
+        }
+    }
+
+    /// A region begins.
+    pub fn region_begins(&mut self, region: u32, function: u64, caller: u64) {
+        let i = region as usize;
+        if self.known_regions.len() <= i {
+            self.known_regions.resize(i + 1, false);
+        }
+        if !std::mem::replace(&mut self.known_regions[i], true) {
+            self.put(Live::Region { number: RegionNo(region), key: RegionKey { function, caller } });
+        }
+        self.end_runs();
+        self.region = Some(region);
+    }
+
+    /// The region has ended; it took so long.
+    pub fn region_ends(&mut self, took: Ns) {
+        self.end_runs();
+        let Some(region) = self.region.take() else { return };
+        let (runs, time) = self.interval.regions.entry(region).or_default();
+        *runs = runs.saturating_add(1);
+        *time += took;
+    }
+
+    /// A round of the iteration has ended, and the next begins.
+    pub fn round(&mut self, number: u64, told: bool, now: Ns) {
+        let end = self.time(now);
+        let Some(begin) = self.round_at.replace(end) else { return };
+        if end.0 - begin.0 < SHORTEST.0 {
+            // Rounds that are shorter than an interval are joined, too.
+            self.drop_some(Dropped::Intervals, 1);
+            return;
+        }
+        let number = IterationNo(u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX));
+        self.last_round = Some((begin, number));
+        self.put(Live::Iteration { number, begin, end, told });
+    }
+
+    /// Another loop than before is the iteration.
+    pub const fn new_level(&mut self) {
+        self.round_at = None;
+    }
+
+    /// Whether the interval is long enough to end at this moment: a round has ended, or a region
+    /// of a program whose rounds are not known.
+    pub fn is_interval_due(&self, now: Ns, round_ends: bool) -> bool {
+        let time = self.time(now);
+        let shortest = if round_ends { SHORTEST } else { WITHOUT_ROUNDS };
+        let least = shortest.0.max(time.0 / PART) << self.room.doublings();
+        let knows_rounds = self.round_at.is_some_and(|at| time.0 - at.0 < least.saturating_mul(4));
+        (round_ends || !knows_rounds) && time.0.saturating_sub(self.interval.begin.0) >= least
+    }
+
+    /// Whether records have waited for long enough.
+    pub fn is_flush_due(&self, now: Ns) -> bool {
+        now.0.saturating_sub(self.flushed.0) >= LONGEST_WAIT.0 || self.pending.len() >= PENDING / 2
+    }
+
+    /// The interval ends. What was seen in it has been added before. `own` and `cpu`: CPU time of
+    /// homenode and of the process until now.
+    pub fn end_interval(&mut self, own: Ns, cpu: Ns, now: Ns) {
+        self.end_runs();
+        let end = self.time(now);
+        let index = IntervalNo(self.interval.index);
+        let (rows, pages) = self.sightings.take();
+        rows.into_iter().for_each(|(row, told)| self.put_seen(row, told, pages));
+        for (region, (runs, time)) in std::mem::take(&mut self.interval.regions) {
+            self.put(Live::RegionTime { interval: index, region: RegionNo(region), runs, time });
+        }
+        for stay in self.threads.look(end) {
+            self.put(stay);
+        }
+        self.put(Live::Own { time: end, own, cpu });
+        // An interval that several rounds share is of none.
+        let iteration = self.last_round.filter(|(begin, _)| *begin == self.interval.begin).map(|(_, n)| n);
+        self.put(Live::Interval { index, begin: self.interval.begin, end, iteration });
+        self.interval.index += 1;
+        self.interval.begin = end;
+    }
+
+    /// The nodes of CPUs, to tell where threads run.
+    pub fn know_cpus(&mut self, node_of: Vec<Option<NodeId>>) {
+        self.threads.know(node_of);
+    }
+
+    /// Writes what waits.
+    pub fn flush(&mut self, now: Ns) {
+        self.end_runs();
+        self.write();
+        self.flushed = now;
+        self.room.time_is(self.time(now));
+    }
+
+    /// The recording ends.
+    pub fn end(&mut self, whole: bool, now: Ns) {
+        self.end_runs();
+        for stay in self.threads.end(self.time(now)) {
+            self.put(stay);
+        }
+        for (i, what) in ALL_DROPPED.into_iter().enumerate() {
+            let how_many = self.dropped[i];
+            if how_many > 0 {
+                self.put(Live::Dropped { what, how_many });
+            }
+        }
+        self.put(Live::End { whole });
+        self.flush(now);
+    }
+
+    /// Encodes the pending records into frames and appends these.
+    fn write(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut rest = pending.drain(..).peekable();
+        while rest.peek().is_some() {
+            let Ok(mut frame) = Writer::new(&mut self.frame) else { break };
+            while let Some(record) = rest.peek() {
+                if !self.room.has(record, frame.len()) {
+                    let what = budget::kind(record);
+                    rest.next();
+                    if let Some(n) = what.and_then(|w| self.dropped.get_mut(w as usize)) {
+                        *n += 1;
+                    }
+                    continue;
+                }
+                if frame.add(record).is_err() {
+                    if frame.is_empty() {
+                        // It does not fit any frame: nobody can write it.
+                        rest.next();
+                    }
+                    break;
+                }
+                rest.next();
+            }
+            let bytes = frame.finish();
+            self.room.took(bytes.len());
+            self.sink.write(bytes);
+        }
+        drop(rest);
+        // Its memory is used again.
+        self.pending = pending;
+    }
+}
+
+/// In the order of their numbers.
+const ALL_DROPPED: [Dropped; KINDS] = [
+    Dropped::Touches,
+    Dropped::Samples,
+    Dropped::Migrations,
+    Dropped::Objects,
+    Dropped::Regions,
+    Dropped::Seen,
+    Dropped::Homes,
+    Dropped::FirstTouches,
+    Dropped::Intervals,
+];
+
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) {
+        match self {
+            Self::File(file) => {
+                if file.write_all(bytes).is_err() {
+                    self.close();
+                }
+            }
+            Self::Kept(all) => all.extend_from_slice(bytes),
+            Self::Full => {}
+        }
+    }
+
+    fn close(&mut self) {
+        if let Self::File(file) = std::mem::replace(self, Self::Full) {
+            descriptor::close(file.into_raw_fd());
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.sink.close();
+    }
+}
+
+/// The number of whole page `index` counted from the page with the object's first byte.
+fn page_of(object: &Object, index: u64) -> u32 {
+    let first = u64::from(!object.address.is_multiple_of(PAGE));
+    u32::try_from(first + index).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Runs of pages that share a fate: one record tells of all of them.
+
+use homenode_model::{NodeId, Ns};
+use homenode_wire::live::{ObjectNo, Pages, RegionNo};
+
+use super::Moved;
+
+/// What all pages of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The object.
+    pub object: ObjectNo,
+    /// When the first of them moved.
+    pub time: Ns,
+    /// The region that ran.
+    pub region: Option<RegionNo>,
+    /// What became of each; the cost is that of one page.
+    pub moved: Moved,
+}
+
+impl Run {
+    fn is_like(&self, other: &Self) -> bool {
+        let fate = |r: &Self| (r.object, r.region, r.moved.from, r.moved.to, r.moved.cause, r.moved.outcome);
+        fate(self) == fate(other) && self.moved.cost == other.moved.cost
+    }
+}
+
+/// The runs that may still become longer.
+#[derive(Debug, Default)]
+pub struct Runs {
+    moved: Option<(Run, Pages)>,
+    home: Option<(ObjectNo, NodeId, Pages)>,
+}
+
+const fn follows(pages: &Pages, page: u32) -> bool {
+    pages.first.saturating_add(pages.count) == page
+}
+
+impl Runs {
+    /// Another page moved. The run that ends with this, if one does.
+    pub fn moved(&mut self, run: Run, page: u32) -> Option<(Run, Pages)> {
+        if let Some((open, pages)) = &mut self.moved
+            && open.is_like(&run)
+            && follows(pages, page)
+        {
+            pages.count += 1;
+            return None;
+        }
+        self.moved.replace((run, Pages { first: page, count: 1 }))
+    }
+
+    /// Another page's home is known. The run that ends with this, if one does.
+    pub fn home(
+        &mut self,
+        (object, node): (ObjectNo, NodeId),
+        page: u32,
+    ) -> Option<(ObjectNo, NodeId, Pages)> {
+        if let Some((open, at, pages)) = &mut self.home
+            && (*open, *at) == (object, node)
+            && follows(pages, page)
+        {
+            pages.count += 1;
+            return None;
+        }
+        self.home.replace((object, node, Pages { first: page, count: 1 }))
+    }
+
+    /// Ends the run of moves.
+    pub const fn take_moved(&mut self) -> Option<(Run, Pages)> {
+        self.moved.take()
+    }
+
+    /// Ends the run of homes.
+    pub const fn take_home(&mut self) -> Option<(ObjectNo, NodeId, Pages)> {
+        self.home.take()
+    }
+}

@@ -1,0 +1,459 @@
+//! From a recording and machines to simulated schemes, for `compare` and `show`.
+
+#![forbid(unsafe_code)]
+
+pub mod scheme;
+pub mod yardsticks;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use homenode_error::{Context, Error, Result};
+use homenode_log::file::LogReader;
+use homenode_log::recording::{Recording, Symbols};
+use homenode_machine::Machine;
+use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_order::{Order, Trace};
+use homenode_policy::{Offer, PolicyContext, plan, requirements};
+use homenode_sim::caches::{FilterFit, filter_fit};
+use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
+use homenode_sim::run::{self, Job, RunError};
+use homenode_task::Task;
+use scheme::{Layout, Scheme, Variant};
+use yardsticks::{Extent, Measures};
+
+/// A recording, opened, with its names.
+pub struct Loaded {
+    /// The recording.
+    pub recording: Recording,
+    /// Names for its addresses.
+    pub symbols: Symbols,
+}
+
+impl Loaded {
+    /// Reads what is needed beside the logs.
+    ///
+    /// # Errors
+    /// The recording's files are damaged.
+    pub fn new(recording: Recording) -> Result<Self> {
+        let symbols = recording.symbols().context(|| "cannot read the recording's names".into())?;
+        Ok(Self { recording, symbols })
+    }
+
+    /// The name of an object: the variable, or the place where it is allocated. Of several that one place makes at the same
+    /// time, each after the first has its number.
+    pub fn object_name(&self, object: &homenode_order::space::Object) -> String {
+        use homenode_order::space::ObjectKind;
+        let place = self.place_name(object);
+        match object.kind {
+            ObjectKind::Site { slot, .. } if slot > 0 => format!("{place} #{slot}"),
+            _ => place,
+        }
+    }
+
+    /// The same for all objects of a place.
+    pub fn place_name(&self, object: &homenode_order::space::Object) -> String {
+        use homenode_order::space::ObjectKind;
+        match &object.kind {
+            ObjectKind::Static { name, .. } => name.clone(),
+            ObjectKind::Site { pc: 0, .. } => "mmap".into(),
+            ObjectKind::Site { pc, caller, .. } => {
+                let place = |pc: &u64| self.symbols.places.get(pc).map(ToString::to_string);
+                match (place(pc), place(caller)) {
+                    (Some(site), Some(caller)) => format!("{site} < {caller}"),
+                    (Some(site), None) => site,
+                    (None, _) => format!("allocated at {pc:#x}"),
+                }
+            }
+        }
+    }
+}
+
+/// Simulates schemes of one recording on machines; results by (machine, scheme) in the order asked for. Where a scheme
+/// cannot run on a machine, the reason stands in its place.
+pub struct Plan {
+    /// Machines.
+    pub machines: Vec<Arc<Topology>>,
+    /// Page size of each machine.
+    pub pages: Vec<Bytes>,
+    /// Schemes.
+    pub schemes: Vec<Scheme>,
+    /// Host threads.
+    pub jobs: usize,
+    /// Outstanding misses instead of the machine's.
+    pub options: MemoryOptions,
+    /// What to measure them against.
+    pub extent: Extent,
+}
+
+/// A scheme's result, or why there is none.
+pub type Cell = std::result::Result<Box<Outcome>, String>;
+
+/// Results by index of the machine and of the scheme.
+pub type Cells = BTreeMap<(usize, usize), Cell>;
+
+/// What schemes are measured against, by index of the machine, recording and layout.
+pub type AllMeasures = BTreeMap<(usize, Variant, Layout), Measures>;
+
+/// What the schemes of one recording yield.
+pub struct Simulated {
+    /// About the recording.
+    pub trace: Trace,
+    /// By scheme.
+    pub cells: Cells,
+    /// Yardsticks of the groups that have some.
+    pub measures: AllMeasures,
+}
+
+/// The page size to simulate with.
+///
+/// # Errors
+/// The machine does not offer the one asked for.
+pub fn page_size(machine: &Topology, asked: Option<Bytes>) -> Result<Bytes> {
+    let smallest = machine.page_sizes.first().copied().unwrap_or(Bytes::kib(4));
+    match asked {
+        None => Ok(smallest),
+        Some(p) if machine.page_sizes.contains(&p) => Ok(p),
+        Some(p) => {
+            let sizes: Vec<String> =
+                machine.page_sizes.iter().map(|s| homenode_error::size::show(*s)).collect();
+            Err(Error::usage(format!("{} has no pages of {}", machine.name, homenode_error::size::show(p)))
+                .hint(format!("it has {}", sizes.join(", "))))
+        }
+    }
+}
+
+/// The machine of a name or file.
+///
+/// # Errors
+/// There is none, or it makes no sense.
+pub fn machine(spec: &str) -> Result<Machine> {
+    homenode_machine::resolve(spec).map_err(|e| Error::usage(e.to_string()))
+}
+
+/// Whether what a filter let through is exact for a machine, and else why not.
+///
+/// # Errors
+/// The machine cannot be simulated from this recording.
+pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
+    match filter_fit(machine, filter_lines.into(), 64) {
+        FilterFit::Exact => Ok(None),
+        FilterFit::Approximate(why) => Ok(Some(why)),
+        FilterFit::Refused(why) => Err(Error::usage(format!(
+            "{} cannot be simulated from a recording with a filter of {filter_lines} lines",
+            machine.name
+        ))
+        .hint(why)),
+    }
+}
+
+/// A machine and how it is simulated, in a few words.
+pub fn describe(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> String {
+    let n = outstanding.unwrap_or(machine.core.outstanding);
+    let waits = if n == 1 { "blocking".to_owned() } else { format!("{n} outstanding misses") };
+    format!(
+        "{} ({} nodes, {} pages, {waits})",
+        machine.name,
+        machine.nodes.len(),
+        homenode_error::size::show(page)
+    )
+}
+
+/// What the reader of a result should know of lines that several threads use at once.
+pub fn false_sharing(trace: &Trace) -> Option<String> {
+    let b = trace.bypass;
+    (b.lines > 0).then(|| {
+        let capped = match b.capped {
+            0 => String::new(),
+            n => format!("; {n} threads reached the cap of {}", homenode_log::mark::BYPASS_CAP),
+        };
+        format!(
+            "{} cache lines are written by one thread and used by another between two barriers: {} accesses to them \
+             bypassed the filter{capped}",
+            b.lines, b.accesses
+        )
+    })
+}
+
+/// What the reader of a result must know about the recording.
+pub fn warnings(recording: &Recording, trace: &Trace) -> Vec<String> {
+    homenode_simulated::missing(recording, trace)
+}
+
+/// What of the recording is timed, in words.
+pub fn timed_part(trace: &Trace, outcome: &Outcome) -> String {
+    match (trace.iterations, outcome.marks.len()) {
+        (None, _) | (_, 0) => {
+            "everything: the program tells of no iterations (hn_iteration), and none were found".to_owned()
+        }
+        (Some(_), 1) => "from the iteration that the program tells of to its end".to_owned(),
+        (Some(source), marks) => format!("{} iterations {}", marks - 1, source.as_str()),
+    }
+}
+
+/// A name as a part of a file's name.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
+}
+
+/// Writes the data set of each scheme of `variant` to a folder of its own, `MACHINE-SCHEME.hnrec`.
+///
+/// # Errors
+/// A data set cannot be written.
+pub fn write_datasets(
+    folder: &Path,
+    plan: &Plan,
+    loaded: &Loaded,
+    simulated: &Simulated,
+    notes: &[String],
+) -> Result<()> {
+    let incomplete = warnings(&loaded.recording, &simulated.trace);
+    for ((m, s), cell) in &simulated.cells {
+        let Ok(outcome) = cell else { continue };
+        let (machine, scheme) = (&plan.machines[*m], &plan.schemes[*s]);
+        let mut notes = notes.to_vec();
+        if !scheme.about.is_empty() {
+            notes.insert(0, format!("{}: {}", scheme.name, scheme.about));
+        }
+        let dataset = homenode_simulated::Simulated {
+            recording: &loaded.recording,
+            symbols: &loaded.symbols,
+            machine,
+            page: plan.pages[*m],
+            policy: &scheme.policy,
+            trace: &simulated.trace,
+            outcome,
+            incomplete: incomplete.clone(),
+            notes,
+        };
+        let path = folder.join(format!("{}-{}.hnrec", plain(&machine.name), plain(&scheme.name)));
+        dataset
+            .write(&path)
+            .context(|| format!("cannot keep the data set of {}", scheme.name))
+            .map_err(|e| e.hint("name a folder with --keep that has no data sets yet"))?;
+    }
+    Ok(())
+}
+
+/// Writes the journal of each scheme that has one to a file of its own, `MACHINE-SCHEME.hnjournal`.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+pub fn write_journals(folder: &Path, plan: &Plan, cells: &Cells) -> Result<()> {
+    std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+    for ((m, s), cell) in cells {
+        if let Some(journal) = cell.as_ref().ok().and_then(|outcome| outcome.journal.as_ref()) {
+            let (machine, scheme) = (plain(&plan.machines[*m].name), plain(&plan.schemes[*s].name));
+            let path = folder.join(format!("{machine}-{scheme}.hnjournal"));
+            std::fs::write(&path, journal).context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Policies that could not act because the recording lacks what they act on, and what would help.
+pub fn idle_policies(plan: &Plan, cells: &Cells) -> Vec<String> {
+    let of = |(place, cell): (&(usize, usize), &Cell)| {
+        let (outcome, spec) = (cell.as_ref().ok()?, &plan.schemes[place.1].policy);
+        let offer = Offer {
+            counts: true,
+            iterations: outcome.marks.len() as u64,
+            regions: outcome.regions.iter().map(|r| r.instances).sum(),
+        };
+        // Whether the plan is there does not change what a policy needs.
+        let context =
+            PolicyContext::of(&plan.machines[place.0], plan.pages[place.0]).with_plan(Arc::default());
+        requirements(spec, &context).ok()?.lacking(spec, offer)
+    };
+    cells.iter().filter_map(of).collect()
+}
+
+/// The CPUs of a program's threads.
+///
+/// # Errors
+/// The machine has too few.
+pub fn binding(
+    machine: &Topology,
+    layout: Layout,
+    threads: usize,
+) -> std::result::Result<Vec<CpuId>, homenode_machine::Error> {
+    match layout {
+        Layout::Spread => homenode_machine::spread(machine, threads),
+        Layout::Packed => {
+            let node = machine.nodes_with_cpus().into_iter().next().unwrap_or(NodeId(0));
+            homenode_machine::packed(machine, node, threads)
+        }
+    }
+}
+
+/// The policy whose homes are worked out before.
+const PLAN: &str = "plan";
+/// Percent of the least cost within which a planned page's homes are as good as each other.
+const PLAN_SLACK: u32 = 0;
+
+impl Plan {
+    /// Runs the schemes of `variant` over one recording, and what they are measured against.
+    ///
+    /// # Errors
+    /// Nothing can be simulated; a scheme of its own that cannot run has its reason in its cell.
+    pub fn run(&self, loaded: &Loaded, variant: Variant, task: &dyn Task) -> Result<Simulated> {
+        let pass = Pass { loaded, workers: self.jobs, task };
+        let order = pass.open()?;
+        let (mut jobs, mut places, mut cells) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (m, machine) in self.machines.iter().enumerate() {
+            for (s, scheme) in self.schemes.iter().enumerate().filter(|(_, s)| s.variant == variant) {
+                match binding(machine, scheme.layout, order.threads()) {
+                    Err(e) => drop(cells.insert((m, s), Err(e.to_string()))),
+                    Ok(binding) => {
+                        places.push((m, s));
+                        jobs.push(Job {
+                            machine: machine.clone(),
+                            binding,
+                            page: self.pages[m],
+                            policy: scheme.policy.clone(),
+                            way: None,
+                            options: self.options.clone(),
+                        });
+                    }
+                }
+            }
+        }
+        self.plan_ahead(&pass, &mut jobs)?;
+        let groups = self.groups(&places);
+        let tallied: Vec<usize> = groups.values().copied().collect();
+        let first = pass.run(order, &jobs, &tallied, "simulating").map_err(|e| pass.failed(e))?;
+        for (place, outcome) in places.iter().zip(first.outcomes) {
+            cells.insert(*place, outcome.map(Box::new).map_err(|e: MemoryError| e.to_string()));
+        }
+        let mut measures = BTreeMap::new();
+        let mut second = Vec::new();
+        for ((m, layout, job), yardsticks) in
+            groups.iter().map(|((m, layout), job)| (*m, *layout, *job)).zip(&first.yardsticks)
+        {
+            let Ok(yardsticks) = yardsticks else { continue };
+            measures.insert((m, variant, layout), Measures::of(yardsticks));
+            if self.extent == Extent::All && layout == Layout::Spread {
+                let of_group = places.iter().filter(|(pm, s)| *pm == m && self.schemes[*s].layout == layout);
+                let named = of_group.filter_map(|p| {
+                    let outcome = cells.get(p)?.as_ref().ok()?;
+                    Some((self.schemes[p.1].name.as_str(), outcome.as_ref()))
+                });
+                let group = yardsticks::Group { job: &jobs[job], yardsticks, schemes: named.collect() };
+                second.push(((m, variant, layout), group));
+            }
+        }
+        if !second.is_empty() {
+            let (keys, groups): (Vec<_>, Vec<_>) = second.into_iter().unzip();
+            let order = pass.open()?;
+            let simulate = |jobs: &[Job]| pass.run(order, jobs, &[], "simulating yardsticks for");
+            let all = yardsticks::second_pass(&groups, simulate).map_err(|e| pass.failed(e))?;
+            measures.extend(keys.into_iter().zip(all));
+        }
+        Ok(Simulated { trace: first.trace, cells, measures })
+    }
+
+    /// What is planned beforehand is planned from the same recording, under first touch.
+    fn plan_ahead(&self, pass: &Pass<'_>, jobs: &mut [Job]) -> Result<()> {
+        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let first = |i: &usize| Job {
+            policy: "first-touch".into(),
+            options: MemoryOptions { journal: false, collect: None, ..jobs[*i].options.clone() },
+            ..jobs[*i].clone()
+        };
+        let probes: Vec<Job> = planned.iter().map(first).collect();
+        let probed = pass.run(pass.open()?, &probes, &[], "planning from").map_err(|e| pass.failed(e))?;
+        for (i, outcome) in planned.into_iter().zip(probed.outcomes) {
+            // A probe that fails leaves a plan of nothing, and the job itself says why.
+            let homes = outcome.map(|outcome| {
+                let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
+                plan::best(&context, &outcome.histogram, PLAN_SLACK)
+            });
+            jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// A job of each machine and layout that yardsticks are wanted for.
+    fn groups(&self, places: &[(usize, usize)]) -> BTreeMap<(usize, Layout), usize> {
+        let mut groups = BTreeMap::new();
+        if self.extent != Extent::None {
+            for (job, (m, s)) in places.iter().enumerate() {
+                groups.entry((*m, self.schemes[*s].layout)).or_insert(job);
+            }
+        }
+        groups
+    }
+}
+
+/// A pass over a recording.
+pub struct Pass<'a> {
+    /// The recording.
+    pub loaded: &'a Loaded,
+    /// Host threads.
+    pub workers: usize,
+    /// Who waits for it.
+    pub task: &'a dyn Task,
+}
+
+impl Pass<'_> {
+    /// Simulates jobs.
+    ///
+    /// # Errors
+    /// Nothing can be simulated.
+    pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
+        self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
+    }
+    /// Simulates jobs and tallies what the yardsticks of each need.
+    ///
+    /// # Errors
+    /// As [`Pass::simulate`].
+    pub fn tally(&self, jobs: &[Job]) -> Result<run::Results> {
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        self.run(self.open()?, jobs, &all, "planning from").map_err(|e| self.failed(e))
+    }
+    /// Threads of the recording.
+    ///
+    /// # Errors
+    /// Its logs cannot be read.
+    pub fn threads(&self) -> Result<usize> {
+        Ok(self.open()?.threads())
+    }
+    fn open(&self) -> Result<Order<LogReader>> {
+        let recording = &self.loaded.recording;
+        let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
+        homenode_order::open(&logs, homenode_simulated::run::statics(&self.loaded.symbols))
+            .map_err(|e| self.cannot(&e))
+    }
+    fn failed(&self, error: RunError) -> Error {
+        match error {
+            RunError::Stopped => Error::interrupted(),
+            e => self.cannot(&e),
+        }
+    }
+    fn cannot(&self, why: &dyn std::error::Error) -> Error {
+        Error::failed(format!("cannot simulate {}: {why}", self.loaded.recording.path.display()))
+    }
+    fn run(
+        &self,
+        order: Order<LogReader>,
+        jobs: &[Job],
+        tallied: &[usize],
+        doing: &str,
+    ) -> std::result::Result<run::Results, RunError> {
+        let path = &self.loaded.recording.path;
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let mut progress = self.task.progress(&format!("{doing} {}, accesses", name.display()), None);
+        let mut told = 0;
+        let results = run::run(order, jobs, tallied, self.workers, |accesses| {
+            progress.advance(accesses - told);
+            told = accesses;
+            !self.task.stop_asked()
+        })?;
+        progress.finish();
+        Ok(results)
+    }
+}

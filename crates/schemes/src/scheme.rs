@@ -1,0 +1,135 @@
+//! Placement schemes: which recording, where the threads run, which policy.
+
+use homenode_error::{Result, suggest};
+use homenode_policy::POLICIES;
+
+/// Where the threads run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layout {
+    /// All on the first node.
+    Packed,
+    /// Dealt over the nodes, consecutive ones together.
+    Spread,
+}
+
+/// Which run of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// The recording at hand; for kernels, initialised by one thread, with its next-touch request.
+    Serial,
+    /// A kernel initialised by all threads.
+    Parallel,
+}
+
+impl Variant {
+    /// Its name in the names of files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::Parallel => "parallel",
+        }
+    }
+}
+
+/// A placement scheme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// Its name in the table.
+    pub name: String,
+    /// What it does.
+    pub about: String,
+    /// Which run of the program.
+    pub variant: Variant,
+    /// Where the threads run.
+    pub layout: Layout,
+    /// The policy.
+    pub policy: String,
+}
+
+fn scheme(name: &str, about: &str, variant: Variant, layout: Layout, policy: &str) -> Scheme {
+    Scheme { name: name.into(), about: about.into(), variant, layout, policy: policy.into() }
+}
+
+/// Löf's schemes and round robin, for a kernel that can be initialised either way.
+pub fn of_kernel() -> Vec<Scheme> {
+    use Layout::{Packed, Spread};
+    use Variant::{Parallel, Serial};
+    vec![
+        scheme("UMA", "threads and data on one node", Serial, Packed, "first-touch"),
+        scheme(
+            "SI",
+            "serial initialisation: first touch puts the data on one node",
+            Serial,
+            Spread,
+            "first-touch",
+        ),
+        scheme("PI", "parallel initialisation: first touch by the threads", Parallel, Spread, "first-touch"),
+        scheme("RR", "pages round robin over the nodes", Serial, Spread, "round-robin"),
+        scheme("SI+MIG", "serial initialisation, migrate on next touch", Serial, Spread, "next-touch"),
+    ]
+}
+
+/// Schemes for any recording.
+pub fn of_recording() -> Vec<Scheme> {
+    use Layout::{Packed, Spread};
+    let serial = Variant::Serial;
+    vec![
+        scheme("UMA", "threads and data on one node", serial, Packed, "first-touch"),
+        scheme("first-touch", "as the program initialises its data", serial, Spread, "first-touch"),
+        scheme("one-node", "threads spread, data on one node", serial, Spread, "one-node"),
+        scheme("round-robin", "pages round robin over the nodes", serial, Spread, "round-robin"),
+        scheme("block", "each object in equal blocks over the nodes", serial, Spread, "block"),
+        scheme(
+            "next-touch",
+            "migrate on next touch where the program asks for it",
+            serial,
+            Spread,
+            "next-touch",
+        ),
+    ]
+}
+
+/// The schemes asked for: names of `all`, or policies.
+///
+/// # Errors
+/// A usage error that names the known ones and the nearest.
+pub fn select(all: &[Scheme], asked: &[String]) -> Result<Vec<Scheme>> {
+    if asked.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let mut out = Vec::new();
+    for name in asked {
+        if let Some(s) = all.iter().find(|s| s.name.eq_ignore_ascii_case(name)) {
+            out.push(s.clone());
+            continue;
+        }
+        let policy = name.split(':').next().unwrap_or(name);
+        if !POLICIES.iter().any(|p| p.name == policy) {
+            let mut names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+            names.extend(POLICIES.iter().map(|p| p.name).filter(|p| !all.iter().any(|s| s.name == *p)));
+            return Err(suggest::unknown_of("scheme", name, &names));
+        }
+        out.push(scheme(name, "", Variant::Serial, Layout::Spread, name));
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_schemes_first_and_policies_second() {
+        let all = of_kernel();
+        let got = select(&all, &["si+mig".into(), "cyclic:pages=4".into()]).unwrap();
+        assert_eq!((got[0].name.as_str(), got[0].policy.as_str()), ("SI+MIG", "next-touch"));
+        assert_eq!((got[1].policy.as_str(), got[1].layout), ("cyclic:pages=4", Layout::Spread));
+        assert_eq!(select(&all, &[]).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_slip_names_the_nearest() {
+        let e = select(&of_recording(), &["next-tuch".into()]).unwrap_err();
+        assert!(e.to_string().contains("next-touch") && e.to_string().contains(" competitive,"), "{e}");
+    }
+}

@@ -1,0 +1,146 @@
+//! Names for what a recording has addresses of.
+
+use homenode_dataset::identity;
+use homenode_log::recording::{Module, Recording, SourcePlace, Symbols};
+use homenode_order::space::{Object, ObjectKind};
+
+/// Folders of libraries that are not the program's own.
+const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
+
+/// The names of a recording.
+#[derive(Clone, Debug)]
+pub struct Names<'a> {
+    symbols: &'a Symbols,
+    modules: Vec<Module>,
+}
+
+/// What an object is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Called {
+    /// The same in every kind of recording and every run.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// Where it is allocated.
+    pub place: SourcePlace,
+    /// The allocating call and that of its function.
+    pub stack: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    /// The names of `recording`.
+    pub fn new(recording: &Recording, symbols: &'a Symbols) -> Self {
+        Self { symbols, modules: recording.modules() }
+    }
+
+    /// The place in the source of an address in the process.
+    pub fn place(&self, pc: u64) -> Option<&'a SourcePlace> {
+        self.symbols.places.get(&pc)
+    }
+
+    fn module(&self, pc: u64) -> Option<&Module> {
+        self.modules.iter().find(|m| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at)))
+    }
+
+    /// A place as ids spell it: `file.c:12`, or `libfoo.so+0x1a2b` without debug information.
+    fn site(&self, pc: u64) -> Option<String> {
+        if let Some(SourcePlace { file: Some(file), line: Some(line), .. }) = self.place(pc) {
+            return Some(format!("{}:{line}", file_name(file)));
+        }
+        self.module(pc).map(|m| identity::bare_place(&m.path, pc - m.base))
+    }
+
+    /// The same for a caller; none outside of the program's own files.
+    fn caller(&self, pc: u64) -> Option<String> {
+        let own = |m: &Module| {
+            m.path.starts_with('/')
+                && !SYSTEM.iter().any(|s| m.path.starts_with(s))
+                && !file_name(&m.path).starts_with("libhomenode")
+        };
+        let known = self.place(pc).is_some_and(|p| p.line.is_some());
+        (known || self.module(pc).is_some_and(own)).then(|| self.site(pc)).flatten()
+    }
+
+    /// The library of a static variable; none of the program's own file, which is the first.
+    fn library(&self, module: u64) -> Option<&str> {
+        let of = |m: &'_ &Module| m.index == module;
+        self.modules.iter().skip(1).find(of).map(|m| file_name(&m.path))
+    }
+
+    /// What an object is called.
+    pub fn object(&self, object: &Object) -> Called {
+        match &object.kind {
+            ObjectKind::Static { module, name } => Called {
+                id: identity::of_static(name, self.library(*module)),
+                name: name.clone(),
+                ..Called::default()
+            },
+            ObjectKind::Site { pc, caller, slot } => {
+                let site = match pc {
+                    0 => "mmap".to_owned(),
+                    pc => self.site(*pc).unwrap_or_else(|| format!("{pc:#x}")),
+                };
+                let caller = (*caller != 0).then(|| self.caller(*caller)).flatten();
+                let id = identity::of_allocation(&site, caller.as_deref(), *slot);
+                let name = match (&caller, slot) {
+                    (Some(_), 0) => id.trim_end_matches(" #0").to_owned(),
+                    (None, 0) => site.clone(),
+                    _ => id.clone(),
+                };
+                let place = self.place(*pc).cloned().unwrap_or_default();
+                Called { id, name, place, stack: [Some(site), caller].into_iter().flatten().collect() }
+            }
+        }
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(line: Option<u32>) -> SourcePlace {
+        SourcePlace { function: Some("f".into()), file: Some("/src/a.c".into()), line }
+    }
+
+    #[test]
+    fn ids_are_places_and_do_not_depend_on_addresses() {
+        let symbols = Symbols {
+            places: [(0x5000_1010, place(Some(12))), (0x5000_2020, place(None))].into(),
+            ..Symbols::default()
+        };
+        let module =
+            |index, base, path: &str| Module { index, base, low: 0, high: 0x10000, path: path.into() };
+        let modules = vec![
+            module(0, 0x5000_0000, "/home/me/app"),
+            module(3, 0x7000_0000, "/opt/x/libgrid.so"),
+            module(4, 0x7100_0000, "/lib/x86_64-linux-gnu/libc.so.6"),
+        ];
+        let names = Names { symbols: &symbols, modules };
+        let called = |kind| {
+            let mut space = homenode_order::space::Space::new(vec![]);
+            space.allocate(0x9000_0010, 4096, (0, 0));
+            let mut object = space.objects()[0].clone();
+            object.kind = kind;
+            let called = names.object(&object);
+            (called.id, called.name)
+        };
+        let site = |pc, caller, slot| called(ObjectKind::Site { pc, caller, slot });
+        assert_eq!(site(0x5000_1010, 0, 0), ("a.c:12 #0".into(), "a.c:12".into()));
+        assert_eq!(
+            site(0x5000_1010, 0x5000_2020, 1),
+            ("a.c:12 < app+0x2020 #1".into(), "a.c:12 < app+0x2020 #1".into())
+        );
+        assert_eq!(
+            site(0x7000_0abc, 0x7100_0040, 0),
+            ("libgrid.so+0xabc #0".into(), "libgrid.so+0xabc".into()),
+            "who calls the program is nobody's business"
+        );
+        assert_eq!(site(0, 0, 2).0, "mmap #2");
+        let variable = |module| called(ObjectKind::Static { module, name: "u".into() }).0;
+        assert_eq!([variable(0), variable(3)], ["u", "u@libgrid.so"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! What is known of a variable: its name, its elements, its dimensions, and how it was found.
+
+use std::fmt;
+
+use homenode_log::recording::SourcePlace;
+
+/// A variable of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// As the source writes it: `u`, `grid->cells`, `this->data_`, `g%u`. The value of an index is left out: `rows[]`.
+    pub name: String,
+    /// What kind of variable holds the data, or the pointer to the data.
+    pub scope: Scope,
+    /// The function, Fortran module, namespace or common block that declares the variable.
+    pub within: Option<String>,
+    /// The type of one element as the source writes it, `double` or `struct cell`; `None` without debugging information on
+    /// variables.
+    pub type_name: Option<String>,
+    /// Bytes of one element.
+    pub element_bytes: Option<u64>,
+    /// The dimensions as the source writes them. One dimension at least for what was allocated; none for a static scalar.
+    pub dimensions: Vec<Dimension>,
+    /// Which dimension is contiguous.
+    pub order: Order,
+    /// The element's fields; empty unless the element is a structure.
+    pub fields: Vec<Field>,
+    /// Where the variable is declared, of a member where the member is; the function is the one that declares a local
+    /// variable. Without debugging information on variables: where it is assigned to.
+    pub declared: SourcePlace,
+    /// What found the variable.
+    pub found_by: FoundBy,
+}
+
+/// One dimension of an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dimension {
+    /// Lowest index; `None` where the program chooses it while it runs.
+    pub lower: Option<i64>,
+    /// Number of indices; `None` where the program chooses it while it runs.
+    pub extent: Option<u64>,
+}
+
+/// A field of a structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Bytes from the start of the structure.
+    pub offset: u64,
+    /// Bytes; `None` for an incomplete type.
+    pub bytes: Option<u64>,
+    /// Its type as the source writes it.
+    pub type_name: String,
+}
+
+/// What kind of variable it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Of a function.
+    Local,
+    /// A function's parameter.
+    Parameter,
+    /// Visible in other files: of C, C++, or a Fortran module.
+    Global,
+    /// Of one file, or of a function but kept between calls.
+    Static,
+    /// A part of a structure or an array that a variable holds or points to.
+    Member,
+    /// Of a Fortran common block.
+    Common,
+    /// The source text has the name, and nothing tells where it is declared.
+    Unknown,
+}
+
+/// The order of an array's elements in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Order {
+    /// The last dimension is contiguous: C and C++.
+    #[default]
+    RowMajor,
+    /// The first dimension is contiguous: Fortran.
+    ColumnMajor,
+}
+
+/// What found a variable. The first of these that applies is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FoundBy {
+    /// The debugging information gives its address.
+    Address,
+    /// The instructions after the allocating call put the pointer into it.
+    Instructions,
+    /// Its address was passed to the call that allocated: `posix_memalign`, methods of containers.
+    Argument,
+    /// It is the only variable that is declared on the line of the call.
+    Declaration,
+    /// It is the only target of an assignment or of an `allocate` on the line of the call, in the source file.
+    SourceText,
+}
+
+macro_rules! words {
+    ($($type:ty { $($variant:ident $word:literal,)* })*) => {$(
+        impl $type {
+            /// One word, for tables.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    )*};
+}
+
+words! {
+    Scope {
+        Local "local",
+        Parameter "parameter",
+        Global "global",
+        Static "static",
+        Member "member",
+        Common "common",
+        Unknown "unknown",
+    }
+    Order {
+        RowMajor "row-major",
+        ColumnMajor "column-major",
+    }
+    FoundBy {
+        Address "address",
+        Instructions "instructions",
+        Argument "argument",
+        Declaration "declaration",
+        SourceText "source-text",
+    }
+}
+
+/// A variable with an address of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticVariable {
+    /// The variable.
+    pub variable: Variable,
+    /// Address relative to the module's base.
+    pub address: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}

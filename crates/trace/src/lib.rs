@@ -1,0 +1,24 @@
+//! A recording as one canonical order of steps, with canonical addresses.
+//!
+//! | what | where |
+//! |---|---|
+//! | a recording's logs, opened, and what is known of it | [`open`], [`Trace`] |
+//! | the merger of the threads' logs | [`Order`] |
+//! | steps: accesses, synchronisation, marks | [`step`] |
+//! | addresses relative to objects | [`space`] |
+//! | the recorded order of locks | [`turns`] |
+//! | who touched what first | [`firsts`] |
+//! | rounds of programs that do not tell of them | [`found`] |
+
+#![forbid(unsafe_code)]
+
+pub mod firsts;
+pub mod found;
+mod order;
+mod recording;
+pub mod space;
+pub mod step;
+pub mod turns;
+
+pub use order::{Bypass, Order, Sink, Source};
+pub use recording::{OpenError, Trace, open};

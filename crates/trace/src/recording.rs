@@ -1,0 +1,100 @@
+//! A recording as a whole: its logs, opened, and what is known of it once they have been read.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use homenode_log::LogError;
+use homenode_log::file::LogReader;
+use homenode_model::{ObjectId, ThreadId};
+
+use crate::firsts::Firsts;
+use crate::found::{self, IterationSource};
+use crate::order::{Bypass, Order};
+use crate::space::{Birth, Object, Space, StaticObject};
+use crate::step::ByteRange;
+use crate::turns::Turns;
+
+/// What is known of the recording after it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Threads.
+    pub threads: usize,
+    /// Passed accesses.
+    pub accesses: u64,
+    /// Times a thread had to be let go because the recording was cut off.
+    pub cut_off: u64,
+    /// Threads whose log does not tell of their end.
+    pub unfinished: u64,
+    /// Logs without a record.
+    pub empty: u64,
+    /// Lines that bypass the recorder's filter.
+    pub bypass: Bypass,
+    /// Why the recording could not be read to its end.
+    pub damage: Option<String>,
+    /// Objects by id.
+    pub objects: Vec<Object>,
+    /// Canonical ranges of the objects.
+    pub ranges: Vec<(ByteRange, ObjectId)>,
+    /// Allocations and static variables in order of birth; of many allocations the first.
+    pub births: Vec<Birth>,
+    /// The threads' stacks.
+    pub stacks: Vec<(ThreadId, ByteRange)>,
+    /// Program counter of each region.
+    pub region_pcs: Vec<u64>,
+    /// How the iterations are known; `None`: there are none.
+    pub iterations: Option<IterationSource>,
+    /// Who touched what first.
+    pub firsts: Firsts,
+}
+
+/// Why a recording's logs cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// A log cannot be read at all.
+    Log(LogError),
+    /// The recording has no thread.
+    Empty,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(e) => e.fmt(f),
+            Self::Empty => {
+                f.write_str("the recording has no thread: nothing ran, or nothing was instrumented")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<LogError> for OpenError {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+/// A recording's logs, opened several times: for the order of locks, for the rounds of a program that does not tell of
+/// them, and for everything.
+///
+/// # Errors
+/// A log cannot be opened or is not one.
+pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogReader>, OpenError> {
+    let mut turns = Turns::default();
+    for path in logs {
+        let log = LogReader::open(path)?;
+        // Damage is met again, and told, when the log is read for its accesses.
+        let _ = turns.add(log);
+    }
+    turns.sort();
+    let mut sources = Vec::new();
+    for path in logs {
+        sources.push(LogReader::open(path)?);
+    }
+    let mut order = Order::new(sources, turns, Space::new(statics))?;
+    if let Some(rounds) = found::find(logs)? {
+        order = order.with_rounds(rounds);
+    }
+    if order.threads() == 0 { Err(OpenError::Empty) } else { Ok(order) }
+}

@@ -1,0 +1,70 @@
+//! Threads that can be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`).
+//!
+//! Such a thread may do nothing but compute; instrumented, its accesses are calls of the recorder's, which must not be left in the
+//! middle. So a thread is only cancellable at the end of its accesses while the recorder works for it ([`deferred`]), and at any
+//! instruction of the program's own otherwise. Its fast path, which changes no more than the clock, may be left anywhere: there the
+//! recorder of such a thread keeps no shortcut ([`homenode_recorder::Recorder::be_careful`]).
+//!
+//! Where no thread has ever asked for it this costs one load.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::next::next;
+use crate::thread;
+
+/// `PTHREAD_CANCEL_DEFERRED` and `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc's <pthread.h>.
+const DEFERRED: i32 = 0;
+const ASYNCHRONOUS: i32 = 1;
+
+/// Some thread has asked for it.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The calling thread has.
+    static ASKED: Cell<bool> = const { Cell::new(false) };
+}
+
+type Real = unsafe extern "C-unwind" fn(i32, *mut i32) -> i32;
+
+/// Whether the calling thread can be cancelled at any instruction of the program's.
+pub fn asked() -> bool {
+    ANY.load(Ordering::Relaxed) && ASKED.get()
+}
+
+/// Runs `f`, which is not left by cancellation: a thread that is cancelled meanwhile ends when it has returned, through the caller's
+/// frames, which have to allow that (`extern "C-unwind"`).
+#[inline]
+pub fn deferred<R: Copy>(f: impl FnOnce() -> R) -> R {
+    if ANY.load(Ordering::Relaxed) { deferred_if_asked(f) } else { f() }
+}
+
+#[cold]
+fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
+    let Some(set) = next!(pthread_setcanceltype: Real).filter(|_| ASKED.get()) else { return f() };
+    let mut before = DEFERRED;
+    // SAFETY: a number of the caller's own. Nothing in this frame needs a destructor.
+    unsafe {
+        set(DEFERRED, &raw mut before);
+        let result = f();
+        set(before, std::ptr::null_mut());
+        result
+    }
+}
+
+/// `pthread_setcanceltype`: the recorder knows of it before.
+///
+/// # Safety
+/// As `pthread_setcanceltype`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32 {
+    let Some(real) = next!(pthread_setcanceltype: Real) else { return libc::EINVAL };
+    if kind == ASYNCHRONOUS && !ASKED.get() {
+        // Made while it cannot be left, not by its first access.
+        thread::be_careful();
+        ANY.store(true, Ordering::Relaxed);
+        ASKED.set(true);
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { real(kind, old) }
+}

@@ -1,0 +1,97 @@
+//! What the launcher tells the library: settings and plans.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use homenode_model::{Bytes, NodeId, Ns};
+use homenode_wire::facts::{Arming, Budget};
+use homenode_wire::plan::{self, Home, How, Plan, Site};
+use homenode_wire::settings::{Machine, Node, Settings, Wanted};
+use homenode_wire::{decode, encode};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::damage::{is_noticed, is_survived};
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let node = (vec(any::<u32>(), 0..4), any::<u64>(), vec(any::<u64>(), 0..4))
+        .prop_map(|(cpus, memory, distances)| Node { cpus, memory: Bytes(memory), distances });
+    let journal = proptest::option::of(vec(1..=u8::MAX, 0..30));
+    (".{0,30}", vec(node, 0..4), any::<[u64; 2]>(), any::<[bool; 6]>(), 0..Wanted::ALL.len(), journal)
+        .prop_map(|(policy, nodes, [permille, fixed], yes, source, journal)| Settings {
+            stream: journal.clone().map(|bytes| OsString::from_vec(bytes).into()),
+            policy,
+            arming: if yes[0] { Arming::Watch } else { Arming::Region },
+            machine: Machine { nodes },
+            pretend: yes[1],
+            budget: Budget { permille, fixed: Ns(fixed) },
+            force: yes[2],
+            plan: yes[3],
+            source: Wanted::ALL[source].1,
+            copy_unseen: yes[4],
+            journal: journal.map(|bytes| OsString::from_vec(bytes).into()),
+            record: yes[5],
+        })
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let ranges = || vec(any::<(u64, u64)>().prop_map(|(a, b)| a..b), 0..4);
+    let site = (ranges(), ranges()).prop_map(|(own, callers)| Site { own, callers });
+    let how = prop_oneof![
+        any::<u64>().prop_map(|address| How::Static { address }),
+        any::<[u32; 3]>().prop_map(|[site, first, count]| How::Site { site, first, count }),
+        any::<[u32; 2]>().prop_map(|[first, count]| How::Size { first, count }),
+    ];
+    let home = any::<(u64, u64, u16)>().prop_map(|(offset, bytes, node)| Home {
+        offset: Bytes(offset),
+        bytes: Bytes(bytes),
+        node: NodeId(node),
+    });
+    let object = (how, any::<u64>(), vec(home, 0..4)).prop_map(|(how, bytes, homes)| plan::Object {
+        how,
+        bytes: Bytes(bytes),
+        homes,
+    });
+    (any::<u32>(), vec(any::<u16>(), 0..9), ".{0,30}", vec(site, 0..4), vec(object, 0..4)).prop_map(
+        |(threads, nodes, path, sites, objects)| Plan {
+            threads,
+            nodes: nodes.into_iter().map(NodeId).collect(),
+            path,
+            sites,
+            objects,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn settings_survive(settings in settings(), at in any::<usize>(), to in any::<u8>()) {
+        prop_assert_eq!(decode(&encode(&settings).unwrap()), Ok(settings.clone()));
+        is_survived(&settings, at, to);
+    }
+
+    #[test]
+    fn plans_survive(plan in plans(), at in any::<usize>(), to in any::<u8>()) {
+        prop_assert_eq!(decode(&encode(&plan).unwrap()), Ok(plan.clone()));
+        is_survived(&plan, at, to);
+    }
+
+    #[test]
+    fn damage_is_noticed(settings in settings(), plan in plans()) {
+        is_noticed(&settings);
+        is_noticed(&plan);
+    }
+}
+
+#[test]
+fn an_even_machine_has_its_cpus_in_order() {
+    let machine = Machine::even(2, 2, Bytes(7), 21);
+    let node = |cpus: [u32; 2], distances: [u64; 2]| Node {
+        cpus: cpus.to_vec(),
+        memory: Bytes(7),
+        distances: distances.to_vec(),
+    };
+    assert_eq!(machine.nodes, [node([0, 1], [10, 21]), node([2, 3], [21, 10])]);
+}
