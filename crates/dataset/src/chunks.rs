@@ -13,6 +13,7 @@ use crate::folder::TABLES;
 use crate::members::{Bases, Member};
 use crate::memory::Memory;
 use crate::schema::{ColumnInfo, Table, Wrong};
+use crate::tables::CheckRow;
 
 /// Most entries in the list of what is missing.
 const MOST_MISSING: usize = 1000;
@@ -82,7 +83,7 @@ pub struct Chunks {
     pub(crate) lacking: Lacking,
     /// What stands before the names of files.
     pub(crate) prefix: String,
-    pub(crate) check: Option<fn(&Chunk, usize) -> Result<(), Wrong>>,
+    pub(crate) check: Option<CheckRow>,
     /// Bytes of the chunks in memory that were given.
     pub(crate) given: u64,
 }

@@ -402,6 +402,9 @@ table! {
     }
 }
 
+/// Says whether a row of a chunk is one of the table.
+pub type CheckRow = fn(&Chunk, usize) -> Result<(), Wrong>;
+
 /// What a table is, for whoever reads all of them alike.
 #[derive(Clone, Copy, Debug)]
 pub struct TableInfo {
@@ -412,7 +415,7 @@ pub struct TableInfo {
     /// Its columns.
     pub columns: fn() -> Vec<ColumnInfo>,
     /// Whether a row of a chunk is one of this table.
-    pub check: fn(&Chunk, usize) -> Result<(), Wrong>,
+    pub check: CheckRow,
 }
 
 impl TableInfo {

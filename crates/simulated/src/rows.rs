@@ -308,7 +308,7 @@ impl Simulated<'_> {
             });
         }
         // Of several places that an object had, the first touch of a page is the earliest.
-        all.sort_by(|a, b| (a.object, a.page, a.time_ns).cmp(&(b.object, b.page, b.time_ns)));
+        all.sort_by_key(|row| (row.object, row.page, row.time_ns));
         all.dedup_by(|later, first| (later.object, later.page) == (first.object, first.page));
         let goes_on = |last: &FirstTouch, next: &FirstTouch| {
             let code = |t: &FirstTouch| (t.object, t.thread, t.node, t.line);

@@ -138,7 +138,9 @@ impl LiveArgs {
         let ran = match child::run(command, &program, &path, &Terminal::default()) {
             Ok(ran) => ran,
             Err(error) => {
-                recording.map(Recording::discard);
+                if let Some(recording) = recording {
+                    recording.discard();
+                }
                 return Err(error);
             }
         };

@@ -107,13 +107,18 @@ struct Shown {
     avoidable: Ps,
 }
 
+/// A page or block: the object's index, if it is in one, and its number.
+type PageKey = (Option<usize>, u64);
+
+/// Accesses by (accessing node, home).
+type Counts = BTreeMap<(NodeId, NodeId), u64>;
+
 /// What the timed accesses did, by object. Each access counts at the home that its page had then, as in `compare`.
 fn objects(machine: &Topology, page: Bytes, trace: &Trace, outcome: &Outcome) -> Vec<Used> {
     let nodes = machine.nodes.len();
     let Some(collected) = &outcome.collected else { return Vec::new() };
     let places = Places::new(&collected.extents, trace, page);
-    // By page or block: accesses by (accessing node, home).
-    let mut pages: BTreeMap<(Option<usize>, u64), BTreeMap<(NodeId, NodeId), u64>> = BTreeMap::new();
+    let mut pages: BTreeMap<PageKey, Counts> = BTreeMap::new();
     for cell in collected.intervals.iter().filter(|i| i.timed).flat_map(|i| i.cells.all()) {
         let placed = places.block(cell.page, collected.coarsened.block);
         // Stacks are told together with all that nobody knows.

@@ -36,12 +36,22 @@ pub(crate) struct Die {
     pub offset: usize,
 }
 
+/// A unit of compilation, read when it is first asked for.
+struct LazyUnit {
+    /// Where its header begins in `.debug_info`.
+    offset: usize,
+    header: UnitHeader<Reader>,
+    /// `None` in it: the unit cannot be read.
+    unit: OnceCell<Option<Box<Unit>>>,
+}
+
 /// The debugging information of a file.
 pub(crate) struct Debug {
     pub dwarf: Arc<gimli::Dwarf<Reader>>,
     /// Line numbers.
     pub lines: Lines,
-    units: Vec<(usize, UnitHeader<Reader>, OnceCell<Option<Box<Unit>>>)>,
+    /// By offset.
+    units: Vec<LazyUnit>,
 }
 
 impl Debug {
@@ -53,7 +63,7 @@ impl Debug {
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             if let Some(offset) = header.offset().as_debug_info_offset() {
-                units.push((offset.0, header, OnceCell::new()));
+                units.push(LazyUnit { offset: offset.0, header, unit: OnceCell::new() });
             }
         }
         (!units.is_empty()).then_some(Self { dwarf, lines, units })
@@ -66,15 +76,15 @@ impl Debug {
 
     /// A unit.
     pub(crate) fn unit(&self, index: usize) -> Option<&Unit> {
-        let (_, header, unit) = self.units.get(index)?;
-        unit.get_or_init(|| self.dwarf.unit(header.clone()).ok().map(Box::new)).as_deref()
+        let lazy = self.units.get(index)?;
+        lazy.unit.get_or_init(|| self.dwarf.unit(lazy.header.clone()).ok().map(Box::new)).as_deref()
     }
 
     /// The unit with the code at `at`.
     pub(crate) fn unit_at(&self, at: u64) -> Option<usize> {
         let unit = self.lines.find_dwarf_and_unit(at).skip_all_loads()?;
         let offset = unit.header.offset().as_debug_info_offset()?.0;
-        self.units.binary_search_by_key(&offset, |(start, ..)| *start).ok()
+        self.units.binary_search_by_key(&offset, |unit| unit.offset).ok()
     }
 
     /// An entry.
@@ -128,8 +138,8 @@ impl Debug {
         match value {
             AttributeValue::UnitRef(offset) => Some(Die { unit, offset: offset.0 }),
             AttributeValue::DebugInfoRef(offset) => {
-                let at = self.units.partition_point(|(start, ..)| *start <= offset.0).checked_sub(1)?;
-                Some(Die { unit: at, offset: offset.0 - self.units[at].0 })
+                let at = self.units.partition_point(|unit| unit.offset <= offset.0).checked_sub(1)?;
+                Some(Die { unit: at, offset: offset.0 - self.units[at].offset })
             }
             _ => None,
         }
