@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use homenode_model::Bytes;
+use homenode_wire::facts::Arming;
+use homenode_wire::settings::{self, Machine, Settings, Wanted};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -137,7 +141,7 @@ fn no_call_fails_for_armed_memory() {
     let folder = folder("efault");
     std::fs::write(folder.join("calls.inc"), calls()).unwrap();
     let program = compile("efault", &folder);
-    let different = differences(&program, &[], &folder, &[("armed", FORCED)]);
+    let different = differences(&program, &[], &folder, &[ARMED]);
     assert!(different.is_empty(), "{}", different.join("\n"));
     println!("{}", std::fs::read_to_string(folder.join("err")).unwrap());
 }
@@ -167,42 +171,60 @@ fn end(command: &mut Command, folder: &Path) -> End {
     Some((status.code(), status.signal(), out))
 }
 
-/// What is set for a run with homenode.
-type Settings = [(&'static str, &'static str)];
+/// How homenode is set for a run.
+struct How {
+    name: &'static str,
+    set: fn(&mut Settings),
+    variables: &'static [(&'static str, &'static str)],
+}
 
-const DEFAULT: &Settings = &[("HOMENODE_ARMING", "asked")];
+const DEFAULT: How = How { name: "default", set: |_| (), variables: &[] };
 /// Threads of homenode's run, and memory is armed.
-const FORCED: &Settings =
-    &[("HOMENODE_ARMING", "asked"), ("HOMENODE_RUN_FORCE_ARM", "1"), ("HOSTILE_ARMED", "1")];
+const FORCED: How = How { name: "forced", set: |_| (), variables: &[("HOMENODE_RUN_FORCE_ARM", "1")] };
+/// The same, and the program waits until its memory is armed.
+const ARMED: How =
+    How { name: "armed", set: |_| (), variables: &[("HOMENODE_RUN_FORCE_ARM", "1"), ("HOSTILE_ARMED", "1")] };
 /// The thread that watches runs with the program's first thread.
-const RECORDED: &Settings =
-    &[("HOMENODE_ARMING", "watch"), ("HOMENODE_RECORD", "1"), ("HOMENODE_SOURCE", "blocks")];
+const RECORDED: How = How {
+    name: "recorded",
+    set: |settings| {
+        settings.arming = Arming::Watch;
+        settings.record = true;
+        settings.source = Wanted::Blocks;
+    },
+    variables: &[],
+};
 
-fn with_homenode(command: &mut Command, library: &Path, reports: &Path, settings: &Settings) {
-    command
-        .env("LD_PRELOAD", library)
-        .env("HOMENODE_RUN_DIR", reports)
-        .env("HOMENODE_MACHINE", "0/1024/10.20;1/1024/20.10")
-        .env("HOMENODE_PRETEND_NODES", "2")
-        .env("HOMENODE_FORCE", "1")
-        .envs(settings.iter().copied());
+fn with_homenode(command: &mut Command, library: &Path, reports: &Path, how: &How) {
+    let mut settings = Settings {
+        policy: "next-touch".into(),
+        arming: Arming::Asked,
+        machine: Machine::even(2, 1, Bytes::gib(1), 20),
+        pretend: true,
+        force: true,
+        ..Settings::default()
+    };
+    (how.set)(&mut settings);
+    std::fs::write(reports.join(settings::FILE), homenode_wire::encode(&settings).unwrap()).unwrap();
+    command.env("LD_PRELOAD", library).env(settings::RUN_DIR, reports).envs(how.variables.iter().copied());
 }
 
 /// Runs `program` with `args` alone and under each of the settings; what differs, in words.
-fn differences(program: &Path, args: &[&str], folder: &Path, all: &[(&str, &Settings)]) -> Vec<String> {
+fn differences(program: &Path, args: &[&str], folder: &Path, all: &[How]) -> Vec<String> {
     let library = library().unwrap();
     let alone = end(Command::new(program).args(args), folder);
     assert!(alone.is_some(), "{args:?} does not end without homenode");
     let mut different = Vec::new();
-    for (name, settings) in all {
+    for how in all {
         let reports = folder.join("reports");
         let _ = std::fs::remove_dir_all(&reports);
         std::fs::create_dir(&reports).unwrap();
         let mut command = Command::new(program);
-        with_homenode(command.args(args), &library, &reports, settings);
+        with_homenode(command.args(args), &library, &reports, how);
         let with = end(&mut command, folder);
         if with != alone {
             let said = std::fs::read_to_string(folder.join("err")).unwrap_or_default();
+            let name = how.name;
             different.push(format!("{args:?} ({name}): alone {alone:?}, with homenode {with:?} {said}"));
         }
     }
@@ -225,7 +247,7 @@ fn a_process_ends_as_without_homenode_in_every_way() {
     let program = compile("ends", &folder);
     let ways = ways("ends", "WAY(");
     assert!(ways.len() >= 39, "{ways:?}");
-    let all = [("default", DEFAULT), ("armed", FORCED), ("recorded", RECORDED)];
+    let all = [DEFAULT, ARMED, RECORDED];
     let different: Vec<String> =
         ways.iter().flat_map(|way| differences(&program, &[way], &folder, &all)).collect();
     assert!(different.is_empty(), "{}", different.join("\n"));
@@ -241,7 +263,7 @@ fn privileges_change_as_without_homenode() {
     let program = compile("privileges", &folder);
     let ways = ways("privileges", "WAY(");
     assert!(ways.len() >= 15, "{ways:?}");
-    let all = [("default", DEFAULT), ("armed", FORCED), ("recorded", RECORDED)];
+    let all = [DEFAULT, ARMED, RECORDED];
     let different: Vec<String> =
         ways.iter().flat_map(|way| differences(&program, &[way], &folder, &all)).collect();
     assert!(different.is_empty(), "{}", different.join("\n"));
@@ -272,7 +294,7 @@ fn wrappers_and_sandboxes_work() {
             println!("skipped: `{line}` does not work here");
             continue;
         }
-        let all = [("default", DEFAULT), ("forced", &FORCED[..2])];
+        let all = [DEFAULT, FORCED];
         let different = differences(Path::new(words[0]), &words[1..], &folder, &all);
         assert!(different.is_empty(), "{}", different.join("\n"));
     }

@@ -18,7 +18,7 @@ fn library() -> Option<PathBuf> {
     let here = std::env::current_exe().ok()?;
     let library = here.parent()?.parent()?.join("libhomenode.so");
     let built = std::fs::metadata(&library).ok()?.modified().ok()?;
-    for of in ["agent", "monitor", "policy", "runtime", "sys", "wire"] {
+    for of in ["agent", "sources", "policy", "runtime", "sys", "wire"] {
         let changed = newest(&root().join("crates").join(of).join("src"));
         assert!(changed <= built, "crates/{of} is newer than libhomenode.so: cargo build -p homenode-agent");
     }
