@@ -27,8 +27,9 @@ pub fn run(args: &[String]) -> Outcome {
     let files = collect(&root())?;
     let packages = metadata::workspace()?;
     let complaints: Vec<String> = [
-        edges::check(&packages),
+        edges::check(&packages, &files),
         edges::check_ghosts(&packages, &files),
+        edges::check_reasons(&packages, &files),
         edges::check_closures(&packages),
         unsafety::check(&files),
         policies::check(&files),

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     "gcc",
     "g++",
     "gfortran",
@@ -23,6 +23,7 @@ const TOOLS: [&str; 17] = [
     "numactl",
     "xz",
     "zstd",
+    "python3",
 ];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";
 const OLD_CARGO: &str = "echo 'cargo 1.63.0'";

@@ -109,7 +109,6 @@ pub fn elided(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let room = most.saturating_sub(1);
-    let (head, tail) = (room.div_ceil(2), room / 2);
     let take = |chars: &mut dyn Iterator<Item = char>, room: usize| {
         let mut left = room;
         let mut out = Vec::new();
@@ -123,8 +122,9 @@ pub fn elided(text: &str, most: usize) -> String {
         }
         out
     };
-    let head: String = take(&mut text.chars(), head).into_iter().collect();
-    let tail: String = take(&mut text.chars().rev(), tail).into_iter().rev().collect();
+    let head: String = take(&mut text.chars(), room.div_ceil(2)).into_iter().collect();
+    // A wide character that did not fit leaves its room to the tail.
+    let tail: String = take(&mut text.chars().rev(), room - width(&head)).into_iter().rev().collect();
     if most == 0 { String::new() } else { format!("{head}…{tail}") }
 }
 

@@ -177,12 +177,22 @@ u                       12
     fn a_narrow_one_breaks_between_words_then_elides() {
         let shown = table().render(38, false);
         let expected = "\
-name            accesses  first touch
-                   exact  by
+name              accesses  first
+                     exact  touch by
 ──────────────────────────────────────
-tempera…e_old  3 276 800  node 0
-                          heat.c:41
-u                     12
+temperature_old  3 276 800  node 0
+                            heat.c:41
+u                       12
+";
+        assert_eq!(shown, expected, "\n{shown}");
+        let shown = table().render(32, false);
+        let expected = "\
+name         accesses  first
+                exact  touch by
+────────────────────────────────
+tempe…_old  3 276 800  node 0
+                       heat.c:41
+u                  12
 ";
         assert_eq!(shown, expected, "\n{shown}");
     }

@@ -63,7 +63,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CutOff => f.write_str("the recording was cut off: it has no end"),
-            Self::Incomplete(why) => write!(f, "the recording is not whole: {why}"),
+            Self::Incomplete(why) => f.write_str(why),
             Self::Damage { file, offset, why } => {
                 write!(f, "{file} is damaged at byte {offset}: {why}")
             }

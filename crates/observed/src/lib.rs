@@ -102,7 +102,7 @@ pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summa
         if !stream.whole {
             summary.early.push(stream.pid);
             let pid = stream.pid;
-            meta.incomplete.push(format!("recorded in part: process {pid} did not come to its end"));
+            meta.incomplete.push(format!("process {pid} did not come to its end"));
         }
     }
     summary.notes.sort();

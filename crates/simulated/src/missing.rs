@@ -7,7 +7,7 @@ use homenode_order::Trace;
 pub fn missing(recording: &Recording, trace: &Trace) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(why) = recording.stopped() {
-        all.push(format!("the recording is not whole: {why}"));
+        all.push(why);
     }
     match &recording.meta.ended {
         None => all.push(

@@ -26,6 +26,12 @@ impl Set {
     pub const fn has(self, signal: i32) -> bool {
         signal >= 1 && signal <= 64 && self.0 >> (signal - 1) & 1 == 1
     }
+
+    /// Whether both signals that glibc keeps for itself are in it: only glibc itself and system calls of the program's own
+    /// can block them.
+    pub const fn has_all_of_glibc(self) -> bool {
+        self.0 & Self::GLIBC == Self::GLIBC
+    }
 }
 
 /// Blocks exactly `set` in the calling thread; what was blocked before.

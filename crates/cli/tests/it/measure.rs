@@ -54,7 +54,7 @@ fn what_cannot_be_is_said_and_the_rest_is_done() {
     assert!(out.contains("Bandwidth, triad"), "{out}");
     let (status, _, err) = run(&dir, &["diff", "nothing.json", "nothing.json"]);
     assert_eq!(status, Some(2));
-    assert!(err.contains("homenode measure --json"), "{err}");
+    assert!(err.contains("cannot read nothing.json") && err.contains("homenode diff --help"), "{err}");
     let (status, out, _) =
         run(&dir, &["measure", "--only", "latency", "--synthetic", "cxl", "--nodes", "0,5"]);
     assert!(status == Some(3) && out.contains("node 5 does not exist"), "{out}");

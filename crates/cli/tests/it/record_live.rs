@@ -196,9 +196,11 @@ fn an_interrupted_run_leaves_what_was_seen() {
     let draws = draws(&dir.join("r"));
     assert!(draws.iter().all(|(at, by)| (by[1] > by[0]) == (*at >= BYTES / 2)), "{draws:?}");
     let (code, out, err) = run(&dir, &["rec", "check", "r"]);
-    assert!(code == Some(3) && out.contains("whole") && out.contains("recorded in part"), "{out}{err}");
+    assert!(code == Some(3) && out.contains("not whole"), "{out}{err}");
+    assert!(out.contains("did not come to its end"), "{out}{err}");
     let (code, out, err) = run(&dir, &["show", "r"]);
-    assert!(code == Some(3) && out.contains("recorded in part"), "{out}{err}");
+    assert!(code == Some(3) && out.starts_with("not whole: process "), "{out}{err}");
+    assert!(out.lines().next().is_some_and(|l| l.ends_with("did not come to its end")), "{out}{err}");
     // It can be replaced like any other.
     let words = "record --on live --source blocks --pretend-nodes 2 --force -o r -- ./halves 0";
     let (status, out, err) = outcome(&self::command(&dir, words).output().unwrap());

@@ -214,8 +214,7 @@ fn described(meta: OldMeta, about: &About, basis: Basis) -> Meta {
     let early = about.processes.iter().filter(|p| !p.whole).count();
     if early > 0 {
         let covers = about.processes.iter().map(|p| p.covers_ns).max().unwrap_or(0) as f64 * 1e-9;
-        meta.incomplete
-            .push(format!("recorded in part: {early} of its processes ended early; it covers {covers:.1} s"));
+        meta.incomplete.push(format!("{early} of its processes ended early; it covers {covers:.1} s"));
     }
     let lost = about.processes.iter().map(|p| p.lost).fold(0, u64::saturating_add);
     if lost > 0 {

@@ -3,4 +3,3 @@
 mod allocations;
 mod mutations;
 mod programs;
-mod statics;

@@ -54,7 +54,8 @@ NOINLINE void *far_wrapper(size_t n) {
 }
 
 NOINLINE int by_address(double **out, size_t n) {
-    double *got = malloc(n * sizeof *got);
+    // What goes out through an argument keeps the name that it has here.
+    double *got = malloc(n * sizeof *got); //@ 240000 got double 8 [30000] local
     if (!got)
         return 1;
     *out = got;
@@ -91,6 +92,7 @@ NOINLINE void statics(size_t n) {
     glob_u = calloc(n + 15000, 8); //@ 128000 glob_u double 8 [16000] global
     whole.cells = malloc((n + 16000) * sizeof(struct cell)); //@ 544000 whole.cells struct_cell 32 [17000] member
     level[2] = malloc((n + 17000) * 8); //@ 144000 level[] double 8 [18000] member
+    KEEP(&level);
     for (int i = 0; i < 3; i++)
         level[i] = malloc((n + 18000) * 8); //@ 152000 level[] double 8 [19000] member
     KEEP(&stat_u);
@@ -135,7 +137,7 @@ NOINLINE void wrappers(size_t n) {
     KEEP(told);
     glob_u = xmalloc(n * 232); //@ 232000 glob_u double 8 [29000] global
     double *out = NULL;
-    if (by_address(&out, n * 30)) //@ 240000 out double 8 [30000] local
+    if (by_address(&out, n * 30))
         return;
     KEEP(out);
     double *al = aligned(n * 248); //@ 248000 al double 8 [31000] local
