@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use homenode_error::{Context, Error, Result};
 use homenode_log::recording::Recording;
-use homenode_model::{Bytes, Matrix, Node, NodeId, Topology};
+use homenode_model::{Bytes, Cache, Matrix, Node, NodeId, Topology};
 use homenode_plan::file::{self, Object};
 use homenode_plan::make;
 use homenode_schemes::scheme::Layout;
@@ -112,6 +112,9 @@ impl PlanArgs {
 
 /// The CPUs of a machine dealt into `n` nodes, in contiguous groups, as `homenode run --pretend-nodes` deals them. What another
 /// node costs is assumed: twice the latency.
+///
+/// Only the smallest cache is modelled, with the size of the recorder's filter: what is tried on pretended nodes is often so
+/// small that larger caches hold all of it, and then no access would tell who uses which page.
 fn pretend(here: &Topology, n: usize) -> Topology {
     let all: Bytes = here.nodes.iter().map(|node| node.memory).sum();
     let local = here.latency.at(NodeId(0), NodeId(0));
@@ -124,6 +127,12 @@ fn pretend(here: &Topology, n: usize) -> Topology {
         cpus: (0..cpus).map(|c| NodeId(node_of(c) as u16)).collect(),
         latency: Matrix::from_fn(n, |a, b| if a == b { local } else { local.times(2) }),
         link: Matrix::from_fn(n, |_, _| homenode_model::MbPerS(0)),
+        caches: here
+            .caches
+            .first()
+            .map(|c| Cache { size: Bytes::kib(256), ways: 1, ..c.clone() })
+            .into_iter()
+            .collect(),
         ..here.clone()
     }
 }

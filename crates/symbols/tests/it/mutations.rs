@@ -45,7 +45,7 @@ fn damaged_programs_are_asked_in_vain_and_without_harm() {
     let damaged = folder.join("damaged");
     let own = run.modules.iter().find(|m| m.path == program.to_string_lossy()).unwrap();
     let modules = [Module { path: damaged.to_string_lossy().into_owned(), ..own.clone() }];
-    let mut try_with = |bytes: &[u8]| {
+    let try_with = |bytes: &[u8]| {
         fs::write(&damaged, bytes).unwrap();
         ask(&run, &modules)
     };
