@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use homenode_dataset::Dataset;
 use homenode_error::{Context, Error, Result};
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Symbols};
@@ -17,6 +18,7 @@ use homenode_model::{Bytes, CpuId, NodeId, Topology};
 use homenode_order::{Order, Trace};
 use homenode_policy::{Offer, PolicyContext, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
+use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
 use homenode_sim::run::{self, Job, RunError};
 use homenode_task::Task;
@@ -197,6 +199,56 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-=.".contains(c) { c } else { '_' }).collect()
 }
 
+/// What stands in for this machine where it has a single node: a current one with two sockets.
+const TWO_SOCKETS: &str = "2s-xeon";
+
+/// The machine that is simulated unless another is asked for: this one where it has two nodes with memory, else one with two
+/// sockets.
+///
+/// # Errors
+/// This machine cannot be looked at.
+pub fn default_machine() -> Result<Machine> {
+    let this = machine("this")?;
+    if this.topology.nodes_with_memory().len() < 2 { machine(TWO_SOCKETS) } else { Ok(this) }
+}
+
+/// The data set of a recording under one policy on one machine. What stands in its notes: what the reader should know of the
+/// model.
+///
+/// # Errors
+/// The recording does not fit the machine; the policy is not known or cannot run; `task` asks to stop.
+pub fn dataset(
+    loaded: &Loaded,
+    machine: Arc<Topology>,
+    page: Option<Bytes>,
+    policy: &str,
+    task: &dyn Task,
+) -> Result<Dataset> {
+    let page = page_size(&machine, page)?;
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(why) = fit(&machine, loaded.recording.meta.filter_lines)? {
+        notes.push(format!("approximate: {why}"));
+    }
+    let plan = Plan {
+        machines: vec![machine],
+        pages: vec![page],
+        schemes: scheme::select(&scheme::of_recording(), &[policy.to_owned()])?,
+        jobs: 1,
+        options: MemoryOptions { collect: Some(Collect::default()), ..MemoryOptions::default() },
+        extent: Extent::None,
+    };
+    let simulated = plan.run(loaded, Variant::Serial, task)?;
+    notes.extend(false_sharing(&simulated.trace));
+    let outcome = match simulated.cells.get(&(0, 0)) {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(why)) => return Err(Error::failed("cannot simulate this recording").tried(why)),
+        None => return Err(Error::failed("nothing was simulated")),
+    };
+    plan.what_happened(loaded, &simulated, (0, 0), outcome, notes)
+        .dataset()
+        .context(|| "cannot make a data set of this simulation".into())
+}
+
 /// Writes the data set of each scheme of `variant` to a folder of its own, `MACHINE-SCHEME.hnrec`.
 ///
 /// # Errors
@@ -208,27 +260,15 @@ pub fn write_datasets(
     simulated: &Simulated,
     notes: &[String],
 ) -> Result<()> {
-    let incomplete = warnings(&loaded.recording, &simulated.trace);
-    for ((m, s), cell) in &simulated.cells {
+    for (place, cell) in &simulated.cells {
         let Ok(outcome) = cell else { continue };
-        let (machine, scheme) = (&plan.machines[*m], &plan.schemes[*s]);
+        let (machine, scheme) = (&plan.machines[place.0], &plan.schemes[place.1]);
         let mut notes = notes.to_vec();
         if !scheme.about.is_empty() {
             notes.insert(0, format!("{}: {}", scheme.name, scheme.about));
         }
-        let dataset = homenode_simulated::Simulated {
-            recording: &loaded.recording,
-            symbols: &loaded.symbols,
-            machine,
-            page: plan.pages[*m],
-            policy: &scheme.policy,
-            trace: &simulated.trace,
-            outcome,
-            incomplete: incomplete.clone(),
-            notes,
-        };
         let path = folder.join(format!("{}-{}.hnrec", plain(&machine.name), plain(&scheme.name)));
-        dataset
+        plan.what_happened(loaded, simulated, *place, outcome, notes)
             .write(&path)
             .context(|| format!("cannot keep the data set of {}", scheme.name))
             .map_err(|e| e.hint("name a folder with --keep that has no data sets yet"))?;
@@ -293,6 +333,28 @@ const PLAN: &str = "plan";
 const PLAN_SLACK: u32 = 0;
 
 impl Plan {
+    /// What the simulator did in one cell, to be made a data set of.
+    fn what_happened<'a>(
+        &'a self,
+        loaded: &'a Loaded,
+        simulated: &'a Simulated,
+        (machine, scheme): (usize, usize),
+        outcome: &'a Outcome,
+        notes: Vec<String>,
+    ) -> homenode_simulated::Simulated<'a> {
+        homenode_simulated::Simulated {
+            recording: &loaded.recording,
+            symbols: &loaded.symbols,
+            machine: &self.machines[machine],
+            page: self.pages[machine],
+            policy: &self.schemes[scheme].policy,
+            trace: &simulated.trace,
+            outcome,
+            incomplete: warnings(&loaded.recording, &simulated.trace),
+            notes,
+        }
+    }
+
     /// Runs the schemes of `variant` over one recording, and what they are measured against.
     ///
     /// # Errors

@@ -57,7 +57,8 @@ pub struct CompareArgs {
     /// Where schemes are compared: simulated, or on the lab, a virtual NUMA machine with a real Linux kernel
     #[arg(long, value_name = "WHERE", default_value = "simulator")]
     pub on: On,
-    /// Machine: a name ('homenode machine list' shows all) or a file; may be repeated [default: sf15k; on the lab --nodes]
+    /// Machine: a name ('homenode machine list' shows all) or a file; may be repeated [default: this one if it
+    /// has two nodes, else 2s-xeon; on the lab --nodes]
     #[arg(short, long = "machine", value_name = "M")]
     pub machines: Vec<String>,
     /// Placement scheme; may be repeated [default: all]. On the lab: first-touch, parallel-init (of kernels), interleave

@@ -30,7 +30,8 @@ pub struct ShowArgs {
     /// The recording
     #[arg(value_name = "REC")]
     pub recording: PathBuf,
-    /// Machine to simulate: a name ('homenode machine list' shows all) or a file [default: sf15k]
+    /// Machine to simulate: a name ('homenode machine list' shows all) or a file [default: this one if it has two nodes,
+    /// else 2s-xeon]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
     /// Placement policy; first-touch is what Linux does [default: first-touch]

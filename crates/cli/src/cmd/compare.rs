@@ -31,8 +31,6 @@ use crate::exit::Exit;
 use crate::tables;
 use crate::task::Terminal;
 
-/// What is simulated unless something else is asked for.
-const MACHINE: &str = "sf15k";
 /// Moves that the statistics see; 48 bytes each.
 const KEEP_MIGRATIONS: usize = 1 << 20;
 
@@ -42,8 +40,10 @@ impl CompareArgs {
         if self.on == On::Lab {
             return lab::run(&self);
         }
-        let names = if self.machines.is_empty() { vec![MACHINE.to_owned()] } else { self.machines.clone() };
-        let machines: Vec<_> = names.iter().map(|m| schemes::machine(m)).collect::<Result<_>>()?;
+        let machines = match &self.machines[..] {
+            [] => vec![schemes::default_machine()?],
+            names => names.iter().map(|m| schemes::machine(m)).collect::<Result<_>>()?,
+        };
         let machines: Vec<Arc<Topology>> = machines.into_iter().map(|m| Arc::new(m.topology)).collect();
         let pages = machines.iter().map(|m| schemes::page_size(m, self.page)).collect::<Result<Vec<_>>>()?;
         let subject = self.subject()?;

@@ -15,7 +15,8 @@ use homenode_report::compared::Compared;
 
 use crate::args::diff::DiffArgs;
 use crate::exit::Exit;
-use crate::open::{Opened, Simulation, data_sets_in, open};
+use crate::open::{Simulation, data_sets_in, open};
+use crate::task::Terminal;
 use homenode_error::{Context as _, Error, Failure, Result};
 
 /// Most bytes of a file that are read.
@@ -81,13 +82,5 @@ fn side(path: &Path) -> Result<Side> {
 
 /// The report of a recording.
 fn report(path: &Path) -> Result<Report> {
-    match open(path, &Simulation::default())? {
-        Opened::Dataset(set) => Ok(Report::of(&set)),
-        Opened::NeedsSimulation => {
-            let shown = path.display();
-            Err(Error::usage(format!("{shown} does not tell where pages lived")).hint(format!(
-                "'homenode show {shown}' reads it; 'homenode diff --help' says what is compared"
-            )))
-        }
-    }
+    open(path, &Simulation::default(), &Terminal::watching(false)?).map(|set| Report::of(&set))
 }

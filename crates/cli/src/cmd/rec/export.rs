@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use homenode_dataset::Dataset;
 use homenode_dataset::foreign::clean;
 use homenode_error::{Error, Failure, Result};
 use homenode_export::export::size;
@@ -11,6 +10,7 @@ use homenode_table::{Cell, Column, Table};
 use homenode_task::Task as _;
 
 use crate::exit::Exit;
+use crate::open::{Simulation, open};
 use crate::output::{OutputArgs, say};
 use crate::task::Terminal;
 
@@ -22,7 +22,7 @@ pub(super) fn run(
     output: &OutputArgs,
 ) -> Result<Exit> {
     let task = Terminal::watching(quiet)?;
-    let set = dataset_of(recording)?;
+    let set = open(recording, &Simulation::default(), &task)?;
     let known = set.missing();
     known.iter().for_each(|m| say(format_args!("{} is partial: {m}", recording.display())));
     let mut progress = task.progress(&format!("exporting {}", recording.display()), Some(size(&set)));
@@ -36,15 +36,6 @@ pub(super) fn run(
     found.for_each(|m| say(format_args!("{} is partial: {m}", recording.display())));
     let exit = output.print(&table(to, &exported))?;
     Ok(if exported.missing.is_empty() || exit != Exit::Done { exit } else { Exit::Partial })
-}
-
-/// The data set of a recording.
-pub(super) fn dataset_of(recording: &Path) -> Result<Dataset> {
-    Dataset::open(recording).and_then(homenode_observed::adopt).map_err(|e| {
-        Error::usage(format!("cannot read {}", recording.display()))
-            .tried(&e)
-            .hint("'homenode rec upgrade REC' says what a recording is")
-    })
 }
 
 fn cannot(to: &Path, error: &ExportError) -> Error {

@@ -6,8 +6,8 @@ use homenode_dataset::merge::{MergeError, merge, size};
 use homenode_error::{Error, Failure, Result};
 use homenode_task::Task as _;
 
-use super::export::dataset_of;
 use crate::exit::Exit;
+use crate::open::{Simulation, open};
 use crate::output::say;
 use crate::task::Terminal;
 
@@ -16,7 +16,7 @@ pub(super) fn run(recordings: &[PathBuf], to: &Path, quiet: bool) -> Result<Exit
     let mut sets = Vec::new();
     let mut whole = true;
     for path in recordings {
-        let set = dataset_of(path)?;
+        let set = open(path, &Simulation::default(), &task)?;
         for missing in set.missing() {
             say(format_args!("{} is partial: {missing}", path.display()));
             whole = false;
