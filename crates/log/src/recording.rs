@@ -65,6 +65,37 @@ pub struct Symbols {
     pub statics: Vec<Static>,
     /// Places in the source by process address.
     pub places: BTreeMap<u64, SourcePlace>,
+    /// Variables that hold allocations, where debugging information names one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allocated: Vec<Allocated>,
+}
+
+/// The variable that holds what one call allocates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocated {
+    /// Return address of the allocating call.
+    pub site: u64,
+    /// Return address of the function with that call; 0: unknown.
+    pub caller: u64,
+    /// Name, as the source writes it: `u`, `grid->cells`.
+    pub name: String,
+    /// Its elements.
+    #[serde(flatten)]
+    pub elements: Elements,
+}
+
+/// What an array consists of, as far as debugging information tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elements {
+    /// The type of one element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element_type: Option<String>,
+    /// Bytes of one element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element_bytes: Option<u64>,
+    /// Extents, slowest first; empty unless all of them are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extents: Vec<u64>,
 }
 
 /// A static object.
@@ -76,8 +107,14 @@ pub struct Static {
     pub address: u64,
     /// Length.
     pub bytes: u64,
-    /// Name.
+    /// Name by the linker's symbols.
     pub name: String,
+    /// Name as the source writes it, where debugging information has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
+    /// Its elements.
+    #[serde(flatten)]
+    pub elements: Elements,
 }
 
 /// A place in the source.

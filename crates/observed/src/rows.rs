@@ -285,7 +285,7 @@ impl<S: Sink> Process<'_, S> {
             return;
         }
         let variable = named.variable.as_ref();
-        let dimensions = variable.map(|v| dimensions(v, bytes.0)).unwrap_or_default();
+        let dimensions = variable.map(|v| v.extents(bytes.0)).unwrap_or_default();
         let row = Object {
             object,
             id,
@@ -432,16 +432,4 @@ const fn because(cause: live::Cause) -> Cause {
         live::Cause::Kernel => Cause::Kernel,
         live::Cause::Program => Cause::Program,
     }
-}
-
-/// Extents, slowest first; empty unless all of them are known.
-fn dimensions(variable: &homenode_symbols::Variable, bytes: u64) -> Vec<u64> {
-    let all: Option<Vec<u64>> = variable.dimensions.iter().map(|d| d.extent).collect();
-    let mut all = all.unwrap_or_default();
-    if variable.order == homenode_symbols::Order::ColumnMajor {
-        all.reverse();
-    }
-    let elements = all.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
-    let fits = variable.element_bytes.is_none_or(|e| elements.saturating_mul(e) <= bytes);
-    if fits { all } else { Vec::new() }
 }

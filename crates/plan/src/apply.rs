@@ -101,6 +101,7 @@ fn homes(object: &Object) -> Vec<Home> {
 mod tests {
     use super::*;
     use crate::file::tests::plan;
+    use homenode_log::recording::Elements;
 
     #[test]
     fn what_has_no_lines_is_found_by_size_and_order() {
@@ -133,6 +134,8 @@ mod tests {
                 address,
                 bytes: 65536,
                 name: (*name).to_owned(),
+                variable: None,
+                elements: Elements::default(),
             });
             table(&plan, 2, Path::new("/x"), &statics.collect::<Vec<_>>())
         };

@@ -1,7 +1,7 @@
 //! Names for what a recording has addresses of.
 
 use homenode_dataset::identity;
-use homenode_log::recording::{Module, Recording, SourcePlace, Symbols};
+use homenode_log::recording::{Elements, Module, Recording, SourcePlace, Symbols};
 use homenode_order::space::{Object, ObjectKind};
 
 /// Folders of libraries that are not the program's own.
@@ -25,6 +25,8 @@ pub struct Called {
     pub place: SourcePlace,
     /// The allocating call and that of its function.
     pub stack: Vec<String>,
+    /// What it consists of.
+    pub elements: Elements,
 }
 
 impl<'a> Names<'a> {
@@ -70,25 +72,39 @@ impl<'a> Names<'a> {
     /// What an object is called.
     pub fn object(&self, object: &Object) -> Called {
         match &object.kind {
-            ObjectKind::Static { module, name } => Called {
-                id: identity::of_static(name, self.library(*module)),
-                name: name.clone(),
-                ..Called::default()
-            },
-            ObjectKind::Site { pc, caller, slot } => {
+            ObjectKind::Static { module, name } => {
+                let known = self.symbols.statics.iter().find(|s| s.module == *module && s.name == *name);
+                let name = known.and_then(|s| s.variable.as_ref()).unwrap_or(name);
+                Called {
+                    id: identity::of_static(name, self.library(*module)),
+                    name: name.clone(),
+                    elements: known.map(|s| s.elements.clone()).unwrap_or_default(),
+                    ..Called::default()
+                }
+            }
+            ObjectKind::Site { pc, caller: caller_pc, slot } => {
                 let site = match pc {
                     0 => "mmap".to_owned(),
                     pc => self.site(*pc).unwrap_or_else(|| format!("{pc:#x}")),
                 };
-                let caller = (*caller != 0).then(|| self.caller(*caller)).flatten();
+                let caller = (*caller_pc != 0).then(|| self.caller(*caller_pc)).flatten();
                 let id = identity::of_allocation(&site, caller.as_deref(), *slot);
-                let name = match (&caller, slot) {
-                    (Some(_), 0) => id.trim_end_matches(" #0").to_owned(),
-                    (None, 0) => site.clone(),
-                    _ => id.clone(),
+                let known = self.symbols.allocated.iter().find(|a| (a.site, a.caller) == (*pc, *caller_pc));
+                let name = match (known, slot) {
+                    (Some(variable), 0) => variable.name.clone(),
+                    (Some(variable), slot) => format!("{} #{slot}", variable.name),
+                    (None, 0) => id.trim_end_matches(" #0").to_owned(),
+                    (None, _) => id.clone(),
                 };
                 let place = self.place(*pc).cloned().unwrap_or_default();
-                Called { id, name, place, stack: [Some(site), caller].into_iter().flatten().collect() }
+                let elements = known.map(|a| a.elements.clone()).unwrap_or_default();
+                Called {
+                    id,
+                    name,
+                    place,
+                    elements,
+                    stack: [Some(site), caller].into_iter().flatten().collect(),
+                }
             }
         }
     }

@@ -230,7 +230,7 @@ impl Simulated<'_> {
             first.entry(extent.object).or_insert(extent.range.first);
         }
         for (object, it) in (0u32..).map(ObjectId).zip(&self.trace.objects) {
-            let Called { id, name, place, stack } = names.object(it);
+            let Called { id, name, place, stack, elements } = names.object(it);
             let life = collected.extents.life(object);
             let variable = matches!(it.kind, Known::Static { .. });
             sink.push(&Object {
@@ -239,9 +239,9 @@ impl Simulated<'_> {
                 process: PROCESS,
                 name,
                 kind: if variable { ObjectKind::Static } else { ObjectKind::Allocated },
-                element_type: None,
-                element_bytes: None,
-                dimensions: Vec::new(),
+                element_type: elements.element_type,
+                element_bytes: elements.element_bytes,
+                dimensions: elements.extents,
                 file: place.file,
                 line: place.line,
                 function: place.function,

@@ -20,6 +20,7 @@ mod site;
 mod statics;
 mod text;
 mod variable;
+mod variables;
 
 pub use binary::build_id;
 pub use commons::{Common, commons_of};
@@ -27,3 +28,4 @@ pub use places::{Addresses, Found, LineOf, addresses_of, resolve};
 pub use resolver::Resolver;
 pub use statics::statics_of;
 pub use variable::{Dimension, Field, FoundBy, Order, Scope, StaticVariable, Variable};
+pub use variables::add_variables;

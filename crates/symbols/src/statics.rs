@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use homenode_log::recording::Static;
+use homenode_log::recording::{Elements, Static};
 
 use crate::binary::Binary;
 use crate::names::readable;
@@ -25,7 +25,14 @@ pub(crate) fn statics(binary: &Binary, module: u64) -> Vec<Static> {
         let bytes = symbol.bytes.0;
         if bytes >= SMALLEST && symbol.address >= end {
             end = symbol.address.saturating_add(bytes);
-            statics.push(Static { module, address: symbol.address, bytes, name: readable(&symbol.name) });
+            statics.push(Static {
+                module,
+                address: symbol.address,
+                bytes,
+                name: readable(&symbol.name),
+                variable: None,
+                elements: Elements::default(),
+            });
         }
     }
     statics

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use homenode_log::recording::SourcePlace;
+use homenode_log::recording::{Elements, SourcePlace};
 
 /// A variable of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,29 @@ pub struct Variable {
     pub declared: SourcePlace,
     /// What found the variable.
     pub found_by: FoundBy,
+}
+
+impl Variable {
+    /// Extents of an array of so many bytes, slowest first; empty unless all of them are known and fit.
+    pub fn extents(&self, bytes: u64) -> Vec<u64> {
+        let all: Option<Vec<u64>> = self.dimensions.iter().map(|d| d.extent).collect();
+        let mut all = all.unwrap_or_default();
+        if self.order == Order::ColumnMajor {
+            all.reverse();
+        }
+        let elements = all.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
+        let fits = self.element_bytes.is_none_or(|e| elements.saturating_mul(e) <= bytes);
+        if fits { all } else { Vec::new() }
+    }
+
+    /// What a recording keeps of its elements.
+    pub fn elements(&self, bytes: u64) -> Elements {
+        Elements {
+            element_type: self.type_name.clone(),
+            element_bytes: self.element_bytes,
+            extents: self.extents(bytes),
+        }
+    }
 }
 
 /// One dimension of an array.

@@ -1,5 +1,6 @@
 //! After the run: what the recording holds, names for its addresses, how it ended; and the report on all that.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -46,6 +47,8 @@ pub struct Summary {
     pub damage: Vec<String>,
     /// What wants names.
     pub addresses: Addresses,
+    /// Bytes of the largest allocation by (return address of the allocating call, that of its function).
+    pub allocations: BTreeMap<(u64, u64), u64>,
 }
 
 impl Summary {
@@ -101,7 +104,10 @@ impl Summary {
                     totals = Some((accesses, passed, bypassed, dropped));
                 }
                 Mark::ThreadEnd { .. } => ended = true,
-                Mark::Alloc { site, caller, .. } => {
+                Mark::Alloc { site, caller, bytes, .. } => {
+                    if let Some(largest) = entry_of(&mut self.allocations, (site, caller)) {
+                        *largest = bytes.max(*largest);
+                    }
                     self.addresses.sites.insert(site);
                     self.addresses.callers.insert(caller);
                 }
@@ -138,6 +144,14 @@ impl Summary {
     }
 }
 
+/// Allocating calls that are remembered.
+const CALLS: usize = 1 << 16;
+
+/// The entry of a call; none once there are too many.
+fn entry_of(all: &mut BTreeMap<(u64, u64), u64>, call: (u64, u64)) -> Option<&mut u64> {
+    (all.len() < CALLS || all.contains_key(&call)).then(|| all.entry(call).or_default())
+}
+
 fn scan(path: &Path, pc: impl FnMut(u64), mark: impl FnMut(Mark)) -> Result<(), LogError> {
     LogReader::open(path)?.scan(mark, pc)
 }
@@ -152,8 +166,9 @@ pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>)
     }
     let summary = Summary::of(recording);
     if summary.threads > 0 {
-        let found = symbols::resolve(&recording.modules(), &summary.addresses);
-        trouble.extend(found.trouble);
+        let mut found = symbols::resolve(&recording.modules(), &summary.addresses);
+        trouble.append(&mut found.trouble);
+        symbols::add_variables(&mut found.symbols, &recording.modules(), &summary.allocations);
         if let Err(e) = recording.save_symbols(&found.symbols) {
             trouble.push(format!("objects and regions have no names in the recording: {e}"));
         }

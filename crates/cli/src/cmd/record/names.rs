@@ -2,7 +2,7 @@
 
 use homenode_lab::recording::told::{Names, Static, Variable, Wanted};
 use homenode_log::recording::{Module, SourcePlace};
-use homenode_symbols::{self as symbols, Order, Resolver};
+use homenode_symbols::{self as symbols, Resolver};
 
 /// Smaller static objects share pages with others and get no name.
 const SMALLEST: u64 = 4096;
@@ -21,20 +21,11 @@ pub fn of(modules: &[Module], _: &Wanted) -> Box<dyn Names> {
 
 /// The variable in the words of a recording; `bytes`: the size of the object.
 fn variable(found: symbols::Variable, bytes: u64) -> Variable {
-    let extents: Option<Vec<u64>> = found.dimensions.iter().map(|d| d.extent).collect();
-    let mut dimensions = extents.unwrap_or_default();
-    if found.order == Order::ColumnMajor {
-        dimensions.reverse();
-    }
-    let elements = dimensions.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
-    if found.element_bytes.is_some_and(|e| elements.saturating_mul(e) > bytes) {
-        dimensions.clear();
-    }
     Variable {
+        dimensions: found.extents(bytes),
         name: found.name,
         element_type: found.type_name,
         element_bytes: found.element_bytes,
-        dimensions,
     }
 }
 
