@@ -68,13 +68,6 @@ impl Homes {
         was_there
     }
 
-    /// The page lived on `node` until now, unless its home is known already.
-    pub fn know(&mut self, object: ObjectId, page: u64, node: NodeId, interval: IntervalNo) {
-        if let Some(state) = self.page(object, page).filter(|s| s.home.is_none()) {
-            *state = Page { home: Some(node), since: interval, been: bit(node) };
-        }
-    }
-
     /// Adds a row; it makes the last one longer where that is the same.
     fn add(&mut self, row: Residency) {
         match self.over.last_mut() {

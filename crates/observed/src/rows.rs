@@ -363,7 +363,8 @@ impl<S: Sink> Process<'_, S> {
             let outcome = if refused {
                 MoveOutcome::Refused
             } else {
-                self.homes.know(object, page, from, now);
+                // Something else may have moved it meanwhile: the kernel, or the rest of a huge page.
+                self.homes.set(object, page, from, now);
                 match self.homes.set(object, page, to, now) {
                     true => MoveOutcome::PingPong,
                     false => MoveOutcome::Moved,

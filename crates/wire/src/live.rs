@@ -306,7 +306,7 @@ pub enum Live {
         held_back: bool,
         /// Who touched it.
         node: NodeId,
-        /// Where it is.
+        /// Where it is; of a page that was held back, where it was then.
         home: NodeId,
     },
     /// Who was seen at pages in an interval.

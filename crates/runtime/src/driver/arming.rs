@@ -398,9 +398,9 @@ impl Driver {
         }
         self.later.forget(PageRange { first: PageNo(first + index), count });
         let homes = object.homes_of(PageNo(first + index));
-        let sample = self.hold.touched(touch.address, homes, touch.node);
-        if sample && let Some((home, _)) = homes {
-            self.record_sample(touch.address, home, touch.node);
+        let compared = self.hold.touched(touch.address, homes, touch.node);
+        if let Some(compared) = compared {
+            self.record_sample(touch.address, compared, touch.node);
         }
         self.probed(id, touch, remote);
         let (node, now) = (touch.node, (self.clocks.wall)());
@@ -425,7 +425,7 @@ impl Driver {
                     };
                     stream.moved(object, i, moved, now);
                 }
-                if !sample {
+                if compared.is_none() {
                     self.has_moved = true;
                     self.moved_now += 1;
                     self.ping_pongs_now += u64::from(back);

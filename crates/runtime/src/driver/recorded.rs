@@ -7,7 +7,7 @@ use homenode_wire::live::{Cause, Live, Says, Watched};
 
 use super::run::Driver;
 use super::watching::Watching;
-use crate::guard::holdback::block_of;
+use crate::guard::holdback::Group;
 use crate::regions::Round;
 use crate::stream::Stream;
 use crate::watch::numbers::PAGE;
@@ -78,12 +78,11 @@ impl Driver {
         }
     }
 
-    /// The guard compares with this touch.
-    pub(super) fn record_sample(&mut self, address: usize, home: NodeId, node: NodeId) {
+    /// The guard compared this touch with the home that it has in its group.
+    pub(super) fn record_sample(&mut self, address: usize, (group, home): (Group, NodeId), node: NodeId) {
         if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
             let index = (address.saturating_sub(object.whole_pages().start) / PAGE) as u64;
-            let held_back = self.hold.was_held(address, block_of(object.bytes));
-            stream.sample(object, index, (node, home), held_back, (self.clocks.wall)());
+            stream.sample(object, index, (node, home), group == Group::Held, (self.clocks.wall)());
         }
     }
 

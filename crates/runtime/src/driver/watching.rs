@@ -528,26 +528,24 @@ impl Driver {
             watching.seen.before.0 += u64::from(home != node);
             watching.seen.before.1 += 1;
         }
-        let mut sampled = false;
-        if self.ruled.has(address) {
+        let group = if self.ruled.has(address) {
             // What becomes of it the program has said.
+            None
         } else if moved {
-            self.hold.saw(Group::Moved, homes, node);
-            sampled = true;
-        } else if watching.held.contains(&(address & !(block - 1)))
-            && self.hold.group(address, block) == Group::Held
-        {
-            self.hold.saw(Group::Held, homes, node);
-            sampled = true;
-        }
+            Some(Group::Moved)
+        } else {
+            let held = watching.held.contains(&(address & !(block - 1)));
+            (held && self.hold.group(address, block) == Group::Held).then_some(Group::Held)
+        };
+        let compared = group.map(|group| (group, self.hold.saw(group, homes, node)));
         match &mut watching.telling {
             Telling::Touches => self.tell(Event::Touched { page, home, node }),
             Telling::Counts(tally) => tally.add(page, node, kind.unwrap_or(AccessKind::Read)),
             Telling::Proportions(draws) => draws.add(page, node),
             Telling::Kept(_) | Telling::Nothing => {}
         }
-        if sampled {
-            self.record_sample(address, home, node);
+        if let Some(compared) = compared {
+            self.record_sample(address, compared, node);
         }
     }
 

@@ -134,14 +134,16 @@ impl HoldBack {
         self.released = true;
     }
 
-    /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`.
-    pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) {
+    /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`; the home that it was
+    /// compared with.
+    pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) -> NodeId {
         // Samples and seams take pages along. Of those held back it counts where they were held.
         let home = if group == Group::Held { first } else { home };
         let share = &mut self.samples[group as usize];
         share.all += 1;
         share.remote += u64::from(home != node);
         self.back += u64::from(group == Group::Moved && home != node && first == node);
+        home
     }
 
     /// Remembers that a page was armed to tell of its group.
@@ -162,14 +164,17 @@ impl HoldBack {
         !self.pending.is_empty()
     }
 
-    /// A page was touched that is, and was at first, at `homes`; `true` if it was a sample.
-    pub fn touched(&mut self, page: usize, homes: Option<(NodeId, NodeId)>, node: NodeId) -> bool {
-        let Some(i) = self.pending.iter().position(|(p, _)| *p == page & !(PAGE - 1)) else { return false };
+    /// A page was touched that is, and was at first, at `homes`; if that was a sample, its group and the home that it was compared
+    /// with.
+    pub fn touched(
+        &mut self,
+        page: usize,
+        homes: Option<(NodeId, NodeId)>,
+        node: NodeId,
+    ) -> Option<(Group, NodeId)> {
+        let i = self.pending.iter().position(|(p, _)| *p == page & !(PAGE - 1))?;
         let (_, group) = self.pending.swap_remove(i);
-        if let Some(homes) = homes {
-            self.saw(group, homes, node);
-        }
-        true
+        Some((group, self.saw(group, homes?, node)))
     }
 
     /// Samples that nobody touched are forgotten.
@@ -251,9 +256,13 @@ mod tests {
             let page = 0x10_0000 + i as usize * PAGE;
             h.sampled(page, Group::Moved);
             let node = if i < back { 1 } else { 2 * u16::from(i < moved) };
-            assert!(h.touched(page + 8, Some((NodeId(0), NodeId(1))), NodeId(node)));
+            assert!(h.touched(page + 8, Some((NodeId(0), NodeId(1))), NodeId(node)).is_some());
             h.sampled(page, Group::Held);
-            assert!(h.touched(page + 8, Some((NodeId(0), NodeId(0))), NodeId(u16::from(i < held))));
+            let node = NodeId(u16::from(i < held));
+            assert_eq!(
+                h.touched(page + 8, Some((NodeId(0), NodeId(0))), node),
+                Some((Group::Held, NodeId(0)))
+            );
         }
         h
     }
@@ -314,7 +323,8 @@ mod tests {
     #[test]
     fn held_blocks_that_nobody_uses_any_more_are_let_go() {
         let mut h = of(ENOUGH + 6, [18, 18], 18);
-        let saw = |h: &mut HoldBack| h.saw(Group::Moved, (NodeId(0), NodeId(1)), NodeId(1));
+        let saw =
+            |h: &mut HoldBack| assert_eq!(h.saw(Group::Moved, (NodeId(0), NodeId(1)), NodeId(1)), NodeId(0));
         (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
         assert!(!h.is_exhausted(), "one in twenty is what there should be");
         (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
