@@ -6,7 +6,7 @@
 //!         | crc of these 20 bytes u32 | lz4 block
 //! ```
 //!
-//! Numbers are little-endian. [`codec`](crate::codec) says what a chunk's block holds. The crc of a
+//! Numbers are little-endian. [`crate::codec`] says what a chunk's block holds. The crc of a
 //! chunk's block starts from that of the header's, so a chunk of another table is none here.
 //!
 //! A chunk is complete in itself. A file that ends within a frame was cut off there. A damaged

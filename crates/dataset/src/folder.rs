@@ -101,7 +101,7 @@ impl Dataset {
     }
 
     /// Opens a data set. No table is read, unless the data set is of an older form: then all of it
-    /// is read into memory ([`crate::upgrade`]).
+    /// is read into memory ([`mod@crate::upgrade`]).
     ///
     /// # Errors
     /// It is not one, or of a version that this homenode does not know.

@@ -10,7 +10,7 @@
 //! | [`basis`] | what a number is worth: exact, sampled, presence, emulated |
 //! | [`meta`] | the one row about the recording: `dataset.json` |
 //! | [`schema`] | how a row type names its columns |
-//! | [`column`] | columns in memory |
+//! | [`mod@column`] | columns in memory |
 //! | [`file`](mod@file) | a table on disk: append-only chunks with checksums |
 //! | [`folder`] | a data set on disk: its writer and its reader |
 //! | [`members`], [`merge`](mod@merge) | data sets of several ranks as one |
@@ -19,7 +19,7 @@
 //! | [`identity`] | the id of an object, the same in every run |
 //! | [`homes`] | where pages lived and when they moved, from what a source saw |
 //! | [`times`] | times of intervals, of a source that tells none |
-//! | [`upgrade`] | recordings of older forms |
+//! | [`mod@upgrade`] | recordings of older forms |
 //! | [`foreign`] | files and texts of strangers |
 //!
 //! # On disk

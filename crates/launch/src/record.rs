@@ -2,7 +2,7 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | find the program, refuse what cannot be recorded | [`program`](crate::program) |
+//! | find the program, refuse what cannot be recorded | [`crate::program`] |
 //! | the emulator, for programs that were not built to be recorded | [`emulator`] |
 //! | make the directory | [`directory`] |
 //! | run and wait | [`run`] |

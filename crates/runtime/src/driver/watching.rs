@@ -8,7 +8,7 @@
 //! of a block once there are [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks
 //! at. Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where nothing counts.
 //!
-//! For a recording all of it is kept by page and node ([`Sightings`]), and pages of all blocks are asked for in turn.
+//! For a recording all of it is kept by page and node ([`crate::stream`]), and pages of all blocks are asked for in turn.
 //!
 //! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as many as the budget
 //! allows at the measured cost of one. Decisions are carried out where the policy makes them: at the begin of an iteration, at
