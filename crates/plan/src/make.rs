@@ -30,10 +30,11 @@ pub fn objects(
 ) -> Vec<Object> {
     let (mut instances, mut orders) = (BTreeMap::new(), BTreeMap::new());
     let mut all: Vec<Object> = Vec::new();
+    let names = loaded.names();
     for birth in trace.births.iter().filter(|b| b.bytes >= SMALLEST) {
         let Some(object) = trace.objects.get(birth.object.index()) else { continue };
         let mut new = Object {
-            name: loaded.object_name(object),
+            name: names.object(object).name,
             variable: None,
             site: None,
             caller: None,

@@ -21,6 +21,7 @@ use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
 use homenode_sim::run::{self, Job, RunError};
+use homenode_simulated::Names;
 use homenode_task::Task;
 use scheme::{Layout, Scheme, Variant};
 use yardsticks::{Extent, Measures};
@@ -43,32 +44,9 @@ impl Loaded {
         Ok(Self { recording, symbols })
     }
 
-    /// The name of an object: the variable, or the place where it is allocated. Of several that one place makes at the same
-    /// time, each after the first has its number.
-    pub fn object_name(&self, object: &homenode_order::space::Object) -> String {
-        use homenode_order::space::ObjectKind;
-        let place = self.place_name(object);
-        match object.kind {
-            ObjectKind::Site { slot, .. } if slot > 0 => format!("{place} #{slot}"),
-            _ => place,
-        }
-    }
-
-    /// The same for all objects of a place.
-    pub fn place_name(&self, object: &homenode_order::space::Object) -> String {
-        use homenode_order::space::ObjectKind;
-        match &object.kind {
-            ObjectKind::Static { name, .. } => name.clone(),
-            ObjectKind::Site { pc: 0, .. } => "mmap".into(),
-            ObjectKind::Site { pc, caller, .. } => {
-                let place = |pc: &u64| self.symbols.places.get(pc).map(ToString::to_string);
-                match (place(pc), place(caller)) {
-                    (Some(site), Some(caller)) => format!("{site} < {caller}"),
-                    (Some(site), None) => site,
-                    (None, _) => format!("allocated at {pc:#x}"),
-                }
-            }
-        }
+    /// What its objects are called.
+    pub fn names(&self) -> Names<'_> {
+        Names::new(&self.recording, &self.symbols)
     }
 }
 

@@ -6,28 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use homenode_dataset::tables::{Access, Interval, Object, ObjectKind};
 use homenode_dataset::{Basis, Dataset};
-use homenode_error::{Context, Error, Failure, Result};
-use homenode_log::recording::Recording;
+use homenode_error::{Context, Error, Result};
 use homenode_model::Bytes;
-use homenode_schemes::scheme::{self, Variant};
-use homenode_schemes::yardsticks::Extent;
-use homenode_schemes::{self as schemes, Loaded, Plan};
-use homenode_sim::collect::Collect;
-use homenode_sim::memory::MemoryOptions;
-use homenode_simulated::places::Places;
 use homenode_table::{Cell, Column, Table};
 
 use crate::exit::Exit;
+use crate::open::{Simulation, open};
 use crate::output::OutputArgs;
 use crate::tables;
 use crate::task::Terminal;
 
 /// Bytes of the pages that are compared.
-const PAGE: u64 = 4096;
+const PAGE: Bytes = Bytes::kib(4);
 
 /// Main-memory accesses by array and page of it.
 type Arrays = BTreeMap<String, BTreeMap<u64, u64>>;
@@ -121,19 +114,28 @@ fn arrays(
             })),
         };
     }
-    let recording =
-        Recording::open(path).context(|| "cannot compare".into()).map_err(|e| e.kind(Failure::Usage))?;
     let name = machine.ok_or_else(|| {
         Error::usage(format!("{} is a trace: which machine has the caches?", path.display()))
             .hint("name the one that the other recording was made with: -m MACHINE")
     })?;
-    of_trace(recording, name, smallest, task)
+    let how = Simulation { machine: Some(name), page: Some(PAGE), ..Simulation::default() };
+    let set = open(path, &how, task)?;
+    Ok((of_counts(&set, smallest), set.missing().iter().map(ToString::to_string).collect()))
+}
+
+/// The name that all arrays of one place share: without the number of those that lived at the same time.
+fn place(name: &str) -> &str {
+    match name.rsplit_once(" #") {
+        Some((place, number)) if number.bytes().all(|b| b.is_ascii_digit()) => place,
+        _ => name,
+    }
 }
 
 fn of_counts(set: &Dataset, smallest: Bytes) -> Arrays {
     let is_array =
         |o: &Object| !matches!(o.kind, ObjectKind::Stack | ObjectKind::Other) && o.bytes >= smallest;
-    let objects: BTreeMap<_, _> = set.rows::<Object>().filter(is_array).map(|o| (o.object, o.name)).collect();
+    let objects: BTreeMap<_, _> =
+        set.rows::<Object>().filter(is_array).map(|o| (o.object, place(&o.name).to_owned())).collect();
     let timed: BTreeSet<_> = set.rows::<Interval>().filter(|i| i.timed).map(|i| i.interval).collect();
     let mut all = Arrays::new();
     for a in set.rows::<Access>().filter(|a| timed.contains(&a.interval)) {
@@ -143,46 +145,6 @@ fn of_counts(set: &Dataset, smallest: Bytes) -> Arrays {
         }
     }
     all
-}
-
-fn of_trace(
-    recording: Recording,
-    machine: &str,
-    smallest: Bytes,
-    task: &Terminal,
-) -> Result<(Arrays, Vec<String>)> {
-    let machine = Arc::new(schemes::machine(machine)?.topology);
-    let page = schemes::page_size(&machine, Some(Bytes(PAGE)))?;
-    schemes::fit(&machine, recording.meta.filter_lines)?;
-    let loaded = Loaded::new(recording)?;
-    let plan = Plan {
-        machines: vec![machine],
-        pages: vec![page],
-        schemes: scheme::select(&scheme::of_recording(), &["first-touch".to_owned()])?,
-        jobs: 1,
-        options: MemoryOptions { collect: Some(Collect::default()), ..MemoryOptions::default() },
-        extent: Extent::None,
-    };
-    let mut simulated = plan.run(&loaded, Variant::Serial, task)?;
-    let outcome = match simulated.cells.remove(&(0, 0)) {
-        Some(Ok(outcome)) => outcome,
-        Some(Err(why)) => return Err(Error::failed("cannot simulate this recording").tried(why)),
-        None => return Err(Error::failed("nothing was simulated")),
-    };
-    let trace = &simulated.trace;
-    let mut all = Arrays::new();
-    if let Some(collected) = &outcome.collected {
-        let places = Places::new(&collected.extents, trace, page);
-        for cell in collected.intervals.iter().filter(|i| i.timed).flat_map(|i| i.cells.all()) {
-            let placed = places.block(cell.page, collected.coarsened.block);
-            let object = placed.object.and_then(|o| trace.objects.get(o.index()));
-            if let Some(object) = object.filter(|o| o.bytes >= smallest.0) {
-                let pages = all.entry(loaded.place_name(object)).or_default();
-                *pages.entry(placed.page).or_default() += cell.count;
-            }
-        }
-    }
-    Ok((all, schemes::warnings(&loaded.recording, trace)))
 }
 
 #[cfg(test)]
