@@ -5,12 +5,8 @@
 //! | what can be loaded into the program, what stands in the way | [`homenode_launch::loadable`] |
 //! | the policies that it takes | [`policies`] |
 //! | the nodes that the library in the program is told of | [`homenode_runtime::nodes`] |
-//! | what that library left behind | [`facts`] |
+//! | what that library left behind, and the closing report on it | [`homenode_verdict`] |
 //! | a data set of what happened | [`recording`] |
-//! | the closing report on it | [`report`], [`advice`] |
 
-pub mod advice;
-pub mod facts;
 pub mod policies;
 pub mod recording;
-pub mod report;

@@ -32,13 +32,13 @@ use homenode_wire::{Message, plan};
 use crate::args::run::{Budget, LiveArgs};
 use crate::args::subject::Subject;
 use crate::exit::Exit;
-use crate::live::advice::Names;
-use crate::live::facts;
 use crate::live::policies;
 use crate::live::recording::Recording;
-use crate::live::report::Report;
 use crate::output::say;
 use crate::task::Terminal;
+use homenode_verdict::advice::Names;
+use homenode_verdict::facts;
+use homenode_verdict::report::Report;
 
 /// Smallest static variable that is an object.
 const STATIC: u64 = 64 << 10;

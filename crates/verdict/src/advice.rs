@@ -10,7 +10,7 @@ use homenode_symbols::{self as symbols, Common};
 
 use homenode_wire::facts::{Facts, Object, Origin};
 
-use super::facts::{addresses, numbered};
+use crate::facts::{addresses, numbered};
 
 /// What things are called in the source of a process.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use homenode_model::Ns;
 use homenode_wire::facts::{Arming, Facts, Object, Region, Samples, Times, Verdict};
 use serde_json::{Value, json};
 
-use super::advice::{self, Names};
+use crate::advice::{self, Names};
 
 /// Schema and version of the JSON form.
 pub const SCHEMA: &str = "homenode/run/1";

@@ -1,0 +1,14 @@
+//! What a run under the live runtime brought, from the facts that the library in the program left: plain data and text,
+//! no terminal.
+//!
+//! | what | where |
+//! |---|---|
+//! | the reports of a run's processes, read back | [`facts`] |
+//! | names from the source, and what to change there | [`advice`] |
+//! | the closing report, as text and as JSON | [`report`] |
+
+#![forbid(unsafe_code)]
+
+pub mod advice;
+pub mod facts;
+pub mod report;
