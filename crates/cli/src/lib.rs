@@ -5,8 +5,6 @@
 //! | exit status | [`exit`] |
 //! | stdout, stderr, `--json`, `--csv`, `--summary` | [`output`] |
 //! | a table on the terminal | [`terminal`] |
-//! | tables that fit a terminal | [`layout`] |
-//! | numbers as people read them | [`human`] |
 //! | a recording on disk as a data set | [`open`] |
 //! | what needs a trace refuses a data set | [`tables`] |
 //! | a task of a library, seen from the terminal | [`task`], [`progress`] |
@@ -22,9 +20,7 @@ pub mod args;
 pub mod cmd;
 pub mod exit;
 mod help;
-pub mod human;
 pub mod interrupt;
-pub mod layout;
 pub mod live;
 pub mod measured;
 pub mod open;

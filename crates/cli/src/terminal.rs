@@ -6,7 +6,7 @@ use comfy_table::{
 
 use homenode_table::{Align, Cell, Column, Emphasis, Table};
 
-use crate::human::{fixed, grouped};
+use homenode_text::human::{fixed, grouped};
 
 const MISSING: &str = "–";
 

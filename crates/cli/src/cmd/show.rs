@@ -1,9 +1,6 @@
 //! `homenode show`: what is remote in a recording, which arrays, who touched them first, where they live.
 
-pub(super) mod answer;
 mod dataset;
-mod objects;
-mod picture;
 
 use homenode_error::Result;
 

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::report;
 use crate::args::diff::DiffArgs;
-use crate::cmd::show::answer::named;
 use crate::cmd::show::json_of;
 use crate::exit::Exit;
 use crate::output::{Format, to_stdout};
 use homenode_error::Result;
 use homenode_table::{Cell, Column, Table};
+use homenode_text::answer::named;
 
 type Found = [(String, PathBuf)];
 

@@ -1,19 +1,17 @@
 //! `homenode show` of a data set: an answer, a table, notes; or a picture.
 
-use std::fmt::Write as _;
-
 use homenode_dataset::Dataset;
 use homenode_report::map::Size;
 use homenode_report::moves::Moves;
 use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Summary;
 use homenode_report::{Map, Moved, Report};
+use homenode_text::page::{self, Shown};
+use homenode_text::{answer, map, objects};
 use serde::Serialize;
 
-use super::{answer, objects, picture};
 use crate::args::show::ShowArgs;
 use crate::exit::Exit;
-use crate::human::{plain, wrapped};
 use crate::output::{Format, terminal_width, to_stdout};
 use homenode_error::{Context as _, Result};
 
@@ -30,17 +28,17 @@ pub fn columns(asked: Option<u16>) -> usize {
 
 pub fn run(args: &ShowArgs, set: &Dataset) -> Result<Exit> {
     let report = Report::of(set);
-    let exit = if args.map { map(args, set, &report)? } else { list(args, &report)? };
+    let exit = if args.map { picture(args, set, &report)? } else { list(args, &report)? };
     Ok(if report.summary.whole || exit != Exit::Done { exit } else { Exit::Partial })
 }
 
-fn map(args: &ShowArgs, set: &Dataset, report: &Report) -> Result<Exit> {
+fn picture(args: &ShowArgs, set: &Dataset, report: &Report) -> Result<Exit> {
     let width = columns(args.width);
     let height = args.height.unwrap_or(HEIGHT).into();
-    let map = Map::of(set, report, Size { width: picture::room(width), height });
+    let map = Map::of(set, report, Size { width: map::room(width), height });
     let text = match args.output.format() {
         Format::Json => json(&MapDocument { schema: "homenode/map/1", summary: &report.summary, map: &map })?,
-        _ => answer::partial(&report.summary) + &picture::draw(&map, width, args.color.wanted()),
+        _ => answer::partial(&report.summary) + &map::draw(&map, width, args.color.wanted()),
     };
     to_stdout(&text)?;
     Ok(Exit::Done)
@@ -62,7 +60,15 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
                 objects: &report.objects[..most],
             })?
         }
-        Format::Table => for_people(args, report),
+        Format::Table => page::page(
+            report,
+            Shown {
+                width: columns(args.width),
+                bold: args.color.wanted(),
+                top: args.top(),
+                verbose: args.verbose,
+            },
+        ),
     };
     to_stdout(&text)?;
     Ok(exit)
@@ -90,35 +96,4 @@ struct MapDocument<'a> {
 /// A result as JSON, with its keys in their order.
 pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value).context(|| "cannot make JSON of the result".into())? + "\n")
-}
-
-fn for_people(args: &ShowArgs, report: &Report) -> String {
-    let (width, bold) = (columns(args.width), args.color.wanted());
-    let used: Vec<&ObjectReport> = report.objects.iter().filter(|o| o.is_used()).collect();
-    let shown = &used[..used.len().min(args.top())];
-    let mut out = answer::partial(&report.summary);
-    let mut answer = answer::lines(report, width);
-    let below = answer.split_off(answer.len().min(3 - usize::from(!out.is_empty())));
-    for line in answer {
-        let _ = writeln!(out, "{line}");
-    }
-    out.push('\n');
-    let facts = answer::facts(&report.summary).join(" · ");
-    for line in below.iter().chain(&wrapped(&facts, width)) {
-        let _ = writeln!(out, "{}", plain(line));
-    }
-    let mut tables = vec![objects::uses(&report.summary, shown)];
-    if args.verbose {
-        tables.push(objects::types(shown));
-        tables.push(objects::times_and_moves(shown));
-    }
-    for table in tables.iter().filter(|t| !t.is_empty()) {
-        let _ = write!(out, "\n{}", table.render(width, bold));
-    }
-    let notes = answer::notes(report, used.len() - shown.len(), args.verbose);
-    out.push('\n');
-    for line in notes.iter().flat_map(|note| wrapped(note, width)) {
-        let _ = writeln!(out, "{}", plain(&line));
-    }
-    out
 }

@@ -58,7 +58,7 @@ fn worst(report: &Report, most: usize) -> Option<String> {
     let worst = report.objects.first().filter(|o| o.remote.part > 0)?;
     let of_it = Share { part: worst.remote.part, whole: s.remote.part, ..s.remote };
     let before = format!("{} % of these to ", percent(of_it.percent().unwrap_or(0.0)));
-    let touched = super::objects::touched_by(&worst.first_touch);
+    let touched = crate::objects::touched_by(&worst.first_touch);
     let after = if touched.is_empty() { touched } else { format!(", first touched by {touched}") };
     let room = most.saturating_sub(width(&before) + width(&after));
     let name = name(worst);

@@ -7,7 +7,7 @@ use homenode_model::NodeId;
 use homenode_report::Map;
 use homenode_report::map::{Band, Cell, Column, MapObject, Source};
 
-use super::answer::named;
+use crate::answer::named;
 use crate::human::{bytes, count, elided, grouped, plain, plural, time, width, wrapped};
 use homenode_model::{Bytes, Ns};
 

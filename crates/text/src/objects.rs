@@ -5,7 +5,7 @@ use homenode_report::summary::Summary;
 use homenode_report::touch::FirstToucher;
 use homenode_report::{Amount, Report};
 
-use super::answer::{accesses_heading, homes, name, span, users};
+use crate::answer::{accesses_heading, homes, name, span, users};
 use crate::human::{bytes, count, glued, modelled, percent};
 use crate::layout::{Form, Layout};
 use homenode_table::{Cell, Column, Table};

@@ -1,0 +1,23 @@
+//! Reports as lines and tables for a terminal of a given width; and as rows for `--csv` and `--fail-if`.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`human`] | numbers, sizes, times and shares as people read them |
+//! | [`layout`] | tables that break no word |
+//! | [`answer`] | the first lines on a recording, and the notes below its tables |
+//! | [`objects`] | its tables: a row an object |
+//! | [`page`] | all of that together |
+//! | [`map`] | the residency picture |
+//! | [`changes`] | what changed from one recording to another |
+//!
+//! Nothing here knows a terminal: widths and colours come in as arguments, text goes out.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod changes;
+pub mod human;
+pub mod layout;
+pub mod map;
+pub mod objects;
+pub mod page;
