@@ -10,7 +10,6 @@
 //! | a task of a library, seen from the terminal | [`task`], [`progress`] |
 //! | Ctrl-C | [`interrupt`] |
 //! | running one under the live runtime | [`live`] |
-//! | a measurement as tables | [`measured`] |
 //! | what commands take | [`args`] |
 //! | what commands do | [`cmd`] |
 
@@ -22,7 +21,6 @@ pub mod exit;
 mod help;
 pub mod interrupt;
 pub mod live;
-pub mod measured;
 pub mod open;
 pub mod output;
 pub mod progress;

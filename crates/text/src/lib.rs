@@ -8,6 +8,7 @@
 //! | [`objects`] | its tables: a row an object |
 //! | [`page`] | all of that together |
 //! | [`map`] | the residency picture |
+//! | [`measured`] | what memory costs: matrices and rows |
 //! | [`changes`] | what changed from one recording to another |
 //!
 //! Nothing here knows a terminal: widths and colours come in as arguments, text goes out.
@@ -19,5 +20,6 @@ pub mod changes;
 pub mod human;
 pub mod layout;
 pub mod map;
+pub mod measured;
 pub mod objects;
 pub mod page;

@@ -14,9 +14,9 @@ use homenode_task::Task as _;
 
 use crate::args::measure::MeasureArgs;
 use crate::exit::Exit;
-use crate::measured;
 use crate::output::{Format, colours, to_stdout};
 use crate::task::Terminal;
+use homenode_text::measured;
 
 impl MeasureArgs {
     pub(super) fn run(self) -> Result<Exit> {
