@@ -65,6 +65,31 @@ pub struct Symbols {
     pub statics: Vec<Static>,
     /// Places in the source by process address.
     pub places: BTreeMap<u64, SourcePlace>,
+    /// Variables of allocations, by place. Recordings of older versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Allocated>,
+    /// Variables in Fortran's common blocks, by the block's address in the program's file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub commons: BTreeMap<u64, Vec<String>>,
+}
+
+impl Symbols {
+    /// The variable that holds what the call that returns to `site` allocated, in a function that returns to `caller`.
+    pub fn variable(&self, site: u64, caller: u64) -> Option<&str> {
+        let at = self.variables.binary_search_by_key(&(site, caller), |v| (v.site, v.caller)).ok()?;
+        Some(&self.variables[at].name)
+    }
+}
+
+/// The variable that holds the pointer of an allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocated {
+    /// Return address of the allocating call.
+    pub site: u64,
+    /// Return address of the function with that call; 0: unknown.
+    pub caller: u64,
+    /// The variable as the source writes it.
+    pub name: String,
 }
 
 /// A static object.

@@ -1,11 +1,12 @@
 //! After the run: what the recording holds, names for its addresses, how it ended; and the report on all that.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
-use homenode_log::recording::{Ended, Recording};
+use homenode_log::recording::{Allocated, Ended, Module, Recording, Symbols};
 use homenode_log::{LogError, Mark};
 use homenode_symbols::{self as symbols, Addresses};
 
@@ -16,6 +17,9 @@ const BYPASS_CAP: u64 = 1 << 24;
 
 /// Places of accesses that are named: of them some touch pages first.
 const CODE: usize = 1 << 16;
+
+/// Places of allocations whose variables are looked for.
+const VARIABLES: usize = 1 << 12;
 
 /// What is in a recording.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +50,8 @@ pub struct Summary {
     pub damage: Vec<String>,
     /// What wants names.
     pub addresses: Addresses,
+    /// Bytes of the largest allocation of each place: return addresses of the call and of its function.
+    pub allocations: BTreeMap<(u64, u64), u64>,
 }
 
 impl Summary {
@@ -101,9 +107,13 @@ impl Summary {
                     totals = Some((accesses, passed, bypassed, dropped));
                 }
                 Mark::ThreadEnd { .. } => ended = true,
-                Mark::Alloc { site, caller, .. } => {
+                Mark::Alloc { site, caller, bytes, .. } => {
                     self.addresses.sites.insert(site);
                     self.addresses.callers.insert(caller);
+                    if self.allocations.len() < VARIABLES {
+                        let most = self.allocations.entry((site, caller)).or_default();
+                        *most = bytes.max(*most);
+                    }
                 }
                 Mark::RegionFork { pc, .. } => {
                     self.regions += 1;
@@ -152,13 +162,32 @@ pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>)
     }
     let summary = Summary::of(recording);
     if summary.threads > 0 {
-        let found = symbols::resolve(&recording.modules(), &summary.addresses);
-        trouble.extend(found.trouble);
+        let modules = recording.modules();
+        let mut found = symbols::resolve(&modules, &summary.addresses);
+        trouble.append(&mut found.trouble);
+        name_variables(&mut found.symbols, &modules, &summary);
         if let Err(e) = recording.save_symbols(&found.symbols) {
             trouble.push(format!("objects and regions have no names in the recording: {e}"));
         }
     }
     (summary, trouble)
+}
+
+/// Adds the variables of allocations, and those in the program's common blocks.
+fn name_variables(symbols: &mut Symbols, modules: &[Module], summary: &Summary) {
+    let mut resolver = symbols::Resolver::new(modules);
+    for ((site, caller), bytes) in &summary.allocations {
+        if let Some(variable) = resolver.allocation(&[*site, *caller], *bytes) {
+            symbols.variables.push(Allocated { site: *site, caller: *caller, name: variable.name });
+        }
+    }
+    // Compilers put an underscore behind the name of a common block. Looking for them takes time in a large program.
+    let Some(program) = modules.first() else { return };
+    let may_be_common = |s: &homenode_log::recording::Static| s.module == program.index && s.name.ends_with('_');
+    if symbols.statics.iter().any(may_be_common) {
+        let commons = symbols::commons_of(Path::new(&program.path));
+        symbols.commons = commons.into_iter().map(|(at, common)| (at, common.members)).collect();
+    }
 }
 
 /// The report on a recording: lines for a person. `quiet`: only what is wrong.
