@@ -10,7 +10,7 @@ int main(void) {
     double sum = 0;
     if (!table) return 1;
     for (long i = 0; i < ENTRIES; i++) table[i] = i;
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 8; round++) {
 #pragma omp parallel for schedule(static) reduction(+ : sum)
         for (long i = 0; i < 8 * READS; i++) {
             unsigned long at = (i + round) * 0x9e3779b97f4a7c15ul;

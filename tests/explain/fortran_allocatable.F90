@@ -12,7 +12,7 @@ program fortran_allocatable
   do j = 1, columns
     do i = 1, rows; temperature(i, j) = i; end do
   end do
-  do round = 1, 6
+  do round = 1, 10
     !$omp parallel do schedule(static) private(i)
     do j = 1, columns
       do i = 1, rows

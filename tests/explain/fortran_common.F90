@@ -32,7 +32,7 @@ program fortran_common
   common /state/ pressure
   integer :: round
   call start
-  do round = 1, 6
+  do round = 1, 10
     call step(round)
   end do
   print *, pressure(3, 4)

@@ -18,7 +18,7 @@ int main(void) {
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < FRAME; i++) buffer[i] = 0;
 #endif
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 8; round++) {
         next_frame(buffer, round);
         for (int pass = 0; pass < PASSES; pass++) {
 #pragma omp parallel for schedule(static) reduction(+ : sum)

@@ -16,7 +16,7 @@ int main(void) {
             for (int i = 0; i < PART; i++)
                 // All parts of a bucket are touched first by one thread.
                 histogram[b][t][i] = 1;
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 8; round++) {
 #pragma omp parallel
         {
             int me = omp_get_thread_num() % THREADS;

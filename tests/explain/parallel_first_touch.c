@@ -10,7 +10,7 @@ int main(void) {
     if (!a) return 1;
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < COUNT; i++) a[i] = i;
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 10; round++) {
 #pragma omp parallel for schedule(static)
         for (long i = 0; i < COUNT; i++) a[i] = 0.5 * a[i] + round;
     }

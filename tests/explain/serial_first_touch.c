@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
             grid[i * COLUMNS + j] = i == 0;
             next[i * COLUMNS + j] = i == 0;
         }
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 10; round++) {
         sweep(grid, next, rows);
         sweep(next, grid, rows);
     }

@@ -12,7 +12,7 @@ int main(void) {
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < ROWS; i++)
         for (long j = 0; j < COLUMNS; j++) matrix[i * COLUMNS + j] = i;
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 8; round++) {
 #pragma omp parallel for schedule(static)
         for (long j = 0; j < COLUMNS; j++) {
             double column = 0;

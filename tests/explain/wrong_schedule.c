@@ -18,7 +18,7 @@ int main(void) {
         for (long i = 0; i < ROWS; i++)
             for (long j = 0; j < COLUMNS; j++) rows[i * COLUMNS + j] = i;
     }
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 10; round++) {
 #pragma omp parallel for schedule(static, 1)
         for (long i = 0; i < ROWS; i++)
             for (long j = 0; j < COLUMNS; j++) rows[i * COLUMNS + j] = 0.5 * rows[i * COLUMNS + j] + round;

@@ -1,6 +1,7 @@
 //! Findings from a recording of every access, simulated on a machine.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use homenode_dataset::Basis;
@@ -37,6 +38,8 @@ pub const LEAST: f64 = 3.0;
 const MOST_GROUPS: usize = 8;
 /// Lines between two first touches of one loop.
 const SAME_LOOP: u32 = 3;
+/// Bytes of a cache line.
+const LINE: u64 = 64;
 /// Fewer rounds are too few for a judgement.
 const FEW_ROUNDS: usize = 3;
 
@@ -131,7 +134,8 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         notes: set.meta().coarsened.clone(),
         missing,
     };
-    let groups = run.groups()?;
+    // Of data that stays in the caches, only its first fetch is remote: no finding, however large its share of little time.
+    let groups = if run.fits() { Vec::new() } else { run.groups()? };
     let tried = groups.len();
     if tried > 0 {
         (explanation.findings, explanation.whole) = run.findings(groups)?;
@@ -145,9 +149,16 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
 /// Calls an object what the source calls it.
 fn name(object: &mut Object, symbols: &Symbols, trace: &Trace) {
     match trace.objects.get(object.object.index()).map(|o: &space::Object| &o.kind) {
-        Some(ObjectKind::Site { pc, caller, slot }) => {
+        Some(ObjectKind::Site { pc, caller, .. }) => {
             if let Some(name) = symbols.variable(*pc, *caller) {
-                object.name = if *slot == 0 { name.to_owned() } else { format!("{name} #{slot}") };
+                name.clone_into(&mut object.name);
+            }
+            // A container allocates in a header of the system: what people know is who called it.
+            let place = symbols.places.get(caller).filter(|p| p.line.is_some());
+            if let (true, Some(place)) = (is_system(object.file.as_deref()), place) {
+                object.file.clone_from(&place.file);
+                object.line = place.line;
+                object.function.clone_from(&place.function);
             }
         }
         Some(ObjectKind::Static { module, name }) => {
@@ -161,6 +172,23 @@ fn name(object: &mut Object, symbols: &Symbols, trace: &Trace) {
         }
         None => {}
     }
+}
+
+/// Whether a source file is not the programmer's.
+fn is_system(file: Option<&str>) -> bool {
+    file.is_some_and(|f| f.starts_with("/usr/") || f.contains("/include/c++/"))
+}
+
+/// The place of the first touch as the programmer knows it: what a container does is done where it is made or resized.
+fn touched_by_container(found: &mut Diagnosis, object: &Object) {
+    if is_system(found.touched.file.as_deref()) && object.line.is_some() && !is_system(object.file.as_deref()) {
+        found.touched = observed::allocated(object);
+    }
+}
+
+/// The allocations of one place have ids that differ in their number alone.
+fn site(object: &Object) -> &str {
+    object.id.rsplit_once(" #").map_or(object.id.as_str(), |(site, _)| site)
 }
 
 /// A recording under way to its explanation.
@@ -226,9 +254,12 @@ impl<'a> Run<'a> {
         (touched.saturating_mul(self.request.page.0), caches)
     }
 
+    /// Whether the data stays in the caches: it is no larger, and a round fetches little of it from memory.
     fn fits(&self) -> bool {
         let (data, caches) = self.sizes();
-        data <= caches
+        let lines = data / LINE;
+        let rounds = self.outcome.marks.len().saturating_sub(1) as u64;
+        data <= caches && self.usage.accesses.seen() <= lines.saturating_mul((rounds / 4).max(2))
     }
 
     fn warnings(&self, approximate: Option<String>, missing: &[String]) -> Vec<Warning> {
@@ -308,8 +339,12 @@ impl<'a> Run<'a> {
         let lines = self.lines()?;
         let mut groups: Vec<Group<'a>> = Vec::new();
         for (number, it) in self.usage.objects.iter().enumerate() {
-            let found = diagnose(it, lines.get(&number));
+            let mut found = diagnose(it, lines.get(&number));
+            touched_by_container(&mut found, &it.object);
             let same = |g: &&mut Group<'a>| {
+                if g.members.iter().any(|m| site(&m.object) == site(&it.object)) {
+                    return true;
+                }
                 let (a, b) = (&g.found, &found);
                 let near = a.touched.line.zip(b.touched.line).is_some_and(|(a, b)| a.abs_diff(b) <= SAME_LOOP);
                 let place = |p: &Place| (p.file.clone(), p.function.clone());
@@ -382,18 +417,16 @@ impl<'a> Run<'a> {
     fn findings(&self, groups: Vec<Group<'a>>) -> Result<(Vec<Finding>, Vec<Fix>)> {
         let Some(collected) = &self.outcome.collected else { return Ok((Vec::new(), Vec::new())) };
         let places = Places::new(&collected.extents, self.trace, self.request.page);
-        let mut jobs: Vec<Job> = with_variants(&self.today).to_vec();
-        let local = jobs.len();
-        jobs.extend(with_variants(&all_local(&self.today)));
         let command = &self.request.command;
         let whole = [
             (FixKind::HomenodeRun, format!("homenode run -- {command}"), "next-touch:at=first-region"),
             (FixKind::NumactlInterleave, format!("numactl --interleave=all {command}"), "round-robin"),
         ];
-        let globals = jobs.len();
-        for (_, _, policy) in &whole {
-            jobs.extend(with_variants(&under(&self.today, *policy)));
-        }
+        // Every job has a number and so many variants; the first is today's.
+        let mut jobs = Jobs::default();
+        jobs.varied(&self.today);
+        let globals: Vec<usize> = whole.iter().map(|(.., policy)| jobs.plain(under(&self.today, *policy))).collect();
+        let mut local = None;
         let mut at: Vec<Vec<usize>> = Vec::new();
         for group in &groups {
             let objects = group.objects();
@@ -407,28 +440,28 @@ impl<'a> Run<'a> {
                         under(&self.today, format!("next-touch:at=region,objects={}", ids.join("/")))
                     }
                     How::Bound => {
-                        own.push(local);
+                        own.push(*local.get_or_insert_with(|| jobs.varied(&all_local(&self.today))));
                         continue;
                     }
                 };
-                own.push(jobs.len());
-                jobs.extend(with_variants(&job));
+                own.push(jobs.varied(&job));
             }
             at.push(own);
         }
-        let outcomes = self.pass.simulate(&jobs)?.outcomes;
-        let of = |first: usize| -> Vec<Option<&Outcome>> {
-            (first..first + 3).map(|i| outcomes.get(i).and_then(|o| o.as_ref().ok())).collect()
+        let outcomes = self.pass.simulate(&jobs.all)?.outcomes;
+        let of = |number: usize| -> Vec<Option<&Outcome>> {
+            let range = jobs.ranges.get(number).cloned().unwrap_or_default();
+            outcomes.get(range).unwrap_or(&[]).iter().map(|o| o.as_ref().ok()).collect()
         };
         let today = of(0);
-        let effect = |first: usize| {
-            let basis = if first == local { EffectBasis::Bound } else { EffectBasis::Simulated };
-            effect::effect(basis, &today, &of(first))
+        let effect = |number: usize| {
+            let basis = if Some(number) == local { EffectBasis::Bound } else { EffectBasis::Simulated };
+            effect::effect(basis, &today, &of(number))
         };
         let globals: Vec<Fix> = whole
             .into_iter()
-            .enumerate()
-            .map(|(i, (kind, text, _))| Fix { kind, text, at: None, effect: effect(globals + 3 * i) })
+            .zip(globals)
+            .map(|((kind, text, _), number)| Fix { kind, text, at: None, effect: effect(number) })
             .collect();
         let mut findings: Vec<Finding> = groups
             .into_iter()
@@ -509,6 +542,32 @@ impl<'a> Run<'a> {
             _ => format!("no fix saves {LEAST:.0} % of the time on {name} ({tried} tried)"),
         };
         reason(ReasonKind::NothingHelps, text)
+    }
+}
+
+/// Jobs by number: one or several simulations each.
+#[derive(Default)]
+struct Jobs {
+    all: Vec<Job>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Jobs {
+    fn add(&mut self, jobs: impl IntoIterator<Item = Job>) -> usize {
+        let from = self.all.len();
+        self.all.extend(jobs);
+        self.ranges.push(from..self.all.len());
+        self.ranges.len() - 1
+    }
+
+    /// One simulation.
+    fn plain(&mut self, job: Job) -> usize {
+        self.add([job])
+    }
+
+    /// One simulation for each way to hide latency.
+    fn varied(&mut self, job: &Job) -> usize {
+        self.add(with_variants(job))
     }
 }
 

@@ -42,9 +42,9 @@ pub struct LineUse {
     pub read: u64,
     /// Lines that several nodes use and somebody writes.
     pub written: u64,
-    /// Accesses at or beside a line that the same thread used just before.
+    /// Accesses beside a line that the same thread used just before.
     pub near: u64,
-    /// Accesses elsewhere.
+    /// Accesses elsewhere, those to the same line left out.
     pub far: u64,
 }
 
@@ -79,17 +79,16 @@ impl Sink for Profile<'_> {
         let mask = 1 << thread.0.min(THREADS) | if write { WRITTEN } else { 0 };
         self.lines.row_mut(line.0 as usize)[0] |= mask;
         if let Some(last) = self.last.get_mut(thread.index() * scope.objects + object) {
-            let near = last.iter().any(|l| l.abs_diff(line.0) <= 1);
-            if near {
-                self.uses[object].near += 1;
-            } else {
-                self.uses[object].far += 1;
-            }
-            if let Some(at) = last.iter_mut().find(|l| l.abs_diff(line.0) <= 1) {
-                *at = line.0;
-            } else {
-                last.rotate_right(1);
-                last[0] = line.0;
+            match last.iter_mut().find(|l| l.abs_diff(line.0) <= 1) {
+                Some(at) => {
+                    self.uses[object].near += u64::from(*at != line.0);
+                    *at = line.0;
+                }
+                None => {
+                    self.uses[object].far += 1;
+                    last.rotate_right(1);
+                    last[0] = line.0;
+                }
             }
         }
         false

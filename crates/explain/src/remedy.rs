@@ -127,19 +127,21 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
     let used_at = used.map(place);
     let user = used_at.as_deref().unwrap_or("the loop that uses it");
     let fix = |kind, text: String, at: Option<Place>, how| Remedy { kind, text, at, how };
+    // A container that touches its memory when it is made or resized.
+    let container = !found.touched.is_unknown() && found.touched == *allocated && language == Language::Cxx;
     let first = match found.pattern {
+        Pattern::SerialFirstTouch | Pattern::FilledByOneThread if container => {
+            let text = format!(
+                "{touched} sets all elements: give {name} an allocator whose construct() does nothing, then set them \
+                 with {pragma}"
+            );
+            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
+        }
         Pattern::SerialFirstTouch => {
-            // A container that touches its memory when it is made or resized.
-            let inside = !found.touched.is_unknown() && found.touched == *allocated && language == Language::Cxx;
-            let text = match (inside, found.in_turns) {
-                (true, _) => format!(
-                    "{touched}: leave the elements alone there (an allocator whose construct() does nothing), \
-                     then set them with {pragma}"
-                ),
-                (false, false) => format!("{pragma} on the loop at {touched}"),
-                (false, true) => {
-                    format!("make the loop at {touched} parallel, with the schedule of {user}")
-                }
+            let text = if found.in_turns {
+                format!("make the loop at {touched} parallel, with the schedule of {user}")
+            } else {
+                format!("{pragma} on the loop at {touched}")
             };
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
@@ -160,7 +162,7 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
             fix(FixKind::FirstTouch, text.into(), None, How::Best)
         }
         Pattern::PhaseChange => {
-            let text = format!("call hn_next_touch on {name} where its users change, or homenode run -p next-touch=region");
+            let text = format!("call hn_next_touch on {name} where its users change, or homenode run --policy next-touch=region");
             fix(FixKind::NextTouch, text, used.cloned(), How::Follow)
         }
         Pattern::Transposed => {
@@ -203,6 +205,6 @@ mod tests {
         assert_eq!(text(serial, "a.c", true), "#pragma omp parallel for schedule(static) on the loop at a.c:7");
         assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop at a.F90:7");
         assert!(text(serial, "a.cpp", false).starts_with("#pragma omp"));
-        assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7: leave the elements alone"));
+        assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7 sets all elements: give u an allocator"));
     }
 }

@@ -198,13 +198,16 @@ impl ExplainArgs {
     }
 }
 
-/// The filter that the recorder has for a machine.
+/// The filter that the recorder has for a machine: the largest whose counts are exact, else the largest that fits.
 fn filter_lines(machine: &Topology) -> u32 {
     if !machine.remote_cacheable {
         return 0; // every access to uncached memory counts
     }
-    let fits = |lines: &u32| !matches!(filter_fit(machine, (*lines).into(), 64), FilterFit::Refused(_));
-    [FILTER_LINES, 1024, 256].into_iter().find(fits).unwrap_or(0)
+    let fit = |lines: u32| filter_fit(machine, lines.into(), 64);
+    let filters = [FILTER_LINES, 1024, 256];
+    let exact = filters.into_iter().find(|lines| matches!(fit(*lines), FilterFit::Exact));
+    let nearly = || filters.into_iter().find(|lines| !matches!(fit(*lines), FilterFit::Refused(_)));
+    exact.or_else(nearly).unwrap_or(0)
 }
 
 /// A command as a person types it again.

@@ -124,12 +124,17 @@ fn function_name(function: &str) -> &str {
 
 /// Variables in a few words.
 pub(super) fn names(variables: &[Variable]) -> String {
-    let name = |v: &Variable| v.name.clone();
-    match variables {
+    let mut names: Vec<&str> = Vec::new();
+    for variable in variables {
+        if !names.contains(&variable.name.as_str()) {
+            names.push(&variable.name);
+        }
+    }
+    match names[..] {
         [] => "memory".into(),
-        [one] => name(one),
-        [one, two] => format!("{}, {}", name(one), name(two)),
-        [one, two, rest @ ..] => format!("{}, {} and {} more", name(one), name(two), rest.len()),
+        [one] => one.into(),
+        [one, two] => format!("{one}, {two}"),
+        [one, two, ..] => format!("{one}, {two} and {} more", names.len() - 2),
     }
 }
 
