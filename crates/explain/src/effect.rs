@@ -13,18 +13,13 @@ use crate::explanation::{Effect, EffectBasis, change};
 /// The job of today: first touch.
 pub const TODAY: &str = "first-touch";
 
-/// Who hides how much of the latency: no single number fits all programs, so that an effect has a range.
-fn variants(options: &MemoryOptions) -> [MemoryOptions; 2] {
-    [
-        MemoryOptions { outstanding: NonZeroU32::new(1), ..options.clone() },
-        MemoryOptions { coverage: Percent::new(75).unwrap_or_default(), ..options.clone() },
-    ]
-}
-
-/// A job with its variants: three jobs in a row.
-pub fn with_variants(job: &Job) -> [Job; 3] {
-    let [blocking, prefetching] = variants(&job.options);
-    [job.clone(), Job { options: blocking, ..job.clone() }, Job { options: prefetching, ..job.clone() }]
+/// The job on a processor that waits for each access, and on one that hides three quarters of the latency of sequential ones:
+/// no single number fits all programs, so that an effect has a range.
+pub fn variants(job: &Job) -> [Job; 2] {
+    let options = &job.options;
+    let blocking = MemoryOptions { outstanding: NonZeroU32::new(1), ..options.clone() };
+    let prefetching = MemoryOptions { coverage: Percent::new(75).unwrap_or_default(), ..options.clone() };
+    [Job { options: blocking, ..job.clone() }, Job { options: prefetching, ..job.clone() }]
 }
 
 /// The job with pages put where `plan` says, and all others where they are touched first.
@@ -101,8 +96,8 @@ pub fn remote(outcome: &Outcome) -> f64 {
     if all == 0 { 0.0 } else { remote as f64 / all as f64 * 100.0 }
 }
 
-/// What came of a fix and of today's program, each simulated in the three ways of [`with_variants`]. A way that failed is left
-/// out; `None`: the first one failed.
+/// What came of a fix and of today's program, each simulated as it is and, where there is time, in the ways of [`variants`]. A way
+/// that failed is left out; `None`: the first one failed.
 pub fn effect(
     basis: EffectBasis,
     today: &[Option<&Outcome>],

@@ -20,7 +20,7 @@ use homenode_simulated::Simulated;
 use homenode_simulated::places::Places;
 use homenode_task::Task;
 
-use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, with_variants};
+use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, variants};
 use crate::explanation::{
     Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Place, Reason, ReasonKind, SCHEMA,
     Variable,
@@ -38,6 +38,8 @@ pub const LEAST: f64 = 3.0;
 const MOST_GROUPS: usize = 8;
 /// Lines between two first touches of one loop.
 const SAME_LOOP: u32 = 3;
+/// Accesses of a recording beyond which effects have no range: it would take three times as long.
+const LONG: u64 = 20_000_000;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 /// Fewer rounds are too few for a judgement.
@@ -422,9 +424,8 @@ impl<'a> Run<'a> {
             (FixKind::HomenodeRun, format!("homenode run -- {command}"), "next-touch:at=first-region"),
             (FixKind::NumactlInterleave, format!("numactl --interleave=all {command}"), "round-robin"),
         ];
-        // Every job has a number and so many variants; the first is today's.
-        let mut jobs = Jobs::default();
-        jobs.varied(&self.today);
+        let mut jobs = Jobs { all: Vec::new(), ranges: Vec::new(), vary: self.trace.accesses <= LONG };
+        let variants = jobs.variants(&self.today);
         let globals: Vec<usize> = whole.iter().map(|(.., policy)| jobs.plain(under(&self.today, *policy))).collect();
         let mut local = None;
         let mut at: Vec<Vec<usize>> = Vec::new();
@@ -453,7 +454,8 @@ impl<'a> Run<'a> {
             let range = jobs.ranges.get(number).cloned().unwrap_or_default();
             outcomes.get(range).unwrap_or(&[]).iter().map(|o| o.as_ref().ok()).collect()
         };
-        let today = of(0);
+        let mut today = vec![Some(self.outcome)];
+        today.extend(of(variants));
         let effect = |number: usize| {
             let basis = if Some(number) == local { EffectBasis::Bound } else { EffectBasis::Simulated };
             effect::effect(basis, &today, &of(number))
@@ -546,10 +548,11 @@ impl<'a> Run<'a> {
 }
 
 /// Jobs by number: one or several simulations each.
-#[derive(Default)]
 struct Jobs {
     all: Vec<Job>,
     ranges: Vec<Range<usize>>,
+    /// Whether effects have a range.
+    vary: bool,
 }
 
 impl Jobs {
@@ -565,9 +568,16 @@ impl Jobs {
         self.add([job])
     }
 
-    /// One simulation for each way to hide latency.
+    /// One simulation for each further way to hide latency.
+    fn variants(&mut self, job: &Job) -> usize {
+        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
+        self.add(all)
+    }
+
+    /// The job and its variants.
     fn varied(&mut self, job: &Job) -> usize {
-        self.add(with_variants(job))
+        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
+        self.add(std::iter::once(job.clone()).chain(all))
     }
 }
 

@@ -7,6 +7,7 @@ mod doctor;
 mod emulator;
 #[path = "../../../report/tests/support/mod.rs"]
 mod heat;
+mod explain;
 mod kernel;
 mod kernel_work;
 mod lab;
