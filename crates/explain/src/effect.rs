@@ -98,11 +98,7 @@ pub fn remote(outcome: &Outcome) -> f64 {
 
 /// What came of a fix and of today's program, each simulated as it is and, where there is time, in the ways of [`variants`]. A way
 /// that failed is left out; `None`: the first one failed.
-pub fn effect(
-    basis: EffectBasis,
-    today: &[Option<&Outcome>],
-    fixed: &[Option<&Outcome>],
-) -> Option<Effect> {
+pub fn effect(basis: EffectBasis, today: &[Option<&Outcome>], fixed: &[Option<&Outcome>]) -> Option<Effect> {
     let (before, after) = ((*today.first()?)?, (*fixed.first()?)?);
     let time = |outcome: &Outcome| outcome.timed.ns().0;
     let changes: Vec<f64> = today

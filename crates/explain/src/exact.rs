@@ -22,22 +22,19 @@ use homenode_task::Task;
 
 use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, variants};
 use crate::explanation::{
-    Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Place, Reason, ReasonKind, SCHEMA,
+    Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Reason, ReasonKind, SCHEMA,
     Variable,
 };
+use crate::group::{self, Group, is_system};
 use crate::lines::{self, LineUse};
-use crate::pattern::{Diagnosis, Pattern, diagnose};
-use crate::remedy::{FixKind, How, Remedy, Subject, remedies};
+use crate::pattern::Pattern;
+use crate::remedy::{FixKind, How, Remedy};
 use crate::usage::{Class, ObjectUse, Usage};
 use crate::warning::{Warning, WarningKind};
 use crate::{observed, pattern};
 
 /// A finding whose first fix saves less than so many percent of the time is left out.
 pub const LEAST: f64 = 3.0;
-/// Groups of variables whose fixes are simulated.
-const MOST_GROUPS: usize = 8;
-/// Lines between two first touches of one loop.
-const SAME_LOOP: u32 = 3;
 /// Accesses of a recording beyond which effects have no range: it would take three times as long.
 const LONG: u64 = 20_000_000;
 /// Bytes of a cache line.
@@ -104,14 +101,14 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         notes: Vec::new(),
     };
     let missing = simulated.incomplete.clone();
-    let set = simulated
-        .dataset()
-        .map_err(|e| Error::failed("cannot make tables of the simulation").tried(e))?;
+    let set =
+        simulated.dataset().map_err(|e| Error::failed("cannot make tables of the simulation").tried(e))?;
     let mut usage = Usage::of(&set);
     for it in &mut usage.objects {
         name(&mut it.object, &loaded.symbols, &results.trace);
     }
-    let run = Run { loaded, request, task, pass, today, trace: &results.trace, outcome: &outcome, usage: &usage };
+    let run =
+        Run { loaded, request, task, pass, today, trace: &results.trace, outcome: &outcome, usage: &usage };
     let emulated = loaded.recording.meta.kind == "emulated";
     let mut explanation = Explanation {
         schema: SCHEMA,
@@ -176,23 +173,6 @@ fn name(object: &mut Object, symbols: &Symbols, trace: &Trace) {
     }
 }
 
-/// Whether a source file is not the programmer's.
-fn is_system(file: Option<&str>) -> bool {
-    file.is_some_and(|f| f.starts_with("/usr/") || f.contains("/include/c++/"))
-}
-
-/// The place of the first touch as the programmer knows it: what a container does is done where it is made or resized.
-fn touched_by_container(found: &mut Diagnosis, object: &Object) {
-    if is_system(found.touched.file.as_deref()) && object.line.is_some() && !is_system(object.file.as_deref()) {
-        found.touched = observed::allocated(object);
-    }
-}
-
-/// The allocations of one place have ids that differ in their number alone.
-fn site(object: &Object) -> &str {
-    object.id.rsplit_once(" #").map_or(object.id.as_str(), |(site, _)| site)
-}
-
 /// A recording under way to its explanation.
 struct Run<'a> {
     loaded: &'a Loaded,
@@ -203,19 +183,6 @@ struct Run<'a> {
     trace: &'a Trace,
     outcome: &'a Outcome,
     usage: &'a Usage,
-}
-
-/// Variables with one fault in one place.
-struct Group<'a> {
-    members: Vec<&'a ObjectUse>,
-    found: Diagnosis,
-    remedies: Vec<Remedy>,
-}
-
-impl Group<'_> {
-    fn objects(&self) -> Vec<ObjectId> {
-        self.members.iter().map(|m| m.object.object).collect()
-    }
 }
 
 impl<'a> Run<'a> {
@@ -297,7 +264,8 @@ impl<'a> Run<'a> {
                     .into(),
             );
         } else if marks - 1 < FEW_ROUNDS {
-            let rounds = if marks == 2 { "1 round counts".to_owned() } else { format!("{} rounds count", marks - 1) };
+            let rounds =
+                if marks == 2 { "1 round counts".to_owned() } else { format!("{} rounds count", marks - 1) };
             warn(WarningKind::FewRounds, format!("only {rounds}: record a run with more of them"));
         }
         let (timed, time) = (self.outcome.timed.0, self.outcome.time.0);
@@ -305,7 +273,9 @@ impl<'a> Run<'a> {
             let percent = 100.0 - timed as f64 / time.max(1) as f64 * 100.0;
             warn(
                 WarningKind::Initialisation,
-                format!("{percent:.0} % of the time lies outside of the rounds: no finding speaks of that part"),
+                format!(
+                    "{percent:.0} % of the time lies outside of the rounds: no finding speaks of that part"
+                ),
             );
         }
         if self.trace.threads > 1 {
@@ -314,13 +284,19 @@ impl<'a> Run<'a> {
             let most = self.outcome.threads.iter().map(work).max().unwrap_or(0);
             if all > 0 && u128::from(most) * 100 > u128::from(all) * 80 {
                 let percent = most as f64 / all as f64 * 100.0;
-                warn(WarningKind::Serial, format!("one thread does {percent:.0} % of the work, the others wait"));
+                warn(
+                    WarningKind::Serial,
+                    format!("one thread does {percent:.0} % of the work, the others wait"),
+                );
             }
         }
         if self.waiting() < 5.0 && self.trace.threads > 0 {
             warn(
                 WarningKind::DoesNotWait,
-                format!("threads wait for memory {:.1} % of their time: placement can hardly help", self.waiting()),
+                format!(
+                    "threads wait for memory {:.1} % of their time: placement can hardly help",
+                    self.waiting()
+                ),
             );
         }
         if let Some(why) = approximate {
@@ -339,34 +315,7 @@ impl<'a> Run<'a> {
     /// Faults by group of variables, most remote accesses first.
     fn groups(&self) -> Result<Vec<Group<'a>>> {
         let lines = self.lines()?;
-        let mut groups: Vec<Group<'a>> = Vec::new();
-        for (number, it) in self.usage.objects.iter().enumerate() {
-            let mut found = diagnose(it, lines.get(&number));
-            touched_by_container(&mut found, &it.object);
-            let same = |g: &&mut Group<'a>| {
-                if g.members.iter().any(|m| site(&m.object) == site(&it.object)) {
-                    return true;
-                }
-                let (a, b) = (&g.found, &found);
-                let near = a.touched.line.zip(b.touched.line).is_some_and(|(a, b)| a.abs_diff(b) <= SAME_LOOP);
-                let place = |p: &Place| (p.file.clone(), p.function.clone());
-                (a.pattern, a.in_turns) == (b.pattern, b.in_turns) && near && place(&a.touched) == place(&b.touched)
-            };
-            match groups.iter_mut().find(same) {
-                Some(group) => group.members.push(it),
-                None => groups.push(Group { members: vec![it], found, remedies: Vec::new() }),
-            }
-        }
-        groups.truncate(MOST_GROUPS);
-        for group in &mut groups {
-            let it = group.members[0];
-            let uses = observed::uses(self.usage, &group.members);
-            let used = uses.iter().map(|u| &u.place).find(|p| !p.is_unknown());
-            let allocated = observed::allocated(&it.object);
-            let subject = Subject { name: &it.object.name, allocated: &allocated, used, page: self.request.page.0 };
-            group.remedies = remedies(&group.found, &subject);
-        }
-        Ok(groups)
+        Ok(group::groups(self.usage, &lines, self.request.page.0))
     }
 
     /// Lines of the objects with shared pages, by the object's number.
@@ -426,7 +375,8 @@ impl<'a> Run<'a> {
         ];
         let mut jobs = Jobs { all: Vec::new(), ranges: Vec::new(), vary: self.trace.accesses <= LONG };
         let variants = jobs.variants(&self.today);
-        let globals: Vec<usize> = whole.iter().map(|(.., policy)| jobs.plain(under(&self.today, *policy))).collect();
+        let globals: Vec<usize> =
+            whole.iter().map(|(.., policy)| jobs.plain(under(&self.today, *policy))).collect();
         let mut local = None;
         let mut at: Vec<Vec<usize>> = Vec::new();
         for group in &groups {
@@ -493,7 +443,10 @@ impl<'a> Run<'a> {
         };
         let mut fixes: Vec<Fix> = remedies.into_iter().zip(at).map(fix).collect();
         // Of a table the cheap fix comes first where it pays; else the copies.
-        if found.pattern == Pattern::ContestedTable && !fixes.first().is_some_and(pays) && fixes.get(1).is_some_and(pays) {
+        if found.pattern == Pattern::ContestedTable
+            && !fixes.first().is_some_and(pays)
+            && fixes.get(1).is_some_and(pays)
+        {
             fixes.swap(0, 1);
         }
         let mut others: Vec<Fix> = globals.iter().filter(|f| pays(f)).cloned().collect();
@@ -536,7 +489,10 @@ impl<'a> Run<'a> {
             it.stores_inside > 0 && remote.iter().all(|r| *r <= remote[3])
         });
         if communicates {
-            let text = format!("nodes share the pages of {} and write them: no placement helps", self.usage.objects[0].object.name);
+            let text = format!(
+                "nodes share the pages of {} and write them: no placement helps",
+                self.usage.objects[0].object.name
+            );
             return reason(ReasonKind::Communication, text);
         }
         let text = match tried {
@@ -619,6 +575,9 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        assert_eq!([mib(1), mib(3 << 20), mib(96 << 20), mib(20 << 30)], ["1 KiB", "3.0 MiB", "96 MiB", "20 GiB"]);
+        assert_eq!(
+            [mib(1), mib(3 << 20), mib(96 << 20), mib(20 << 30)],
+            ["1 KiB", "3.0 MiB", "96 MiB", "20 GiB"]
+        );
     }
 }

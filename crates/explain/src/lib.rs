@@ -33,6 +33,7 @@
 pub mod effect;
 pub mod exact;
 pub mod explanation;
+mod group;
 pub mod lines;
 pub mod observed;
 pub mod pattern;

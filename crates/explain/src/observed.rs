@@ -11,8 +11,9 @@ use homenode_report::time::Timeline;
 use crate::explanation::{
     Evidence, EvidenceKind, Explanation, Finding, Fix, Place, Reason, ReasonKind, SCHEMA, Use, Variable,
 };
-use crate::pattern::{Diagnosis, diagnose};
-use crate::remedy::{FixKind, Subject, remedies};
+use crate::group::groups;
+use crate::pattern::Diagnosis;
+use crate::remedy::{FixKind, Remedy};
 use crate::usage::{ObjectUse, Usage};
 use crate::warning::{Warning, WarningKind};
 
@@ -84,24 +85,20 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
     let missing: Vec<String> = meta.incomplete.clone();
     let whole = usage.accesses.units().1;
     let mut findings = Vec::new();
-    for it in &usage.objects {
-        if it.remote.units().1.saturating_mul(100) < whole.saturating_mul(LEAST) {
+    for group in groups(&usage, &BTreeMap::new(), meta.page_bytes) {
+        let remote = group.members.iter().fold(0u64, |sum, m| sum.saturating_add(m.remote.units().1));
+        if remote.saturating_mul(100) < whole.saturating_mul(LEAST) {
             continue;
         }
-        let found = diagnose(it, None);
-        let uses = uses(&usage, &[it]);
-        let place = allocated(&it.object);
-        let used = uses.iter().map(|u| &u.place).find(|p| !p.is_unknown());
-        let subject = Subject { name: &it.object.name, allocated: &place, used, page: meta.page_bytes };
-        let fix = |r: crate::remedy::Remedy| Fix { kind: r.kind, text: r.text, at: r.at, effect: None };
-        let mut fixes: Vec<Fix> = remedies(&found, &subject).into_iter().map(fix).collect();
+        let fix = |r: Remedy| Fix { kind: r.kind, text: r.text, at: r.at, effect: None };
+        let mut fixes: Vec<Fix> = group.remedies.into_iter().map(fix).collect();
         fixes.push(Fix {
             kind: FixKind::HomenodeRun,
             text: format!("homenode run -- {command}"),
             at: None,
             effect: None,
         });
-        findings.push(finding(&usage, &[it], &found, fixes));
+        findings.push(finding(&usage, &group.members, &group.found, fixes));
     }
     findings.truncate(most);
     let (timed_ns, time_ns) = times(set);
@@ -112,7 +109,7 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         Kind::Lab => (EvidenceKind::Live, "a run in the lab"),
         _ => (EvidenceKind::Live, "a live run"),
     };
-    let text = format!("{how} ({}); nothing is simulated: effects are not known", meta.source);
+    let text = format!("{how}; nothing is simulated, effects are unknown");
     Explanation {
         schema: SCHEMA,
         command: meta.command.clone(),
@@ -137,9 +134,9 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
 /// The time of the intervals that count, and of all.
 fn times(set: &Dataset) -> (u64, u64) {
     let timeline = Timeline::of(set);
-    let length = |i: &Interval| i.end_ns.0.saturating_sub(i.begin_ns.0);
-    let all: u64 = timeline.intervals().iter().map(length).sum();
-    let timed: u64 = timeline.intervals().iter().filter(|i| i.timed).map(length).sum();
+    let add = |sum: u64, i: &Interval| sum.saturating_add(i.end_ns.0.saturating_sub(i.begin_ns.0));
+    let all = timeline.intervals().iter().fold(0, add);
+    let timed = timeline.intervals().iter().filter(|i| i.timed).fold(0, add);
     (if timeline.has_timed() { timed } else { all }, all)
 }
 
@@ -176,7 +173,10 @@ fn reason(usage: &Usage) -> Reason {
     }
     let remote = usage.accesses.share(&usage.remote).percent().unwrap_or(0.0);
     let of = usage.accesses.units().0;
-    reason(ReasonKind::Local, &format!("no variable has {LEAST} % of all {of} remote; together {remote:.1} % are"))
+    reason(
+        ReasonKind::Local,
+        &format!("no variable has {LEAST} % of all {of} remote; together {remote:.1} % are"),
+    )
 }
 
 #[cfg(test)]

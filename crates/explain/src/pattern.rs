@@ -118,7 +118,7 @@ fn pattern(it: &ObjectUse, lines: Option<&LineUse>) -> Pattern {
 
 fn owned(it: &ObjectUse) -> Pattern {
     let touchers = it.touchers();
-    let all: u64 = touchers.iter().map(|(_, pages)| pages).sum();
+    let all = touchers.iter().fold(0u64, |sum, (_, pages)| sum.saturating_add(*pages));
     let first = touchers.first().map_or(0, |(_, pages)| *pages);
     // A node has several threads: that its pages were touched there says nothing unless threads are known.
     let known = touchers.first().is_some_and(|(who, _)| matches!(who, Who::Thread(_)));
@@ -129,16 +129,20 @@ fn owned(it: &ObjectUse) -> Pattern {
             false => Pattern::SerialFirstTouch,
         };
     }
-    if all > 0 && most(touched_by_owners(it), all, SERIAL) { Pattern::Misplaced } else { Pattern::WrongSchedule }
+    if all > 0 && most(touched_by_owners(it), all, SERIAL) {
+        Pattern::Misplaced
+    } else {
+        Pattern::WrongSchedule
+    }
 }
 
 /// Pages whose first toucher's node is their owner.
 fn touched_by_owners(it: &ObjectUse) -> u64 {
-    let mut same = 0;
+    let mut same = 0u64;
     for touch in &it.touches {
         let end = touch.page.saturating_add(touch.pages);
         for (_, page) in it.pages.range(touch.page..end) {
-            same += if page.inside.owner() == Some(touch.node) { page.pages } else { 0 };
+            same = same.saturating_add(if page.inside.owner() == Some(touch.node) { page.pages } else { 0 });
         }
     }
     same
@@ -157,8 +161,7 @@ fn first_touch(touches: &[FirstTouch]) -> (Place, u64) {
     let mut places: BTreeMap<Place, u64> = BTreeMap::new();
     let mut who = Vec::new();
     for touch in touches {
-        let place =
-            Place { file: touch.file.clone(), line: touch.line, function: touch.function.clone() };
+        let place = Place { file: touch.file.clone(), line: touch.line, function: touch.function.clone() };
         let sum = places.entry(place).or_default();
         *sum = sum.saturating_add(touch.pages);
         let toucher = touch.thread.map_or(Who::Node(touch.node), Who::Thread);

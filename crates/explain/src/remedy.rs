@@ -146,7 +146,8 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
         Pattern::FilledByOneThread => {
-            let text = format!("before {touched} fills it first, set {name} once with {pragma}, as {user} reads it");
+            let text =
+                format!("before {touched} fills it first, set {name} once with {pragma}, as {user} reads it");
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
         Pattern::WrongSchedule => {
@@ -162,7 +163,9 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
             fix(FixKind::FirstTouch, text.into(), None, How::Best)
         }
         Pattern::PhaseChange => {
-            let text = format!("call hn_next_touch on {name} where its users change, or homenode run --policy next-touch=region");
+            let text = format!(
+                "call hn_next_touch on {name} where its users change, or homenode run --policy next-touch=region"
+            );
             fix(FixKind::NextTouch, text, used.cloned(), How::Follow)
         }
         Pattern::Transposed => {
@@ -170,7 +173,9 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
             fix(FixKind::InterchangeLoops, text, used.cloned(), How::Bound)
         }
         Pattern::PageFalseSharing => {
-            let text = format!("give each thread pages of its own in {name}: thread first in the index, or parts of {page} bytes");
+            let text = format!(
+                "give each thread pages of its own in {name}: thread first in the index, or parts of {page} bytes"
+            );
             fix(FixKind::SeparatePages, text, Some(allocated.clone()).filter(|p| !p.is_unknown()), How::Bound)
         }
         Pattern::ContestedTable | Pattern::Communication | Pattern::SharedPages => {
@@ -202,7 +207,10 @@ mod tests {
     #[test]
     fn a_fix_is_in_the_words_of_the_language() {
         let serial = Pattern::SerialFirstTouch;
-        assert_eq!(text(serial, "a.c", true), "#pragma omp parallel for schedule(static) on the loop at a.c:7");
+        assert_eq!(
+            text(serial, "a.c", true),
+            "#pragma omp parallel for schedule(static) on the loop at a.c:7"
+        );
         assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop at a.F90:7");
         assert!(text(serial, "a.cpp", false).starts_with("#pragma omp"));
         assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7 sets all elements: give u an allocator"));

@@ -110,7 +110,7 @@ impl PageUse {
             return Class::Phases;
         }
         let owned = self.regions.iter().filter(|(_, by)| by.owner().is_some());
-        if self.regions.len() > 1 && most(owned.map(|(_, by)| by.total()).sum()) {
+        if self.regions.len() > 1 && most(owned.fold(0, |sum, (_, by)| sum.saturating_add(by.total()))) {
             return Class::Regions;
         }
         Class::Shared
@@ -246,17 +246,18 @@ impl Usage {
             .collect();
         let mut ranked: Vec<(u64, ObjectId)> = sums
             .into_iter()
-            .filter(|(object, n)| listed.contains_key(object) && n.saturating_mul(1000) >= whole.saturating_mul(LEAST))
+            .filter(|(object, n)| {
+                listed.contains_key(object) && n.saturating_mul(1000) >= whole.saturating_mul(LEAST)
+            })
             .map(|(object, n)| (n, object))
             .collect();
         ranked.sort_by_key(|(n, object)| (Reverse(*n), *object));
         ranked.truncate(MOST);
         let regions: BTreeMap<RegionNo, Region> = set.rows::<Region>().map(|r| (r.region, r)).collect();
-        let mut objects: Vec<ObjectUse> = ranked
-            .iter()
-            .filter_map(|(_, object)| listed.get(object).cloned().map(ObjectUse::new))
-            .collect();
-        let place: BTreeMap<ObjectId, usize> = objects.iter().enumerate().map(|(i, o)| (o.object.object, i)).collect();
+        let mut objects: Vec<ObjectUse> =
+            ranked.iter().filter_map(|(_, object)| listed.get(object).cloned().map(ObjectUse::new)).collect();
+        let place: BTreeMap<ObjectId, usize> =
+            objects.iter().enumerate().map(|(i, o)| (o.object.object, i)).collect();
         read_accesses(set, !regions.is_empty(), &place, &mut objects);
         for touch in set.rows::<FirstTouch>() {
             if let Some(at) = place.get(&touch.object) {
@@ -268,13 +269,20 @@ impl Usage {
     }
 }
 
-fn read_accesses(set: &Dataset, has_regions: bool, place: &BTreeMap<ObjectId, usize>, objects: &mut [ObjectUse]) {
+fn read_accesses(
+    set: &Dataset,
+    has_regions: bool,
+    place: &BTreeMap<ObjectId, usize>,
+    objects: &mut [ObjectUse],
+) {
     let mut interval: Option<IntervalNo> = None;
     counted(set, |a| {
         if interval.replace(a.interval).is_some_and(|last| last != a.interval) {
             end_interval(objects);
         }
-        let Some(it) = a.object.and_then(|o| place.get(&o)).and_then(|at| objects.get_mut(*at)) else { return };
+        let Some(it) = a.object.and_then(|o| place.get(&o)).and_then(|at| objects.get_mut(*at)) else {
+            return;
+        };
         let (n, inside) = (units(a.tally), a.region.is_some() || !has_regions);
         let store = a.kind == Some(AccessKind::Write);
         it.accesses.add(a.tally);
@@ -373,7 +381,10 @@ mod tests {
         for node in [0, 1] {
             page.inside.add(NodeId(node), 10);
             page.fresh.add(NodeId(node), 10);
-            page.regions.push((Some(RegionNo(node.into())), by(&[u64::from(node == 0) * 10, u64::from(node == 1) * 10])));
+            page.regions.push((
+                Some(RegionNo(node.into())),
+                by(&[u64::from(node == 0) * 10, u64::from(node == 1) * 10]),
+            ));
         }
         page.end_interval();
         assert_eq!(page.class(), Class::Regions);

@@ -77,8 +77,13 @@ impl ExplainArgs {
         };
         let machine = schemes::machine(name)?.topology;
         if machine.nodes_with_memory().len() < 2 {
-            return Err(Error::usage(format!("{} has one node with memory: no access can be remote", machine.name))
-                .hint(format!("name a machine with several nodes: -m {MACHINE} ('homenode machine list' shows all)")));
+            return Err(Error::usage(format!(
+                "{} has one node with memory: no access can be remote",
+                machine.name
+            ))
+            .hint(format!(
+                "name a machine with several nodes: -m {MACHINE} ('homenode machine list' shows all)"
+            )));
         }
         Ok(Arc::new(machine))
     }
@@ -131,7 +136,9 @@ impl ExplainArgs {
         };
         let text = match way {
             Way::Instrumented => "every access, recorded by the program's own code",
-            Way::Emulated => "every access, recorded by the emulator: the program was not built with homenode-cc",
+            Way::Emulated => {
+                "every access, recorded by the emulator: the program was not built with homenode-cc"
+            }
         };
         task.remark(&format_args!("recording {} ({text})", clean(&spec.command())));
         let recorded = record(&spec, task).map_err(|e| match way {
@@ -145,7 +152,11 @@ impl ExplainArgs {
     /// What went wrong with the program.
     fn tell(&self, recorded: &Recorded, spec: &RecordSpec) {
         if !recorded.status.success() {
-            say(format_args!("{} failed ({}): what it did until then is explained", clean(&spec.command()), recorded.status));
+            say(format_args!(
+                "{} failed ({}): what it did until then is explained",
+                clean(&spec.command()),
+                recorded.status
+            ));
         }
         recorded.trouble.iter().for_each(|t| say(clean(t)));
         if let Some(folder) = &self.keep
@@ -187,7 +198,9 @@ impl ExplainArgs {
         }
         let text = match () {
             () if self.json => {
-                serde_json::to_string_pretty(explanation).context(|| "cannot make JSON of the result".into())? + "\n"
+                serde_json::to_string_pretty(explanation)
+                    .context(|| "cannot make JSON of the result".into())?
+                    + "\n"
             }
             () if self.markdown => markdown::render(explanation),
             () => text::render(explanation, self.verbose),
@@ -232,7 +245,8 @@ fn table(explanation: &Explanation) -> Table {
     let saved = |f: &homenode_explain::explanation::Finding| {
         f.fixes.first().and_then(|fix| fix.effect).map(|e| -e.change())
     };
-    let cell = |value: Option<f64>, why: &str| value.map_or_else(|| Cell::missing(why), |v| Cell::float(v, 1));
+    let cell =
+        |value: Option<f64>, why: &str| value.map_or_else(|| Cell::missing(why), |v| Cell::float(v, 1));
     let most = explanation.findings.iter().filter_map(saved).fold(0.0, f64::max);
     table.row(vec![
         Cell::text("all"),

@@ -63,7 +63,8 @@ fn build(dir: &Path, source: &str, name: &str, options: &[&str]) -> Option<()> {
 fn explained(dir: &Path, name: &str) -> Value {
     let machine = programs().join("two-nodes.toml");
     let program = format!("./{name}");
-    let words = ["explain", "-q", "--json", "-m", machine.to_str().unwrap(), "--threads", "4", "--", &program];
+    let words =
+        ["explain", "-q", "--json", "-m", machine.to_str().unwrap(), "--threads", "4", "--", &program];
     let (status, out, err) = run(dir, &words);
     assert_eq!(status, Some(0), "{err}");
     let json: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out} {err}"));
@@ -97,7 +98,8 @@ fn check(source: &str) {
     let finding = &answer["findings"][0];
     let variable = &finding["variables"][0];
     // Of two arrays of one loop either may have more remote accesses.
-    let names: Vec<&str> = finding["variables"].as_array().unwrap().iter().filter_map(|v| v["name"].as_str()).collect();
+    let names: Vec<&str> =
+        finding["variables"].as_array().unwrap().iter().filter_map(|v| v["name"].as_str()).collect();
     let wanted = expected.get("variable").unwrap();
     assert!(names.contains(&wanted), "{wanted} in {names:?}");
     if let Some(wanted) = expected.get("line") {
@@ -117,7 +119,10 @@ fn check(source: &str) {
         let fixed = explained(&dir, &fixed);
         assert_eq!(fixed["rounds"], answer["rounds"]);
         let really = fixed["timed_ns"].as_f64().unwrap();
-        assert!((after - really).abs() < 0.2 * really, "expected {after} ns, the fixed program takes {really} ns");
+        assert!(
+            (after - really).abs() < 0.2 * really,
+            "expected {after} ns, the fixed program takes {really} ns"
+        );
     }
 }
 
@@ -172,23 +177,35 @@ fn the_first_three_lines_are_the_answer_and_no_line_is_long() {
     assert_eq!(status, Some(0), "{err}");
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[0].contains("grid, next: one thread touches all pages first"), "{out}");
-    assert!(lines[1].starts_with("fixing it saves ") && lines[1].contains(" % of the time on two-nodes"), "{out}");
+    assert!(
+        lines[1].starts_with("fixing it saves ") && lines[1].contains(" % of the time on two-nodes"),
+        "{out}"
+    );
     assert!(lines[2].starts_with("evidence: every access"), "{out}");
     assert!(lines.iter().all(|l| l.chars().count() <= 80), "{out}");
-    for part in ["serial_first_touch.c:17", "first touched serially in main", "#pragma omp parallel for schedule(static)", "or        homenode run -- ./app"] {
+    for part in [
+        "serial_first_touch.c:17",
+        "first touched serially in main",
+        "#pragma omp parallel for schedule(static)",
+        "or        homenode run -- ./app",
+    ] {
         assert!(out.contains(part), "{part} in {out}");
     }
     assert!(err.contains("0.7") || err.contains("0.6"), "the program's output goes to stderr: {err}");
     // The recording was kept, and gives the same answer in every form.
     let of = |words: &[&str]| {
-        let all: Vec<&str> = ["explain", "kept/explained.hnrec", "-m", machine].iter().chain(words).copied().collect();
+        let all: Vec<&str> =
+            ["explain", "kept/explained.hnrec", "-m", machine].iter().chain(words).copied().collect();
         run(&dir, &all)
     };
     let (status, verbose, _) = of(&["-v"]);
     assert_eq!(status, Some(0));
     assert!(verbose.contains("counted: ") && verbose.lines().all(|l| l.chars().count() <= 80), "{verbose}");
     let (_, markdown, _) = of(&["--markdown"]);
-    assert!(markdown.starts_with("**1 finding** on two-nodes") && markdown.contains("**fix** `#pragma"), "{markdown}");
+    assert!(
+        markdown.starts_with("**1 finding** on two-nodes") && markdown.contains("**fix** `#pragma"),
+        "{markdown}"
+    );
     for (condition, status) in [("findings>0", 1), ("saved>5", 1), ("saved>99", 0), ("remote<10", 0)] {
         assert_eq!(of(&["--fail-if", condition]).0, Some(status), "{condition}");
     }
@@ -212,7 +229,9 @@ fn what_cannot_be_explained_has_a_reason_and_a_remedy() {
     }
     // A machine with one node has nothing remote.
     let two = std::fs::read_to_string(programs().join("two-nodes.toml")).unwrap();
-    let one = two.replace("count = { value = 2,", "count = { value = 1,").replace("[\"90 ns\", \"180 ns\"]", "[\"90 ns\"]");
+    let one = two
+        .replace("count = { value = 2,", "count = { value = 1,")
+        .replace("[\"90 ns\", \"180 ns\"]", "[\"90 ns\"]");
     std::fs::write(dir.join("one.toml"), one).unwrap();
     std::fs::create_dir(dir.join("empty.hnrec")).unwrap();
     let (status, _, err) = run(&dir, &["explain", "-m", "./one.toml", "empty.hnrec"]);
@@ -226,7 +245,8 @@ fn a_recording_that_was_cut_off_is_explained_in_part() {
     if build(&dir, "serial_first_touch.c", "app", &[]).is_none() {
         return;
     }
-    let (status, _, err) = run(&dir, &["record", "-o", "r", "--filter", "256", "--threads", "4", "--", "./app"]);
+    let (status, _, err) =
+        run(&dir, &["record", "-o", "r", "--filter", "256", "--threads", "4", "--", "./app"]);
     assert_eq!(status, Some(0), "{err}");
     let log = dir.join("r/threads/00001.hnlog");
     let bytes = std::fs::read(&log).unwrap();

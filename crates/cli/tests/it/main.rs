@@ -5,9 +5,9 @@ mod container;
 mod diff;
 mod doctor;
 mod emulator;
+mod explain;
 #[path = "../../../report/tests/support/mod.rs"]
 mod heat;
-mod explain;
 mod kernel;
 mod kernel_work;
 mod lab;

@@ -183,7 +183,8 @@ fn name_variables(symbols: &mut Symbols, modules: &[Module], summary: &Summary) 
     }
     // Compilers put an underscore behind the name of a common block. Looking for them takes time in a large program.
     let Some(program) = modules.first() else { return };
-    let may_be_common = |s: &homenode_log::recording::Static| s.module == program.index && s.name.ends_with('_');
+    let may_be_common =
+        |s: &homenode_log::recording::Static| s.module == program.index && s.name.ends_with('_');
     if symbols.statics.iter().any(may_be_common) {
         let commons = symbols::commons_of(Path::new(&program.path));
         symbols.commons = commons.into_iter().map(|(at, common)| (at, common.members)).collect();

@@ -50,10 +50,15 @@ pub fn render(it: &Explanation) -> String {
                 Some(effect) => format!(": {} %", signed(effect.change())),
                 None => String::new(),
             };
-            lines.push(format!("  - {} {}{effect}", if number == 0 { "**fix**" } else { "or" }, code(&fix.text)));
+            lines.push(format!(
+                "  - {} {}{effect}",
+                if number == 0 { "**fix**" } else { "or" },
+                code(&fix.text)
+            ));
         }
     }
-    lines.extend([String::new(), format!("Evidence: {}, {} threads", escaped(&it.evidence.text), it.threads)]);
+    lines
+        .extend([String::new(), format!("Evidence: {}, {} threads", escaped(&it.evidence.text), it.threads)]);
     plain(&lines.join("\n")) + "\n"
 }
 

@@ -15,6 +15,8 @@ const WIDTH: usize = 80;
 const SHOWN: usize = 3;
 /// Fixes of a finding that are shown without -v.
 const FIXES: usize = 3;
+/// Between the parts of a line: a line breaks behind it.
+const GAP: &str = "\u{a0}\u{a0} ";
 /// Columns of what stands in front of a fix.
 const INDENT: usize = 12;
 
@@ -32,7 +34,10 @@ pub fn render(it: &Explanation, verbose: bool) -> String {
     }
     let hidden = it.findings.len().saturating_sub(shown);
     if hidden > 0 {
-        lines.extend([String::new(), format!("{}: -v shows all", plural(hidden as u64, "more finding", "more findings"))]);
+        lines.extend([
+            String::new(),
+            format!("{}: -v shows all", plural(hidden as u64, "more finding", "more findings")),
+        ]);
     }
     if verbose {
         lines.extend(basis(it));
@@ -56,7 +61,10 @@ fn answer(it: &Explanation) -> Vec<String> {
                 n => format!(" (and {} more)", n - 1),
             };
             let tail = format!(": {}{more}", fault(first.pattern));
-            lines.push(format!("{}{tail}", elided(&names(&first.variables), WIDTH.saturating_sub(width(&tail)))));
+            lines.push(format!(
+                "{}{tail}",
+                elided(&names(&first.variables), WIDTH.saturating_sub(width(&tail)))
+            ));
             let fix = first.fixes.first();
             lines.push(match fix.and_then(|f| f.effect) {
                 Some(e) => {
@@ -104,7 +112,9 @@ pub(super) const fn fault(pattern: Pattern) -> &'static str {
 /// How it was touched first.
 pub(super) fn touched(finding: &Finding) -> String {
     let by = match (finding.touched_by, finding.pattern) {
-        (_, Pattern::SerialFirstTouch | Pattern::FilledByOneThread) | (1, _) => "first touched serially".to_owned(),
+        (_, Pattern::SerialFirstTouch | Pattern::FilledByOneThread) | (1, _) => {
+            "first touched serially".to_owned()
+        }
         (0, _) => return String::new(),
         (n, _) => format!("first touched by {}", plural(n, "thread", "threads")),
     };
@@ -140,7 +150,9 @@ pub(super) fn names(variables: &[Variable]) -> String {
 
 fn place(place: &Place) -> String {
     match (&place.function, place.short()) {
-        (Some(function), Some(short)) if place.file.is_some() => format!("{} ({short})", function_name(function)),
+        (Some(function), Some(short)) if place.file.is_some() => {
+            format!("{} ({short})", function_name(function))
+        }
         (_, Some(short)) => short,
         _ => "code outside of regions".into(),
     }
@@ -153,9 +165,18 @@ pub(super) fn share(share: &Share) -> String {
 
 fn finding(it: &Explanation, finding: &Finding, verbose: bool) -> Vec<String> {
     let allocated = finding.variables.first().and_then(|v| v.allocated.short());
-    let allocated = allocated.map_or_else(|| "static".to_owned(), |a| a);
-    let mut lines = hanging("", &format!("{}   {allocated}   {}", names(&finding.variables), touched(finding)).replace("   ", "\u{a0}\u{a0} "));
-    let used: Vec<String> = finding.used.iter().take(if verbose { 5 } else { 1 }).map(|u| place(&u.place)).collect();
+    let allocated = allocated.unwrap_or_else(|| "static".to_owned());
+    let names = names(&finding.variables);
+    // Without debug information a variable is called by the place of its allocation.
+    let parts: Vec<String> = [names.clone(), allocated, touched(finding)]
+        .into_iter()
+        .enumerate()
+        .filter(|(i, part)| !part.is_empty() && (*i != 1 || *part != names))
+        .map(|(_, part)| part)
+        .collect();
+    let mut lines = hanging("", &parts.join(GAP));
+    let used: Vec<String> =
+        finding.used.iter().take(if verbose { 5 } else { 1 }).map(|u| place(&u.place)).collect();
     let what = match finding.remote.of {
         Unit::Accesses => "memory traffic",
         Unit::Sightings => "sightings",
@@ -170,7 +191,11 @@ fn finding(it: &Explanation, finding: &Finding, verbose: bool) -> Vec<String> {
     lines.extend(hanging("  ", &users));
     if verbose {
         for v in &finding.variables {
-            let times = if v.allocations > 1 { format!(", allocated {} times", v.allocations) } else { String::new() };
+            let times = if v.allocations > 1 {
+                format!(", allocated {} times", v.allocations)
+            } else {
+                String::new()
+            };
             let at = v.allocated.short().map(|a| format!(" at {a}")).unwrap_or_default();
             lines.extend(hanging("  ", &format!("{}: {}{at}{times}", v.name, bytes(Bytes(v.bytes)))));
         }
@@ -187,7 +212,7 @@ fn fix(it: &Explanation, fix: &Fix, first: bool) -> Vec<String> {
     if !first {
         let at_most = if effect.basis == EffectBasis::Bound { "at most " } else { "" };
         let expected = glued(&format!("expected {at_most}{} %", signed(effect.change())));
-        return hanging(&head, &format!("{}   {expected}", fix.text).replace("   ", "\u{a0}\u{a0} "));
+        return hanging(&head, &format!("{}{GAP}{expected}", fix.text));
     }
     let mut lines = hanging(&head, &fix.text);
     lines.extend(hanging(&format!("  {:<width$}", "expected", width = INDENT - 2), &expected(it, effect)));
@@ -196,20 +221,20 @@ fn fix(it: &Explanation, fix: &Fix, first: bool) -> Vec<String> {
 
 /// What a fix brings: time, its range, remote share, and how that is known.
 pub(super) fn expected(it: &Explanation, effect: &Effect) -> String {
-    let range = effect.change_range.map(|(low, high)| glued(&format!(" [{}, {}]", signed(low), signed(high))));
+    let range =
+        effect.change_range.map(|(low, high)| glued(&format!(" [{}, {}]", signed(low), signed(high))));
     let (at_most, how) = match effect.basis {
         EffectBasis::Bound => ("at most ", "if every access were local"),
         EffectBasis::Simulated => ("", "simulated"),
     };
     let basis = it.evidence.basis.map(|b| format!(", {b}")).unwrap_or_default();
     format!(
-        "{} {at_most}{}{}, {}   ({how}{basis})",
+        "{} {at_most}{}{}, {}{GAP}({how}{basis})",
         it.machine,
         glued(&format!("{} % time", signed(effect.change()))),
         range.unwrap_or_default(),
         glued(&format!("remote {} → {} %", fixed(effect.remote_before, 0), fixed(effect.remote_after, 0)))
     )
-    .replace("   ", "\u{a0}\u{a0} ")
 }
 
 /// A change with its sign.
