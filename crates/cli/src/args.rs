@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod diff;
 pub mod doctor;
+pub mod explain;
 pub mod kernel;
 pub mod lab;
 pub mod machine;

@@ -4,6 +4,7 @@ mod compare;
 mod completions;
 mod diff;
 mod doctor;
+mod explain;
 mod kernel;
 mod lab;
 mod machine;
@@ -34,6 +35,8 @@ pub struct Cli {
 /// What to do. To add one: a variant, an arm in [`Command::run`], and its group in [`crate::help`].
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// What is wrong, in which line, what to do, what it would bring
+    Explain(Box<crate::args::explain::ExplainArgs>),
     /// What this machine offers, and what homenode will do with it
     Doctor(crate::args::doctor::DoctorArgs),
     /// Record who touches what
@@ -74,6 +77,7 @@ impl Command {
     pub fn run(self) -> Result<Exit> {
         match self {
             Self::Doctor(args) => args.run(),
+            Self::Explain(args) => args.run(),
             Self::Measure(args) => args.run(),
             Self::Diff(args) => args.run(),
             Self::Compare(args) => args.run(),

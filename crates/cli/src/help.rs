@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// Groups of commands, as on the manual's first page. What is not registered is not shown.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Every day", &["doctor", "measure", "record", "run", "show", "view", "diff"]),
+    ("Every day", &["explain", "doctor", "measure", "record", "run", "show", "view", "diff"]),
     ("What if", &["compare", "plan"]),
     ("Data", &["rec", "machine"]),
     ("Research", &["paper", "kernel", "lab"]),
@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 
 /// Examples, each shown when its command is registered.
 const EXAMPLES: &[(&str, &str, &str)] = &[
+    ("explain", "homenode explain -- ./app", "what to change in the source, and what it brings"),
     ("doctor", "homenode doctor -- ./app", "what this machine offers, and what to change"),
     ("compare", "homenode compare kernel:nas-cg --class W", "record once, simulate every placement"),
     ("measure", "homenode measure --quick", "latency and bandwidth between nodes"),

@@ -20,7 +20,7 @@ def by_duckdb():
     found = {}
     for table in tables:
         source = f"read_parquet('{out}/{table}/**/*.parquet', hive_partitioning = true)"
-        rows = con.sql(f"SELECT count(*) FROM {source}").fetchone()[0]
+        rows = con.sql(f"SELECT count(*) FROM {source}").fetchall()[0][0]
         columns = {}
         for name, kind in zip(*(lambda r: (r.columns, map(str, r.types)))(con.sql(f"FROM {source}"))):
             if name in PARTITION:
@@ -34,7 +34,7 @@ def by_duckdb():
                 "VARCHAR[]": f"coalesce(sum(list_sum(list_transform({c}, lambda x: strlen(x)))), 0)"
                 f" + coalesce(sum(len({c})), 0)",
             }[kind]
-            nulls, total = con.sql(f"SELECT count(*) - count({c}), {total} FROM {source}").fetchone()
+            nulls, total = con.sql(f"SELECT count(*) - count({c}), {total} FROM {source}").fetchall()[0]
             columns[name] = [kind, nulls, str(total)]
         found[table] = [rows, columns]
     answers = []

@@ -65,9 +65,20 @@ pub struct Symbols {
     pub statics: Vec<Static>,
     /// Places in the source by process address.
     pub places: BTreeMap<u64, SourcePlace>,
-    /// Variables that hold allocations, where debugging information names one.
+    /// Variables that hold allocations, where debugging information names one, by place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocated: Vec<Allocated>,
+    /// Variables in Fortran's common blocks, by the block's address in the program's file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub commons: BTreeMap<u64, Vec<String>>,
+}
+
+impl Symbols {
+    /// The variable that holds what the call that returns to `site` allocated, in a function that returns to `caller`.
+    pub fn variable(&self, site: u64, caller: u64) -> Option<&Allocated> {
+        let at = self.allocated.binary_search_by_key(&(site, caller), |v| (v.site, v.caller)).ok()?;
+        self.allocated.get(at)
+    }
 }
 
 /// The variable that holds what one call allocates.

@@ -89,7 +89,7 @@ impl<'a> Names<'a> {
                 };
                 let caller = (*caller_pc != 0).then(|| self.caller(*caller_pc)).flatten();
                 let id = identity::of_allocation(&site, caller.as_deref(), *slot);
-                let known = self.symbols.allocated.iter().find(|a| (a.site, a.caller) == (*pc, *caller_pc));
+                let known = self.symbols.variable(*pc, *caller_pc);
                 let name = match (known, slot) {
                     (Some(variable), 0) => variable.name.clone(),
                     (Some(variable), slot) => format!("{} #{slot}", variable.name),

@@ -1,9 +1,11 @@
 //! Names and types of variables for the symbols of a recording.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use homenode_log::recording::{Allocated, Module, Symbols};
 
+use crate::commons::commons_of;
 use crate::resolver::Resolver;
 use crate::variable::StaticVariable;
 
@@ -17,6 +19,13 @@ pub fn add_variables(symbols: &mut Symbols, modules: &[Module], allocations: &BT
             let (site, caller) = (*site, *caller);
             symbols.allocated.push(Allocated { site, caller, name: variable.name, elements });
         }
+    }
+    // Compilers put an underscore behind the name of a common block. Looking for them takes time in a large program.
+    if let Some(program) = modules.first()
+        && symbols.statics.iter().any(|s| s.module == program.index && s.name.ends_with('_'))
+    {
+        let commons = commons_of(Path::new(&program.path));
+        symbols.commons = commons.into_iter().map(|(at, common)| (at, common.members)).collect();
     }
     let mut known: BTreeMap<u64, Vec<StaticVariable>> = BTreeMap::new();
     for object in &mut symbols.statics {

@@ -5,6 +5,7 @@ mod container;
 mod diff;
 mod doctor;
 mod emulator;
+mod explain;
 #[path = "../../../report/tests/support/mod.rs"]
 mod heat;
 mod kernel;

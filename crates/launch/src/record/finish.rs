@@ -145,7 +145,7 @@ impl Summary {
 }
 
 /// Allocating calls that are remembered.
-const CALLS: usize = 1 << 16;
+const CALLS: usize = 1 << 12;
 
 /// The entry of a call; none once there are too many.
 fn entry_of(all: &mut BTreeMap<(u64, u64), u64>, call: (u64, u64)) -> Option<&mut u64> {

@@ -1,0 +1,299 @@
+//! `homenode explain`: the programs of `tests/explain`, whose first lines say what the answer must name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{compilers, fresh, outcome, plain, run};
+
+/// What a program's first line says.
+struct Expected {
+    words: BTreeMap<String, String>,
+}
+
+impl Expected {
+    fn of(source: &Path) -> Self {
+        let text = std::fs::read_to_string(source).unwrap();
+        let first = text.lines().next().unwrap();
+        let (_, words) = first.split_once("explain: ").expect("the first line says what is expected");
+        let word = |w: &str| {
+            let (key, value) = w.split_once('=').unwrap_or((w, ""));
+            (key.to_owned(), value.to_owned())
+        };
+        Self { words: words.split(' ').map(word).collect() }
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.words.get(key).map(String::as_str)
+    }
+}
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/explain")
+}
+
+/// Compiles a program of the folder to be recorded; `None`: skipped.
+fn build(dir: &Path, source: &str, name: &str, options: &[&str]) -> Option<()> {
+    let (compiler, plain) = match source.rsplit_once('.').unwrap().1 {
+        "c" => ("homenode-cc", "gcc"),
+        "cpp" => ("homenode-cxx", "g++"),
+        _ => ("homenode-fc", "gfortran"),
+    };
+    if Command::new(plain).arg("--version").output().is_err() {
+        eprintln!("skipped: there is no {plain}");
+        return None;
+    }
+    if !compilers() {
+        return None;
+    }
+    let compiler = Path::new(env!("CARGO_BIN_EXE_homenode")).with_file_name(compiler);
+    let mut command = Command::new(compiler);
+    for name in ["HOMENODE_CC", "HOMENODE_CXX", "HOMENODE_FC"] {
+        command.env_remove(name);
+    }
+    command.args(["-g", "-O1", "-fopenmp"]).args(options).arg("-o").arg(dir.join(name));
+    let output = command.arg(programs().join(source)).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+/// Explains a program on the small machine.
+fn explained(dir: &Path, name: &str) -> Value {
+    let machine = programs().join("two-nodes.toml");
+    let program = format!("./{name}");
+    let words =
+        ["explain", "-q", "--json", "-m", machine.to_str().unwrap(), "--threads", "4", "--", &program];
+    let (status, out, err) = run(dir, &words);
+    assert_eq!(status, Some(0), "{err}");
+    let json: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out} {err}"));
+    assert_eq!(json["schema"], "homenode/explain/1");
+    json
+}
+
+fn line(place: &Value) -> Option<String> {
+    place["line"].as_u64().map(|n| n.to_string())
+}
+
+/// The answer names what the program's first line says.
+fn check(source: &str) {
+    let expected = Expected::of(&programs().join(source));
+    let name = source.split('.').next().unwrap();
+    let dir = fresh(&format!("explain-{name}"));
+    if build(&dir, source, name, &[]).is_none() {
+        return;
+    }
+    let answer = explained(&dir, name);
+    if let Some(word) = expected.get("warning") {
+        let warnings = answer["warnings"].to_string();
+        assert!(warnings.contains(word), "{word} in {warnings}");
+    }
+    if expected.get("none").is_some() {
+        assert_eq!(answer["findings"], Value::Array(Vec::new()), "{answer:#}");
+        assert!(answer["no_finding"]["text"].as_str().unwrap().len() > 10, "{answer:#}");
+        return;
+    }
+    assert_eq!(answer["no_finding"], Value::Null);
+    let finding = &answer["findings"][0];
+    let variable = &finding["variables"][0];
+    // Of two arrays of one loop either may have more remote accesses.
+    let names: Vec<&str> =
+        finding["variables"].as_array().unwrap().iter().filter_map(|v| v["name"].as_str()).collect();
+    let wanted = expected.get("variable").unwrap();
+    assert!(names.contains(&wanted), "{wanted} in {names:?}");
+    if let Some(wanted) = expected.get("line") {
+        assert_eq!(line(&variable["allocated"]).as_deref(), Some(wanted), "{finding:#}");
+        assert!(variable["allocated"]["file"].as_str().unwrap().ends_with(source));
+    }
+    assert_eq!(line(&finding["touched"]).as_deref(), expected.get("touched"), "{finding:#}");
+    assert!(finding["touched"]["file"].as_str().unwrap().ends_with(source));
+    let fix = &finding["fixes"][0];
+    assert_eq!(fix["kind"].as_str(), expected.get("fix"), "{finding:#}");
+    let effect = &fix["effect"];
+    let after = effect["after_ns"].as_f64().unwrap();
+    assert!(after < effect["before_ns"].as_f64().unwrap() * 0.97, "{effect:#}");
+    if expected.get("effect").is_some() {
+        let fixed = format!("{name}-fixed");
+        build(&dir, source, &fixed, &["-DFIXED"]).unwrap();
+        let fixed = explained(&dir, &fixed);
+        assert_eq!(fixed["rounds"], answer["rounds"]);
+        let really = fixed["timed_ns"].as_f64().unwrap();
+        assert!(
+            (after - really).abs() < 0.2 * really,
+            "expected {after} ns, the fixed program takes {really} ns"
+        );
+    }
+}
+
+macro_rules! programs {
+    ($($test:ident $source:literal;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                check($source);
+            }
+        )*
+
+        #[test]
+        fn every_program_is_tested() {
+            let tested = [$($source),*];
+            let mut sources: Vec<String> = std::fs::read_dir(programs())
+                .unwrap()
+                .map(|e| e.unwrap().file_name().into_string().unwrap())
+                .filter(|name| !name.ends_with(".md") && !name.ends_with(".toml"))
+                .collect();
+            sources.sort();
+            assert_eq!(sources, tested);
+        }
+    };
+}
+
+programs! {
+    a_contested_table_is_found "contested_table.c";
+    what_fits_the_caches_has_no_fault "fits_caches.c";
+    serial_first_touch_is_found_in_fortran "fortran_allocatable.F90";
+    serial_first_touch_is_found_in_a_common_block "fortran_common.F90";
+    a_buffer_that_one_thread_fills_is_found "io_buffer.c";
+    parts_that_share_a_page_are_found "page_false_sharing.c";
+    parallel_first_touch_has_no_fault "parallel_first_touch.c";
+    a_late_change_is_found "phase_change.c";
+    a_vector_that_grows_is_found "resized_vector.cpp";
+    serial_first_touch_is_found "serial_first_touch.c";
+    one_thread_has_no_fault "single_thread.c";
+    jumping_from_row_to_row_is_found "transposed.c";
+    a_wrong_schedule_is_found "wrong_schedule.c";
+}
+
+#[test]
+fn the_first_three_lines_are_the_answer_and_no_line_is_long() {
+    let dir = fresh("explain-lines");
+    if build(&dir, "serial_first_touch.c", "app", &[]).is_none() {
+        return;
+    }
+    let machine = programs().join("two-nodes.toml");
+    let machine = machine.to_str().unwrap();
+    let (status, out, err) = run(&dir, &["explain", "-m", machine, "--keep", "kept", "--", "./app"]);
+    assert_eq!(status, Some(0), "{err}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].contains("grid, next: one thread touches all pages first"), "{out}");
+    assert!(
+        lines[1].starts_with("fixing it saves ") && lines[1].contains(" % of the time on two-nodes"),
+        "{out}"
+    );
+    assert!(lines[2].starts_with("evidence: every access"), "{out}");
+    assert!(lines.iter().all(|l| l.chars().count() <= 80), "{out}");
+    for part in [
+        "serial_first_touch.c:17",
+        "first touched serially in main",
+        "#pragma omp parallel for schedule(static)",
+        "or        homenode run -- ./app",
+    ] {
+        assert!(out.contains(part), "{part} in {out}");
+    }
+    assert!(err.contains("0.7") || err.contains("0.6"), "the program's output goes to stderr: {err}");
+    // The recording was kept, and gives the same answer in every form.
+    let of = |words: &[&str]| {
+        let all: Vec<&str> =
+            ["explain", "kept/explained.hnrec", "-m", machine].iter().chain(words).copied().collect();
+        run(&dir, &all)
+    };
+    let (status, verbose, _) = of(&["-v"]);
+    assert_eq!(status, Some(0));
+    assert!(verbose.contains("counted: ") && verbose.lines().all(|l| l.chars().count() <= 80), "{verbose}");
+    let (_, markdown, _) = of(&["--markdown"]);
+    assert!(
+        markdown.starts_with("**1 finding** on two-nodes") && markdown.contains("**fix** `#pragma"),
+        "{markdown}"
+    );
+    for (condition, status) in [("findings>0", 1), ("saved>5", 1), ("saved>99", 0), ("remote<10", 0)] {
+        assert_eq!(of(&["--fail-if", condition]).0, Some(status), "{condition}");
+    }
+    let (status, _, err) = of(&["--fail-if", "savd>5"]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("saved"), "{err}");
+}
+
+#[test]
+fn what_cannot_be_explained_has_a_reason_and_a_remedy() {
+    let dir = fresh("explain-bad");
+    for (words, status, parts) in [
+        (&["explain"][..], 2, ["nothing to work on", "kernel:nas-cg"]),
+        (&["explain", "nowhere.hnrec"], 125, ["cannot explain", "nowhere.hnrec"]),
+        (&["explain", "--", "./nowhere"], 127, ["./nowhere", "has it been built"]),
+        (&["explain", "-m", "sf51k", "x.hnrec"], 2, ["sf51k", "sf15k"]),
+    ] {
+        let (got, out, err) = run(&dir, words);
+        assert_eq!((got, out.as_str()), (Some(status), ""), "{words:?}: {err}");
+        assert!(parts.iter().all(|p| err.contains(p)), "{parts:?} in {err}");
+    }
+    // A machine with one node has nothing remote.
+    let two = std::fs::read_to_string(programs().join("two-nodes.toml")).unwrap();
+    let one = two
+        .replace("count = { value = 2,", "count = { value = 1,")
+        .replace("[\"90 ns\", \"180 ns\"]", "[\"90 ns\"]");
+    std::fs::write(dir.join("one.toml"), one).unwrap();
+    std::fs::create_dir(dir.join("empty.hnrec")).unwrap();
+    let (status, _, err) = run(&dir, &["explain", "-m", "./one.toml", "empty.hnrec"]);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("one node with memory") && err.contains("2s-xeon"), "{err}");
+}
+
+#[test]
+fn a_recording_that_was_cut_off_is_explained_in_part() {
+    let dir = fresh("explain-cut");
+    if build(&dir, "serial_first_touch.c", "app", &[]).is_none() {
+        return;
+    }
+    let (status, _, err) =
+        run(&dir, &["record", "-o", "r", "--filter", "256", "--threads", "4", "--", "./app"]);
+    assert_eq!(status, Some(0), "{err}");
+    let log = dir.join("r/threads/00001.hnlog");
+    let bytes = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
+    let machine = programs().join("two-nodes.toml");
+    let (status, out, err) = run(&dir, &["explain", "r", "-m", machine.to_str().unwrap()]);
+    assert_eq!(status, Some(3), "{out} {err}");
+    assert!(out.contains("! "), "{out}");
+}
+
+#[test]
+fn a_data_set_of_a_simulation_is_explained_without_effects() {
+    let dir = fresh("explain-data");
+    if build(&dir, "serial_first_touch.c", "app", &[]).is_none() {
+        return;
+    }
+    let machine = programs().join("two-nodes.toml");
+    let words = ["compare", "-q", "-p", "first-touch", "--yardsticks", "none", "--keep", "kept", "-m"];
+    let all: Vec<&str> = words.iter().copied().chain([machine.to_str().unwrap(), "--", "./app"]).collect();
+    let (status, _, err) = run(&dir, &all);
+    assert_eq!(status, Some(0), "{err}");
+    let (status, out, err) = run(&dir, &["explain", "kept/two-nodes-first-touch.hnrec"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.contains("nothing is simulated"), "{out}");
+    assert!(out.contains("first touched serially in main (serial_first_touch.c:25)"), "{out}");
+    assert!(out.contains("#pragma omp parallel for") && !out.contains("expected"), "{out}");
+    let (status, _, err) = run(&dir, &["explain", "kept/two-nodes-first-touch.hnrec", "-m", "sf15k"]);
+    assert_eq!(status, Some(2));
+    assert!(err.contains("leave --machine and --page out"), "{err}");
+}
+
+#[test]
+fn a_program_as_it_is_runs_under_the_emulator() {
+    let dir = fresh("explain-emulator");
+    let source = std::fs::read_to_string(programs().join("serial_first_touch.c")).unwrap();
+    if plain(&dir, "app", &source.replace("round < 10", "round < 3").replace(": 514", ": 258")).is_none() {
+        return;
+    }
+    let machine = programs().join("two-nodes.toml");
+    let mut command = crate::support::homenode(&dir);
+    command.args(["explain", "-m", machine.to_str().unwrap(), "--", "./app"]);
+    let (status, out, err) = outcome(&command.output().unwrap());
+    if status != Some(0) && err.contains("emulator") {
+        eprintln!("skipped: no emulator: {err}");
+        return;
+    }
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.contains("recorded by the emulator"), "{out} {err}");
+    assert!(out.contains("one thread touches all pages first"), "{out}");
+}

@@ -1,0 +1,583 @@
+//! Findings from a recording of every access, simulated on a machine.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use homenode_dataset::Basis;
+use homenode_dataset::tables::Object;
+use homenode_error::{Error, Result};
+use homenode_log::recording::Symbols;
+use homenode_model::{Bytes, CacheScope, ObjectId, Topology};
+use homenode_order::space::ObjectKind;
+use homenode_order::{Trace, space};
+use homenode_schemes::scheme::Layout;
+use homenode_schemes::{self as schemes, Loaded, Pass};
+use homenode_sim::collect::Collect;
+use homenode_sim::memory::{MemoryOptions, Outcome};
+use homenode_sim::run::Job;
+use homenode_simulated::Simulated;
+use homenode_simulated::places::Places;
+use homenode_task::Task;
+
+use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, variants};
+use crate::explanation::{
+    Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Reason, ReasonKind, SCHEMA,
+    Variable,
+};
+use crate::group::{self, Group, is_system};
+use crate::lines::{self, LineUse};
+use crate::pattern::Pattern;
+use crate::remedy::{FixKind, How, Remedy};
+use crate::usage::{Class, ObjectUse, Usage};
+use crate::warning::{Warning, WarningKind};
+use crate::{observed, pattern};
+
+/// A finding whose first fix saves less than so many percent of the time is left out.
+pub const LEAST: f64 = 3.0;
+/// Accesses of a recording beyond which effects have no range: it would take three times as long.
+const LONG: u64 = 20_000_000;
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+/// Fewer rounds are too few for a judgement.
+const FEW_ROUNDS: usize = 3;
+
+/// What to explain a recording for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The machine.
+    pub machine: Arc<Topology>,
+    /// Bytes of a page.
+    pub page: Bytes,
+    /// Findings at most.
+    pub most: usize,
+    /// Host threads that simulate.
+    pub workers: usize,
+    /// How the evidence came about, a sentence.
+    pub evidence: String,
+    /// Program and arguments as a person types them.
+    pub command: String,
+}
+
+/// Findings from a recording of every access.
+///
+/// # Errors
+/// The recording cannot be read, or its threads do not fit the machine.
+pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Explanation> {
+    let machine = &request.machine;
+    let pass = Pass { loaded, workers: request.workers, task };
+    let approximate = schemes::fit(machine, loaded.recording.meta.filter_lines)?;
+    let binding = schemes::binding(machine, Layout::Spread, pass.threads()?).map_err(|e| {
+        Error::usage(format!("the recording does not fit {}", machine.name))
+            .tried(e)
+            .hint("record with fewer threads (--threads), or name a larger machine with -m")
+    })?;
+    let today = Job {
+        machine: machine.clone(),
+        binding,
+        page: request.page,
+        policy: TODAY.into(),
+        way: None,
+        options: MemoryOptions::default(),
+    };
+    let mut first = today.clone();
+    first.options.collect = Some(Collect::default());
+    let results = pass.simulate(std::slice::from_ref(&first))?;
+    let outcome = results
+        .outcomes
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::failed("nothing was simulated"))?
+        .map_err(|e| Error::failed("cannot simulate this recording").tried(e))?;
+    let simulated = Simulated {
+        recording: &loaded.recording,
+        symbols: &loaded.symbols,
+        machine,
+        page: request.page,
+        policy: TODAY,
+        trace: &results.trace,
+        outcome: &outcome,
+        incomplete: homenode_simulated::missing(&loaded.recording, &results.trace),
+        notes: Vec::new(),
+    };
+    let missing = simulated.incomplete.clone();
+    let set =
+        simulated.dataset().map_err(|e| Error::failed("cannot make tables of the simulation").tried(e))?;
+    let mut usage = Usage::of(&set);
+    for it in &mut usage.objects {
+        name(&mut it.object, &loaded.symbols, &results.trace);
+    }
+    let run =
+        Run { loaded, request, task, pass, today, trace: &results.trace, outcome: &outcome, usage: &usage };
+    let emulated = loaded.recording.meta.kind == "emulated";
+    let mut explanation = Explanation {
+        schema: SCHEMA,
+        command: loaded.recording.meta.command.clone(),
+        evidence: Evidence {
+            kind: if emulated { EvidenceKind::Emulator } else { EvidenceKind::Recording },
+            basis: Some(if emulated { Basis::Emulated } else { Basis::Exact }),
+            text: request.evidence.clone(),
+        },
+        machine: machine.name.clone(),
+        nodes: machine.nodes.len() as u64,
+        page_bytes: request.page.0,
+        threads: results.trace.threads as u64,
+        rounds: (outcome.marks.len() > 1).then(|| outcome.marks.len() as u64 - 1),
+        timed_ns: outcome.timed.ns().0,
+        time_ns: outcome.time.ns().0,
+        remote: usage.accesses.share(&usage.remote),
+        warnings: run.warnings(approximate, &missing),
+        findings: Vec::new(),
+        no_finding: None,
+        whole: Vec::new(),
+        notes: set.meta().coarsened.clone(),
+        missing,
+    };
+    // Of data that stays in the caches, only its first fetch is remote: no finding, however large its share of little time.
+    let groups = if run.fits() { Vec::new() } else { run.groups()? };
+    let tried = groups.len();
+    if tried > 0 {
+        (explanation.findings, explanation.whole) = run.findings(groups)?;
+    }
+    if explanation.findings.is_empty() {
+        explanation.no_finding = Some(run.reason(&explanation, tried));
+    }
+    Ok(explanation)
+}
+
+/// Calls an object what the source calls it.
+fn name(object: &mut Object, symbols: &Symbols, trace: &Trace) {
+    match trace.objects.get(object.object.index()).map(|o: &space::Object| &o.kind) {
+        Some(ObjectKind::Site { pc, caller, .. }) => {
+            if let Some(variable) = symbols.variable(*pc, *caller) {
+                object.name.clone_from(&variable.name);
+            }
+            // A container allocates in a header of the system: what people know is who called it.
+            let place = symbols.places.get(caller).filter(|p| p.line.is_some());
+            if let (true, Some(place)) = (is_system(object.file.as_deref()), place) {
+                object.file.clone_from(&place.file);
+                object.line = place.line;
+                object.function.clone_from(&place.function);
+            }
+        }
+        Some(ObjectKind::Static { module, name }) => {
+            let this = symbols.statics.iter().find(|s| s.module == *module && s.name == *name);
+            let members = this.and_then(|s| symbols.commons.get(&s.address)).map_or(&[][..], Vec::as_slice);
+            match members {
+                [] => {}
+                [only] => object.name.clone_from(only),
+                [first, ..] => object.name = format!("{first}, … of COMMON {}", name.trim_end_matches('_')),
+            }
+        }
+        None => {}
+    }
+}
+
+/// A recording under way to its explanation.
+struct Run<'a> {
+    loaded: &'a Loaded,
+    request: &'a Request,
+    task: &'a dyn Task,
+    pass: Pass<'a>,
+    today: Job,
+    trace: &'a Trace,
+    outcome: &'a Outcome,
+    usage: &'a Usage,
+}
+
+impl<'a> Run<'a> {
+    fn machine(&self) -> &Topology {
+        &self.request.machine
+    }
+
+    /// Percent of the threads' working time that they wait for memory.
+    fn waiting(&self) -> f64 {
+        let (mut memory, mut all) = (0u128, 0u128);
+        for t in &self.outcome.threads {
+            memory += u128::from(t.memory.0);
+            all += u128::from(t.memory.0) + u128::from(t.busy.0) + u128::from(t.moving.0);
+        }
+        if all == 0 { 0.0 } else { memory as f64 / all as f64 * 100.0 }
+    }
+
+    /// Bytes of all pages that were touched, and of the largest caches of the CPUs that the threads use.
+    fn sizes(&self) -> (u64, u64) {
+        let touched = self.outcome.collected.as_ref().map_or(0, |c| c.firsts.len() as u64);
+        let machine = self.machine();
+        let mut shared = Vec::new();
+        let caches = machine.caches.last().map_or(0, |cache| {
+            for cpu in &self.outcome.cpus {
+                let node = machine.node_of(*cpu);
+                let within = machine.cpus_of(node).position(|c| c == *cpu).unwrap_or(0);
+                let group = match cache.scope {
+                    CacheScope::Cpu => (node, within),
+                    CacheScope::Group(n) => (node, within / n.max(1) as usize),
+                    CacheScope::Node => (node, 0),
+                };
+                if !shared.contains(&group) {
+                    shared.push(group);
+                }
+            }
+            cache.size.0 * shared.len() as u64
+        });
+        (touched.saturating_mul(self.request.page.0), caches)
+    }
+
+    /// Whether the data stays in the caches: it is no larger, and a round fetches little of it from memory.
+    fn fits(&self) -> bool {
+        let (data, caches) = self.sizes();
+        let lines = data / LINE;
+        let rounds = self.outcome.marks.len().saturating_sub(1) as u64;
+        data <= caches && self.usage.accesses.seen() <= lines.saturating_mul((rounds / 4).max(2))
+    }
+
+    fn warnings(&self, approximate: Option<String>, missing: &[String]) -> Vec<Warning> {
+        let mut all = Vec::new();
+        let mut warn = |kind, text: String| all.push(Warning::new(kind, text));
+        if let Some(first) = missing.first() {
+            warn(WarningKind::CutOff, first.clone());
+        }
+        let (data, caches) = self.sizes();
+        if self.fits() && data > 0 {
+            warn(
+                WarningKind::FitsCaches,
+                format!(
+                    "the data ({}) fits the caches of {} ({}): placement shows from about {} on",
+                    mib(data),
+                    self.machine().name,
+                    mib(caches),
+                    mib(caches.saturating_mul(4))
+                ),
+            );
+        }
+        if self.trace.threads == 1 {
+            warn(
+                WarningKind::OneThread,
+                "one thread ran: all of its memory is on its node; --threads N records with more".into(),
+            );
+        }
+        let marks = self.outcome.marks.len();
+        if marks < 2 {
+            warn(
+                WarningKind::FewRounds,
+                "no rounds of an outer loop were found: initialisation counts; hn_iteration() tells of rounds"
+                    .into(),
+            );
+        } else if marks - 1 < FEW_ROUNDS {
+            let rounds =
+                if marks == 2 { "1 round counts".to_owned() } else { format!("{} rounds count", marks - 1) };
+            warn(WarningKind::FewRounds, format!("only {rounds}: record a run with more of them"));
+        }
+        let (timed, time) = (self.outcome.timed.0, self.outcome.time.0);
+        if marks > 1 && timed < time / 2 {
+            let percent = 100.0 - timed as f64 / time.max(1) as f64 * 100.0;
+            warn(
+                WarningKind::Initialisation,
+                format!(
+                    "{percent:.0} % of the time lies outside of the rounds: no finding speaks of that part"
+                ),
+            );
+        }
+        if self.trace.threads > 1 {
+            let work = |t: &homenode_sim::memory::ThreadTime| t.busy.0 + t.memory.0;
+            let all: u64 = self.outcome.threads.iter().map(work).sum();
+            let most = self.outcome.threads.iter().map(work).max().unwrap_or(0);
+            if all > 0 && u128::from(most) * 100 > u128::from(all) * 80 {
+                let percent = most as f64 / all as f64 * 100.0;
+                warn(
+                    WarningKind::Serial,
+                    format!("one thread does {percent:.0} % of the work, the others wait"),
+                );
+            }
+        }
+        if self.waiting() < 5.0 && self.trace.threads > 0 {
+            warn(
+                WarningKind::DoesNotWait,
+                format!(
+                    "threads wait for memory {:.1} % of their time: placement can hardly help",
+                    self.waiting()
+                ),
+            );
+        }
+        if let Some(why) = approximate {
+            warn(WarningKind::Approximate, format!("counts are approximate: {why}"));
+        }
+        let unnamed = |o: &&ObjectUse| o.object.file.is_none() && o.object.name.contains('+');
+        if let Some(it) = self.usage.objects.iter().find(unnamed) {
+            warn(
+                WarningKind::NoNames,
+                format!("{} has no name: build with -g for variables and lines", it.object.name),
+            );
+        }
+        all
+    }
+
+    /// Faults by group of variables, most remote accesses first.
+    fn groups(&self) -> Result<Vec<Group<'a>>> {
+        let lines = self.lines()?;
+        Ok(group::groups(self.usage, &lines, self.request.page.0))
+    }
+
+    /// Lines of the objects with shared pages, by the object's number.
+    fn lines(&self) -> Result<BTreeMap<usize, LineUse>> {
+        let wanted: Vec<usize> = (0..self.usage.objects.len())
+            .filter(|i| {
+                let remote = pattern::remote_by_class(&self.usage.objects[*i]);
+                remote[3] > 0 && remote.iter().all(|r| *r <= remote[3])
+            })
+            .collect();
+        let Some(collected) = self.outcome.collected.as_ref().filter(|_| !wanted.is_empty()) else {
+            return Ok(BTreeMap::new());
+        };
+        let places = Places::new(&collected.extents, self.trace, self.request.page);
+        let number: BTreeMap<ObjectId, (u16, &ObjectUse)> = (1u16..)
+            .zip(&wanted)
+            .map(|(n, i)| (self.usage.objects[*i].object.object, (n, &self.usage.objects[*i])))
+            .collect();
+        let mut object = vec![0u16; self.outcome.histogram.pages()];
+        for (page, _) in self.outcome.histogram.rows() {
+            let placed = places.page(page.0);
+            let Some((n, it)) = placed.object.and_then(|o| number.get(&o)) else { continue };
+            let block = it.pages.range(..=placed.page).next_back();
+            let within = block.filter(|(first, b)| **first + b.pages > placed.page);
+            if within.is_some_and(|(_, b)| b.class() == Class::Shared) {
+                object[page.index()] = *n;
+            }
+        }
+        let scope = lines::Scope {
+            object,
+            objects: wanted.len(),
+            page_lines: (self.request.page.0 / 64).max(1).trailing_zeros(),
+            marks: self.trace.iterations.map(|_| self.outcome.marks.len()),
+            regions: !self.trace.region_pcs.is_empty(),
+        };
+        let recording = &self.loaded.recording;
+        let cannot = |e: &dyn std::fmt::Display| {
+            Error::failed(format!("cannot read {} once more", recording.path.display())).tried(e)
+        };
+        let logs = recording.logs().map_err(|e| cannot(&e))?;
+        let statics = homenode_simulated::run::statics(&self.loaded.symbols);
+        let order = homenode_order::open(&logs, statics).map_err(|e| cannot(&e))?;
+        let go_on = || !self.task.stop_asked();
+        let uses = lines::read(order, self.machine(), &self.today.binding, &scope, go_on)
+            .ok_or_else(Error::interrupted)?;
+        Ok(wanted.into_iter().zip(uses).collect())
+    }
+
+    /// Simulates all fixes: findings whose first fix pays, and what helps the whole program.
+    fn findings(&self, groups: Vec<Group<'a>>) -> Result<(Vec<Finding>, Vec<Fix>)> {
+        let Some(collected) = &self.outcome.collected else { return Ok((Vec::new(), Vec::new())) };
+        let places = Places::new(&collected.extents, self.trace, self.request.page);
+        let command = &self.request.command;
+        let whole = [
+            (FixKind::HomenodeRun, format!("homenode run -- {command}"), "next-touch:at=first-region"),
+            (FixKind::NumactlInterleave, format!("numactl --interleave=all {command}"), "round-robin"),
+        ];
+        let mut jobs = Jobs { all: Vec::new(), ranges: Vec::new(), vary: self.trace.accesses <= LONG };
+        let variants = jobs.variants(&self.today);
+        let globals: Vec<usize> =
+            whole.iter().map(|(.., policy)| jobs.plain(under(&self.today, *policy))).collect();
+        let mut local = None;
+        let mut at: Vec<Vec<usize>> = Vec::new();
+        for group in &groups {
+            let objects = group.objects();
+            let mut own = Vec::new();
+            for remedy in &group.remedies {
+                let job = match remedy.how {
+                    How::Best => planned(&self.today, best(self.machine(), self.outcome, &places, &objects)),
+                    How::Deal => planned(&self.today, dealt(self.machine(), self.outcome, &places, &objects)),
+                    How::Follow => {
+                        let ids: Vec<String> = objects.iter().map(|o| o.0.to_string()).collect();
+                        under(&self.today, format!("next-touch:at=region,objects={}", ids.join("/")))
+                    }
+                    How::Bound => {
+                        own.push(*local.get_or_insert_with(|| jobs.varied(&all_local(&self.today))));
+                        continue;
+                    }
+                };
+                own.push(jobs.varied(&job));
+            }
+            at.push(own);
+        }
+        let outcomes = self.pass.simulate(&jobs.all)?.outcomes;
+        let of = |number: usize| -> Vec<Option<&Outcome>> {
+            let range = jobs.ranges.get(number).cloned().unwrap_or_default();
+            outcomes.get(range).unwrap_or(&[]).iter().map(|o| o.as_ref().ok()).collect()
+        };
+        let mut today = vec![Some(self.outcome)];
+        today.extend(of(variants));
+        let effect = |number: usize| {
+            let basis = if Some(number) == local { EffectBasis::Bound } else { EffectBasis::Simulated };
+            effect::effect(basis, &today, &of(number))
+        };
+        let globals: Vec<Fix> = whole
+            .into_iter()
+            .zip(globals)
+            .map(|((kind, text, _), number)| Fix { kind, text, at: None, effect: effect(number) })
+            .collect();
+        let mut findings: Vec<Finding> = groups
+            .into_iter()
+            .zip(at)
+            .map(|(group, at)| self.finding(group, &at, effect, &globals))
+            .filter(|f| f.fixes.first().and_then(|fix| fix.effect).is_some_and(|e| e.change() <= -LEAST))
+            .collect();
+        // The sort is stable: of equal ones the one with more remote accesses first.
+        findings.sort_by_key(|f| std::cmp::Reverse(saved(&f.fixes)));
+        findings.truncate(self.request.most);
+        Ok((findings, globals))
+    }
+
+    fn finding(
+        &self,
+        group: Group<'a>,
+        at: &[usize],
+        effect: impl Fn(usize) -> Option<Effect>,
+        globals: &[Fix],
+    ) -> Finding {
+        let Group { members, found, remedies } = group;
+        let fix = |(remedy, at): (Remedy, &usize)| Fix {
+            kind: remedy.kind,
+            text: remedy.text,
+            at: remedy.at,
+            effect: effect(*at),
+        };
+        let mut fixes: Vec<Fix> = remedies.into_iter().zip(at).map(fix).collect();
+        // Of a table the cheap fix comes first where it pays; else the copies.
+        if found.pattern == Pattern::ContestedTable
+            && !fixes.first().is_some_and(pays)
+            && fixes.get(1).is_some_and(pays)
+        {
+            fixes.swap(0, 1);
+        }
+        let mut others: Vec<Fix> = globals.iter().filter(|f| pays(f)).cloned().collect();
+        others.sort_by_key(|f| std::cmp::Reverse(f.effect.map_or(0, |e| e.saved_ns())));
+        fixes.extend(others);
+        observed::finding(self.usage, &members, &found, fixes)
+    }
+
+    /// Why there is no finding. `tried`: groups of variables whose fixes were simulated.
+    fn reason(&self, so_far: &Explanation, tried: usize) -> Reason {
+        let reason = |kind, text: String| Reason { kind, text };
+        let name = &self.machine().name;
+        let remote = so_far.remote.percent();
+        if self.usage.accesses.seen() == 0 && self.outcome.faults == 0 {
+            return reason(ReasonKind::NothingRecorded, "no access to memory was recorded".into());
+        }
+        if self.usage.nodes < 2 {
+            let text = format!("all threads run on one node of {name}: no access is remote");
+            return reason(ReasonKind::OneNode, text);
+        }
+        if self.fits() {
+            let (data, caches) = self.sizes();
+            let text = format!(
+                "the data ({}) fits the caches of {name} ({}): its accesses hardly reach memory",
+                mib(data),
+                mib(caches)
+            );
+            return reason(ReasonKind::FitsCaches, text);
+        }
+        if self.waiting() < 5.0 {
+            let text = format!("threads wait for memory {:.1} % of their time", self.waiting());
+            return reason(ReasonKind::DoesNotWait, text);
+        }
+        if remote.is_none_or(|r| r < 5.0) {
+            let text = format!("{:.1} % of the accesses are remote on {name}", remote.unwrap_or(0.0));
+            return reason(ReasonKind::Local, text);
+        }
+        let communicates = self.usage.objects.first().is_some_and(|it| {
+            let remote = pattern::remote_by_class(it);
+            it.stores_inside > 0 && remote.iter().all(|r| *r <= remote[3])
+        });
+        if communicates {
+            let text = format!(
+                "nodes share the pages of {} and write them: no placement helps",
+                self.usage.objects[0].object.name
+            );
+            return reason(ReasonKind::Communication, text);
+        }
+        let text = match tried {
+            0 => "no variable has many remote accesses".to_owned(),
+            _ => format!("no fix saves {LEAST:.0} % of the time on {name} ({tried} tried)"),
+        };
+        reason(ReasonKind::NothingHelps, text)
+    }
+}
+
+/// Jobs by number: one or several simulations each.
+struct Jobs {
+    all: Vec<Job>,
+    ranges: Vec<Range<usize>>,
+    /// Whether effects have a range.
+    vary: bool,
+}
+
+impl Jobs {
+    fn add(&mut self, jobs: impl IntoIterator<Item = Job>) -> usize {
+        let from = self.all.len();
+        self.all.extend(jobs);
+        self.ranges.push(from..self.all.len());
+        self.ranges.len() - 1
+    }
+
+    /// One simulation.
+    fn plain(&mut self, job: Job) -> usize {
+        self.add([job])
+    }
+
+    /// One simulation for each further way to hide latency.
+    fn variants(&mut self, job: &Job) -> usize {
+        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
+        self.add(all)
+    }
+
+    /// The job and its variants.
+    fn varied(&mut self, job: &Job) -> usize {
+        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
+        self.add(std::iter::once(job.clone()).chain(all))
+    }
+}
+
+/// Whether a fix saves enough.
+fn pays(fix: &Fix) -> bool {
+    fix.effect.is_some_and(|e| e.change() <= -LEAST)
+}
+
+/// Time that the first fix saves.
+fn saved(fixes: &[Fix]) -> u64 {
+    fixes.first().and_then(|f| f.effect).map_or(0, |e| e.saved_ns())
+}
+
+/// A size for a person.
+fn mib(bytes: u64) -> String {
+    match bytes {
+        b if b >= 10 << 30 => format!("{} GiB", b >> 30),
+        b if b >= 10 << 20 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
+        b => format!("{} KiB", b.div_ceil(1024)),
+    }
+}
+
+impl From<&Object> for Variable {
+    fn from(object: &Object) -> Self {
+        Self {
+            id: object.id.clone(),
+            name: object.name.clone(),
+            allocated: observed::allocated(object),
+            bytes: object.bytes.0,
+            allocations: object.allocations,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(
+            [mib(1), mib(3 << 20), mib(96 << 20), mib(20 << 30)],
+            ["1 KiB", "3.0 MiB", "96 MiB", "20 GiB"]
+        );
+    }
+}

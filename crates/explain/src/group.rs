@@ -1,0 +1,88 @@
+//! Variables with one fault in one place: one change of the source mends them all.
+
+use std::collections::BTreeMap;
+
+use homenode_dataset::tables::Object;
+use homenode_model::ObjectId;
+
+use crate::explanation::Place;
+use crate::lines::LineUse;
+use crate::observed;
+use crate::pattern::{Diagnosis, diagnose};
+use crate::remedy::{Remedy, Subject, remedies};
+use crate::usage::{ObjectUse, Usage};
+
+/// Groups at most.
+const MOST: usize = 8;
+/// Lines between two first touches of one loop.
+const SAME_LOOP: u32 = 3;
+
+/// Variables with one fault in one place.
+pub(crate) struct Group<'a> {
+    /// Most remote accesses first.
+    pub members: Vec<&'a ObjectUse>,
+    /// The fault of the first.
+    pub found: Diagnosis,
+    /// What to do about it.
+    pub remedies: Vec<Remedy>,
+}
+
+impl<'a> Group<'a> {
+    /// The members' numbers.
+    pub fn objects(&self) -> Vec<ObjectId> {
+        self.members.iter().map(|m| m.object.object).collect()
+    }
+
+    /// Whether an object with a fault belongs to the group.
+    fn takes(&self, it: &ObjectUse, found: &Diagnosis) -> bool {
+        if self.members.iter().any(|m| site(&m.object) == site(&it.object)) {
+            return true;
+        }
+        let (a, b) = (&self.found, found);
+        let near = a.touched.line.zip(b.touched.line).is_some_and(|(a, b)| a.abs_diff(b) <= SAME_LOOP);
+        let same = |p: &Place, q: &Place| (&p.file, &p.function) == (&q.file, &q.function);
+        (a.pattern, a.in_turns) == (b.pattern, b.in_turns) && near && same(&a.touched, &b.touched)
+    }
+}
+
+/// Whether a source file is not the programmer's.
+pub(crate) fn is_system(file: Option<&str>) -> bool {
+    file.is_some_and(|f| f.starts_with("/usr/") || f.contains("/include/c++/"))
+}
+
+/// The place of the first touch as the programmer knows it: what a container does is done where it is made or resized.
+fn touched_by_container(found: &mut Diagnosis, object: &Object) {
+    if is_system(found.touched.file.as_deref()) && object.line.is_some() && !is_system(object.file.as_deref())
+    {
+        found.touched = observed::allocated(object);
+    }
+}
+
+/// The allocations of one place have ids that differ in their number alone.
+fn site(object: &Object) -> &str {
+    object.id.rsplit_once(" #").map_or(object.id.as_str(), |(site, _)| site)
+}
+
+/// Faults by group of variables, most remote accesses first. `lines` are known by the object's number in the usage; `page` has
+/// so many bytes.
+pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, page: u64) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for (number, it) in usage.objects.iter().enumerate() {
+        let mut found = diagnose(it, lines.get(&number));
+        touched_by_container(&mut found, &it.object);
+        match groups.iter_mut().find(|g| g.takes(it, &found)) {
+            Some(group) => group.members.push(it),
+            None => groups.push(Group { members: vec![it], found, remedies: Vec::new() }),
+        }
+    }
+    groups.truncate(MOST);
+    for group in &mut groups {
+        let it = group.members[0];
+        let uses = observed::uses(usage, &group.members);
+        let used = uses.iter().map(|u| &u.place).find(|p| !p.is_unknown());
+        let allocated = observed::allocated(&it.object);
+        let subject = Subject { name: &it.object.name, allocated: &allocated, used, page };
+        group.remedies = remedies(&group.found, &subject);
+    }
+    groups
+}

@@ -1,0 +1,45 @@
+//! What to change in a program's source so that its memory lives where it is used.
+//!
+//! An [`Explanation`] is plain data that serialises: warnings, findings, or the reason why there is no finding. It has no
+//! colours and no widths: those belong to whoever shows it.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`explanation`] | the answer as data |
+//! | [`usage`] | who uses which page of an object, when and from which region |
+//! | [`lines`] | who uses which cache line of an object, and in which order |
+//! | [`pattern`] | from usage to the fault that the source has |
+//! | [`remedy`] | from the fault to fixes, in the source's words |
+//! | [`effect`] | what a fix brings, simulated |
+//! | [`exact`] | findings from a recording of every access |
+//! | [`observed`] | findings from a data set of a live run: without effects |
+//! | [`warning`] | what a reader must know before the findings |
+//!
+//! # Approach
+//!
+//! 1. The recording is simulated on the machine as the program runs today: first touch.
+//! 2. Objects with many remote accesses, or with many accesses to one node's memory, are looked at page by page and line by line.
+//!    [`pattern`] says what the source does wrong.
+//! 3. Each fix is simulated as the placement that it means. A fix that changes what the program accesses cannot be
+//!    simulated; its effect is a bound: the time if every access were local.
+//! 4. A finding whose first fix saves less than [`exact::LEAST`] percent of the time is left out.
+//!
+//! # Properties
+//! - An effect comes from a simulation of the recording, or there is none.
+//! - The same recording and machine give the same explanation.
+
+#![forbid(unsafe_code)]
+
+pub mod effect;
+pub mod exact;
+pub mod explanation;
+mod group;
+pub mod lines;
+pub mod observed;
+pub mod pattern;
+pub mod remedy;
+pub mod usage;
+pub mod warning;
+
+pub use exact::Request;
+pub use explanation::Explanation;

@@ -1,0 +1,191 @@
+//! Findings from a data set of a live run: without effects, because nothing can be simulated.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use homenode_dataset::tables::{Interval, Object, RegionNo};
+use homenode_dataset::{Dataset, Kind};
+use homenode_report::Amount;
+use homenode_report::time::Timeline;
+
+use crate::explanation::{
+    Evidence, EvidenceKind, Explanation, Finding, Fix, Place, Reason, ReasonKind, SCHEMA, Use, Variable,
+};
+use crate::group::groups;
+use crate::pattern::Diagnosis;
+use crate::remedy::{FixKind, Remedy};
+use crate::usage::{ObjectUse, Usage};
+use crate::warning::{Warning, WarningKind};
+
+/// Percent of all accesses that an object's remote ones must be.
+const LEAST: u64 = 5;
+
+/// Where an object is allocated or declared.
+pub(crate) fn allocated(object: &Object) -> Place {
+    Place { file: object.file.clone(), line: object.line, function: object.function.clone() }
+}
+
+/// A function as the source knows it: compilers make functions of their own of regions.
+fn function(name: &str) -> String {
+    let cut = name.find("._omp_fn").or_else(|| name.find(".omp_outlined")).unwrap_or(name.len());
+    let name = &name[..cut];
+    name.strip_suffix("__").or_else(|| name.strip_suffix("._omp")).unwrap_or(name).to_owned()
+}
+
+/// The place of a region.
+fn region(usage: &Usage, number: Option<RegionNo>) -> Place {
+    let Some(region) = number.and_then(|n| usage.regions.get(&n)) else { return Place::default() };
+    Place { file: region.file.clone(), line: region.line, function: region.function.as_deref().map(function) }
+}
+
+/// The regions that use objects, most accesses first.
+pub(crate) fn uses(usage: &Usage, members: &[&ObjectUse]) -> Vec<Use> {
+    let mut all: BTreeMap<Option<RegionNo>, (Amount, u64)> = BTreeMap::new();
+    for (number, amount) in members.iter().flat_map(|m| &m.regions) {
+        let units = amount.units().1;
+        let (largest, sum) = all.entry(*number).or_insert((*amount, 0));
+        if units > largest.units().1 {
+            *largest = *amount;
+        }
+        *sum = sum.saturating_add(units);
+    }
+    let mut all: Vec<(u64, Use)> = all
+        .into_iter()
+        .map(|(number, (amount, sum))| (sum, Use { place: region(usage, number), accesses: amount }))
+        .collect();
+    all.sort_by_key(|(sum, _)| Reverse(*sum));
+    all.into_iter().map(|(_, one)| one).collect()
+}
+
+/// A finding.
+pub(crate) fn finding(usage: &Usage, members: &[&ObjectUse], found: &Diagnosis, fixes: Vec<Fix>) -> Finding {
+    // Amounts of one recording have one basis: the shares add up as numbers.
+    let shares = members.iter().map(|m| m.accesses.share(&m.remote));
+    let remote = shares.reduce(|a, b| homenode_report::Share {
+        part: a.part.saturating_add(b.part),
+        whole: a.whole.saturating_add(b.whole),
+        ..a
+    });
+    Finding {
+        variables: members.iter().map(|m| Variable::from(&m.object)).collect(),
+        pattern: found.pattern,
+        touched: found.touched.clone(),
+        touched_by: found.touched_by,
+        used: uses(usage, members),
+        users: members.iter().map(|m| m.by_node.users()).max().unwrap_or(0),
+        remote: remote.unwrap_or_else(|| usage.accesses.share(&Amount::default())),
+        fixes,
+    }
+}
+
+/// Findings from a data set. `command` is the program as a person types it.
+pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
+    let usage = Usage::of(set);
+    let meta = set.meta();
+    let missing: Vec<String> = meta.incomplete.clone();
+    let whole = usage.accesses.units().1;
+    let mut findings = Vec::new();
+    for group in groups(&usage, &BTreeMap::new(), meta.page_bytes) {
+        let remote = group.members.iter().fold(0u64, |sum, m| sum.saturating_add(m.remote.units().1));
+        if remote.saturating_mul(100) < whole.saturating_mul(LEAST) {
+            continue;
+        }
+        let fix = |r: Remedy| Fix { kind: r.kind, text: r.text, at: r.at, effect: None };
+        let mut fixes: Vec<Fix> = group.remedies.into_iter().map(fix).collect();
+        fixes.push(Fix {
+            kind: FixKind::HomenodeRun,
+            text: format!("homenode run -- {command}"),
+            at: None,
+            effect: None,
+        });
+        findings.push(finding(&usage, &group.members, &group.found, fixes));
+    }
+    findings.truncate(most);
+    let (timed_ns, time_ns) = times(set);
+    let warnings = warnings(&usage, &missing);
+    let no_finding = findings.is_empty().then(|| reason(&usage));
+    let (kind, how) = match meta.kind {
+        Kind::Simulated => (EvidenceKind::Simulation, "a simulation"),
+        Kind::Lab => (EvidenceKind::Live, "a run in the lab"),
+        _ => (EvidenceKind::Live, "a live run"),
+    };
+    let text = format!("{how}; nothing is simulated, effects are unknown");
+    Explanation {
+        schema: SCHEMA,
+        command: meta.command.clone(),
+        evidence: Evidence { kind, basis: usage.accesses.basis(), text },
+        machine: meta.machine.clone(),
+        nodes: set.rows::<homenode_dataset::tables::Node>().count() as u64,
+        page_bytes: meta.page_bytes,
+        threads: usage.threads,
+        rounds: rounds(set),
+        timed_ns,
+        time_ns,
+        remote: usage.accesses.share(&usage.remote),
+        warnings,
+        findings,
+        no_finding,
+        whole: Vec::new(),
+        notes: meta.coarsened.iter().chain(&meta.notes).cloned().collect(),
+        missing,
+    }
+}
+
+/// The time of the intervals that count, and of all.
+fn times(set: &Dataset) -> (u64, u64) {
+    let timeline = Timeline::of(set);
+    let add = |sum: u64, i: &Interval| sum.saturating_add(i.end_ns.0.saturating_sub(i.begin_ns.0));
+    let all = timeline.intervals().iter().fold(0, add);
+    let timed = timeline.intervals().iter().filter(|i| i.timed).fold(0, add);
+    (if timeline.has_timed() { timed } else { all }, all)
+}
+
+fn rounds(set: &Dataset) -> Option<u64> {
+    let n = set.rows::<homenode_dataset::tables::Iteration>().count() as u64;
+    (n > 0).then_some(n)
+}
+
+fn warnings(usage: &Usage, missing: &[String]) -> Vec<Warning> {
+    let mut all = Vec::new();
+    if let Some(first) = missing.first() {
+        all.push(Warning::new(WarningKind::CutOff, first.clone()));
+    }
+    if usage.threads == 1 {
+        all.push(Warning::new(WarningKind::OneThread, "one thread ran: all of its memory is on its node"));
+    }
+    if usage.wandering > 0 {
+        let text = format!(
+            "{} of {} threads are not bound and ran on several nodes: OMP_PROC_BIND=true OMP_PLACES=cores",
+            usage.wandering, usage.threads
+        );
+        all.push(Warning::new(WarningKind::Unbound, text));
+    }
+    all
+}
+
+fn reason(usage: &Usage) -> Reason {
+    let reason = |kind, text: &str| Reason { kind, text: text.to_owned() };
+    if usage.accesses.seen() == 0 {
+        return reason(ReasonKind::NothingRecorded, "no accesses were seen");
+    }
+    if usage.nodes < 2 {
+        return reason(ReasonKind::OneNode, "all threads ran on one node: no access is remote");
+    }
+    let remote = usage.accesses.share(&usage.remote).percent().unwrap_or(0.0);
+    let of = usage.accesses.units().0;
+    reason(
+        ReasonKind::Local,
+        &format!("no variable has {LEAST} % of all {of} remote; together {remote:.1} % are"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::function;
+
+    #[test]
+    fn regions_have_the_names_of_their_functions() {
+        let all = ["sweep._omp_fn.0", "main.omp_outlined", "step__._omp_fn.3", "plain"].map(function);
+        assert_eq!(all, ["sweep", "main", "step", "plain"]);
+    }
+}

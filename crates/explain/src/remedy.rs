@@ -1,0 +1,218 @@
+//! From a fault to fixes, in the source's words. The first fix is the one that the fault asks for.
+
+use serde::Serialize;
+
+use crate::explanation::Place;
+use crate::pattern::{Diagnosis, Pattern};
+
+/// What kind of change a fix is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FixKind {
+    /// Touch the pages first in a parallel loop, as they are used later.
+    ParallelFirstTouch,
+    /// Give two loops the same schedule.
+    MatchSchedule,
+    /// Swap the loops, or make the other one parallel.
+    InterchangeLoops,
+    /// Give each thread pages of its own.
+    SeparatePages,
+    /// Deal the pages of one object to all nodes.
+    Interleave,
+    /// Keep a copy on each node.
+    Replicate,
+    /// Let pages follow their next user, from a line of the program on.
+    NextTouch,
+    /// Run the program under `homenode run`.
+    HomenodeRun,
+    /// Deal all pages of the program to all nodes, by `numactl`.
+    NumactlInterleave,
+    /// Leave out the placement that overrides first touch.
+    FirstTouch,
+}
+
+impl FixKind {
+    /// As JSON spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ParallelFirstTouch => "parallel-first-touch",
+            Self::MatchSchedule => "match-schedule",
+            Self::InterchangeLoops => "interchange-loops",
+            Self::SeparatePages => "separate-pages",
+            Self::Interleave => "interleave",
+            Self::Replicate => "replicate",
+            Self::NextTouch => "next-touch",
+            Self::HomenodeRun => "homenode-run",
+            Self::NumactlInterleave => "numactl-interleave",
+            Self::FirstTouch => "first-touch",
+        }
+    }
+}
+
+/// How a fix is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Each page of the variables where its users wait least for it.
+    Best,
+    /// The pages of the variables in turns.
+    Deal,
+    /// The pages of the variables follow their next user whenever a region begins.
+    Follow,
+    /// Every access is local: the fix saves at most that.
+    Bound,
+}
+
+/// A fix before anybody knows what it brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// What kind of change it is.
+    pub kind: FixKind,
+    /// The change in the source's words.
+    pub text: String,
+    /// The line that changes.
+    pub at: Option<Place>,
+    /// How it is simulated.
+    pub how: How,
+}
+
+/// The language of a source file, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    C,
+    Cxx,
+    Fortran,
+}
+
+impl Language {
+    fn of(place: &Place) -> Self {
+        let extension = place.file.as_deref().and_then(|f| f.rsplit_once('.')).map_or("", |(_, e)| e);
+        match extension {
+            "cpp" | "cc" | "cxx" | "C" | "hpp" | "hh" | "hxx" | "h++" | "c++" => Self::Cxx,
+            e if e.len() <= 3 && e.to_ascii_lowercase().starts_with('f') => Self::Fortran,
+            _ => Self::C,
+        }
+    }
+
+    const fn parallel_loop(self) -> &'static str {
+        match self {
+            Self::Fortran => "!$omp parallel do schedule(static)",
+            _ => "#pragma omp parallel for schedule(static)",
+        }
+    }
+}
+
+/// What the fixes of a finding are about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The name of the first variable.
+    pub name: &'a str,
+    /// Where it is allocated.
+    pub allocated: &'a Place,
+    /// The region that uses it most.
+    pub used: Option<&'a Place>,
+    /// Bytes of a page.
+    pub page: u64,
+}
+
+fn place(place: &Place) -> String {
+    place.short().unwrap_or_else(|| "an unknown line".into())
+}
+
+/// The fixes of a fault.
+pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
+    let Subject { name, allocated, used, page } = *subject;
+    let (touched, at) = (place(&found.touched), Some(found.touched.clone()).filter(|p| !p.is_unknown()));
+    let language = Language::of(&found.touched);
+    let pragma = language.parallel_loop();
+    let used_at = used.map(place);
+    let user = used_at.as_deref().unwrap_or("the loop that uses it");
+    let fix = |kind, text: String, at: Option<Place>, how| Remedy { kind, text, at, how };
+    // A container that touches its memory when it is made or resized.
+    let container = !found.touched.is_unknown() && found.touched == *allocated && language == Language::Cxx;
+    let first = match found.pattern {
+        Pattern::SerialFirstTouch | Pattern::FilledByOneThread if container => {
+            let text = format!(
+                "{touched} sets all elements: give {name} an allocator whose construct() does nothing, then set them \
+                 with {pragma}"
+            );
+            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
+        }
+        Pattern::SerialFirstTouch => {
+            let text = if found.in_turns {
+                format!("make the loop at {touched} parallel, with the schedule of {user}")
+            } else {
+                format!("{pragma} on the loop at {touched}")
+            };
+            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
+        }
+        Pattern::FilledByOneThread => {
+            let text =
+                format!("before {touched} fills it first, set {name} once with {pragma}, as {user} reads it");
+            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
+        }
+        Pattern::WrongSchedule => {
+            let text = format!("give the loops at {touched} and {user} the same schedule over {name}");
+            fix(FixKind::MatchSchedule, text, at, How::Best)
+        }
+        Pattern::RegionsDisagree => {
+            let text = format!("give all loops over {name} the same schedule as {user}");
+            fix(FixKind::MatchSchedule, text, used.cloned(), How::Best)
+        }
+        Pattern::Misplaced => {
+            let text = "leave out numactl --interleave or --membind: the threads that use the pages touch them first";
+            fix(FixKind::FirstTouch, text.into(), None, How::Best)
+        }
+        Pattern::PhaseChange => {
+            let text = format!(
+                "call hn_next_touch on {name} where its users change, or homenode run --policy next-touch=region"
+            );
+            fix(FixKind::NextTouch, text, used.cloned(), How::Follow)
+        }
+        Pattern::Transposed => {
+            let text = format!("swap the loops at {user}: let each thread go through whole rows of {name}");
+            fix(FixKind::InterchangeLoops, text, used.cloned(), How::Bound)
+        }
+        Pattern::PageFalseSharing => {
+            let text = format!(
+                "give each thread pages of its own in {name}: thread first in the index, or parts of {page} bytes"
+            );
+            fix(FixKind::SeparatePages, text, Some(allocated.clone()).filter(|p| !p.is_unknown()), How::Bound)
+        }
+        Pattern::ContestedTable | Pattern::Communication | Pattern::SharedPages => {
+            let text = format!("deal the pages of {name} to all nodes: numactl --interleave=all, or mbind");
+            fix(FixKind::Interleave, text, at, How::Deal)
+        }
+    };
+    let mut all = vec![first];
+    if found.pattern == Pattern::ContestedTable {
+        let text = format!("keep a copy of {name} on each node: all threads only read it");
+        all.push(fix(FixKind::Replicate, text, None, How::Bound));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(pattern: Pattern, file: &str, allocated: bool) -> String {
+        let touched = Place { file: Some(format!("/src/{file}")), line: Some(7), function: None };
+        let elsewhere = Place::default();
+        let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
+        let allocated = if allocated { &touched } else { &elsewhere };
+        let subject = Subject { name: "u", allocated, used: None, page: 4096 };
+        remedies(&found, &subject)[0].text.clone()
+    }
+
+    #[test]
+    fn a_fix_is_in_the_words_of_the_language() {
+        let serial = Pattern::SerialFirstTouch;
+        assert_eq!(
+            text(serial, "a.c", true),
+            "#pragma omp parallel for schedule(static) on the loop at a.c:7"
+        );
+        assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop at a.F90:7");
+        assert!(text(serial, "a.cpp", false).starts_with("#pragma omp"));
+        assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7 sets all elements: give u an allocator"));
+    }
+}
