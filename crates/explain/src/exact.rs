@@ -129,6 +129,7 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         warnings: run.warnings(approximate, &missing),
         findings: Vec::new(),
         no_finding: None,
+        together: None,
         whole: Vec::new(),
         notes: set.meta().coarsened.clone(),
         missing,
@@ -137,7 +138,7 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
     let groups = if run.fits() { Vec::new() } else { run.groups()? };
     let tried = groups.len();
     if tried > 0 {
-        (explanation.findings, explanation.whole) = run.findings(groups)?;
+        run.findings(groups, &mut explanation)?;
     }
     if explanation.findings.is_empty() {
         explanation.no_finding = Some(run.reason(&explanation, tried));
@@ -290,7 +291,7 @@ impl<'a> Run<'a> {
                 );
             }
         }
-        if self.waiting() < 5.0 && self.trace.threads > 0 {
+        if self.waiting() < 5.0 && self.usage.accesses.seen() > 0 {
             warn(
                 WarningKind::DoesNotWait,
                 format!(
@@ -302,11 +303,11 @@ impl<'a> Run<'a> {
         if let Some(why) = approximate {
             warn(WarningKind::Approximate, format!("counts are approximate: {why}"));
         }
-        let unnamed = |o: &&ObjectUse| o.object.file.is_none() && o.object.name.contains('+');
+        let unnamed = |o: &&ObjectUse| o.object.line.is_none() && o.object.name.contains("+0x");
         if let Some(it) = self.usage.objects.iter().find(unnamed) {
             warn(
                 WarningKind::NoNames,
-                format!("{} has no name: build with -g for variables and lines", it.object.name),
+                format!("{} has no name: build with -g, unstripped, for variables and lines", it.object.name),
             );
         }
         all
@@ -364,9 +365,9 @@ impl<'a> Run<'a> {
         Ok(wanted.into_iter().zip(uses).collect())
     }
 
-    /// Simulates all fixes: findings whose first fix pays, and what helps the whole program.
-    fn findings(&self, groups: Vec<Group<'a>>) -> Result<(Vec<Finding>, Vec<Fix>)> {
-        let Some(collected) = &self.outcome.collected else { return Ok((Vec::new(), Vec::new())) };
+    /// Simulates all fixes: findings whose first fix pays, all placements together, and what helps the whole program.
+    fn findings(&self, groups: Vec<Group<'a>>, explanation: &mut Explanation) -> Result<()> {
+        let Some(collected) = &self.outcome.collected else { return Ok(()) };
         let places = Places::new(&collected.extents, self.trace, self.request.page);
         let command = &self.request.command;
         let whole = [
@@ -399,6 +400,12 @@ impl<'a> Run<'a> {
             }
             at.push(own);
         }
+        let placed: Vec<&Group<'_>> =
+            groups.iter().filter(|g| g.remedies.first().is_some_and(|r| r.how == How::Best)).collect();
+        let together = (placed.len() > 1).then(|| {
+            let objects: Vec<ObjectId> = placed.iter().flat_map(|g| g.objects()).collect();
+            jobs.plain(planned(&self.today, best(self.machine(), self.outcome, &places, &objects)))
+        });
         let outcomes = self.pass.simulate(&jobs.all)?.outcomes;
         let of = |number: usize| -> Vec<Option<&Outcome>> {
             let range = jobs.ranges.get(number).cloned().unwrap_or_default();
@@ -424,7 +431,10 @@ impl<'a> Run<'a> {
         // The sort is stable: of equal ones the one with more remote accesses first.
         findings.sort_by_key(|f| std::cmp::Reverse(saved(&f.fixes)));
         findings.truncate(self.request.most);
-        Ok((findings, globals))
+        explanation.findings = findings;
+        explanation.whole = globals;
+        explanation.together = together.and_then(effect);
+        Ok(())
     }
 
     fn finding(
@@ -476,13 +486,13 @@ impl<'a> Run<'a> {
             );
             return reason(ReasonKind::FitsCaches, text);
         }
-        if self.waiting() < 5.0 {
-            let text = format!("threads wait for memory {:.1} % of their time", self.waiting());
-            return reason(ReasonKind::DoesNotWait, text);
-        }
         if remote.is_none_or(|r| r < 5.0) {
             let text = format!("{:.1} % of the accesses are remote on {name}", remote.unwrap_or(0.0));
             return reason(ReasonKind::Local, text);
+        }
+        if self.waiting() < 5.0 {
+            let text = format!("threads wait for memory {:.1} % of their time", self.waiting());
+            return reason(ReasonKind::DoesNotWait, text);
         }
         let communicates = self.usage.objects.first().is_some_and(|it| {
             let remote = pattern::remote_by_class(it);

@@ -42,6 +42,8 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// Why there is no finding; none where there are findings.
     pub no_finding: Option<Reason>,
+    /// What all fixes together bring that are a placement; none where there is one of them.
+    pub together: Option<Effect>,
     /// Remedies for the whole program that need no change of the source, as in [`Finding::fixes`].
     pub whole: Vec<Fix>,
     /// What was coarsened or left out, a sentence each.

@@ -39,7 +39,11 @@ impl<'a> Group<'a> {
             return true;
         }
         let (a, b) = (&self.found, found);
-        let near = a.touched.line.zip(b.touched.line).is_some_and(|(a, b)| a.abs_diff(b) <= SAME_LOOP);
+        let near = match (a.touched.line, b.touched.line) {
+            (Some(a), Some(b)) => a.abs_diff(b) <= SAME_LOOP,
+            // Without line numbers, a file is all that is known.
+            (a, b) => a == b,
+        };
         let same = |p: &Place, q: &Place| (&p.file, &p.function) == (&q.file, &q.function);
         (a.pattern, a.in_turns) == (b.pattern, b.in_turns) && near && same(&a.touched, &b.touched)
     }

@@ -109,7 +109,7 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         Kind::Lab => (EvidenceKind::Live, "a run in the lab"),
         _ => (EvidenceKind::Live, "a live run"),
     };
-    let text = format!("{how}; nothing is simulated, effects are unknown");
+    let text = format!("{how}, no trace (effects unknown)");
     Explanation {
         schema: SCHEMA,
         command: meta.command.clone(),
@@ -125,6 +125,7 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         warnings,
         findings,
         no_finding,
+        together: None,
         whole: Vec::new(),
         notes: meta.coarsened.iter().chain(&meta.notes).cloned().collect(),
         missing,

@@ -115,7 +115,12 @@ pub struct Subject<'a> {
 }
 
 fn place(place: &Place) -> String {
-    place.short().unwrap_or_else(|| "an unknown line".into())
+    match (&place.function, place.short(), place.line) {
+        (_, Some(short), Some(_)) => short,
+        (Some(function), ..) => format!("an unknown line of {function}"),
+        (None, Some(short), None) => format!("an unknown line of {short}"),
+        (None, None, _) => "an unknown line".into(),
+    }
 }
 
 /// The fixes of a fault.

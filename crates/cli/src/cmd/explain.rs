@@ -31,6 +31,8 @@ use crate::task::Terminal;
 
 /// The machine where this one has a single node.
 const MACHINE: &str = "2s-xeon";
+/// Longest command that is spelled out, in characters.
+const LONG_COMMAND: usize = 40;
 /// Findings at most.
 const MOST: usize = 5;
 
@@ -223,11 +225,18 @@ fn filter_lines(machine: &Topology) -> u32 {
     exact.or_else(nearly).unwrap_or(0)
 }
 
-/// A command as a person types it again.
+/// A command as a person types it again. Of a long one, the program's name and an ellipsis: the JSON has all of it.
 fn command(words: &[String]) -> String {
-    let mut words = words.iter().map(|w| shown(Path::new(w)));
-    let program = words.next().unwrap_or_else(|| "./app".into());
-    words.fold(program, |line, word| line + " " + &word)
+    let (program, args) = match words {
+        [program, args @ ..] => (program.as_str(), args),
+        [] => ("./app", &[][..]),
+    };
+    let line = args.iter().fold(shown(Path::new(program)), |line, word| line + " " + &shown(Path::new(word)));
+    if line.chars().count() <= LONG_COMMAND {
+        return line;
+    }
+    let name = Path::new(program).file_name().unwrap_or(program.as_ref()).to_string_lossy();
+    format!("{}{}", shown(Path::new(name.as_ref())), if args.is_empty() { "" } else { " …" })
 }
 
 /// What `--fail-if` judges: a row for everything, then one a finding.

@@ -240,6 +240,34 @@ fn what_cannot_be_explained_has_a_reason_and_a_remedy() {
 }
 
 #[test]
+fn a_stripped_program_is_named_by_its_addresses() {
+    let dir = fresh("explain-stripped");
+    if build(&dir, "serial_first_touch.c", "app", &["-s"]).is_none() {
+        return;
+    }
+    let answer = explained(&dir, "app");
+    let finding = &answer["findings"][0];
+    let name = finding["variables"][0]["name"].as_str().unwrap();
+    assert!(name.starts_with("app+0x"), "{name}");
+    assert_eq!(finding["pattern"], "serial-first-touch");
+    assert_eq!(finding["fixes"][0]["kind"], "parallel-first-touch");
+    assert!(answer["warnings"].to_string().contains("build with -g"), "{answer:#}");
+}
+
+#[test]
+fn an_empty_program_has_no_finding() {
+    let dir = fresh("explain-empty");
+    let Some(_) = crate::support::instrumented(&dir, "app", "int main(void) { return 3; }") else { return };
+    let (status, out, err) = run(&dir, &["explain", "--", "./app"]);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.starts_with("no finding: no access to memory was recorded\n"), "{out}");
+    assert!(
+        err.contains("./app failed (exit status: 3)") || err.contains("app failed (exit status: 3)"),
+        "{err}"
+    );
+}
+
+#[test]
 fn a_recording_that_was_cut_off_is_explained_in_part() {
     let dir = fresh("explain-cut");
     if build(&dir, "serial_first_touch.c", "app", &[]).is_none() {
@@ -270,7 +298,7 @@ fn a_data_set_of_a_simulation_is_explained_without_effects() {
     assert_eq!(status, Some(0), "{err}");
     let (status, out, err) = run(&dir, &["explain", "kept/two-nodes-first-touch.hnrec"]);
     assert_eq!(status, Some(0), "{err}");
-    assert!(out.contains("nothing is simulated"), "{out}");
+    assert!(out.contains("no trace (effects unknown)"), "{out}");
     assert!(out.contains("first touched serially in main (serial_first_touch.c:25)"), "{out}");
     assert!(out.contains("#pragma omp parallel for") && !out.contains("expected"), "{out}");
     let (status, _, err) = run(&dir, &["explain", "kept/two-nodes-first-touch.hnrec", "-m", "sf15k"]);

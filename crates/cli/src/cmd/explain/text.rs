@@ -3,6 +3,7 @@
 use homenode_explain::Explanation;
 use homenode_explain::explanation::{Effect, EffectBasis, Finding, Fix, Place, Variable};
 use homenode_explain::pattern::Pattern;
+use homenode_explain::remedy::FixKind;
 use homenode_model::{Bytes, Ns};
 use homenode_report::{Share, Unit};
 
@@ -28,9 +29,9 @@ pub fn render(it: &Explanation, verbose: bool) -> String {
         lines.extend(it.warnings.iter().flat_map(|w| hanging("! ", &w.text)));
     }
     let shown = if verbose { it.findings.len() } else { SHOWN };
-    for finding in it.findings.iter().take(shown) {
+    for (number, finding) in it.findings.iter().take(shown).enumerate() {
         lines.push(String::new());
-        lines.extend(self::finding(it, finding, verbose));
+        lines.extend(self::finding(it, finding, number == 0, verbose));
     }
     let hidden = it.findings.len().saturating_sub(shown);
     if hidden > 0 {
@@ -66,8 +67,14 @@ fn answer(it: &Explanation) -> Vec<String> {
                 elided(&names(&first.variables), WIDTH.saturating_sub(width(&tail)))
             ));
             let fix = first.fixes.first();
-            lines.push(match fix.and_then(|f| f.effect) {
-                Some(e) => {
+            let all = it.together.filter(|_| it.findings.len() > 1);
+            lines.push(match (all, fix.and_then(|f| f.effect)) {
+                (Some(e), _) => format!(
+                    "fixing all saves {} % of the time on {machine}; remote: {} %",
+                    fixed(-e.change(), 0),
+                    share(&it.remote)
+                ),
+                (None, Some(e)) => {
                     let at_most = if e.basis == EffectBasis::Bound { "at most " } else { "" };
                     format!(
                         "fixing it saves {at_most}{} % of the time on {machine}; remote: {} %",
@@ -75,7 +82,7 @@ fn answer(it: &Explanation) -> Vec<String> {
                         share(&it.remote)
                     )
                 }
-                None => format!("remote: {} % of {} on {machine}", share(&it.remote), it.remote.of),
+                (None, None) => format!("remote: {} % of {} on {machine}", share(&it.remote), it.remote.of),
             });
         }
         (None, Some(reason)) => lines.push(format!("no finding: {}", reason.text)),
@@ -163,7 +170,8 @@ pub(super) fn share(share: &Share) -> String {
     share.percent().map_or_else(|| "?".into(), |p| fixed(p, 0))
 }
 
-fn finding(it: &Explanation, finding: &Finding, verbose: bool) -> Vec<String> {
+/// `first`: the finding also tells what helps the whole program; the others need not repeat it.
+fn finding(it: &Explanation, finding: &Finding, first: bool, verbose: bool) -> Vec<String> {
     let allocated = finding.variables.first().and_then(|v| v.allocated.short());
     let allocated = allocated.unwrap_or_else(|| "static".to_owned());
     let names = names(&finding.variables);
@@ -171,7 +179,7 @@ fn finding(it: &Explanation, finding: &Finding, verbose: bool) -> Vec<String> {
     let parts: Vec<String> = [names.clone(), allocated, touched(finding)]
         .into_iter()
         .enumerate()
-        .filter(|(i, part)| !part.is_empty() && (*i != 1 || *part != names))
+        .filter(|(i, part)| !part.is_empty() && (*i != 1 || !names.starts_with(part.as_str())))
         .map(|(_, part)| part)
         .collect();
     let mut lines = hanging("", &parts.join(GAP));
@@ -200,7 +208,9 @@ fn finding(it: &Explanation, finding: &Finding, verbose: bool) -> Vec<String> {
             lines.extend(hanging("  ", &format!("{}: {}{at}{times}", v.name, bytes(Bytes(v.bytes)))));
         }
     }
-    for (number, fix) in finding.fixes.iter().take(if verbose { usize::MAX } else { FIXES }).enumerate() {
+    let whole = |fix: &&Fix| matches!(fix.kind, FixKind::HomenodeRun | FixKind::NumactlInterleave);
+    let fixes = finding.fixes.iter().filter(|f| first || !whole(f));
+    for (number, fix) in fixes.take(if verbose { usize::MAX } else { FIXES }).enumerate() {
         lines.extend(self::fix(it, fix, number == 0));
     }
     lines
