@@ -385,7 +385,11 @@ impl Live {
             processes: &left.whole,
             names: &names,
         };
-        if args.json { format!("{:#}\n", report.json()) } else { report.text() }
+        match (args.json, args.verbose) {
+            (true, _) => format!("{:#}\n", report.json()),
+            (false, true) => report.text(),
+            (false, false) => report.answer(),
+        }
     }
 }
 

@@ -136,6 +136,10 @@ impl HoldBack {
 
     /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`.
     pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) {
+        // The numbers that are told are those that the verdict was made from.
+        if self.verdict.is_some() {
+            return;
+        }
         // Samples and seams take pages along. Of those held back it counts where they were held.
         let home = if group == Group::Held { first } else { home };
         let share = &mut self.samples[group as usize];
@@ -178,10 +182,12 @@ impl HoldBack {
     }
 
     /// The verdict as the samples have it; once it is not open it stays. `is_evener`: whether the pages are spread more evenly over
-    /// the nodes than before they moved.
-    pub fn judge(&mut self, is_evener: impl FnOnce() -> bool) -> Verdict {
+    /// the nodes than before they moved. `threads_change`: threads change nodes. Then a page is remote wherever it is, and
+    /// that moving does not help says nothing against it: such a verdict is not given.
+    pub fn judge(&mut self, threads_change: bool, is_evener: impl FnOnce() -> bool) -> Verdict {
         if self.verdict.is_none() {
-            self.verdict = self.compare(is_evener);
+            let against = |v: &Verdict| matches!(v, Verdict::NoGain | Verdict::Harms);
+            self.verdict = self.compare(is_evener).filter(|v| !(threads_change && against(v)));
         }
         self.verdict()
     }
@@ -259,7 +265,7 @@ mod tests {
     }
 
     fn judged(all: u64, moved: [u64; 2], held: u64) -> Verdict {
-        let [even, uneven] = [true, false].map(|is_evener| of(all, moved, held).judge(|| is_evener));
+        let [even, uneven] = [true, false].map(|is_evener| of(all, moved, held).judge(false, || is_evener));
         assert_eq!(even, uneven);
         even
     }
@@ -269,7 +275,11 @@ mod tests {
         assert_eq!(judged(ENOUGH, [1, 1], 12), Verdict::Pays);
         assert_eq!(judged(ENOUGH, [20, 20], 2), Verdict::Harms);
         assert_eq!(judged(ENOUGH - 1, [1, 1], 12), Verdict::Open);
-        assert_eq!(HoldBack::default().judge(|| true), Verdict::Open);
+        assert_eq!(HoldBack::default().judge(false, || true), Verdict::Open);
+        // Where threads change nodes, nothing is said against moving.
+        let judged = |moved, held, change| of(ENOUGH, [moved, moved], held).judge(change, || true);
+        assert_eq!(judged(20, 2, true), Verdict::Open);
+        assert_eq!(judged(1, 12, true), Verdict::Pays);
     }
 
     #[test]
@@ -299,7 +309,7 @@ mod tests {
             "it takes more samples to say so"
         );
         for (is_evener, verdict) in [(false, Verdict::NoGain), (true, Verdict::Evener)] {
-            assert_eq!(of(MANY, [MANY * 3 / 4, MANY / 4], MANY * 3 / 4).judge(|| is_evener), verdict);
+            assert_eq!(of(MANY, [MANY * 3 / 4, MANY / 4], MANY * 3 / 4).judge(false, || is_evener), verdict);
         }
     }
 
@@ -318,7 +328,7 @@ mod tests {
         (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
         assert!(!h.is_exhausted(), "one in twenty is what there should be");
         (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
-        assert!(h.is_exhausted() && of(ENOUGH + 6, [18, 18], 18).judge(|| true) == Verdict::Open);
+        assert!(h.is_exhausted() && of(ENOUGH + 6, [18, 18], 18).judge(false, || true) == Verdict::Open);
     }
 
     #[test]
