@@ -7,9 +7,10 @@
 //!
 //! | says | when |
 //! |---|---|
-//! | moving pays | the guard says so, and the remote share of moved pages is below that of held-back ones |
+//! | moving pays (*would pay* on pretended nodes) | the guard says so, and the remote share of moved pages is below that of held-back ones |
 //! | nothing to gain | nearly all touched pages were at home before anything moved |
 //! | not judged, threads change nodes | the guard does not say that moving pays, and some threads change nodes |
+//! | not judged, threads share a node | the same, where threads that are not bound were all seen on one node |
 //! | cannot be told | there are too few samples |
 //!
 //! Threads that change nodes are named first, whatever the verdict: where they run decides what is remote.
@@ -42,6 +43,8 @@ pub enum Worked {
     NothingToGain,
     /// Threads change nodes, and it cannot be told.
     ThreadsChange,
+    /// Threads are not bound and were all on one node, and it cannot be told.
+    ThreadsTogether,
     /// Nothing moved, for the program asked for nothing.
     NothingAsked,
     /// A plan was carried out.
@@ -67,6 +70,7 @@ impl Worked {
             Self::Harms => "harms",
             Self::NothingToGain => "nothing-to-gain",
             Self::ThreadsChange => "threads-change-nodes",
+            Self::ThreadsTogether => "threads-on-one-node",
             Self::NothingAsked => "nothing-asked",
             Self::Planned => "planned",
             Self::NothingMoved => "nothing-moved",
@@ -91,6 +95,12 @@ fn is_at_home(before: Samples) -> bool {
     before.all >= ENOUGH && before.remote.saturating_mul(HARDLY_ANY) <= before.all
 }
 
+/// Whether several threads could run on any node and were all on one: in the next run they may be on several.
+fn are_together(f: &Facts) -> bool {
+    let t = f.threads;
+    f.nodes > 1 && t.unbound > 1 && t.nodes == 1
+}
+
 /// What a process's run came to.
 pub fn worked(f: &Facts) -> Worked {
     let (moved, held) = (f.guard.moved, f.guard.held);
@@ -108,6 +118,7 @@ pub fn worked(f: &Facts) -> Worked {
         _ if f.regions.runs == 0 && f.counters.arms == 0 => Worked::NothingSeen,
         Some(Worked::Pays) => Worked::Pays,
         _ if f.threads.changed_nodes > 0 && f.plan.is_none() => Worked::ThreadsChange,
+        _ if are_together(f) && f.plan.is_none() => Worked::ThreadsTogether,
         _ if is_at_home(f.touched()) && f.plan.is_none() => Worked::NothingToGain,
         Some(judged) => judged,
         None if f.plan.is_some() => Worked::Planned,
@@ -141,7 +152,7 @@ fn says(f: &Facts) -> Vec<String> {
         Worked::NothingSeen => {
             vec!["nothing to do: no parallel region was seen (OpenMP that homenode knows)".into()]
         }
-        Worked::Pays if f.pretended => with("on real nodes moving pays"),
+        Worked::Pays if f.pretended => with("moving would pay"),
         Worked::Pays => with("moving pays"),
         Worked::Kept => with("no gain shows, pages stay"),
         Worked::Evener => with("spread more evenly, no other gain"),
@@ -151,10 +162,7 @@ fn says(f: &Facts) -> Vec<String> {
             let Samples { remote, all } = f.touched();
             vec![format!("nothing to gain: {remote} of {all} touched pages had another home before")]
         }
-        Worked::ThreadsChange => vec![
-            format!("not judged, for they do: {moved} pages moved"),
-            format!("not judged: {moved} pages moved"),
-        ],
+        Worked::ThreadsChange | Worked::ThreadsTogether => vec![format!("not judged: {moved} pages moved")],
         Worked::NothingAsked => vec!["no page was moved: the program asked for none by hn_next_touch".into()],
         Worked::Planned => {
             let p = f.plan.as_ref().map(|p| p.progress).unwrap_or_default();
@@ -213,6 +221,9 @@ fn worked_line(f: &Facts, processes: usize) -> String {
     if t.changed_nodes > 0 {
         heads.push(format!("{} of {} threads changed nodes; ", t.changed_nodes, t.threads));
     }
+    if heads.is_empty() && worked(f) == Worked::ThreadsTogether {
+        heads.push(format!("{} threads, not bound, were all on one node; ", t.threads));
+    }
     let head = match (heads.pop(), processes) {
         (Some(threads), _) => threads,
         (None, 2..) => format!("process {} of {processes}: ", f.pid),
@@ -226,12 +237,15 @@ fn cost(processes: &[Facts]) -> String {
     let sum = |of: fn(&Facts) -> Ns| Ns(processes.iter().map(|f| of(f).0).fold(0, u64::saturating_add));
     let (own, cpu, waited) = (sum(|f| f.own), sum(|f| f.cpu), sum(|f| f.waited));
     let share = percent(own.0, cpu.0);
-    let held =
-        if waited == Ns::ZERO { "not held up".into() } else { format!("held up for {}", seconds(waited)) };
+    let held = match waited {
+        Ns::ZERO => "did not wait".into(),
+        _ => format!("waited {} for it", seconds(waited)),
+    };
+    let own = seconds(own);
     first_that_fits(
         &[
-            format!("cost {share} of CPU time ({} of {}), program {held}", seconds(own), seconds(cpu)),
-            format!("cost {share} of CPU time, program {held}"),
+            format!("cost {own} of CPU time ({share}); the program {held}"),
+            format!("cost {own} of CPU time ({share})"),
         ],
         ROOM,
     )
@@ -246,8 +260,11 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
         )
     };
     let worked = worked(f);
-    if f.threads.changed_nodes > 0 {
-        return run("run --bind");
+    if f.threads.changed_nodes > 0 || worked == Worked::ThreadsTogether {
+        return match f.pretended {
+            true => run(&format!("run --bind --pretend-nodes {}", f.nodes)),
+            false => run("run --bind"),
+        };
     }
     match (worked, advice) {
         (Worked::NothingSeen, _) => run("record --on live"),
@@ -324,7 +341,7 @@ mod tests {
                 "homenode: moving pays: remote 0.0 % of 32 moved, 25.0 % of 24 held back"
             );
             let f = Facts { pretended: true, ..f };
-            assert!(lines(&f)[0].starts_with("homenode: on real nodes moving pays: remote 0.0 %"));
+            assert!(lines(&f)[0].starts_with("homenode: moving would pay: remote 0.0 %"));
         }
         let f = judged(Verdict::Open, samples(1, 3), samples(0, 2));
         assert_eq!(lines(&f)[0], "homenode: cannot tell whether it pays: 500 pages moved, too few samples");
@@ -344,7 +361,7 @@ mod tests {
             lines(&f),
             [
                 "homenode: nothing to gain: 3 of 4094 touched pages had another home before",
-                "homenode: cost 1.0 % of CPU time (20.00 ms of 2.00 s), program not held up",
+                "homenode: cost 20.00 ms of CPU time (1.0 %); the program did not wait",
                 "homenode: next: nothing to do; -v has the numbers",
             ]
         );
@@ -352,18 +369,28 @@ mod tests {
 
     #[test]
     fn threads_that_change_nodes_come_first_and_take_no_gain_away() {
-        let threads = Threads { threads: 4, unbound: 4, changed_nodes: 3, looks: 200 };
+        let threads = Threads { threads: 4, unbound: 4, changed_nodes: 3, nodes: 2, looks: 200 };
         for verdict in [Verdict::Harms, Verdict::NoGain, Verdict::Open, Verdict::AtHome] {
             let f = Facts { threads, ..judged(verdict, samples(20, 24), samples(2, 24)) };
             let [first, _, next] = lines(&f);
-            assert_eq!(
-                first,
-                "homenode: 3 of 4 threads changed nodes; not judged, for they do: 500 pages moved"
-            );
+            assert_eq!(first, "homenode: 3 of 4 threads changed nodes; not judged: 500 pages moved");
             assert_eq!(next, "homenode: next: homenode run --bind -- ./app");
         }
         let f = Facts { threads, ..judged(Verdict::Pays, samples(1, 24), samples(12, 24)) };
         assert!(lines(&f)[0].starts_with("homenode: 3 of 4 threads changed nodes; moving pays: remote"));
+    }
+
+    #[test]
+    fn threads_that_shared_a_node_by_chance_are_no_reason_to_say_that_nothing_is_to_be_gained() {
+        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 20 };
+        let most = vec![object(0, vec![4096])];
+        let f = Facts { threads, objects: Objects { most, ..Objects::default() }, pretended: true, ..ran() };
+        let [first, _, next] = lines(&f);
+        assert_eq!(first, "homenode: 2 threads, not bound, were all on one node; not judged: 0 pages moved");
+        assert_eq!(next, "homenode: next: homenode run --bind --pretend-nodes 2 -- ./app");
+        for threads in [Threads { unbound: 0, ..threads }, Threads { nodes: 2, ..threads }] {
+            assert_eq!(worked(&Facts { threads, ..f.clone() }), Worked::NothingToGain);
+        }
     }
 
     #[test]

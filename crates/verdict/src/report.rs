@@ -298,6 +298,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
             "seen": f.threads.threads,
             "unbound": f.threads.unbound,
             "changed_nodes": f.threads.changed_nodes,
+            "nodes": f.threads.nodes,
             "looks": f.threads.looks,
         },
         "rounds": f.rounds.count,
@@ -509,6 +510,10 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
             f.threads.changed_nodes,
             f.threads.threads,
             mib(moved)
+        ),
+        Worked::ThreadsTogether => format!(
+            "not judged: {} threads are not bound, and all were seen on one node (sampled); {moved} pages were moved (exact)",
+            f.threads.threads
         ),
         Worked::NothingAsked => "no page was moved (exact): the program asked for none by hn_next_touch".into(),
         Worked::NothingMoved => "no page was moved (exact)".into(),

@@ -311,6 +311,8 @@ pub struct Threads {
     pub unbound: u64,
     /// Of these, threads that one look in twenty, or more, found on another node than most looks.
     pub changed_nodes: u64,
+    /// Nodes on which most looks found one of them.
+    pub nodes: u64,
     /// Looks, over all threads.
     pub looks: u64,
 }

@@ -203,8 +203,7 @@ fn journal(folder: &Path) -> Result<PathBuf> {
 }
 
 fn words(program: &OsStr, args: &[OsString]) -> String {
-    let name = Path::new(program).file_name().unwrap_or(program);
-    let all = std::iter::once(name).chain(args.iter().map(OsString::as_os_str));
+    let all = std::iter::once(program).chain(args.iter().map(OsString::as_os_str));
     all.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,7 +3,7 @@
 //! A look reads two small files a thread. The time between two looks is at least [`RARELY`] times
 //! what a look takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use homenode_model::{CpuId, NodeId, Ns};
@@ -117,6 +117,14 @@ const ELSEWHERE: u64 = 20;
 const BOUND: Ns = Ns(500_000_000);
 
 impl Looks {
+    /// Where most looks found it; of several the first.
+    fn node(&self) -> Option<NodeId> {
+        self.nodes
+            .iter()
+            .max_by_key(|(node, looks)| (**looks, std::cmp::Reverse(**node)))
+            .map(|(node, _)| *node)
+    }
+
     fn changes(&self) -> bool {
         let all: u64 = self.nodes.values().sum();
         let most = self.nodes.values().max().copied().unwrap_or(0);
@@ -157,6 +165,7 @@ impl SeenOn {
             threads: self.threads.len() as u64,
             unbound: count(|t| !t.bound),
             changed_nodes: count(Looks::changes),
+            nodes: self.threads.values().filter_map(Looks::node).collect::<BTreeSet<_>>().len() as u64,
             looks: self.threads.values().flat_map(|t| t.nodes.values()).sum(),
         }
     }
@@ -211,6 +220,7 @@ mod tests {
         }
         let told = seen.told();
         assert_eq!((told.threads, told.unbound, told.changed_nodes, told.looks), (4, 3, 1, 160));
+        assert_eq!(told.nodes, 1, "thread 4 was elsewhere three times");
         assert!(seen.any_changes());
         seen.threads.remove(&3);
         assert!(!seen.any_changes() && seen.is_due(Ns(1)));
