@@ -2,6 +2,8 @@
 
 #[path = "driver/budget.rs"]
 mod budget;
+#[path = "driver/first_touch.rs"]
+mod first_touch;
 #[path = "driver/guard.rs"]
 mod guard;
 #[path = "driver/probing.rs"]
@@ -48,12 +50,17 @@ struct World {
     watched: Vec<Span>,
     calls: Vec<usize>,
     pinned: Vec<usize>,
+    left: Vec<usize>,
     arms: Vec<(usize, usize, Manner)>,
     settled: usize,
     restored: usize,
     own_ns: u64,
     copies: u64,
     nothing_can_be_armed: bool,
+    /// Homes are only known of pages whose first touch is seen.
+    sees_first_touches: bool,
+    /// Threads: number, CPU, whether bound.
+    threads: Vec<(u32, u32, bool)>,
     /// Looks for room.
     looks: usize,
     /// CPU time of the thread that moves a page.
@@ -87,7 +94,9 @@ impl Mover for Hands {
         !self.0.lock().unwrap().nothing_can_be_armed
     }
     fn disarm(&mut self) {}
-    fn leave(&mut self, _: usize, _: usize) {}
+    fn leave(&mut self, address: usize, _: usize) {
+        self.0.lock().unwrap().left.push(address);
+    }
     fn settle(&mut self) {
         self.0.lock().unwrap().settled += 1;
     }
@@ -123,6 +132,12 @@ impl Mover for Hands {
     }
     fn prefer(&mut self, _: usize, _: usize, _: Option<NodeId>) -> Result<bool, String> {
         Ok(false)
+    }
+    fn threads(&self, tell: &mut dyn FnMut(u32, u32, bool)) {
+        self.0.lock().unwrap().threads.iter().for_each(|(id, cpu, bound)| tell(*id, *cpu, *bound));
+    }
+    fn sees_first_touches(&self) -> bool {
+        self.0.lock().unwrap().sees_first_touches
     }
     fn counters(&self) -> Counters {
         let world = self.0.lock().unwrap();

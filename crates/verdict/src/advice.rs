@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use homenode_dataset::foreign;
 use homenode_log::recording::{SourcePlace, Symbols};
 use homenode_symbols::{self as symbols, Common};
 
@@ -197,24 +198,126 @@ fn allocated(line: &str, lower: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// A sentence for each object that was on the wrong nodes, the largest first.
-pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
+/// What to change in the source for one array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The array, with its place in the source: `array a, allocated at init.c:31`.
+    pub name: String,
+    /// The same in short: `a (init.c:31)`.
+    pub short: String,
+    /// What is wrong, and what to do.
+    finding: String,
+    /// What to do.
+    remedy: Remedy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remedy {
+    /// Each thread the same part in every loop.
+    SamePart,
+    /// Its user touches it first.
+    ByItsUser,
+    /// In a parallel loop.
+    InParallel,
+    /// With its users' schedule.
+    SameSchedule,
+}
+
+impl Advice {
+    /// All of it in a sentence.
+    pub fn sentence(&self) -> String {
+        format!("{}, {}", self.name, self.finding)
+    }
+
+    /// What to do, in few words.
+    pub fn remedy(&self) -> String {
+        let name = &self.short;
+        match self.remedy {
+            Remedy::SamePart => format!("give each thread the same part of {name} in every loop"),
+            Remedy::ByItsUser => format!("let the thread that uses {name} touch it first"),
+            Remedy::InParallel => format!("initialise {name} in a parallel loop"),
+            Remedy::SameSchedule => format!("initialise {name} with the schedule of its loops"),
+        }
+    }
+}
+
+/// An object whose counts are of several lives is worth a sentence from this size on.
+const REBORN: u64 = 1 << 20;
+/// Functions of interpreters that get memory for many small objects.
+const ARENAS: &[&str] = &["arena", "pymalloc", "mi_segment", "mi_os_alloc", "_PyMem_", "heap_init"];
+
+/// Whether the object belongs to an interpreter's own allocator: nobody can initialise it elsewhere.
+fn is_arena(object: &Object, names: &Names) -> bool {
+    let of = |place: &SourcePlace| {
+        let function = place.function.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let file = place.file.as_deref().map_or("", file_name);
+        ARENAS.iter().any(|a| function.contains(&a.to_ascii_lowercase())) || file == "obmalloc.c"
+    };
+    known(object.origin.frames(), names).take(1 + CALLERS).any(|(_, place)| of(place))
+}
+
+fn is_header(file: &str) -> bool {
+    matches!(file.rsplit('.').next(), Some("h" | "hh" | "hpp" | "hxx" | "tcc" | "inl"))
+}
+
+/// Whether somebody who knows the source can find the object by its name: a variable, or a line of theirs. A line of a header
+/// that allocates for everybody is none, nor is an address.
+fn can_be_found(object: &Object, names: &Names) -> bool {
+    match &object.origin {
+        _ if is_arena(object, names) => false,
+        _ if object.python.is_some() => true,
+        Origin::Static(at) => names.commons.contains_key(at) || names.statics.contains_key(at),
+        Origin::Library(path, at) => names.libraries.contains_key(&(path.to_string(), *at)),
+        Origin::Allocated(frames) => known(frames, names).take(1 + CALLERS).any(|(_, place)| {
+            place.file.as_deref().map_or(place.function.is_some(), |file| !is_header(file))
+        }),
+    }
+}
+
+/// The array in few words.
+fn short(name: &str) -> String {
+    let name = name.split(" by way of ").next().unwrap_or(name);
+    if let Some((variable, place)) = name.split_once(", allocated at ") {
+        return format!("{} ({place})", variable.trim_start_matches("array "));
+    }
+    if let Some(variable) = name.strip_suffix(", static") {
+        return variable.trim_start_matches("array ").to_owned();
+    }
+    if let Some((_, caller)) = name.rsplit_once("called from ") {
+        return format!("the array of {caller}");
+    }
+    if let Some((_, place)) = name.split_once(" allocated at ").or(name.split_once(" allocated near ")) {
+        return format!("the array of {place}");
+    }
+    name.split(" (").next().unwrap_or(name).to_owned()
+}
+
+/// Advice for each object that was on the wrong nodes and can be found in the source, the largest first.
+pub fn all(facts: &Facts, names: &Names) -> Vec<Advice> {
+    let mut said: Vec<Advice> = Vec::new();
     for object in &facts.objects.most {
         if said.len() == SENTENCES {
             break;
         }
-        if let Some(text) = sentence(object) {
-            let line = format!("{}, {text}", name(object, &facts.objects.most, names));
-            if !said.contains(&line) {
-                said.push(line);
-            }
+        if !can_be_found(object, names) || object.lives > 1 && object.bytes.0 < REBORN {
+            continue;
+        }
+        let Some((finding, remedy)) = finding(object) else { continue };
+        let name = foreign::clean(&name(object, &facts.objects.most, names));
+        // Several arrays of one line: nobody could tell them apart.
+        if said.iter().all(|a| a.name != name) {
+            said.push(Advice { short: short(&name), name, finding, remedy });
         }
     }
     said
 }
 
-fn sentence(object: &Object) -> Option<String> {
+/// A sentence for each object that was on the wrong nodes, the largest first.
+pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
+    all(facts, names).iter().map(Advice::sentence).collect()
+}
+
+fn finding(object: &Object) -> Option<(String, Remedy)> {
     let pages: u64 = object.homes.iter().sum();
     let touched: u64 = object.touched.iter().sum();
     if pages == 0 || touched == 0 || object.moved * 100 < touched * USES {
@@ -224,26 +327,35 @@ fn sentence(object: &Object) -> Option<String> {
     let users: Vec<usize> =
         (0..object.touched.len()).filter(|n| object.touched[*n] * 100 >= touched * USES).collect();
     if object.ping_pongs * 2 > object.moved {
-        return Some(
-            "used by several nodes in turn: its pages went back and forth. Give each thread the same part in every loop \
-             (schedule(static)), or leave it interleaved (numactl -i all)"
-                .into(),
-        );
+        let text = "used by several nodes in turn: its pages went back and forth. Give each thread the same part in every loop \
+                    (schedule(static)), or leave it interleaved (numactl -i all)";
+        return Some((text.into(), Remedy::SamePart));
     }
     Some(match (owner, users.as_slice()) {
-        (Some(owner), [one]) if owner != *one => {
-            format!("first touched on node {owner} and used by node {one}: let the thread that uses it touch it first")
-        }
-        (Some(_), [_]) => return None,
-        (Some(owner), _) => format!(
-            "first touched by one thread (node {owner} had {} of {pages} pages) and used by {} nodes: initialise it in a \
-             parallel loop with the schedule of the loops that use it",
-            object.homes[owner],
-            users.len()
+        (Some(owner), [one]) if owner != *one => (
+            format!(
+                "first touched on node {owner} and used by node {one}: let the thread that uses it touch it first"
+            ),
+            Remedy::ByItsUser,
         ),
-        (None, _) => "initialised with another distribution than it is used with: initialise it with the schedule of the \
-                      loops that use it"
-            .into(),
+        (Some(_), [_]) => return None,
+        (Some(owner), _) => {
+            // Of many lives each has its share.
+            let lives = object.lives.max(1);
+            let text = format!(
+                "first touched by one thread (node {owner} had {} of {} pages) and used by {} nodes: initialise it in a \
+                 parallel loop with the schedule of the loops that use it",
+                object.homes[owner] / lives,
+                pages / lives,
+                users.len()
+            );
+            (text, Remedy::InParallel)
+        }
+        (None, _) => {
+            let text = "initialised with another distribution than it is used with: initialise it with the schedule of the \
+                        loops that use it";
+            (text.into(), Remedy::SameSchedule)
+        }
     })
 }
 
@@ -296,12 +408,13 @@ mod tests {
             homes,
             touched,
             python: None,
+            lives: 1,
         }
     }
 
     #[test]
     fn advice_follows_homes_and_touches() {
-        let says = |o: &Object| sentence(o).unwrap_or_default();
+        let says = |o: &Object| finding(o).map(|f| f.0).unwrap_or_default();
         assert!(
             says(&object(&[100], &[50, 50], 50, 0))
                 .starts_with("first touched by one thread (node 0 had 100 of")
@@ -321,6 +434,61 @@ mod tests {
         assert!(
             name(&object(&[], &[], 0, 0), &[], &names).ends_with("// (u0, u1, u2, u3, u4, u5, u6, u7, …)")
         );
+    }
+
+    #[test]
+    fn advice_is_for_what_can_be_found_in_the_source_and_lived_long_enough() {
+        let place = |file: &str, function: &str| SourcePlace {
+            file: (!file.is_empty()).then(|| file.into()),
+            line: Some(113),
+            function: Some(function.into()),
+        };
+        let places = [
+            (1, place("lulesh.h", "Allocate")),
+            (2, place("lulesh.cc", "main")),
+            (3, place("", "MAIN__")),
+            (4, place("Objects/obmalloc.c", "new_arena")),
+            (5, place("", "_PyObject_Arena_Alloc")),
+        ];
+        let names = Names { places: places.into(), ..Names::default() };
+        let of = |frames: &[u64]| {
+            let mut all = [0; homenode_wire::facts::FRAMES];
+            all[..frames.len()].copy_from_slice(frames);
+            Object { origin: Origin::Allocated(all), ..object(&[100], &[50, 50], 50, 0) }
+        };
+        let said = |objects: &[Object]| {
+            let mut facts = Facts::default();
+            facts.objects.most = objects.to_vec();
+            all(&facts, &names).into_iter().map(|a| a.short).collect::<Vec<_>>()
+        };
+        // Addresses alone, a header alone, a static without a name, an interpreter's own memory.
+        assert!(said(&[of(&[9]), of(&[1]), object(&[100], &[50, 50], 50, 0), of(&[4, 2])]).is_empty());
+        let python = Object { python: Some("a.py:1 (f)".into()), ..of(&[5]) };
+        assert!(said(&[python]).is_empty());
+        assert_eq!(said(&[of(&[1, 2])]), ["the array of lulesh.cc:113"]);
+        assert_eq!(said(&[of(&[3]), of(&[3])]), ["the array of MAIN__"], "once");
+        // An array of 125 pages that lived 149 times.
+        let small = Object { lives: 149, bytes: homenode_model::Bytes(125 << 12), ..of(&[2]) };
+        assert!(said(std::slice::from_ref(&small)).is_empty());
+        let large = Object { bytes: homenode_model::Bytes::mib(1), lives: 4, ..small };
+        assert!(finding(&large).unwrap().0.contains("node 0 had 25 of 25 pages"));
+        assert_eq!(said(&[large]).len(), 1);
+    }
+
+    #[test]
+    fn names_have_a_short_form() {
+        for (name, want) in [
+            ("array a, allocated at init.c:31", "a (init.c:31)"),
+            ("array a, allocated at init.c:31 by way of own.c:2", "a (init.c:31)"),
+            ("the array allocated at own.c:2, called from init.c:31", "the array of init.c:31"),
+            ("the array allocated at own.c:2", "the array of own.c:2"),
+            ("the array allocated near a.py:5 (make), called from a.py:6 (f)", "the array of a.py:6 (f)"),
+            ("array grid, static", "grid"),
+            ("array grid of libx.so, static", "grid of libx.so"),
+            ("common block /grid/ (x, y)", "common block /grid/"),
+        ] {
+            assert_eq!(short(name), want);
+        }
     }
 
     #[test]

@@ -5,10 +5,14 @@
 //! |---|---|
 //! | the reports of a run's processes, read back | [`facts`] |
 //! | names from the source, and what to change there | [`advice`] |
+//! | the answer in three lines | [`answer`] |
 //! | the closing report, as text and as JSON | [`report`] |
+//! | times, shares and lines | [`text`] |
 
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod answer;
 pub mod facts;
 pub mod report;
+pub mod text;

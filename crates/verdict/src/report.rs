@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use homenode_dataset::foreign;
 use homenode_model::Ns;
-use homenode_wire::facts::{Arming, Facts, Object, Region, Samples, Times, Verdict};
+use homenode_wire::facts::{Arming, Facts, Object, Region, Samples, Times};
 use serde_json::{Value, json};
 
 use crate::advice::{self, Names};
+use crate::answer::{self, Answer, PREFIX, Worked};
+use crate::text::{COLUMNS, percent, seconds, wrapped};
 
 /// Schema and version of the JSON form.
-pub const SCHEMA: &str = "homenode/run/1";
+pub const SCHEMA: &str = "homenode/run/2";
 
 /// Everything that a report is made of.
 #[derive(Debug)]
@@ -31,44 +34,52 @@ pub struct Report<'a> {
     pub names: &'a [Names],
 }
 
+/// Why there may be nothing to tell of.
+const NO_REPORT: &str =
+    "no process left a report: it was killed, or ended by _exit or exec, before homenode could write one";
+
 /// Processes that are told of one by one.
 const PROCESSES: usize = 4;
 
-fn seconds(time: Ns) -> String {
-    let s = time.0 as f64 * 1e-9;
-    match time.0 {
-        0..1_000_000 => format!("{:.1} µs", s * 1e6),
-        1_000_000..1_000_000_000 => format!("{:.2} ms", s * 1e3),
-        _ => format!("{s:.2} s"),
-    }
-}
-
-fn percent(part: u64, all: u64) -> String {
-    if all == 0 { "–".into() } else { format!("{:.1} %", part as f64 * 100.0 / all as f64) }
-}
-
 impl Report<'_> {
-    /// For people.
+    /// The answer: at most three lines of [`COLUMNS`] columns.
+    pub fn answer(&self) -> String {
+        let lines = match Answer::of(self.processes, self.names, &self.command) {
+            Some(answer) => answer.lines().to_vec(),
+            None => self.nothing_done(),
+        };
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// Why there is nothing to tell of any process.
+    fn nothing_done(&self) -> Vec<String> {
+        let why = match self.before.as_slice() {
+            [] => NO_REPORT.into(),
+            [one] => one.clone(),
+            [one, rest @ ..] => format!("{one}; {} more with -v", rest.len()),
+        };
+        let text = format!("{PREFIX}nothing was moved: {}", foreign::clean(&why));
+        wrapped(&text, COLUMNS, 3)
+    }
+
+    /// The answer, and behind it everything that is known.
     pub fn text(&self) -> String {
-        let mut out = String::new();
+        let mut out = self.answer();
         let _ = writeln!(
             out,
-            "homenode: ran {} ({}), policy {}",
-            self.command,
+            "  ran        {} ({}), policy {}",
+            foreign::clean(&self.command),
             seconds(Ns(nanos(self.elapsed))),
-            self.policy
+            foreign::clean(&self.policy)
         );
         for note in &self.told {
-            let _ = writeln!(out, "  note       {note}");
+            let _ = writeln!(out, "  note       {}", foreign::clean(note));
         }
         for note in &self.before {
-            let _ = writeln!(out, "  could not: {note}");
+            let _ = writeln!(out, "  could not: {}", foreign::clean(note));
         }
         if self.processes.is_empty() && self.before.is_empty() {
-            let _ = writeln!(
-                out,
-                "  could not: no process left a report: it was killed, or ended by _exit or exec, before homenode could write one"
-            );
+            let _ = writeln!(out, "  could not: {NO_REPORT}");
         }
         let with_regions =
             self.processes.iter().filter(|f| f.regions.runs > 0 || f.counters.arms > 0).count();
@@ -88,6 +99,8 @@ impl Report<'_> {
             self.processes.iter().zip(self.names).map(|(f, n)| process_json(f, n)).collect();
         json!({
             "schema": SCHEMA,
+            "answer": Answer::of(self.processes, self.names, &self.command)
+                .map(|a| json!({ "worked": a.worked, "cost": a.cost, "next": a.next })),
             "command": self.command,
             "policy": self.policy,
             "elapsed_ns": nanos(self.elapsed),
@@ -103,12 +116,12 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
         writeln!(out, " process {}", f.pid)?;
     }
     if let (0, Some(why)) = (f.nodes, &f.stopped) {
-        return writeln!(out, "  stopped    {why}; what it did before is not known");
+        return writeln!(out, "  stopped    {}; what it did before is not known", foreign::clean(why));
     }
     // What it came to stands first, and next to it why it came to no more.
     result(out, f)?;
     if let Some(why) = &f.stopped {
-        writeln!(out, "  stopped    {why}")?;
+        writeln!(out, "  stopped    {}", foreign::clean(why))?;
     }
     obstacles(out, f)?;
     if f.regions.runs > 0 || f.counters.arms > 0 {
@@ -121,6 +134,7 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
             per_region(out, f, names)?;
         }
     }
+    threads(out, f)?;
     costs(out, f)?;
     for line in advice::sentences(f, names) {
         writeln!(out, "  advice     {line}")?;
@@ -161,7 +175,7 @@ fn what_moved(out: &mut String, f: &Facts) -> std::fmt::Result {
 /// What could not be done.
 fn obstacles(out: &mut String, f: &Facts) -> std::fmt::Result {
     for note in &f.notes {
-        writeln!(out, "  could not: {note}")?;
+        writeln!(out, "  could not: {}", foreign::clean(note))?;
     }
     if f.counters.lost_touches > 0 {
         writeln!(
@@ -171,6 +185,23 @@ fn obstacles(out: &mut String, f: &Facts) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Where the program's threads were seen.
+fn threads(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let t = f.threads;
+    if t.looks == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  threads    {} seen, {} of them not bound to a CPU, {} changed nodes (sampled, {} looks){}",
+        t.threads,
+        t.unbound,
+        t.changed_nodes,
+        t.looks,
+        if t.changed_nodes > 0 { "; --bind binds them" } else { "" }
+    )
 }
 
 /// What homenode has cost.
@@ -218,6 +249,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
             "first_homes": o.homes,
             "touched_pages_by_node": o.touched,
             "python": o.python,
+            "lives": o.lives,
         })
     };
     let region = |r: &Region| {
@@ -261,6 +293,14 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "remote_held_back": share_json(f.guard.held),
         "plan": plan_json(f),
         "verdict": f.guard.to_string(),
+        "worked": answer::worked(f).name(),
+        "threads": {
+            "seen": f.threads.threads,
+            "unbound": f.threads.unbound,
+            "changed_nodes": f.threads.changed_nodes,
+            "nodes": f.threads.nodes,
+            "looks": f.threads.looks,
+        },
         "rounds": f.rounds.count,
         "round_before": times_json(&f.rounds.before),
         "round_after": times_json(&f.rounds.after),
@@ -442,41 +482,59 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
         share(b),
         b.all
     );
-    let verdict = (!f.guard.off).then_some(f.guard.verdict);
-    let says = match verdict {
-        _ if f.regions.runs == 0 && f.counters.arms == 0 => {
+    let says = match answer::worked(f) {
+        Worked::NothingSeen => {
             "nothing to do: no parallel region was seen; the program has no OpenMP, or one that homenode does not know".into()
         }
-        Some(Verdict::Pays) if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
-        Some(Verdict::Pays) => format!("moving pays: {groups}"),
-        Some(Verdict::AtHome) => format!(
-            "moving pays{}, for the nodes that have moved pages now use them more than those that had them: {groups}",
-            if f.pretended { ", if nodes were not pretended" } else { "" }
+        Worked::Pays if f.pretended => format!("moving pays, if nodes were not pretended: {groups}"),
+        Worked::Pays => format!("moving pays: {groups}"),
+        Worked::Kept => format!(
+            "no gain shows over pages that were held back; what moved stays, for the nodes that have it now use it more than \
+             those that had it: {groups}"
         ),
-        Some(Verdict::Evener) => format!(
+        Worked::Evener => format!(
             "moving makes no difference but that pages are spread more evenly over the nodes, for which it is kept: {groups}"
         ),
-        Some(Verdict::NoGain) => format!("moving makes no difference, and what moved goes back: {groups}"),
-        Some(Verdict::Harms) => format!("moving harms, and what moved goes back: {groups}"),
-        _ if moved == 0 && f.arming == Arming::Asked && f.plan.is_none() && f.counters.arms == 0 => {
-            "no page was moved (exact): the program asked for none by hn_next_touch".into()
+        Worked::NoDifference => format!("moving makes no difference, and what moved goes back: {groups}"),
+        Worked::Harms => format!("moving harms, and what moved goes back: {groups}"),
+        Worked::NothingToGain => {
+            let before = f.touched();
+            format!(
+                "nothing to gain: {} of {} touched pages had another home before (presence); {moved} pages were moved (exact)",
+                before.remote, before.all
+            )
         }
-        _ if moved == 0 => "no page was moved (exact)".into(),
-        Some(Verdict::Open) => format!(
+        Worked::ThreadsChange => format!(
+            "not judged: {} of {} threads changed nodes (sampled), and where they run decides what is remote; {moved} pages \
+             were moved, {} (exact)",
+            f.threads.changed_nodes,
+            f.threads.threads,
+            mib(moved)
+        ),
+        Worked::ThreadsTogether => format!(
+            "not judged: {} threads are not bound, and all were seen on one node (sampled); {moved} pages were moved (exact)",
+            f.threads.threads
+        ),
+        Worked::NothingAsked => "no page was moved (exact): the program asked for none by hn_next_touch".into(),
+        Worked::NothingMoved => "no page was moved (exact)".into(),
+        Worked::TooFew => format!(
             "{moved} pages were moved, {} (exact); too few samples to tell whether that pays ({} of moved pages, {} of those held back, \
              presence)",
             mib(moved),
             a.all,
             b.all
         ),
-        _ => format!("{moved} pages were moved, {} (exact); whether that pays was not judged", mib(moved)),
+        Worked::Planned if moved == 0 => "no page was moved (exact)".into(),
+        Worked::Planned | Worked::NotJudged | Worked::Stopped => {
+            format!("{moved} pages were moved, {} (exact); whether that pays was not judged", mib(moved))
+        }
     };
     writeln!(out, "  result     {says}")
 }
 
 fn region_name(r: &Region, names: &Names) -> String {
     let at = if r.function > 1 { r.function } else { r.caller };
-    names.places.get(&at).map_or_else(|| format!("{at:#x}"), ToString::to_string)
+    names.places.get(&at).map_or_else(|| format!("{at:#x}"), |p| foreign::clean(&p.to_string()))
 }
 
 fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
@@ -497,7 +555,7 @@ fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_wire::facts::{Guard, Objects, Origin, Regions, Rounds};
+    use homenode_wire::facts::{Guard, Objects, Origin, Regions, Rounds, Verdict};
 
     fn report(facts: &[Facts]) -> (String, Value) {
         let names = vec![Names::default(); facts.len()];
@@ -580,17 +638,24 @@ mod tests {
         let facts = Facts { nodes: 2, notes, ..with_runs(4) };
         let (text, _) = report(std::slice::from_ref(&facts));
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("homenode: ran app"), "{text}");
-        assert!(lines[1].starts_with("  result     no page was moved (exact)"), "{text}");
-        assert!(lines[2].starts_with("  could not: no next touch in this process: a limit"), "{text}");
-        assert!(lines[3].starts_with("  moved      0 pages"), "{text}");
-        let result = |facts: Facts| report(&[facts]).0.lines().nth(1).unwrap().to_owned();
+        assert!(lines[0] == "homenode: no page was moved", "{text}");
+        assert!(lines[1].starts_with("homenode: cost "), "{text}");
+        assert!(lines[2] == "homenode: next: -v says what stood in the way", "{text}");
+        assert!(lines[3].starts_with("  ran        app"), "{text}");
+        assert!(lines[4].starts_with("  result     no page was moved (exact)"), "{text}");
+        assert!(lines[5].starts_with("  could not: no next touch in this process: a limit"), "{text}");
+        assert!(lines[6].starts_with("  moved      0 pages"), "{text}");
+        let result = |facts: Facts| report(&[facts]).0.lines().nth(4).unwrap().to_owned();
         let asked = Facts { arming: Arming::Asked, ..facts.clone() };
         assert!(result(asked).contains("asked for none by hn_next_touch"));
         let moved = Facts { objects: objects(512, 256, vec![]), ..facts };
         assert!(result(moved.clone()).contains("256 pages were moved, 1.0 MiB (exact); too few samples"));
-        let pays =
-            Facts { guard: Guard { verdict: Verdict::Pays, ..Guard::default() }, pretended: true, ..moved };
+        let (few, many) = (Samples { remote: 1, all: 24 }, Samples { remote: 12, all: 24 });
+        let pays = Facts {
+            guard: Guard { verdict: Verdict::Pays, moved: few, held: many, off: false },
+            pretended: true,
+            ..moved
+        };
         assert!(result(pays.clone()).contains("moving pays, if nodes were not pretended: remote in"));
         assert!(result(Facts { pretended: false, ..pays }).contains("moving pays: remote in"));
         let (text, _) =
@@ -601,11 +666,27 @@ mod tests {
         );
         // Nothing is said of nothing.
         let (text, _) = report(&[Facts::default()]);
-        assert!(text.lines().count() == 3 && !text.contains("moved "), "{text}");
+        assert!(text.lines().count() == 6 && !text.contains("  moved "), "{text}");
     }
 
     #[test]
     fn what_is_missing_is_told() {
+        let none: &[Facts] = &[];
+        let answer = Report {
+            elapsed: Duration::ZERO,
+            command: "app".into(),
+            policy: String::new(),
+            told: vec![],
+            before: vec!["there is one node with memory here: nothing to move, the program ran as it is (--pretend-nodes 2)".into()],
+            processes: none,
+            names: &[],
+        }
+        .answer();
+        assert_eq!(
+            answer,
+            "homenode: nothing was moved: there is one node with memory here: nothing to\n\
+             move, the program ran as it is (--pretend-nodes 2)\n"
+        );
         let (text, _) = report(&[]);
         assert!(text.contains("no process left a report"), "{text}");
         let (text, _) = report(&[Facts::default()]);

@@ -282,13 +282,39 @@ pub struct Object {
     /// The Python code that allocated it: `file:line (function)`, innermost first, with ` < ` between.
     #[serde(with = "some_text")]
     pub python: Option<String>,
+    /// How many allocations the counts are of: those of one origin that are gone are joined.
+    pub lives: u64,
 }
 
 impl Object {
     /// An object of which no more is known.
     pub const fn bare(origin: Origin, bytes: Bytes) -> Self {
-        Self { origin, bytes, moved: 0, ping_pongs: 0, homes: Vec::new(), touched: Vec::new(), python: None }
+        Self {
+            origin,
+            bytes,
+            moved: 0,
+            ping_pongs: 0,
+            homes: Vec::new(),
+            touched: Vec::new(),
+            python: None,
+            lives: 1,
+        }
     }
+}
+
+/// On which nodes the program's threads were seen (sampled).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Threads {
+    /// Threads that were seen.
+    pub threads: u64,
+    /// Of these, threads that may run on more than one CPU.
+    pub unbound: u64,
+    /// Of these, threads that one look in twenty, or more, found on another node than most looks.
+    pub changed_nodes: u64,
+    /// Nodes on which most looks found one of them.
+    pub nodes: u64,
+    /// Looks, over all threads.
+    pub looks: u64,
 }
 
 /// Objects (exact).
@@ -397,6 +423,8 @@ pub struct Facts {
     pub rounds: Rounds,
     /// What holding back showed.
     pub guard: Guard,
+    /// On which nodes the program's threads were seen.
+    pub threads: Threads,
     /// Objects.
     pub objects: Objects,
     /// What told who touches what; `None`: nothing was watched.
@@ -417,7 +445,7 @@ pub struct Facts {
 
 impl Message for Facts {
     const KIND: Kind = Kind::Facts;
-    const VERSION: u16 = 1;
+    const VERSION: u16 = 2;
     const MOST: usize = 16 << 20;
 }
 

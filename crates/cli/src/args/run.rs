@@ -77,6 +77,9 @@ pub struct LiveArgs {
     /// Report as a JSON object that carries its schema and version
     #[arg(long)]
     pub json: bool,
+    /// Behind the three lines of the answer, all that is known
+    #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
+    pub verbose: bool,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

@@ -203,8 +203,7 @@ fn journal(folder: &Path) -> Result<PathBuf> {
 }
 
 fn words(program: &OsStr, args: &[OsString]) -> String {
-    let name = Path::new(program).file_name().unwrap_or(program);
-    let all = std::iter::once(name).chain(args.iter().map(OsString::as_os_str));
+    let all = std::iter::once(program).chain(args.iter().map(OsString::as_os_str));
     all.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
@@ -385,7 +384,11 @@ impl Live {
             processes: &left.whole,
             names: &names,
         };
-        if args.json { format!("{:#}\n", report.json()) } else { report.text() }
+        match (args.json, args.verbose) {
+            (true, _) => format!("{:#}\n", report.json()),
+            (false, true) => report.text(),
+            (false, false) => report.answer(),
+        }
     }
 }
 

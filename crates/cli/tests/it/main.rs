@@ -31,6 +31,7 @@ mod run;
 mod run_advice;
 mod run_bind;
 mod run_cpp;
+mod run_first_touch;
 mod run_gomp;
 mod run_libraries;
 mod run_limits;

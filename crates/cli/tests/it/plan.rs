@@ -176,7 +176,7 @@ fn what_is_no_plan_or_another_programs_is_told() {
     let foreign = r#"{"schema":"homenode/plan/1","command":["x"],"counts":"exact","machine":"m","nodes":[0,1],"pretended":true,
         "page":4096,"ranks":1,"threads":[0,1],"objects":[{"name":"a","static":"a","bytes":65536,"homes":[[0,65536,1]]}]}"#;
     std::fs::write(dir.join("p"), foreign).unwrap();
-    let (status, _, err) = run(&dir, &["run", "--plan", "p", "--pretend-nodes", "2", "--", "./app"]);
+    let (status, _, err) = run(&dir, &["run", "-v", "--plan", "p", "--pretend-nodes", "2", "--", "./app"]);
     assert!(status == Some(3) && err.contains("was it made for another program"), "{err}");
     std::fs::write(dir.join("p"), foreign.replace("[0,65536,1]", "[0,65536,7]")).unwrap();
     let (status, _, err) = run(&dir, &["run", "--plan", "p", "--pretend-nodes", "2", "--", "./app"]);

@@ -93,7 +93,7 @@ fn advice(dir: &Path, want: &str) -> Option<(Vec<String>, Sizes)> {
     let report = |json: bool| {
         let mut run = homenode(dir);
         run.args(["run", "--force", "--budget", "100%+60s", "--pretend-nodes", "2", "--threads", "2"]);
-        run.args(if json { &["--json"][..] } else { &[] }).args(["--summary", "report", "--", "./advice"]);
+        run.args(if json { &["--json"] } else { &["-v"] }).args(["--summary", "report", "--", "./advice"]);
         run.env("OMP_PLACES", &places).env("OMP_PROC_BIND", "close");
         assert_eq!(outcome(&run.output().unwrap()), (Some(0), format!("{want}\n"), String::new()));
         std::fs::read_to_string(dir.join("report")).unwrap()

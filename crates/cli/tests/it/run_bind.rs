@@ -32,7 +32,7 @@ int main(void) {
 /// CPUs of each thread, and what homenode said.
 fn cpus(dir: &Path, words: &[&str], settings: &[(&str, &str)]) -> (Vec<Vec<u32>>, String) {
     let mut run = homenode(dir);
-    run.args(["run", "--pretend-nodes", "2", "--threads", "2"]).args(words).args(["--", "./where"]);
+    run.args(["run", "-v", "--pretend-nodes", "2", "--threads", "2"]).args(words).args(["--", "./where"]);
     let (status, out, err) = outcome(&run.envs(settings.iter().copied()).output().unwrap());
     assert_eq!(status, Some(0), "{out}{err}");
     let thread = |line: &str| line.split_whitespace().map(|c| c.parse().unwrap()).collect();

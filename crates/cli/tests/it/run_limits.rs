@@ -105,7 +105,8 @@ fn a_setuid_program_runs_as_it_is() {
     let Some(program) = plain(&dir, "serial", SERIAL) else { return };
     let want = alone(&dir, "serial");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
-    let (status, out, err) = live(&dir, &["--pretend-nodes", "2", "--threads", "2", "--", "./serial", "5"]);
+    let (status, out, err) =
+        live(&dir, &["-v", "--pretend-nodes", "2", "--threads", "2", "--", "./serial", "5"]);
     assert_eq!((status, out), want, "{err}");
     assert!(err.contains("serial is setuid or setgid") && err.contains("it ran as it is"), "{err}");
 }
@@ -309,7 +310,7 @@ fn nodes_that_a_cpuset_hides_are_told() {
         return println!("skipped: no name space of its own to be had");
     }
     let own = homenode(&dir).get_program().to_str().unwrap().to_owned();
-    let (status, out, err) = outcome(&within(&[&own, "run", "--", "./serial", "5"]).unwrap());
+    let (status, out, err) = outcome(&within(&[&own, "run", "-v", "--", "./serial", "5"]).unwrap());
     assert_eq!((status, out), want, "{err}");
     assert!(err.contains(&format!("node {hidden} is hidden by the process's cpuset")), "{err}");
     assert!(err.contains("nothing to move, the program ran as it is"), "{err}");

@@ -24,7 +24,7 @@ fn what_there_is_no_room_for_is_told() {
     let dir = fresh("run-many");
     let Some(_) = plain(&dir, "many", MANY) else { return };
     let mut run = homenode(&dir);
-    run.args(["run", "--pretend-nodes", "2", "--threads", "2", "--summary", "report", "--", "./many"]);
+    run.args(["run", "-v", "--pretend-nodes", "2", "--threads", "2", "--summary", "report", "--", "./many"]);
     assert_eq!(outcome(&run.output().unwrap()), (Some(0), "done\n".into(), String::new()));
     let report = std::fs::read_to_string(dir.join("report")).unwrap();
     let says = |words: &str| {

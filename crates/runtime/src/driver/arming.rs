@@ -26,6 +26,8 @@ const PARTS: usize = 4;
 const SEAMS: usize = 8;
 /// Samples of a block that is held back, in one round.
 const HELD: usize = 4;
+/// First touches of an object of at most so many bytes are seen page by page.
+const EACH: usize = 64 << 20;
 /// Pages are spread more evenly if the node with most of them has at most so many eighths of what one had before.
 const EVENER: u64 = 7;
 
@@ -115,7 +117,10 @@ impl Driver {
             homes.clear();
             self.mover.homes(start + at as usize * PAGE, n as usize, one, &mut homes);
             for (i, home) in homes.iter().enumerate() {
-                let Some(home) = *home else { continue };
+                let Some(home) = *home else {
+                    self.miss(start + (at as usize + i) * PAGE);
+                    continue;
+                };
                 there += 1;
                 let page = PageNo(pages.first.0 + at + i as u64);
                 let news = self.objects.at(object).is_some_and(|o| o.was_at(home, page.0 - o.pages.first.0));
@@ -130,6 +135,28 @@ impl Driver {
             at += n;
         }
         there
+    }
+
+    /// The page is not there: where that is asked for, it is armed with its neighbours, to tell who touches it first.
+    fn miss(&mut self, page: usize) {
+        match self.missing.last_mut() {
+            Some(span) if span.end == page => span.end += PAGE,
+            _ => self.missing.push(Span::new(page, PAGE)),
+        }
+    }
+
+    /// Arms the pages of the object at `address` that are not there, held-back blocks included: a first touch moves nothing. How many
+    /// pages.
+    pub(super) fn await_first_touches(&mut self, address: usize) -> u64 {
+        let missing = std::mem::take(&mut self.missing);
+        if missing.is_empty() || !self.mover.sees_first_touches() {
+            return 0;
+        }
+        let Some(object) = self.objects.at(address) else { return 0 };
+        object.awaited = true;
+        let manner = if object.bytes <= EACH { Manner::Alone } else { Manner::Around };
+        let spans: Vec<Span> = missing.into_iter().flat_map(|span| self.placed.rest_of(span)).collect();
+        if spans.is_empty() { 0 } else { self.mover.arm(&spans, manner).pages }
     }
 
     /// Carries out decisions, in order; runs of pages that go the same way go at once. How many pages were armed.
@@ -384,6 +411,10 @@ impl Driver {
         if !touch.moved {
             return self.armed_told(touch.address, touch.node);
         }
+        if object.awaited && !object.armed {
+            // A first touch. The mover has noted the home, and tells it when the object is looked at.
+            return;
+        }
         let (id, whole, first) = ((object.address, object.id), object.whole_pages(), object.pages.first.0);
         let index = (touch.address.saturating_sub(whole.start) / PAGE) as u64;
         let count = u64::from(touch.pages).min(object.pages.count.saturating_sub(index));
@@ -398,9 +429,9 @@ impl Driver {
         }
         self.later.forget(PageRange { first: PageNo(first + index), count });
         let homes = object.homes_of(PageNo(first + index));
-        let compared = self.hold.touched(touch.address, homes, touch.node);
-        if let Some(compared) = compared {
-            self.record_sample(touch.address, compared, touch.node);
+        let sample = self.hold.touched(touch.address, homes, touch.node);
+        if let Some((group, Some(home))) = sample {
+            self.record_sample(touch.address, (group, home), touch.node);
         }
         self.probed(id, touch, remote);
         let (node, now) = (touch.node, (self.clocks.wall)());
@@ -425,7 +456,7 @@ impl Driver {
                     };
                     stream.moved(object, i, moved, now);
                 }
-                if compared.is_none() {
+                if sample.is_none() {
                     self.has_moved = true;
                     self.moved_now += 1;
                     self.ping_pongs_now += u64::from(back);
@@ -476,8 +507,8 @@ impl Driver {
             return;
         }
         let watched = self.watching.is_some();
-        let objects = &self.objects;
-        match self.hold.judge(|| is_evener(objects)) {
+        let (objects, threads_change) = (&self.objects, self.seen_on.any_changes());
+        match self.hold.judge(threads_change, || is_evener(objects)) {
             Verdict::Open if self.hold.is_exhausted() => {
                 // Nobody can tell; blocks that stay behind for that would only lose.
                 self.hold.forget_pending();

@@ -8,6 +8,7 @@ use super::mover::{Armed, Manner, Mover, Touch};
 use super::room::{self, Room};
 use super::settings::Settings;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
+use crate::stream::threads;
 use crate::watch::numbers::PAGE;
 
 /// Latency cap of one call that moves pages.
@@ -158,6 +159,18 @@ impl Mover for Live {
 
     fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String> {
         moving::prefer(Span::new(address, bytes), node).map_err(|e| e.to_string())
+    }
+
+    fn threads(&self, tell: &mut dyn FnMut(u32, u32, bool)) {
+        threads::each(tell);
+    }
+
+    fn team_starts(&mut self) {
+        moving::note_serial();
+    }
+
+    fn sees_first_touches(&self) -> bool {
+        moving::sees_first_touches()
     }
 
     fn counters(&self) -> Counters {

@@ -60,6 +60,14 @@ pub trait Mover: Send {
     /// # Errors
     /// What the system said.
     fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String>;
+    /// Tells of the program's threads: number, the CPU that it ran on last, whether it may run on that one only.
+    fn threads(&self, _tell: &mut dyn FnMut(u32, u32, bool)) {}
+    /// The calling thread is about to start a team.
+    fn team_starts(&mut self) {}
+    /// Whether pages that are not there yet are to be armed, for their home is known only if their first touch is seen.
+    fn sees_first_touches(&self) -> bool {
+        false
+    }
     /// Sums.
     fn counters(&self) -> Counters;
     /// What it cannot do on this machine, a sentence each.

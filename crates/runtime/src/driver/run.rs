@@ -20,6 +20,7 @@ use super::watching::Watching;
 use crate::guard::{HoldBack, RegionGuard, Verdict};
 use crate::regions::{RegionId, RegionKey, RegionTable, Round, Rounds};
 use crate::stream::Stream;
+use crate::stream::threads::SeenOn;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Chosen, Objects, Origin};
 
@@ -85,6 +86,8 @@ pub struct Driver {
     started_cpu: Ns,
     pub(super) touches: Vec<Touch>,
     pub(super) moves: Vec<Wanted>,
+    /// Pages that were not there when an object was last looked at.
+    pub(super) missing: Vec<Span>,
     /// Pages that are where the policy places them, among those that it decides on now.
     pub(super) stays: Vec<Wanted>,
     pub(super) moved_now: u64,
@@ -124,6 +127,8 @@ pub struct Driver {
     /// When there was last something to do: own time, the process's CPU time, regions.
     busy: (Ns, Ns, u64),
     settled: Option<Settled>,
+    /// On which nodes the program's threads were seen.
+    pub(super) seen_on: SeenOn,
     /// What happens, for a recording.
     pub(super) stream: Option<Stream>,
     pub(super) clocks: Clocks,
@@ -184,6 +189,7 @@ impl Driver {
             started_cpu: (clocks.process)(),
             touches: Vec::new(),
             moves: Vec::new(),
+            missing: Vec::new(),
             stays: Vec::new(),
             moved_now: 0,
             ping_pongs_now: 0,
@@ -212,6 +218,7 @@ impl Driver {
             barriers: 0,
             busy: (Ns::ZERO, Ns::ZERO, 0),
             settled: None,
+            seen_on: SeenOn::default(),
             stream,
             clocks,
         };
@@ -296,7 +303,8 @@ impl Driver {
                 d.heavy(|d| d.plan_dies(address));
             }
             let it = d.objects.at(address).filter(|o| o.address == address);
-            if let Some((bytes, watched)) = it.filter(|o| o.armed || o.watched).map(|o| (o.bytes, o.watched))
+            if let Some((bytes, watched)) =
+                it.filter(|o| o.armed || o.watched || o.awaited).map(|o| (o.bytes, o.watched))
             {
                 d.heavy(|d| {
                     d.mover.leave(address, bytes);
@@ -336,6 +344,7 @@ impl Driver {
             if let Some(stream) = &mut d.stream {
                 stream.region_begins(id.0, key.function as u64, key.caller as u64);
             }
+            d.mover.team_starts();
             d.tell(Event::RegionBegin { region: id.0 });
             if d.is_move_due(now) {
                 d.heavy(Self::move_later);
@@ -391,8 +400,22 @@ impl Driver {
                 d.note_busy();
             }
             d.region_ends += 1;
+            if d.seen_on.is_due(now) {
+                d.heavy(|d| d.look_at_threads(now));
+            }
             d.end_interval_if_due(now, false);
         });
+    }
+
+    fn look_at_threads(&mut self, now: Ns) {
+        let begin = (self.clocks.thread)();
+        let Self { seen_on, settings, mover, .. } = self;
+        mover.threads(&mut |id, cpu, bound| {
+            if let Some(node) = settings.machine.node_of(cpu as usize) {
+                seen_on.saw(id, node, bound);
+            }
+        });
+        self.seen_on.looked(now, (self.clocks.thread)() - begin);
     }
 
     fn note_busy(&mut self) {
@@ -664,6 +687,10 @@ impl Driver {
     /// Barriers in regions.
     pub fn barriers(&self) -> u64 {
         self.barriers
+    }
+    /// On which nodes the program's threads were seen.
+    pub fn seen_on(&self) -> &SeenOn {
+        &self.seen_on
     }
     /// Times of rounds.
     pub fn times(&self) -> &RoundTimes {

@@ -211,6 +211,7 @@ impl Driver {
             let one_in = if why == Why::Probed { self.probing.one_in(address) } else { 1 };
             let Some((first, count, next)) = turn.next(all.count, room.saturating_mul(one_in)) else { break };
             let pages = PageRange { first: PageNo(all.first.0 + first), count };
+            self.missing.clear();
             let used = match why {
                 Why::New => self.introduce(address, pages).min(1) * count,
                 Why::Probed => self.add_probes(address, pages, &mut ranges),
@@ -221,7 +222,9 @@ impl Driver {
             if self.settings.arming == Arming::First && matches!(why, Why::Probed | Why::Again) && used > 0 {
                 self.probing.follows();
             }
-            room = room.saturating_sub(used);
+            let awaited =
+                if why == Why::New && !self.watches() { self.await_first_touches(address) } else { 0 };
+            room = room.saturating_sub(used.max(awaited));
             let turn = Turn { place: next.unwrap_or(turn.place), some: turn.some | (used > 0), ..turn };
             if matches!(why, Why::New | Why::Again) && used > 0 {
                 ranges.push((address, pages));

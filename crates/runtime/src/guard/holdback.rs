@@ -135,15 +135,18 @@ impl HoldBack {
     }
 
     /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`; the home that it was
-    /// compared with.
-    pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) -> NodeId {
+    /// compared with. `None`: there is a verdict, and the numbers that are told are those that it was made from.
+    pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) -> Option<NodeId> {
+        if self.verdict.is_some() {
+            return None;
+        }
         // Samples and seams take pages along. Of those held back it counts where they were held.
         let home = if group == Group::Held { first } else { home };
         let share = &mut self.samples[group as usize];
         share.all += 1;
         share.remote += u64::from(home != node);
         self.back += u64::from(group == Group::Moved && home != node && first == node);
-        home
+        Some(home)
     }
 
     /// Remembers that a page was armed to tell of its group.
@@ -165,16 +168,16 @@ impl HoldBack {
     }
 
     /// A page was touched that is, and was at first, at `homes`; if that was a sample, its group and the home that it was compared
-    /// with.
+    /// with, if it was compared.
     pub fn touched(
         &mut self,
         page: usize,
         homes: Option<(NodeId, NodeId)>,
         node: NodeId,
-    ) -> Option<(Group, NodeId)> {
+    ) -> Option<(Group, Option<NodeId>)> {
         let i = self.pending.iter().position(|(p, _)| *p == page & !(PAGE - 1))?;
         let (_, group) = self.pending.swap_remove(i);
-        Some((group, self.saw(group, homes?, node)))
+        Some((group, homes.and_then(|homes| self.saw(group, homes, node))))
     }
 
     /// Samples that nobody touched are forgotten.
@@ -183,10 +186,12 @@ impl HoldBack {
     }
 
     /// The verdict as the samples have it; once it is not open it stays. `is_evener`: whether the pages are spread more evenly over
-    /// the nodes than before they moved.
-    pub fn judge(&mut self, is_evener: impl FnOnce() -> bool) -> Verdict {
+    /// the nodes than before they moved. `threads_change`: threads change nodes. Then a page is remote wherever it is, and
+    /// that moving does not help says nothing against it: such a verdict is not given.
+    pub fn judge(&mut self, threads_change: bool, is_evener: impl FnOnce() -> bool) -> Verdict {
         if self.verdict.is_none() {
-            self.verdict = self.compare(is_evener);
+            let against = |v: &Verdict| matches!(v, Verdict::NoGain | Verdict::Harms);
+            self.verdict = self.compare(is_evener).filter(|v| !(threads_change && against(v)));
         }
         self.verdict()
     }
@@ -261,14 +266,14 @@ mod tests {
             let node = NodeId(u16::from(i < held));
             assert_eq!(
                 h.touched(page + 8, Some((NodeId(0), NodeId(0))), node),
-                Some((Group::Held, NodeId(0)))
+                Some((Group::Held, Some(NodeId(0))))
             );
         }
         h
     }
 
     fn judged(all: u64, moved: [u64; 2], held: u64) -> Verdict {
-        let [even, uneven] = [true, false].map(|is_evener| of(all, moved, held).judge(|| is_evener));
+        let [even, uneven] = [true, false].map(|is_evener| of(all, moved, held).judge(false, || is_evener));
         assert_eq!(even, uneven);
         even
     }
@@ -278,7 +283,11 @@ mod tests {
         assert_eq!(judged(ENOUGH, [1, 1], 12), Verdict::Pays);
         assert_eq!(judged(ENOUGH, [20, 20], 2), Verdict::Harms);
         assert_eq!(judged(ENOUGH - 1, [1, 1], 12), Verdict::Open);
-        assert_eq!(HoldBack::default().judge(|| true), Verdict::Open);
+        assert_eq!(HoldBack::default().judge(false, || true), Verdict::Open);
+        // Where threads change nodes, nothing is said against moving.
+        let judged = |moved, held, change| of(ENOUGH, [moved, moved], held).judge(change, || true);
+        assert_eq!(judged(20, 2, true), Verdict::Open);
+        assert_eq!(judged(1, 12, true), Verdict::Pays);
     }
 
     #[test]
@@ -308,7 +317,7 @@ mod tests {
             "it takes more samples to say so"
         );
         for (is_evener, verdict) in [(false, Verdict::NoGain), (true, Verdict::Evener)] {
-            assert_eq!(of(MANY, [MANY * 3 / 4, MANY / 4], MANY * 3 / 4).judge(|| is_evener), verdict);
+            assert_eq!(of(MANY, [MANY * 3 / 4, MANY / 4], MANY * 3 / 4).judge(false, || is_evener), verdict);
         }
     }
 
@@ -323,12 +332,13 @@ mod tests {
     #[test]
     fn held_blocks_that_nobody_uses_any_more_are_let_go() {
         let mut h = of(ENOUGH + 6, [18, 18], 18);
-        let saw =
-            |h: &mut HoldBack| assert_eq!(h.saw(Group::Moved, (NodeId(0), NodeId(1)), NodeId(1)), NodeId(0));
+        let saw = |h: &mut HoldBack| {
+            assert_eq!(h.saw(Group::Moved, (NodeId(0), NodeId(1)), NodeId(1)), Some(NodeId(0)))
+        };
         (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
         assert!(!h.is_exhausted(), "one in twenty is what there should be");
         (0..ONE_IN * MANY).for_each(|_| saw(&mut h));
-        assert!(h.is_exhausted() && of(ENOUGH + 6, [18, 18], 18).judge(|| true) == Verdict::Open);
+        assert!(h.is_exhausted() && of(ENOUGH + 6, [18, 18], 18).judge(false, || true) == Verdict::Open);
     }
 
     #[test]

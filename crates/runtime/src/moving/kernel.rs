@@ -103,8 +103,7 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
             *out = match (state::pretended(), status.node()) {
                 (0, node) if known => node,
                 (0, _) => None,
-                // First touched by who knows whom: by the initial thread, as most programs do.
-                (_, Some(_)) => Some(NodeId(u16::from(table::home(*page).unwrap_or(0)))),
+                (_, Some(_)) => Some(pretended_home(*page)),
                 (_, None) if !known => table::home(*page).map(|n| NodeId(u16::from(n))),
                 (_, None) => None,
             };
@@ -139,10 +138,24 @@ fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<
     })
 }
 
+/// Where nodes are pretended: the home of a page that is there. The home that nobody has noted yet is the assumed one, noted
+/// now, so that it stays the same when the thread that starts teams changes nodes. See [`super`], *Pretended nodes*.
+pub fn pretended_home(page: usize) -> NodeId {
+    let page = page & !(PAGE - 1);
+    if let Some(home) = table::home(page) {
+        return NodeId(home.into());
+    }
+    let assumed = state::serial_node();
+    if Block::make(page).is_ok() {
+        table::set_homes(Span::new(page, PAGE), assumed.0 as u8);
+    }
+    assumed
+}
+
 /// Where nodes are pretended: pages of `span` count as `node`'s when they come into memory.
 pub fn pretend_home(span: Span, node: NodeId) {
     for piece in span.inner(PAGE).pieces(table::BLOCK) {
-        // Without a table their home stays unknown: the first node's.
+        // Without a table their home stays unknown.
         if Block::make(piece.start).is_ok() {
             table::set_homes(piece, node.0 as u8);
         }

@@ -46,6 +46,22 @@
 //! said that the program makes no such calls ([`Options::copy_unseen`]). Elsewhere [`Mechanism::Protect`] moves by the kernel, which
 //! loses nothing; on pretended nodes it then notes the homes and copies nothing.
 
+//! # Pretended nodes
+//!
+//! The machine has one node; its CPUs are dealt into several, and a table keeps the home of each page. A page's home is the
+//! node of the thread that touched the page first:
+//!
+//! | first touch | what is known |
+//! |---|---|
+//! | of a page that was not there when a region began | seen: such pages are armed, and their first toucher faults ([`sees_first_touches`]) |
+//! | before the first region, or of memory that is younger than the region's begin, seen later | assumed: the node of the thread that started the next region, at that moment |
+//! | where there is no userfaultfd, or a policy has memory watched instead of armed | assumed, as above |
+//!
+//! The assumption is wrong for memory that a thread of a team allocates and initialises within one region, and for the part
+//! of a serial initialisation after which its thread changed CPUs. Memory that is freed and allocated anew counts as new.
+//! A seen touch of a large object takes the rest of its 64 KiB along, as an armed one does. Huge pages are not pretended: a
+//! real kernel may give 2 MiB to one first touch.
+
 mod arm;
 mod calls;
 mod candidates;
@@ -87,7 +103,7 @@ pub use program::{
 };
 pub use remap::remap_in_parts;
 pub use start::{NO_NEXT_TOUCH, can_make_huge_pages, leave, start, stop};
-pub use state::{counters, current_node, mechanism, node_of_cpu, pretended};
+pub use state::{counters, current_node, mechanism, node_of_cpu, note_serial, pretended, sees_first_touches};
 pub use touches::drain;
 
 /// How next touch is done, best first.

@@ -7,7 +7,7 @@ use homenode_sys::{PAGE, Span};
 
 use super::kernel;
 use super::state;
-use super::table::{self, Block};
+use super::table::Block;
 
 /// A smaller object is asked for page by page.
 const LEAST: usize = 1 << 20;
@@ -64,10 +64,13 @@ pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<
         let page = span.start + i * PAGE;
         *home = match state::pretended() {
             0 => Some(node),
-            _ => Some(NodeId(table::home(page).unwrap_or(0).into())),
+            // Asked below only of pages that are there.
+            _ => None,
         };
         if known && !entry.present() {
             *home = None;
+        } else if known && entry.exclusive() && state::pretended() != 0 {
+            *home = Some(kernel::pretended_home(page));
         } else if !known || !entry.exclusive() {
             rest.push(page);
         }

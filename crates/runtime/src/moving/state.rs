@@ -85,6 +85,12 @@ pub fn forget_uffd() {
     UFFD.store(std::ptr::null_mut(), Ordering::Release);
 }
 
+/// Whether pages that are not there yet are to be armed so that their home is known: nodes are pretended, and one missing page
+/// can be told from the next.
+pub fn sees_first_touches() -> bool {
+    pretended() != 0 && mechanism() == Mechanism::UserFault
+}
+
 /// How many nodes are pretended; 0: none.
 pub fn pretended() -> u16 {
     PRETEND.load(Ordering::Relaxed)
@@ -100,6 +106,21 @@ pub fn pretend(nodes: u16, cpus: &[u16]) {
         dealt.store((*node).min(254) as u8, Ordering::Relaxed);
     }
     PRETEND.store(nodes, Ordering::Relaxed);
+}
+
+/// The pretended node of the thread that runs between parallel regions.
+static SERIAL: AtomicU8 = AtomicU8::new(0);
+
+/// The caller starts a team: what was touched since the last region, and was not seen to be, counts as touched on its node.
+pub fn note_serial() {
+    if pretended() != 0 {
+        SERIAL.store(current_node().0.min(254) as u8, Ordering::Relaxed);
+    }
+}
+
+/// The node that a page counts as touched by first whose first touch nobody has seen.
+pub fn serial_node() -> NodeId {
+    NodeId(SERIAL.load(Ordering::Relaxed).into())
 }
 
 /// The node of the CPU that runs the caller.

@@ -36,6 +36,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
             after: times(&d.times().after),
         },
         guard: guard(d),
+        threads: d.seen_on().told(),
         objects: objects(d),
         watch: d.watched().map(|w| Watch {
             source: format!("{}; {}", w.name, w.says),
@@ -131,6 +132,7 @@ fn objects(d: &Driver) -> Objects {
         homes: by_node(&o.homes),
         touched: by_node(&o.touched),
         python: o.python.as_deref().map(line),
+        lives: o.lives,
     });
     Objects {
         living: all.len() as u64,

@@ -3,11 +3,12 @@
 //! A look reads two small files a thread. The time between two looks is at least [`RARELY`] times
 //! what a look takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use homenode_model::{CpuId, NodeId, Ns};
 use homenode_sys::call;
+use homenode_wire::facts::Threads as Seen;
 use homenode_wire::live::{Live, ThreadNo};
 
 /// Looks take at most one part in so many of the time.
@@ -94,6 +95,91 @@ impl Threads {
     }
 }
 
+/// On which nodes threads were seen, for the closing report: a sample every [`SOONEST`] at most.
+#[derive(Debug, Default)]
+pub struct SeenOn {
+    threads: BTreeMap<u32, Looks>,
+    due: Ns,
+}
+
+/// Looks at one thread.
+#[derive(Clone, Debug, Default)]
+struct Looks {
+    /// By node.
+    nodes: BTreeMap<NodeId, u64>,
+    /// It may run on one CPU only, as seen last.
+    bound: bool,
+}
+
+/// A thread changes nodes if at least one in so many looks finds it elsewhere than most looks do.
+const ELSEWHERE: u64 = 20;
+/// Where all threads are bound, looks are at least so far apart.
+const BOUND: Ns = Ns(500_000_000);
+
+impl Looks {
+    /// Where most looks found it; of several the first.
+    fn node(&self) -> Option<NodeId> {
+        self.nodes
+            .iter()
+            .max_by_key(|(node, looks)| (**looks, std::cmp::Reverse(**node)))
+            .map(|(node, _)| *node)
+    }
+
+    fn changes(&self) -> bool {
+        let all: u64 = self.nodes.values().sum();
+        let most = self.nodes.values().max().copied().unwrap_or(0);
+        !self.bound && (all - most) * ELSEWHERE >= all && all > most
+    }
+}
+
+impl SeenOn {
+    /// Whether it is time for a look.
+    pub fn is_due(&self, now: Ns) -> bool {
+        now >= self.due
+    }
+
+    /// A look is over that took so much CPU time.
+    pub fn looked(&mut self, now: Ns, took: Ns) {
+        let soonest = if self.threads.values().all(|t| t.bound) { BOUND } else { SOONEST };
+        self.due = now + took.times(RARELY).max(soonest);
+    }
+
+    /// A look has found the thread with this number on this node.
+    pub fn saw(&mut self, id: u32, node: NodeId, bound: bool) {
+        if self.threads.len() < MOST || self.threads.contains_key(&id) {
+            let looks = self.threads.entry(id).or_default();
+            *looks.nodes.entry(node).or_default() += 1;
+            looks.bound = bound;
+        }
+    }
+
+    /// Whether some thread changes nodes.
+    pub fn any_changes(&self) -> bool {
+        self.threads.values().any(Looks::changes)
+    }
+
+    /// For the closing report.
+    pub fn told(&self) -> Seen {
+        let count = |f: fn(&Looks) -> bool| self.threads.values().filter(|t| f(t)).count() as u64;
+        Seen {
+            threads: self.threads.len() as u64,
+            unbound: count(|t| !t.bound),
+            changed_nodes: count(Looks::changes),
+            nodes: self.threads.values().filter_map(Looks::node).collect::<BTreeSet<_>>().len() as u64,
+            looks: self.threads.values().flat_map(|t| t.nodes.values()).sum(),
+        }
+    }
+}
+
+/// Tells of the program's threads: number, the CPU that it ran on last, whether it may run on that one only.
+pub fn each(mut tell: impl FnMut(u32, u32, bool)) {
+    for id in tasks() {
+        if let Some((cpu, bound)) = place(id) {
+            tell(id, cpu, bound);
+        }
+    }
+}
+
 /// The threads of this process but homenode's own.
 fn tasks() -> Vec<u32> {
     let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -120,6 +206,25 @@ fn place(id: u32) -> Option<(u32, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_is_found_elsewhere_now_and_then_changes_nodes() {
+        let mut seen = SeenOn::default();
+        for look in 0..40 {
+            // Thread 1 stays, thread 2 was elsewhere once, thread 3 every tenth time, thread 4 is bound from then on.
+            let at = |away: bool| NodeId(u16::from(away));
+            seen.saw(1, at(false), false);
+            seen.saw(2, at(look == 7), false);
+            seen.saw(3, at(look % 10 == 7), false);
+            seen.saw(4, at(look < 3), look > 3);
+        }
+        let told = seen.told();
+        assert_eq!((told.threads, told.unbound, told.changed_nodes, told.looks), (4, 3, 1, 160));
+        assert_eq!(told.nodes, 1, "thread 4 was elsewhere three times");
+        assert!(seen.any_changes());
+        seen.threads.remove(&3);
+        assert!(!seen.any_changes() && seen.is_due(Ns(1)));
+    }
 
     #[test]
     fn this_process_has_threads_on_cpus() {

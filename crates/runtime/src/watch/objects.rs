@@ -29,6 +29,10 @@ pub struct Object {
     pub armed: bool,
     /// Its touches are watched.
     pub watched: bool,
+    /// Pages that were not there are armed, to tell who touches them first.
+    pub awaited: bool,
+    /// How many objects this one stands for: those of the same origin that are gone are joined.
+    pub lives: u64,
     /// By page. Filled when armed or watched.
     places: Homes,
     /// Nodes that touched its pages after an arming, in pages: presence, not counts.
@@ -251,6 +255,8 @@ impl Objects {
             pages,
             armed: false,
             watched: false,
+            awaited: false,
+            lives: 1,
             places: Homes::default(),
             touched: Vec::new(),
             homes: Vec::new(),
@@ -300,6 +306,7 @@ impl Objects {
             Some(i) => {
                 let p = &mut self.past[i];
                 p.bytes = p.bytes.max(object.bytes);
+                p.lives += object.lives;
                 p.moved += object.moved;
                 p.ping_pongs += object.ping_pongs;
                 for (list, more) in [(&mut p.touched, &object.touched), (&mut p.homes, &object.homes)] {

@@ -28,6 +28,7 @@ fn object() -> impl Strategy<Value = Object> {
             homes,
             touched,
             python,
+            lives: moved,
         },
     )
 }
@@ -92,6 +93,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             },
             rounds: Rounds { count: n[17], before, after },
             guard: Guard { off: yes[2], verdict: verdicts[v], moved, held },
+            threads: Threads { threads: n[0], unbound: n[1], changed_nodes: n[2], nodes: n[4], looks: n[3] },
             objects: Objects { living: n[18], most, ..Objects::default() },
             watch: yes[3].then(|| Watch {
                 source: text.clone(),

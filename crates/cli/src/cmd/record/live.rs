@@ -124,6 +124,7 @@ impl RecordArgs {
             force: true,
             summary: None,
             json: false,
+            verbose: false,
             quiet: false,
             run: self.run.clone(),
         }

@@ -1,0 +1,410 @@
+//! The answer on a run in three lines of at most [`COLUMNS`] columns: whether it worked, what it cost, what to do next.
+//!
+//! # What a verdict says
+//!
+//! A verdict never contradicts the numbers beside it. The guard compares how often pages that moved, and pages that it held
+//! back, are touched from remote nodes (presence samples, see [`homenode_wire::facts::Guard`]).
+//!
+//! | says | when |
+//! |---|---|
+//! | moving pays (*would pay* on pretended nodes) | the guard says so, and the remote share of moved pages is below that of held-back ones |
+//! | nothing to gain | nearly all touched pages were at home before anything moved |
+//! | not judged, threads change nodes | the guard does not say that moving pays, and some threads change nodes |
+//! | not judged, threads share a node | the same, where threads that are not bound were all seen on one node |
+//! | cannot be told | there are too few samples |
+//!
+//! Threads that change nodes are named first, whatever the verdict: where they run decides what is remote.
+
+use homenode_dataset::foreign;
+use homenode_model::Ns;
+use homenode_wire::facts::{Arming, Facts, Samples, Verdict};
+
+use crate::advice::{self, Names};
+use crate::text::{COLUMNS, first_that_fits, percent, seconds};
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worked {
+    /// An error of homenode's own left nothing but its text.
+    Stopped,
+    /// No parallel region was seen.
+    NothingSeen,
+    /// Moving pays.
+    Pays,
+    /// What moved is used where it is now; that this is better than before does not show.
+    Kept,
+    /// Pages are spread more evenly over the nodes.
+    Evener,
+    /// Moving made no difference, and went back.
+    NoDifference,
+    /// Moving did harm, and went back.
+    Harms,
+    /// Nearly all pages were where they are used.
+    NothingToGain,
+    /// Threads change nodes, and it cannot be told.
+    ThreadsChange,
+    /// Threads are not bound and were all on one node, and it cannot be told.
+    ThreadsTogether,
+    /// Nothing moved, for the program asked for nothing.
+    NothingAsked,
+    /// A plan was carried out.
+    Planned,
+    /// Nothing moved.
+    NothingMoved,
+    /// Pages moved, and too few samples tell whether that pays.
+    TooFew,
+    /// Pages moved, and nobody was to judge.
+    NotJudged,
+}
+
+impl Worked {
+    /// The word in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::NothingSeen => "nothing-seen",
+            Self::Pays => "pays",
+            Self::Kept => "kept",
+            Self::Evener => "evener",
+            Self::NoDifference => "no-difference",
+            Self::Harms => "harms",
+            Self::NothingToGain => "nothing-to-gain",
+            Self::ThreadsChange => "threads-change-nodes",
+            Self::ThreadsTogether => "threads-on-one-node",
+            Self::NothingAsked => "nothing-asked",
+            Self::Planned => "planned",
+            Self::NothingMoved => "nothing-moved",
+            Self::TooFew => "too-few-samples",
+            Self::NotJudged => "not-judged",
+        }
+    }
+}
+
+/// Touched pages that it takes to say that there is nothing to gain.
+const ENOUGH: u64 = 24;
+/// There is nothing to gain where at most one touched page in so many had another home.
+const HARDLY_ANY: u64 = 50;
+
+/// Whether moved pages are touched remotely less often than those held back.
+fn is_better(moved: Samples, held: Samples) -> bool {
+    u128::from(moved.remote) * u128::from(held.all) < u128::from(held.remote) * u128::from(moved.all)
+}
+
+/// Whether nearly all pages were where they are used.
+fn is_at_home(before: Samples) -> bool {
+    before.all >= ENOUGH && before.remote.saturating_mul(HARDLY_ANY) <= before.all
+}
+
+/// Whether several threads could run on any node and were all on one: in the next run they may be on several.
+fn are_together(f: &Facts) -> bool {
+    let t = f.threads;
+    f.nodes > 1 && t.unbound > 1 && t.nodes == 1
+}
+
+/// What a process's run came to.
+pub fn worked(f: &Facts) -> Worked {
+    let (moved, held) = (f.guard.moved, f.guard.held);
+    let verdict = (!f.guard.off).then_some(f.guard.verdict);
+    let judged = match verdict {
+        Some(Verdict::Pays | Verdict::AtHome) if is_better(moved, held) => Some(Worked::Pays),
+        Some(Verdict::Pays | Verdict::AtHome) => Some(Worked::Kept),
+        Some(Verdict::Evener) => Some(Worked::Evener),
+        Some(Verdict::NoGain) => Some(Worked::NoDifference),
+        Some(Verdict::Harms) => Some(Worked::Harms),
+        _ => None,
+    };
+    match judged {
+        _ if f.nodes == 0 && f.stopped.is_some() => Worked::Stopped,
+        _ if f.regions.runs == 0 && f.counters.arms == 0 => Worked::NothingSeen,
+        Some(Worked::Pays) => Worked::Pays,
+        _ if f.threads.changed_nodes > 0 && f.plan.is_none() => Worked::ThreadsChange,
+        _ if are_together(f) && f.plan.is_none() => Worked::ThreadsTogether,
+        _ if is_at_home(f.touched()) && f.plan.is_none() => Worked::NothingToGain,
+        Some(judged) => judged,
+        None if f.plan.is_some() => Worked::Planned,
+        None if f.objects.moved == 0 && f.arming == Arming::Asked && f.counters.arms == 0 => {
+            Worked::NothingAsked
+        }
+        None if f.objects.moved == 0 => Worked::NothingMoved,
+        None if verdict.is_some() => Worked::TooFew,
+        None => Worked::NotJudged,
+    }
+}
+
+/// Samples of both groups, in the longest form that is left room for.
+fn groups(f: &Facts) -> [String; 2] {
+    let (a, b) = (f.guard.moved, f.guard.held);
+    let share = |s: Samples| percent(s.remote, s.all);
+    [
+        format!("remote {} of {} moved, {} of {} held back", share(a), a.all, share(b), b.all),
+        format!("remote {} moved, {} held back", share(a), share(b)),
+    ]
+}
+
+/// Whether it worked, in forms that become shorter.
+fn says(f: &Facts) -> Vec<String> {
+    let moved = f.objects.moved;
+    let with = |begin: &str| groups(f).map(|g| format!("{begin}: {g}")).to_vec();
+    match worked(f) {
+        Worked::Stopped => {
+            vec![format!("stopped: {}", f.stopped.as_deref().map(foreign::clean).unwrap_or_default())]
+        }
+        Worked::NothingSeen => {
+            vec!["nothing to do: no parallel region was seen (OpenMP that homenode knows)".into()]
+        }
+        Worked::Pays if f.pretended => with("moving would pay"),
+        Worked::Pays => with("moving pays"),
+        Worked::Kept => with("no gain shows, pages stay"),
+        Worked::Evener => with("spread more evenly, no other gain"),
+        Worked::NoDifference => with("moving makes no difference, undone"),
+        Worked::Harms => with("moving harms, undone"),
+        Worked::NothingToGain => {
+            let Samples { remote, all } = f.touched();
+            vec![format!("nothing to gain: {remote} of {all} touched pages had another home before")]
+        }
+        Worked::ThreadsChange | Worked::ThreadsTogether => vec![format!("not judged: {moved} pages moved")],
+        Worked::NothingAsked => vec!["no page was moved: the program asked for none by hn_next_touch".into()],
+        Worked::Planned => {
+            let p = f.plan.as_ref().map(|p| p.progress).unwrap_or_default();
+            vec![format!("{} of {} planned pages are at home", percent(p.at_home, p.pages), p.pages)]
+        }
+        Worked::NothingMoved => vec!["no page was moved".into()],
+        Worked::TooFew => {
+            let (a, b) = (f.guard.moved.all, f.guard.held.all);
+            vec![
+                format!("cannot tell whether it pays: {moved} pages moved, {a} and {b} samples are too few"),
+                format!("cannot tell whether it pays: {moved} pages moved, too few samples"),
+            ]
+        }
+        Worked::NotJudged => vec![format!("{moved} pages moved; whether that pays was not judged")],
+    }
+}
+
+/// The three lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether it worked, with its numbers.
+    pub worked: String,
+    /// What it cost.
+    pub cost: String,
+    /// What to do next.
+    pub next: String,
+}
+
+impl Answer {
+    /// Of processes, the first of which has run most regions. `command` is what was run.
+    pub fn of(processes: &[Facts], names: &[Names], command: &str) -> Option<Self> {
+        let first = processes.first()?;
+        let advice = names.first().map(|n| advice::all(first, n)).unwrap_or_default();
+        let others = processes.iter().filter(|f| f.regions.runs > 0 || f.counters.arms > 0).count();
+        Some(Self {
+            worked: worked_line(first, others),
+            cost: cost(processes),
+            next: next(first, &advice, command),
+        })
+    }
+
+    /// As they are printed.
+    pub fn lines(&self) -> [String; 3] {
+        [&self.worked, &self.cost, &self.next].map(|line| format!("{PREFIX}{line}"))
+    }
+}
+
+/// Stands before each line: they share a terminal with the program's.
+pub const PREFIX: &str = "homenode: ";
+/// Columns that are left.
+const ROOM: usize = COLUMNS - PREFIX.len();
+
+fn worked_line(f: &Facts, processes: usize) -> String {
+    let mut heads = Vec::new();
+    let t = f.threads;
+    if t.changed_nodes > 0 {
+        heads.push(format!("{} of {} threads changed nodes; ", t.changed_nodes, t.threads));
+    }
+    if heads.is_empty() && worked(f) == Worked::ThreadsTogether {
+        heads.push(format!("{} threads, not bound, were all on one node; ", t.threads));
+    }
+    let head = match (heads.pop(), processes) {
+        (Some(threads), _) => threads,
+        (None, 2..) => format!("process {} of {processes}: ", f.pid),
+        (None, _) => String::new(),
+    };
+    let forms: Vec<String> = says(f).into_iter().map(|text| format!("{head}{text}")).collect();
+    first_that_fits(&forms, ROOM)
+}
+
+fn cost(processes: &[Facts]) -> String {
+    let sum = |of: fn(&Facts) -> Ns| Ns(processes.iter().map(|f| of(f).0).fold(0, u64::saturating_add));
+    let (own, cpu, waited) = (sum(|f| f.own), sum(|f| f.cpu), sum(|f| f.waited));
+    let share = percent(own.0, cpu.0);
+    let held = match waited {
+        Ns::ZERO => "did not wait".into(),
+        _ => format!("waited {} for it", seconds(waited)),
+    };
+    let own = seconds(own);
+    first_that_fits(
+        &[
+            format!("cost {own} of CPU time ({share}); the program {held}"),
+            format!("cost {own} of CPU time ({share})"),
+        ],
+        ROOM,
+    )
+}
+
+fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
+    let command = foreign::clean(command);
+    let run = |words: &str| {
+        first_that_fits(
+            &[format!("next: homenode {words} -- {command}"), format!("next: homenode {words} -- APP")],
+            ROOM,
+        )
+    };
+    let worked = worked(f);
+    if f.threads.changed_nodes > 0 || worked == Worked::ThreadsTogether {
+        return match f.pretended {
+            true => run(&format!("run --bind --pretend-nodes {}", f.nodes)),
+            false => run("run --bind"),
+        };
+    }
+    match (worked, advice) {
+        (Worked::NothingSeen, _) => run("record --on live"),
+        (Worked::NothingToGain, _) => "next: nothing to do; -v has the numbers".into(),
+        (Worked::Stopped, _) => "next: report this text as a bug of homenode's".into(),
+        (Worked::Harms | Worked::NoDifference, _) => {
+            "next: leave the pages where they are; -v has the numbers".into()
+        }
+        (_, [first, rest @ ..]) => {
+            let remedy = first.remedy();
+            let more = match rest.len() {
+                0 => "-v says why".to_owned(),
+                n => format!("-v: {n} more"),
+            };
+            first_that_fits(&[format!("next: {remedy} ({more})"), format!("next: {remedy}")], ROOM)
+        }
+        (Worked::NothingMoved, _) if f.stopped.is_some() || !f.notes.is_empty() => {
+            "next: -v says what stood in the way".into()
+        }
+        (Worked::TooFew, _) => "next: a longer run tells more; -v has the numbers".into(),
+        (Worked::NotJudged, _) if f.guard.off => {
+            "next: without --force it is judged; -v has the numbers".into()
+        }
+        _ => "next: nothing to change; -v has the numbers".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homenode_model::Bytes;
+    use homenode_wire::facts::{FRAMES, Guard, Object, Objects, Origin, Regions, Threads};
+
+    fn ran() -> Facts {
+        let regions = Regions { in_source: 2, runs: 40, ..Regions::default() };
+        Facts { nodes: 2, regions, cpu: Ns(2_000_000_000), own: Ns(20_000_000), ..Facts::default() }
+    }
+
+    fn samples(remote: u64, all: u64) -> Samples {
+        Samples { remote, all }
+    }
+
+    fn judged(verdict: Verdict, moved: Samples, held: Samples) -> Facts {
+        let objects = Objects { moved: 500, ..Objects::default() };
+        Facts { guard: Guard { off: false, verdict, moved, held }, objects, ..ran() }
+    }
+
+    fn object(moved: u64, touched: Vec<u64>) -> Object {
+        let homes = vec![touched.iter().sum()];
+        Object { moved, homes, touched, ..Object::bare(Origin::Static(1), Bytes::mib(1)) }
+    }
+
+    fn lines(f: &Facts) -> [String; 3] {
+        let mut names = Names::default();
+        names.statics.insert(1, "grid".into());
+        let answer = Answer::of(std::slice::from_ref(f), &[names], "./app").unwrap();
+        let lines = answer.lines();
+        assert!(lines.iter().all(|l| l.chars().count() <= COLUMNS), "{lines:#?}");
+        lines
+    }
+
+    #[test]
+    fn a_verdict_agrees_with_its_numbers() {
+        for verdict in [Verdict::Pays, Verdict::AtHome] {
+            // Shares that were printed beside "pays".
+            for (moved, held) in [(80, 28), (348, 0), (312, 312)] {
+                let f = judged(verdict, samples(moved, 1000), samples(held, 1000));
+                assert_eq!(worked(&f), Worked::Kept, "{moved} {held}");
+                assert!(!lines(&f)[0].contains("pays"), "{:?}", lines(&f));
+            }
+            let f = judged(verdict, samples(0, 32), samples(6, 24));
+            assert_eq!(
+                lines(&f)[0],
+                "homenode: moving pays: remote 0.0 % of 32 moved, 25.0 % of 24 held back"
+            );
+            let f = Facts { pretended: true, ..f };
+            assert!(lines(&f)[0].starts_with("homenode: moving would pay: remote 0.0 %"));
+        }
+        let f = judged(Verdict::Open, samples(1, 3), samples(0, 2));
+        assert_eq!(lines(&f)[0], "homenode: cannot tell whether it pays: 500 pages moved, too few samples");
+        // Whatever the numbers, a verdict says "pays" only where they do.
+        for verdict in [Verdict::Evener, Verdict::NoGain, Verdict::Harms] {
+            let f = judged(verdict, samples(90, 100), samples(10, 100));
+            assert!(!lines(&f)[0].contains("pays"), "{:?}", lines(&f));
+        }
+    }
+
+    #[test]
+    fn what_is_at_home_already_is_nothing_to_gain() {
+        let most = vec![object(3, vec![2000, 2094])];
+        let objects = Objects { moved: 3, most, ..Objects::default() };
+        let f = Facts { objects, pretended: true, ..ran() };
+        assert_eq!(
+            lines(&f),
+            [
+                "homenode: nothing to gain: 3 of 4094 touched pages had another home before",
+                "homenode: cost 20.00 ms of CPU time (1.0 %); the program did not wait",
+                "homenode: next: nothing to do; -v has the numbers",
+            ]
+        );
+    }
+
+    #[test]
+    fn threads_that_change_nodes_come_first_and_take_no_gain_away() {
+        let threads = Threads { threads: 4, unbound: 4, changed_nodes: 3, nodes: 2, looks: 200 };
+        for verdict in [Verdict::Harms, Verdict::NoGain, Verdict::Open, Verdict::AtHome] {
+            let f = Facts { threads, ..judged(verdict, samples(20, 24), samples(2, 24)) };
+            let [first, _, next] = lines(&f);
+            assert_eq!(first, "homenode: 3 of 4 threads changed nodes; not judged: 500 pages moved");
+            assert_eq!(next, "homenode: next: homenode run --bind -- ./app");
+        }
+        let f = Facts { threads, ..judged(Verdict::Pays, samples(1, 24), samples(12, 24)) };
+        assert!(lines(&f)[0].starts_with("homenode: 3 of 4 threads changed nodes; moving pays: remote"));
+    }
+
+    #[test]
+    fn threads_that_shared_a_node_by_chance_are_no_reason_to_say_that_nothing_is_to_be_gained() {
+        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 20 };
+        let most = vec![object(0, vec![4096])];
+        let f = Facts { threads, objects: Objects { most, ..Objects::default() }, pretended: true, ..ran() };
+        let [first, _, next] = lines(&f);
+        assert_eq!(first, "homenode: 2 threads, not bound, were all on one node; not judged: 0 pages moved");
+        assert_eq!(next, "homenode: next: homenode run --bind --pretend-nodes 2 -- ./app");
+        for threads in [Threads { unbound: 0, ..threads }, Threads { nodes: 2, ..threads }] {
+            assert_eq!(worked(&Facts { threads, ..f.clone() }), Worked::NothingToGain);
+        }
+    }
+
+    #[test]
+    fn what_to_do_next_names_array_and_remedy() {
+        let f = judged(Verdict::Pays, samples(1, 24), samples(12, 24));
+        let most = vec![object(500, vec![500, 500])];
+        let f = Facts { objects: Objects { moved: 500, most, ..Objects::default() }, ..f };
+        assert_eq!(lines(&f)[2], "homenode: next: initialise grid in a parallel loop (-v says why)");
+        // Nothing is seen of a program without OpenMP.
+        let none = Facts { nodes: 2, ..Facts::default() };
+        assert_eq!(lines(&none)[2], "homenode: next: homenode record --on live -- ./app");
+        assert!(lines(&none)[0].contains("no parallel region was seen"));
+        assert_eq!(worked(&Facts::of_an_error(1, "an error (x.rs:1:2: y)")), Worked::Stopped);
+        assert!(lines(&Facts::of_an_error(1, &"long ".repeat(80)))[0].ends_with('…'));
+        assert_eq!(FRAMES, 6);
+    }
+}
