@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use homenode_dataset::foreign::without_escapes;
 use homenode_model::Ps;
 use homenode_report::diff::{Diff, Matched, ObjectDiff, Side, Unlike};
 use homenode_report::summary::Summary;
@@ -16,7 +17,7 @@ use crate::human::{
     bytes, count, elided, fixed, glued, grouped, modelled, percent, plain, time, width, wrapped,
 };
 use crate::layout::{Form, Layout};
-use crate::output::{Format, to_stdout};
+use crate::output::{Format, say, to_stdout};
 use homenode_error::Result;
 use homenode_table::{Cell, Column, Table};
 
@@ -37,8 +38,12 @@ pub fn run(args: &DiffArgs, before: &Report, after: &Report) -> Result<Exit> {
     if let Some(top) = args.top {
         diff.objects.truncate(top);
     }
+    if args.output.format() == Format::Csv {
+        // CSV has no room for it.
+        partial(&diff).into_iter().for_each(say);
+    }
     let text = match args.output.format() {
-        Format::Csv => table(&diff).to_csv(),
+        Format::Csv => without_escapes(&table(&diff).to_csv()).into_owned(),
         Format::Json => {
             let schema = "homenode/diff/1";
             json_of(&Document { schema, unchanged_objects: unchanged, diff: &diff })?
@@ -77,16 +82,18 @@ fn for_people(args: &DiffArgs, diff: &Diff, unchanged: usize) -> String {
     out
 }
 
-/// The first lines: what is missing, whether numbers compare, what became of remote accesses and
-/// iterations, which object changed most. Whoever prints takes three.
-fn answer(diff: &Diff) -> Vec<String> {
-    let mut lines = Vec::new();
+/// What is missing of the two.
+fn partial(diff: &Diff) -> Option<String> {
     let sides = [("BEFORE", &diff.before), ("AFTER", &diff.after)];
     let lacking: Vec<String> =
         sides.iter().filter_map(|(name, s)| Some(format!("{name}: {}", s.missing.first()?))).collect();
-    if !lacking.is_empty() {
-        lines.push(format!("not whole: {}", lacking.join("; ")));
-    }
+    (!lacking.is_empty()).then(|| format!("not whole: {}", lacking.join("; ")))
+}
+
+/// The first lines: what is missing, whether numbers compare, what became of remote accesses and
+/// iterations, which object changed most. Whoever prints takes three.
+fn answer(diff: &Diff) -> Vec<String> {
+    let mut lines: Vec<String> = partial(diff).into_iter().collect();
     if diff.unlike.contains(&Unlike::CountsAndPresence) {
         let what = |s: &Summary| if s.remote.of == Unit::Accesses { "counts" } else { "presence" };
         lines.push(format!(

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use homenode_dataset::Dataset;
+use homenode_dataset::foreign::without_escapes;
 use homenode_report::map::Size;
 use homenode_report::moves::Moves;
 use homenode_report::objects::ObjectReport;
@@ -14,7 +15,7 @@ use super::{answer, objects, picture};
 use crate::args::show::ShowArgs;
 use crate::exit::Exit;
 use crate::human::{plain, wrapped};
-use crate::output::{Format, terminal_width, to_stdout};
+use crate::output::{Format, say, terminal_width, to_stdout};
 use homenode_error::{Context as _, Result};
 
 /// Columns where there is no terminal.
@@ -50,7 +51,7 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
     let rows = objects::table(report, args.top.unwrap_or(usize::MAX));
     let exit = args.output.judge(&rows)?;
     let text = match args.output.format() {
-        Format::Csv => rows.to_csv(),
+        Format::Csv => without_escapes(&rows.to_csv()).into_owned(),
         Format::Json => {
             let most = args.top.unwrap_or(usize::MAX).min(report.objects.len());
             json(&Document {
@@ -64,6 +65,10 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
         }
         Format::Table => for_people(args, report),
     };
+    if args.output.format() == Format::Csv {
+        // CSV has no room for it.
+        answer::partial(&report.summary).lines().for_each(say);
+    }
     to_stdout(&text)?;
     Ok(exit)
 }
