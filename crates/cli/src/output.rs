@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use clap::Args;
+use homenode_dataset::foreign;
 use homenode_error::{Context, Error, Result};
 use homenode_table::FailIf;
 use homenode_table::Table;
@@ -112,7 +113,7 @@ impl OutputArgs {
     fn render(&self, table: &Table, terminal: bool) -> String {
         match self.format() {
             Format::Json => table.to_json(),
-            Format::Csv => table.to_csv(),
+            Format::Csv => foreign::without_escapes(&table.to_csv()).into_owned(),
             Format::Table => render(table, terminal && colours(), terminal.then(terminal_width).flatten()),
         }
     }
@@ -146,6 +147,7 @@ fn with_keys(json: &str, more: &[(&str, serde_json::Value)]) -> Result<String> {
 /// # Errors
 /// What the system said.
 pub fn to_stdout(text: &str) -> Result<()> {
+    let text = foreign::printable(text);
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -157,6 +159,7 @@ pub fn to_stdout(text: &str) -> Result<()> {
 
 /// One line to stderr, with homenode's name in front.
 pub fn say(message: impl std::fmt::Display) {
+    let message = foreign::without_escapes(&message.to_string()).into_owned();
     let _ = writeln!(io::stderr(), "homenode: {message}");
 }
 

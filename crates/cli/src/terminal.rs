@@ -29,7 +29,7 @@ pub fn render(table: &Table, colour: bool, width: Option<u16>) -> String {
         if i == 0 {
             out.push('\n');
         }
-        out += &note;
+        out += &clean(&note);
         out.push('\n');
     }
     out
@@ -79,15 +79,16 @@ fn align(align: Align) -> CellAlignment {
 }
 
 fn heading(column: &Column) -> String {
+    let title = clean(&column.title);
     match column.unit {
-        Some(unit) => format!("{}\n{unit}", column.title),
-        None => column.title.clone(),
+        Some(unit) => format!("{title}\n{unit}"),
+        None => title,
     }
 }
 
 /// A name from a recording is text: nothing in it reaches the terminal as a control sequence.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    homenode_dataset::foreign::clean(text)
 }
 
 fn show(cell: &Cell) -> String {

@@ -1,6 +1,7 @@
 //! Files and texts of strangers: what is read is a regular file of bounded size, and what is
 //! shown holds nothing that a terminal obeys.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -85,6 +86,24 @@ pub fn clean(text: &str) -> String {
     out
 }
 
+/// Whole output without what only foreign text brings along: every control character but the ends
+/// of lines, tabs and the escape character of our own colours. It becomes U+FFFD.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    replaced(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\r' | '\t' | '\u{1b}'))
+}
+
+/// As [`printable`], for output without colours: the escape character goes, too.
+pub fn without_escapes(text: &str) -> Cow<'_, str> {
+    replaced(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\r' | '\t'))
+}
+
+fn replaced(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
+    match text.contains(&is_bad) {
+        true => Cow::Owned(text.replace(is_bad, "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +114,13 @@ mod tests {
         assert_eq!(clean("größe[3] 変数"), "größe[3] 変数");
         let long = clean(&"é".repeat(10 << 20));
         assert!(long.len() <= LONGEST && long.ends_with('…'));
+    }
+
+    #[test]
+    fn whole_output_keeps_its_lines_and_colours() {
+        assert_eq!(printable("\x1b[1ma\x1b[0m\t\u{9b}31m\r\n"), "\x1b[1ma\x1b[0m\t\u{fffd}31m\r\n");
+        assert_eq!(without_escapes("a\x1b[0m\n"), "a\u{fffd}[0m\n");
+        assert!(matches!(printable("größe\n"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl LogReader<File> {
     /// # Errors
     /// The file cannot be opened, or is not a log of a known version.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        match File::open(path) {
+        match crate::regular::open_within(path) {
             Ok(file) => Self::new(path, file),
             Err(e) => Err(LogError { path: path.into(), offset: 0, wrong: Wrong::Io(e) }),
         }

@@ -14,6 +14,7 @@
 //! | [`file`](mod@file) | the file: header, frames, CRC, limits |
 //! | [`check`] | invariants over a whole log |
 //! | [`recording`] | the directory: `meta.json`, `symbols.json`, the threads' logs |
+//! | [`regular`] | opening files of strangers |
 //!
 //! Logs of strangers are hostile input: every length is bounded, nothing in a log is a path that gets opened.
 
@@ -27,6 +28,7 @@ pub mod file;
 pub mod mark;
 #[cfg(feature = "recording")]
 pub mod recording;
+pub mod regular;
 mod varint;
 
 pub use error::{LogError, Wrong};

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::LogError;
 use crate::file::{LogReader, MARKS};
+use crate::regular;
 use crate::{Mark, VERSION, What};
 
 /// Bytes reserved for `status`.
 const STATUS: usize = 4096;
 /// Most bytes of `meta.json` and `symbols.json` that are read.
 const MAX_JSON: u64 = 256 << 20;
+/// Most bytes of `status` that are read.
+const MAX_STATUS: u64 = 1 << 20;
 
 /// `meta.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,12 +245,8 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordingError>
 }
 
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, RecordingError> {
-    let size = fs::metadata(path).map_err(io("read", path))?.len();
-    if size > MAX_JSON {
-        let why = format!("{} has {size} bytes, more than the {MAX_JSON} that are read", path.display());
-        return Err(RecordingError::NotARecording { path: path.into(), why });
-    }
-    let text = fs::read_to_string(path).map_err(io("read", path))?;
+    let file = regular::open_within(path).map_err(io("read", path))?;
+    let text = regular::text(file, MAX_JSON).map_err(io("read", path))?;
     serde_json::from_str(&text).map_err(|e| RecordingError::NotARecording {
         path: path.into(),
         why: format!("line {}: {e}", e.line()),
@@ -278,7 +277,7 @@ impl Recording {
         let not = |why: String| RecordingError::NotARecording { path: path.into(), why };
         fs::metadata(path).map_err(io("open", path))?;
         let meta_path = path.join("meta.json");
-        if !meta_path.exists() {
+        if fs::symlink_metadata(&meta_path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             return Err(not("it has no meta.json".into()));
         }
         let meta: Meta = read_json(&meta_path)?;
@@ -310,12 +309,20 @@ impl Recording {
     /// The file is damaged.
     pub fn symbols(&self) -> Result<Symbols, RecordingError> {
         let path = self.path.join("symbols.json");
-        if path.exists() { read_json(&path) } else { Ok(Symbols::default()) }
+        match fs::symlink_metadata(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Symbols::default()),
+            _ => read_json(&path),
+        }
     }
 
     /// Why the recorder stopped early; `None` if it did not.
     pub fn stopped(&self) -> Option<String> {
-        let text = fs::read_to_string(self.path.join("status")).ok()?;
+        let path = self.path.join("status");
+        let text = match regular::open_within(&path).and_then(|f| regular::text(f, MAX_STATUS)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return None,
+            Err(e) => format!("cannot read {}: {e}", path.display()),
+            Ok(text) => text,
+        };
         let text = text.trim();
         (!text.is_empty()).then(|| text.chars().filter(|c| !c.is_control()).take(1000).collect())
     }
@@ -327,6 +334,7 @@ impl Recording {
     pub fn logs(&self) -> Result<Vec<PathBuf>, RecordingError> {
         let dir = self.path.join("threads");
         let mut list = Vec::new();
+        regular::folder(&dir).map_err(io("read", &dir))?;
         for entry in fs::read_dir(&dir).map_err(io("read", &dir))? {
             let path = entry.map_err(io("read", &dir))?.path();
             if path.extension().is_some_and(|e| e == "hnlog") {
@@ -342,12 +350,13 @@ impl Recording {
     /// # Errors
     /// The directory cannot be read.
     pub fn log_bytes(&self) -> Result<u64, RecordingError> {
-        Ok(self.logs()?.iter().filter_map(|p| fs::metadata(p).ok()).map(|m| m.len()).sum())
+        Ok(self.logs()?.iter().filter_map(|p| fs::symlink_metadata(p).ok()).map(|m| m.len()).sum())
     }
 
     /// The modules that the recorder wrote down; lines that make no sense are left out.
     pub fn modules(&self) -> Vec<Module> {
-        let text = fs::read_to_string(self.path.join("modules.txt")).unwrap_or_default();
+        let file = regular::open_within(&self.path.join("modules.txt"));
+        let text = file.and_then(|f| regular::text(f, MAX_JSON)).unwrap_or_default();
         text.lines().filter_map(parse_module).collect()
     }
 

@@ -15,7 +15,7 @@ use crate::prober::Prober;
 /// What the first bytes of a kept measurement say.
 const SCHEMA: &str = "homenode/measurement/1";
 /// Largest measurement that is read: 16 nodes have about 4 MiB.
-const MOST: usize = 256 << 20;
+const MOST: usize = 64 << 20;
 
 /// Everything that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,96 +1,165 @@
-//! Where the pages of objects live, and where they have lived: 16 bytes a page.
+//! Where the pages of objects live, and where they have lived.
+//!
+//! State: a run of pages with one fate takes some 50 bytes, however many pages it has. A record of
+//! the stream adds at most two runs. A hostile stream could have the same many runs looked at again
+//! and again, so the looks are counted: at most [`LOOKS`], and [`LOOKS_A_CALL`] more for each call.
+//! Beyond that nothing is followed any more, and [`Homes::gave_up`] says so.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use homenode_dataset::tables::{IntervalNo, Residency};
 use homenode_model::{NodeId, ObjectId};
 
-/// A page of an object beyond this number is damage: 16 TiB.
-const MOST: u64 = 1 << 32;
-/// Pages that are followed altogether: 4 TiB.
-const MOST_PAGES: usize = 1 << 30;
+/// Looks at runs in any case.
+const LOOKS: u64 = if cfg!(test) { 1 << 16 } else { 1 << 22 };
+/// Looks at runs for each call. Two are needed, and one for each node where pages have lived.
+const LOOKS_A_CALL: u64 = 16;
 
-#[derive(Clone, Copy, Debug)]
-struct Page {
-    home: Option<NodeId>,
+/// The fate that the pages of a run share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fate {
+    home: NodeId,
     since: IntervalNo,
-    /// Nodes where it has lived, a bit each; nodes from 63 on share one.
+    /// Nodes where they have lived, a bit each; nodes from 63 on share one.
     been: u64,
 }
 
-const UNKNOWN: Page = Page { home: None, since: IntervalNo(0), been: 0 };
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    end: u64,
+    fate: Fate,
+}
+
+/// Runs by their first page. They do not overlap, and there are gaps where nothing is known.
+type Runs = BTreeMap<u64, Run>;
 
 const fn bit(node: NodeId) -> u64 {
     1 << if node.0 < 63 { node.0 } else { 63 }
 }
 
+/// What became of the pages of one run, when they got a home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The pages.
+    pub pages: Range<u64>,
+    /// They had lived on this node before, and left.
+    pub came_back: bool,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Homes {
-    objects: BTreeMap<ObjectId, Vec<Page>>,
-    pages: usize,
+    objects: BTreeMap<ObjectId, Runs>,
     over: Vec<Residency>,
+    calls: u64,
+    looks: u64,
+}
+
+/// Cuts the run that `page` lies inside of, so that one begins there.
+fn cut(runs: &mut Runs, page: u64) {
+    let Some((_, run)) = runs.range_mut(..page).next_back() else { return };
+    if page < run.end {
+        let behind = *run;
+        run.end = page;
+        runs.insert(page, behind);
+    }
+}
+
+/// Adds a run; it makes its neighbours longer where they share its fate.
+fn add(runs: &mut Runs, mut pages: Range<u64>, fate: Fate) {
+    if let Some((first, before)) = runs.range(..pages.start).next_back()
+        && (before.end, before.fate) == (pages.start, fate)
+    {
+        pages.start = *first;
+    }
+    if let Some(behind) = runs.get(&pages.end).copied().filter(|r| r.fate == fate) {
+        runs.remove(&pages.end);
+        pages.end = behind.end;
+    }
+    runs.insert(pages.start, Run { end: pages.end, fate });
 }
 
 impl Homes {
-    fn page(&mut self, object: ObjectId, page: u64) -> Option<&mut Page> {
-        let list = self.objects.entry(object).or_default();
-        let at = usize::try_from(page).ok().filter(|_| page < MOST)?;
-        if at >= list.len() {
-            let more = at + 1 - list.len();
-            if self.pages + more > MOST_PAGES {
-                return None;
-            }
-            self.pages += more;
-            list.resize(at + 1, UNKNOWN);
-        }
-        list.get_mut(at)
+    /// Whether there were too many runs to look at. What came later is not followed.
+    pub const fn gave_up(&self) -> bool {
+        self.looks > LOOKS + self.calls.saturating_mul(LOOKS_A_CALL)
     }
 
-    /// The page lives on `node` at the end of `interval`. Whether it had lived there and left.
-    pub fn set(&mut self, object: ObjectId, page: u64, node: NodeId, interval: IntervalNo) -> bool {
-        let Some(state) = self.page(object, page) else { return false };
-        if state.home == Some(node) {
-            return false;
+    /// The known runs within `pages`, taken out, and the gaps between them, in order.
+    fn take(&mut self, object: ObjectId, pages: &Range<u64>) -> Vec<(Range<u64>, Option<Fate>)> {
+        self.calls += 1;
+        if self.gave_up() || pages.is_empty() {
+            return Vec::new();
         }
-        let was_there = state.been & bit(node) != 0;
-        let before = std::mem::replace(
-            state,
-            Page { home: Some(node), since: interval, been: state.been | bit(node) },
-        );
-        if let Some(home) = before.home
-            && before.since < interval
-        {
-            let until = IntervalNo(interval.0 - 1);
-            let row = Residency { object: Some(object), page, pages: 1, interval: before.since, until, home };
-            self.add(row);
+        let runs = self.objects.entry(object).or_default();
+        cut(runs, pages.start);
+        cut(runs, pages.end);
+        let (mut all, mut at) = (Vec::new(), pages.start);
+        while let Some((first, run)) = runs.range(at..pages.end).next().map(|(first, run)| (*first, *run)) {
+            if at < first {
+                all.push((at..first, None));
+            }
+            runs.remove(&first);
+            all.push((first..run.end, Some(run.fate)));
+            at = run.end;
         }
-        was_there
+        if at < pages.end {
+            all.push((at..pages.end, None));
+        }
+        self.looks = self.looks.saturating_add(all.len() as u64);
+        all
+    }
+
+    fn put(&mut self, object: ObjectId, pages: Range<u64>, fate: Fate) {
+        add(self.objects.entry(object).or_default(), pages, fate);
+    }
+
+    /// The pages live on `node` at the end of `interval`. What that is to them, in runs.
+    pub fn set(
+        &mut self,
+        object: ObjectId,
+        pages: Range<u64>,
+        node: NodeId,
+        interval: IntervalNo,
+    ) -> Vec<Settled> {
+        let mut settled: Vec<Settled> = Vec::new();
+        for (part, before) in self.take(object, &pages) {
+            let stays = before.filter(|fate| fate.home == node);
+            let been = before.map_or(0, |fate| fate.been);
+            if let Some(before) = before.filter(|fate| stays.is_none() && fate.since < interval) {
+                self.lived(object, &part, before, IntervalNo(interval.0 - 1));
+            }
+            let fate = stays.unwrap_or(Fate { home: node, since: interval, been: been | bit(node) });
+            self.put(object, part.clone(), fate);
+            let came_back = stays.is_none() && been & bit(node) != 0;
+            match settled.last_mut() {
+                Some(last) if last.came_back == came_back => last.pages.end = part.end,
+                _ => settled.push(Settled { pages: part, came_back }),
+            }
+        }
+        settled
     }
 
     /// Adds a row; it makes the last one longer where that is the same.
-    fn add(&mut self, row: Residency) {
+    fn lived(&mut self, object: ObjectId, pages: &Range<u64>, fate: Fate, until: IntervalNo) {
+        let Fate { home, since: interval, .. } = fate;
+        let (object, page, pages) = (Some(object), pages.start, pages.end - pages.start);
         match self.over.last_mut() {
             Some(last)
-                if (last.object, last.interval, last.until, last.home)
-                    == (row.object, row.interval, row.until, row.home)
-                    && last.page + last.pages == row.page =>
+                if (last.object, last.interval, last.until, last.home) == (object, interval, until, home)
+                    && last.page + last.pages == page =>
             {
-                last.pages += row.pages;
+                last.pages += pages;
             }
-            _ => self.over.push(row),
+            _ => self.over.push(Residency { object, page, pages, interval, until, home }),
         }
     }
 
     /// The object is gone; its pages lived where they did until the end of `interval`.
     pub fn gone(&mut self, object: ObjectId, interval: IntervalNo) {
-        let Some(pages) = self.objects.remove(&object) else { return };
-        self.pages -= pages.len();
-        for (page, state) in (0..).zip(pages) {
-            if let Some(home) = state.home {
-                let (from, until) = (state.since, interval.max(state.since));
-                self.add(Residency { object: Some(object), page, pages: 1, interval: from, until, home });
-            }
+        for (first, Run { end, fate }) in self.objects.remove(&object).unwrap_or_default() {
+            self.lived(object, &(first..end), fate, interval.max(fate.since));
         }
     }
 
@@ -106,20 +175,22 @@ impl Homes {
 mod tests {
     use super::*;
 
+    const A: ObjectId = ObjectId(1);
+
+    fn rows(homes: Homes, last: u32) -> Vec<(u64, u64, u32, u32, u16)> {
+        let row = |r: &Residency| (r.page, r.pages, r.interval.0, r.until.0, r.home.0);
+        homes.finish(IntervalNo(last)).iter().map(row).collect()
+    }
+
     #[test]
     fn runs_of_pages_and_intervals_are_rows() {
-        let (mut homes, a) = (Homes::default(), ObjectId(1));
-        let interval = IntervalNo;
-        (0..8).for_each(|p| assert!(!homes.set(a, p, NodeId(0), interval(0))));
-        (4..8).for_each(|p| assert!(!homes.set(a, p, NodeId(1), interval(3))));
-        assert!(homes.set(a, 5, NodeId(0), interval(5)), "it comes back");
-        let rows: Vec<_> = homes
-            .finish(interval(9))
-            .iter()
-            .map(|r| (r.page, r.pages, r.interval.0, r.until.0, r.home.0))
-            .collect();
+        let mut homes = Homes::default();
+        let settled = |pages, came_back| vec![Settled { pages, came_back }];
+        assert_eq!(homes.set(A, 0..8, NodeId(0), IntervalNo(0)), settled(0..8, false));
+        assert_eq!(homes.set(A, 4..8, NodeId(1), IntervalNo(3)), settled(4..8, false));
+        assert_eq!(homes.set(A, 5..6, NodeId(0), IntervalNo(5)), settled(5..6, true), "it comes back");
         assert_eq!(
-            rows,
+            rows(homes, 9),
             [
                 (4, 4, 0, 2, 0),
                 (5, 1, 3, 4, 1),
@@ -131,10 +202,60 @@ mod tests {
         );
     }
 
+    /// A page at a time and a run at a time come to the same.
     #[test]
-    fn impossible_pages_cost_nothing() {
+    fn runs_are_worth_as_much_as_their_pages() {
+        let (mut by_run, mut by_page) = (Homes::default(), Homes::default());
+        let mut x = 7_u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        for i in 0..300 {
+            let (first, node) = (below(40), NodeId(below(3) as u16));
+            let (pages, interval) = (first..first + 1 + below(12), IntervalNo(i / 4));
+            let runs = by_run.set(A, pages.clone(), node, interval);
+            let single: Vec<bool> =
+                pages.map(|p| by_page.set(A, p..p + 1, node, interval)[0].came_back).collect();
+            let joined: Vec<bool> = runs.iter().flat_map(|s| s.pages.clone().map(|_| s.came_back)).collect();
+            assert_eq!(joined, single);
+        }
+        let by_each_page = |homes: Homes| {
+            let all = homes.finish(IntervalNo(80));
+            let each = |r: &Residency| {
+                let (interval, until, home) = (r.interval, r.until, r.home);
+                (r.page..r.page + r.pages).map(move |p| (p, interval, until, home)).collect::<Vec<_>>()
+            };
+            let mut pages: Vec<_> = all.iter().flat_map(each).collect();
+            pages.sort();
+            pages
+        };
+        assert_eq!(by_each_page(by_run), by_each_page(by_page));
+    }
+
+    #[test]
+    fn impossibly_many_pages_cost_a_run() {
         let mut homes = Homes::default();
-        assert!(!homes.set(ObjectId(0), u64::MAX, NodeId(0), IntervalNo(0)));
-        assert!(homes.finish(IntervalNo(0)).is_empty());
+        assert_eq!(homes.set(A, 1..u64::MAX, NodeId(0), IntervalNo(0)).len(), 1);
+        homes.set(A, 1 << 60..1 << 61, NodeId(1), IntervalNo(u32::MAX));
+        assert_eq!(rows(homes, 0).len(), 4);
+    }
+
+    #[test]
+    fn runs_that_are_looked_at_too_often_are_given_up() {
+        let mut homes = Homes::default();
+        // Every page has been elsewhere, so that no two can be joined.
+        for page in 0..512_u64 {
+            let bits = (0..9).filter(|b| page >> b & 1 == 1);
+            bits.for_each(|b| drop(homes.set(A, page..page + 1, NodeId(2 + b), IntervalNo(0))));
+        }
+        let mut sweeps = 0_u16;
+        while !homes.gave_up() {
+            homes.set(A, 0..512, NodeId(sweeps % 2), IntervalNo(0));
+            sweeps += 1;
+            assert!(sweeps < 2000);
+        }
+        assert!(sweeps > 100, "{sweeps}");
+        assert!(homes.set(A, 0..512, NodeId(7), IntervalNo(0)).is_empty());
     }
 }

@@ -8,8 +8,8 @@
 //! | rows of all tables | [`rows`] |
 //!
 //! A stream is only appended to while the program runs, so what was written before a `kill -9` is
-//! whole. [`write()`] fills a data set from the streams of all processes. It needs memory for the
-//! pages of the objects that took part: some 16 bytes a page.
+//! whole. [`write()`] fills a data set from the streams of all processes. It needs memory for
+//! each run of pages with one fate: some 50 bytes a run.
 
 #![forbid(unsafe_code)]
 
@@ -18,13 +18,15 @@ pub mod names;
 pub mod rows;
 pub mod stream;
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
 use homenode_dataset::{Basis, Dataset, DatasetError, Memory, Meta, Sink};
 use homenode_wire::live::Says;
 
 pub use homenode_dataset::folder::STREAMS;
-pub use stream::Stream;
+pub use stream::{Found, Stream};
 
 /// What all streams of a recording say together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,16 +51,21 @@ pub struct Summary {
     pub state: [u64; 2],
     /// CPU time of homenode in all processes, in nanoseconds.
     pub own_ns: u64,
+    /// What cannot be read of the streams, a sentence each.
+    pub unread: Vec<String>,
     /// Sentences for a person.
     pub notes: Vec<String>,
 }
+
+/// Sentences of one kind that are kept.
+const SENTENCES: usize = 64;
 
 /// A recording that was cut off, with the rows of the streams that it still has. Any other stays as it is.
 ///
 /// # Errors
 /// The rows cannot be made.
 pub fn adopt(set: Dataset) -> Result<Dataset, DatasetError> {
-    let streams = set.path().map(|p| p.join(STREAMS)).filter(|p| p.is_dir());
+    let streams = set.path().map(|p| p.join(STREAMS)).filter(|p| fs::symlink_metadata(p).is_ok());
     let Some(streams) = streams.filter(|_| set.meta().ended.is_none()) else { return Ok(set) };
     let (mut meta, mut tables) = (set.meta().clone(), Memory::default());
     write(&streams, &mut tables, &mut meta)?;
@@ -78,8 +85,8 @@ pub const fn basis(says: Says) -> Basis {
 /// # Errors
 /// A row cannot be written. What is damaged of a stream is left out and noted in `meta`.
 pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summary, DatasetError> {
-    let streams = stream::all(folder);
-    let mut summary = Summary::default();
+    let Found { streams, unread } = stream::all(folder);
+    let mut summary = Summary { unread, ..Summary::default() };
     let first = streams.iter().map(|s| s.clock).min().unwrap_or_default();
     let mut numbers = rows::Numbers::default();
     for stream in &streams {
@@ -105,11 +112,16 @@ pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summa
             meta.incomplete.push(format!("process {pid} did not come to its end"));
         }
     }
+    meta.incomplete.extend(summary.unread.iter().cloned());
     summary.notes.sort();
     summary.notes.dedup();
-    for note in &summary.notes {
-        if !meta.notes.contains(note) {
-            meta.notes.push(note.clone());
+    let known: BTreeSet<String> = meta.notes.iter().cloned().collect();
+    meta.notes.extend(summary.notes.iter().filter(|n| !known.contains(*n)).cloned());
+    for sentences in [&mut meta.notes, &mut meta.incomplete, &mut meta.coarsened] {
+        let beyond = sentences.len().saturating_sub(SENTENCES);
+        if beyond > 0 {
+            sentences.truncate(SENTENCES);
+            sentences.push(format!("and {beyond} more"));
         }
     }
     Ok(summary)

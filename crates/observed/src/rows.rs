@@ -1,6 +1,7 @@
 //! The rows of all tables, from the streams.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use homenode_dataset::identity::{self, Slots};
 use homenode_dataset::tables::{
@@ -324,9 +325,7 @@ impl<S: Sink> Process<'_, S> {
     fn home(&mut self, object: ObjectNo, pages: Pages, node: NodeId) -> Result<(), DatasetError> {
         let Some(object) = self.object(object) else { return Ok(()) };
         let now = self.now();
-        for page in pages.first..pages.first.saturating_add(pages.count) {
-            self.homes.set(object, page.into(), node, now);
-        }
+        self.homes.set(object, range(pages), node, now);
         let again = self.objects.get(object.0.saturating_sub(self.base.objects) as usize);
         if self.stream.pretended || again.is_some_and(|k| k.row.allocations > 1) {
             return Ok(());
@@ -357,25 +356,17 @@ impl<S: Sink> Process<'_, S> {
         let Some(object) = self.object(object) else { return Ok(()) };
         let now = self.now();
         // A run is told as one; of its pages, some may have been there before.
-        let mut runs: Vec<(u64, u64, MoveOutcome)> = Vec::new();
-        for page in pages.first..pages.first.saturating_add(pages.count) {
-            let page = u64::from(page);
-            let outcome = if refused {
-                MoveOutcome::Refused
-            } else {
-                // Something else may have moved it meanwhile: the kernel, or the rest of a huge page.
-                self.homes.set(object, page, from, now);
-                match self.homes.set(object, page, to, now) {
-                    true => MoveOutcome::PingPong,
-                    false => MoveOutcome::Moved,
-                }
-            };
-            match runs.last_mut() {
-                Some((first, count, same)) if *same == outcome && *first + *count == page => *count += 1,
-                _ => runs.push((page, 1, outcome)),
-            }
-        }
-        for (page, count, outcome) in runs {
+        let runs = if refused {
+            vec![(range(pages), MoveOutcome::Refused)]
+        } else {
+            // Something else may have moved some of it meanwhile: the kernel, or the rest of a huge page.
+            self.homes.set(object, range(pages), from, now);
+            let outcome = |came_back| if came_back { MoveOutcome::PingPong } else { MoveOutcome::Moved };
+            let settled = self.homes.set(object, range(pages), to, now);
+            settled.into_iter().map(|s| (s.pages, outcome(s.came_back))).collect()
+        };
+        for (run, outcome) in runs {
+            let (page, count) = (run.start, run.end - run.start);
             self.summary.migrations += 1;
             let each = cost.map(|c| Ns(c.0 / u64::from(pages.count.max(1))).times(count));
             let row = Migration {
@@ -400,6 +391,10 @@ impl<S: Sink> Process<'_, S> {
 
     fn end(mut self, numbers: &mut Numbers) -> Result<(), DatasetError> {
         let last = self.interval(self.interval.saturating_sub(1));
+        if self.homes.gave_up() {
+            let pid = self.stream.pid;
+            self.summary.unread.push(format!("the pages of process {pid} moved too often to be followed"));
+        }
         for row in std::mem::take(&mut self.homes).finish(last) {
             self.to.push(&row)?;
         }
@@ -416,12 +411,18 @@ impl<S: Sink> Process<'_, S> {
         }
         self.summary.objects += self.objects.len() as u64;
         numbers.objects += self.objects.len() as u32;
-        numbers.regions =
-            numbers.regions.saturating_add(self.regions.keys().next_back().map_or(0, |r| r + 1));
+        numbers.regions = numbers
+            .regions
+            .saturating_add(self.regions.keys().next_back().map_or(0, |r| r.saturating_add(1)));
         numbers.intervals = numbers.intervals.saturating_add(self.interval);
         numbers.threads = numbers.threads.saturating_add(self.threads);
         Ok(())
     }
+}
+
+/// The pages of a record.
+fn range(pages: Pages) -> Range<u64> {
+    pages.first.into()..u64::from(pages.first) + u64::from(pages.count)
 }
 
 const fn because(cause: live::Cause) -> Cause {

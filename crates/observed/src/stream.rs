@@ -1,7 +1,8 @@
 //! The stream of one process, read once for what the rest needs to know beforehand.
 
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{self, BufReader};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::foreign;
@@ -11,6 +12,8 @@ use homenode_wire::live::{Dropped, Live, Reader, Says};
 
 /// Streams of at most so many processes are read.
 const MOST: usize = 4096;
+/// Bytes that a page may have.
+const PAGE: RangeInclusive<u64> = 512..=1 << 30;
 
 /// What is known of a stream before its rows are made.
 #[derive(Clone, Debug, Default)]
@@ -47,39 +50,72 @@ pub struct Stream {
     pub damage: Vec<String>,
 }
 
+/// What lies in a folder of streams.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The streams that have a beginning, by process.
+    pub streams: Vec<Stream>,
+    /// What cannot be read, a sentence each.
+    pub unread: Vec<String>,
+}
+
 /// The streams in a folder, by process.
-pub fn all(folder: &Path) -> Vec<Stream> {
+pub fn all(folder: &Path) -> Found {
+    let mut found = Found::default();
     let pid = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix("live.")?.parse::<u32>().ok();
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = match foreign::folder(folder).and_then(|()| fs::read_dir(folder)) {
+        Ok(entries) => entries,
+        Err(e) => {
+            found.unread.push(format!("the folder of streams cannot be read: {e}"));
+            return found;
+        }
+    };
     let mut files: Vec<(u32, PathBuf)> =
-        entries.filter_map(|e| Some((pid(&e.file_name())?, e.path()))).take(MOST).collect();
+        entries.flatten().filter_map(|e| Some((pid(&e.file_name())?, e.path()))).collect();
     files.sort();
-    files.into_iter().filter_map(|(pid, path)| Stream::read(pid, path)).collect()
+    if files.len() > MOST {
+        found.unread.push(format!("{} streams are there, and {MOST} are read", files.len()));
+        files.truncate(MOST);
+    }
+    for (pid, path) in files {
+        match Stream::read(pid, path) {
+            Ok(stream) => found.streams.push(stream),
+            Err(why) => found.unread.push(format!("the stream of process {pid} cannot be read: {why}")),
+        }
+    }
+    found
 }
 
 /// The records of a file, as far as it is whole.
-pub fn records(path: &Path) -> Option<Reader<BufReader<File>>> {
-    foreign::open(path).ok().map(|file| Reader::new(BufReader::with_capacity(1 << 18, file)))
+///
+/// # Errors
+/// It is no regular file, or the system refuses.
+pub fn records(path: &Path) -> io::Result<Reader<BufReader<File>>> {
+    foreign::open(path).map(|file| Reader::new(BufReader::with_capacity(1 << 18, file)))
 }
 
 impl Stream {
-    /// `None`: it has no beginning.
-    fn read(pid: u32, path: PathBuf) -> Option<Self> {
+    /// An error: it has no beginning.
+    fn read(pid: u32, path: PathBuf) -> Result<Self, String> {
         let mut stream = Self { pid, path, ..Self::default() };
-        let mut began = false;
-        for record in records(&stream.path)? {
+        let mut damage = None;
+        for record in records(&stream.path).map_err(|e| e.to_string())? {
             match record {
-                Ok(record) => {
-                    began |= matches!(record, Live::Start { .. });
-                    stream.note(record);
+                Ok(Live::Start { page, .. }) if !PAGE.contains(&page.0) || !page.0.is_power_of_two() => {
+                    return Err(format!("it has pages of {} bytes", page.0));
                 }
-                Err(why) => {
-                    let text = foreign::clean(&why.to_string());
-                    stream.damage.push(format!("the stream of process {pid} is cut off or damaged: {text}"));
-                }
+                Ok(record @ Live::Start { .. }) => stream.note(record),
+                Ok(_) if stream.records == 0 => return Err("it does not begin with a start".into()),
+                Ok(record) => stream.note(record),
+                Err(why) => damage = Some(foreign::clean(&why.to_string())),
             }
         }
-        began.then_some(stream)
+        if stream.records == 0 {
+            return Err(damage.unwrap_or_else(|| "it is empty".into()));
+        }
+        let told = |why| format!("the stream of process {pid} is cut off or damaged: {why}");
+        stream.damage.extend(damage.map(told));
+        Ok(stream)
     }
 
     fn note(&mut self, record: Live) {

@@ -1,6 +1,6 @@
 //! A plan as a file: JSON with a schema, by object, so that it holds whatever addresses the next run has.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -100,8 +100,9 @@ impl Plan {
         let shown = path.display();
         let cannot = || format!("cannot read the plan {shown}");
         let mut text = String::new();
-        let file =
-            File::open(path).context(cannot).map_err(|e| e.hint("homenode plan REC -o FILE makes one"))?;
+        let file = homenode_log::regular::open(path)
+            .context(cannot)
+            .map_err(|e| e.hint("homenode plan REC -o FILE makes one"))?;
         let read = file.take(LARGEST + 1).read_to_string(&mut text);
         let not = |why: String| {
             Error::usage(format!("{shown} is not a plan of homenode"))

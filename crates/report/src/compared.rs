@@ -9,6 +9,8 @@ const SCHEMAS: &[&str] = &["homenode/compare/", "homenode/compare-lab/"];
 const COLUMNS: &[&str] = &["time", "modelled", "remote", "moved"];
 /// Longest schema that is shown.
 const MOST_SCHEMA: usize = 80;
+/// Most rows of a result.
+const MOST_ROWS: usize = 4096;
 
 /// Why a text is no such result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +114,12 @@ impl Compared {
                 key,
             })
         };
-        let columns: Vec<Column> = all("columns").iter().filter_map(column).collect();
+        let mut columns: Vec<Column> = Vec::new();
+        for column in all("columns").iter().filter_map(column) {
+            if columns.iter().all(|c| c.key != column.key) {
+                columns.push(column);
+            }
+        }
         let row = |v: &Value| {
             let number = |c: &Column| v.get(&c.key).and_then(Value::as_f64);
             Some(Row {
@@ -121,6 +128,12 @@ impl Compared {
                 numbers: columns.iter().map(number).collect(),
             })
         };
+        if all("rows").len() > MOST_ROWS {
+            return Err(not(&format!(
+                "it has {} schemes, and at most {MOST_ROWS} are read",
+                all("rows").len()
+            )));
+        }
         let rows: Vec<Row> = all("rows").iter().filter_map(row).collect();
         if rows.is_empty() {
             return Err(not("it has no schemes"));

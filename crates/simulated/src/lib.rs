@@ -23,7 +23,7 @@ pub mod places;
 pub mod rows;
 pub mod run;
 
-pub use missing::missing;
+pub use missing::{gaps, members_without_log, missing};
 pub use names::Names;
 pub use rows::Simulated;
 pub use run::{Error, Request, dataset};

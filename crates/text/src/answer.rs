@@ -57,7 +57,11 @@ fn worst(report: &Report, most: usize) -> Option<String> {
     let s = &report.summary;
     let worst = report.objects.first().filter(|o| o.remote.part > 0)?;
     let of_it = Share { part: worst.remote.part, whole: s.remote.part, ..s.remote };
-    let before = format!("{} % of these to ", percent(of_it.percent().unwrap_or(0.0)));
+    let before = match of_it.percent() {
+        Some(share) if worst.remote.of == s.remote.of => format!("{} % of these to ", percent(share)),
+        // Accesses of one object are no part of sightings of all.
+        _ => "most of these to ".to_owned(),
+    };
     let touched = crate::objects::touched_by(&worst.first_touch);
     let after = if touched.is_empty() { touched } else { format!(", first touched by {touched}") };
     let room = most.saturating_sub(width(&before) + width(&after));

@@ -37,16 +37,18 @@ pub fn page(diff: &Diff, unchanged: usize, how: Shown) -> String {
     out
 }
 
-/// The first lines: what is missing, whether numbers compare, what became of remote accesses and
-/// iterations, which object changed most. Whoever prints takes three.
-fn answer(diff: &Diff) -> Vec<String> {
-    let mut lines = Vec::new();
+/// What is missing of the two.
+pub fn partial(diff: &Diff) -> Option<String> {
     let sides = [("BEFORE", &diff.before), ("AFTER", &diff.after)];
     let lacking: Vec<String> =
         sides.iter().filter_map(|(name, s)| Some(format!("{name}: {}", s.missing.first()?))).collect();
-    if !lacking.is_empty() {
-        lines.push(format!("not whole: {}", lacking.join("; ")));
-    }
+    (!lacking.is_empty()).then(|| format!("not whole: {}", lacking.join("; ")))
+}
+
+/// The first lines: what is missing, whether numbers compare, what became of remote accesses and
+/// iterations, which object changed most. Whoever prints takes three.
+fn answer(diff: &Diff) -> Vec<String> {
+    let mut lines: Vec<String> = partial(diff).into_iter().collect();
     if diff.unlike.contains(&Unlike::CountsAndPresence) {
         let what = |s: &Summary| if s.remote.of == Unit::Accesses { "counts" } else { "presence" };
         lines.push(format!(

@@ -21,7 +21,7 @@ mod marks;
 use std::collections::HashMap;
 
 use homenode_log::decode::Access;
-use homenode_log::{LogError, Mark as LogMark, Record, What};
+use homenode_log::{LogError, Mark as LogMark, Record, What, Wrong};
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_rounds::Begins;
 
@@ -193,9 +193,12 @@ impl<S: Source> Order<S> {
         for mut source in sources {
             let mut first = Vec::new();
             while first.len() < 4 {
-                match source.next()? {
-                    Some(r) => first.push(r),
-                    None => break,
+                match source.next() {
+                    Ok(Some(r)) => first.push(r),
+                    Ok(None) => break,
+                    // Cut off inside of its first chunk, it holds nothing yet.
+                    Err(e) if first.is_empty() && matches!(e.wrong, Wrong::Truncated { .. }) => break,
+                    Err(e) => return Err(e),
                 }
             }
             if first.is_empty() {

@@ -5,11 +5,10 @@ mod folders;
 mod measurements;
 mod recordings;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::Dataset;
+use homenode_log::regular;
 use homenode_report::Report;
 use homenode_report::compared::Compared;
 
@@ -20,7 +19,7 @@ use crate::task::Terminal;
 use homenode_error::{Context as _, Error, Failure, Result};
 
 /// Most bytes of a file that are read.
-const MOST: u64 = 256 << 20;
+const MOST: u64 = 64 << 20;
 
 /// What one side is.
 enum Side {
@@ -74,9 +73,8 @@ fn side(path: &Path) -> Result<Side> {
     }
     let cannot = || format!("cannot read {}", path.display());
     let hint = |e: Error| e.hint("'homenode diff --help' says what it compares").kind(Failure::Usage);
-    let file = File::open(path).context(cannot).map_err(hint)?;
-    let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text).context(cannot).map_err(hint)?;
+    let text = regular::open(path).and_then(|file| regular::text(file, MOST));
+    let text = text.context(cannot).map_err(hint)?;
     Ok(if Compared::is(&text) { Side::Comparison(text) } else { Side::Measurement(text) })
 }
 

@@ -151,6 +151,11 @@ fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> 
     if let Err(e) = recording.symbols() {
         problems.push(e.to_string());
     }
+    // A cut-off recording lacks what came later in any case.
+    if cut_off == 0 && problems.is_empty() {
+        let lacking = homenode_simulated::gaps(recording);
+        problems.extend(lacking.or_else(|| homenode_simulated::members_without_log(recording)));
+    }
     let verdict = verdict(recording, logs.len(), cut_off, problems.len());
     let whole = verdict.is_none();
     for problem in problems {
@@ -166,7 +171,7 @@ fn verdict(recording: &Recording, logs: usize, cut_off: u32, problems: usize) ->
         return Some(format!("readable up to where recording stopped: {why}"));
     }
     if logs == 0 {
-        return Some("empty: no thread was recorded".into());
+        return Some("empty: no thread was recorded: there is no log in its folder threads".into());
     }
     if problems > 0 {
         return Some(format!("damaged: {problems} problems; what comes before them is readable"));

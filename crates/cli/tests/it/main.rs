@@ -2,12 +2,14 @@
 
 mod c_api;
 mod container;
+mod cut_off;
 mod diff;
 mod doctor;
 mod emulator;
 mod explain;
 #[path = "../../../report/tests/support/mod.rs"]
 mod heat;
+mod hostile_recordings;
 mod kernel;
 mod kernel_work;
 mod lab;

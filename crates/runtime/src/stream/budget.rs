@@ -9,6 +9,8 @@ pub const PER_SECOND: u64 = 1 << 20;
 pub const PER_PAGE: u64 = 32;
 /// Bytes in any case: the machine, the modules, the first objects.
 const FIXED: u64 = 64 << 10;
+/// Bytes of most records at most.
+const RECORD: u64 = 16;
 /// Intervals are doubled in length at most so many times.
 const LONGEST: u32 = 10;
 
@@ -36,6 +38,20 @@ impl Room {
         } else if self.written < allowed / 8 {
             self.doublings = self.doublings.saturating_sub(1);
         }
+    }
+
+    /// So much time has passed, and nothing else changes.
+    pub const fn reach(&mut self, time: Ns) {
+        if time.0 > self.time.0 {
+            self.time = time;
+        }
+    }
+
+    /// How many rows of who was seen there is room for, behind so many records that wait. Half of
+    /// the room is left to other records.
+    pub const fn rows_of_seen(&self, waiting: usize) -> usize {
+        let used = self.written.saturating_add(waiting as u64 * RECORD);
+        (self.allowed().saturating_sub(used) / RECORD / 2) as usize
     }
 
     /// How many times intervals are doubled in length.

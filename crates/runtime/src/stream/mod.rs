@@ -11,7 +11,8 @@
 //!
 //! The stream holds at most [`PENDING`] records and one frame: some 700 KiB. The file grows by at
 //! most [`budget::PER_SECOND`] and [`budget::PER_PAGE`]. When it would grow by more, intervals
-//! become longer first. What then finds no room is counted, and the count is written.
+//! become longer, and neighbouring pages that were seen are joined. What then finds no room is
+//! counted, and the count is written.
 
 pub mod budget;
 pub mod runs;
@@ -359,7 +360,8 @@ impl Stream {
         self.end_runs();
         let end = self.time(now);
         let index = IntervalNo(self.interval.index);
-        let (rows, pages) = self.sightings.take();
+        self.room.reach(end);
+        let (rows, pages) = self.sightings.take(self.room.rows_of_seen(self.pending.len()));
         rows.into_iter().for_each(|(row, told)| self.put_seen(row, told, pages));
         for (region, (runs, time)) in std::mem::take(&mut self.interval.regions) {
             self.put(Live::RegionTime { interval: index, region: RegionNo(region), runs, time });
@@ -394,6 +396,8 @@ impl Stream {
         for stay in self.threads.end(self.time(now)) {
             self.put(stay);
         }
+        // What finds no room now is counted below.
+        self.write();
         for (i, what) in ALL_DROPPED.into_iter().enumerate() {
             let how_many = self.dropped[i];
             if how_many > 0 {

@@ -84,10 +84,14 @@ impl Sightings {
         }
     }
 
-    /// The rows in order, how often each was told of, and how many pages each stands for. It is
-    /// empty afterwards.
-    pub fn take(&mut self) -> (BTreeMap<Row, u32>, u32) {
+    /// The rows in order, how often each was told of, and how many pages each stands for.
+    /// Neighbouring pages are joined until there are at most `most` rows, if that is possible. It
+    /// is empty afterwards.
+    pub fn take(&mut self, most: usize) -> (BTreeMap<Row, u32>, u32) {
         self.highest = self.highest.max(self.rows.len());
+        while self.rows.len() > most && self.doublings < COARSEST {
+            self.join();
+        }
         let pages = 1 << std::mem::take(&mut self.doublings);
         (std::mem::take(&mut self.rows), pages)
     }
@@ -164,7 +168,7 @@ mod tests {
     }
 
     fn told(s: &mut Sightings) -> Vec<(u32, u32, u16, u32)> {
-        s.take().0.into_iter().map(|(r, n)| (r.object, r.page, r.node.0, n)).collect()
+        s.take(usize::MAX).0.into_iter().map(|(r, n)| (r.object, r.page, r.node.0, n)).collect()
     }
 
     #[test]
@@ -184,12 +188,25 @@ mod tests {
         let mut s = Sightings::new(16);
         (0..64).for_each(|page| s.add(row(page, (page / 32) as u16)));
         assert_eq!(s.lost(), 0);
-        let (rows, pages) = s.take();
+        let (rows, pages) = s.take(usize::MAX);
         assert_eq!(pages, 4);
         assert!(rows.iter().all(|(r, n)| *n == 4 && u32::from(r.node.0) == r.page / 32), "{rows:?}");
         // Objects cannot be joined.
         (0..40).for_each(|object| s.add(Row { object, ..row(0, 0) }));
         assert!(s.lost() > 0 && s.bytes() > 0);
-        assert_eq!(s.take().0.len(), 16);
+        assert_eq!(s.take(usize::MAX).0.len(), 16);
+    }
+
+    #[test]
+    fn rows_are_joined_where_fewer_are_wanted() {
+        let mut s = Sightings::default();
+        (0..64).for_each(|page| s.add(row(page, 0)));
+        let (rows, pages) = s.take(10);
+        assert_eq!((rows.len(), pages), (8, 8));
+        assert_eq!(rows.values().sum::<u32>(), 64);
+        (0..64).for_each(|page| s.add(row(page, 0)));
+        assert_eq!(s.take(64).1, 1, "they are as fine as before");
+        (0..4).for_each(|object| s.add(Row { object, ..row(0, 0) }));
+        assert_eq!(s.take(0).0.len(), 4, "what cannot be joined stays");
     }
 }

@@ -1,5 +1,6 @@
 //! `homenode diff` of two recordings.
 
+use homenode_dataset::foreign::without_escapes;
 use homenode_error::Result;
 use homenode_report::Report;
 use homenode_report::diff::{Diff, ObjectDiff};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::args::diff::DiffArgs;
 use crate::cmd::show::{columns_of, json_of};
 use crate::exit::Exit;
-use crate::output::{Format, to_stdout};
+use crate::output::{Format, say, to_stdout};
 
 /// Objects listed for people unless --top says otherwise.
 const TOP: usize = 20;
@@ -27,8 +28,12 @@ pub fn run(args: &DiffArgs, before: &Report, after: &Report) -> Result<Exit> {
     if let Some(top) = args.top {
         diff.objects.truncate(top);
     }
+    if args.output.format() == Format::Csv {
+        // CSV has no room for it.
+        changes::partial(&diff).into_iter().for_each(say);
+    }
     let text = match args.output.format() {
-        Format::Csv => changes::table(&diff).to_csv(),
+        Format::Csv => without_escapes(&changes::table(&diff).to_csv()).into_owned(),
         Format::Json => {
             let schema = "homenode/diff/1";
             json_of(&Document { schema, unchanged_objects: unchanged, diff: &diff })?

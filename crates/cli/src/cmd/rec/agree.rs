@@ -54,7 +54,7 @@ pub fn run(
     }
     table.note("difference: sum over the array's pages of |first - second|, in percent of the first's sum");
     if table.rows().is_empty() {
-        return Err(Error::failed("the first recording has no array to compare")
+        return Err(Error::failed(format!("{} has no array to compare", first.display()))
             .tried(format!("look for objects of at least {} bytes that were used", smallest.0))
             .hint("--smallest 4KiB takes smaller ones; a static program has no names"));
     }
@@ -74,13 +74,13 @@ fn columns() -> Vec<Column> {
 }
 
 fn row(name: &str, a: &BTreeMap<u64, u64>, b: Option<&BTreeMap<u64, u64>>) -> Vec<Cell> {
-    let total: u64 = a.values().sum();
+    let total = sum_of(a.values().copied());
     let mut cells = vec![Cell::text(name), Cell::int(a.len() as i128), Cell::int(total)];
     match b {
         None => cells.extend(vec![Cell::missing("the second recording does not have it"); 3]),
         Some(b) => {
             let sum = difference(a, b);
-            cells.extend([Cell::int(b.values().sum::<u64>()), Cell::int(sum)]);
+            cells.extend([Cell::int(sum_of(b.values().copied())), Cell::int(sum)]);
             cells.push(Cell::percent(sum as f64 / total.max(1) as f64, 2));
         }
     }
@@ -92,7 +92,12 @@ fn difference(a: &BTreeMap<u64, u64>, b: &BTreeMap<u64, u64>) -> u64 {
     let of = |map: &BTreeMap<u64, u64>, page: &u64| map.get(page).copied().unwrap_or(0);
     let common = a.iter().map(|(page, n)| n.abs_diff(of(b, page)));
     let rest = b.iter().filter(|(page, _)| !a.contains_key(*page)).map(|(_, n)| *n);
-    common.chain(rest).sum()
+    sum_of(common.chain(rest))
+}
+
+/// A sum of numbers that a stranger may have made up.
+fn sum_of(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// The arrays of a recording, and what it lacks.
@@ -141,7 +146,8 @@ fn of_counts(set: &Dataset, smallest: Bytes) -> Arrays {
     for a in set.rows::<Access>().filter(|a| timed.contains(&a.interval)) {
         let name = a.object.and_then(|o| objects.get(&o));
         if let (Some(name), Some(count)) = (name, a.tally.count()) {
-            *all.entry(name.clone()).or_default().entry(a.page).or_default() += count.parts().0;
+            let known = all.entry(name.clone()).or_default().entry(a.page).or_default();
+            *known = known.saturating_add(count.parts().0);
         }
     }
     all

@@ -1,9 +1,11 @@
 //! `homenode rec replay-policy`: does a policy decide elsewhere what it decided there?
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::Path;
 
 use homenode_error::{Context, Error, Result};
+use homenode_log::regular;
 use homenode_model::Decision;
 use homenode_policy::Step;
 use homenode_policy::journal::{self, Checked, Difference, JournalError};
@@ -25,11 +27,14 @@ pub(super) fn run(path: &Path, policy: Option<&str>, limit: usize, output: &Outp
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read the journal {}", path.display());
-    let length = std::fs::metadata(path).context(cannot)?.len();
+    let mut file = regular::open(path).context(cannot)?;
+    let length = file.metadata().context(cannot)?.len();
     if length > MOST {
         return Err(Error::usage(cannot()).tried(format!("it is of {length} bytes, more than {MOST}")));
     }
-    std::fs::read(path).context(cannot)
+    let mut bytes = Vec::new();
+    file.by_ref().take(MOST).read_to_end(&mut bytes).context(cannot)?;
+    Ok(bytes)
 }
 
 fn refused(path: &Path) -> impl Fn(JournalError) -> Error + '_ {

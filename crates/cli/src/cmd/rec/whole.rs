@@ -13,7 +13,7 @@ use homenode_table::Table;
 pub fn check(table: &mut Table, path: &Path) -> Exit {
     let name = path.display().to_string();
     let mut note = |text: String| table.note(clean(&format!("{name}: {text}")));
-    let set = match Dataset::open(path) {
+    let set = match Dataset::open(path).and_then(homenode_observed::adopt) {
         Ok(set) => set,
         Err(why) => {
             note(format!("it is damaged: {why}"));

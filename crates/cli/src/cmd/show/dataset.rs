@@ -1,6 +1,7 @@
 //! `homenode show` of a data set: an answer, a table, notes; or a picture.
 
 use homenode_dataset::Dataset;
+use homenode_dataset::foreign::without_escapes;
 use homenode_report::map::Size;
 use homenode_report::moves::Moves;
 use homenode_report::objects::ObjectReport;
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::show::ShowArgs;
 use crate::exit::Exit;
-use crate::output::{Format, terminal_width, to_stdout};
+use crate::output::{Format, say, terminal_width, to_stdout};
 use homenode_error::{Context as _, Result};
 
 /// Columns where there is no terminal.
@@ -48,7 +49,7 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
     let rows = objects::table(report, args.top.unwrap_or(usize::MAX));
     let exit = args.output.judge(&rows)?;
     let text = match args.output.format() {
-        Format::Csv => rows.to_csv(),
+        Format::Csv => without_escapes(&rows.to_csv()).into_owned(),
         Format::Json => {
             let most = args.top.unwrap_or(usize::MAX).min(report.objects.len());
             json(&Document {
@@ -70,6 +71,10 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
             },
         ),
     };
+    if args.output.format() == Format::Csv {
+        // CSV has no room for it.
+        answer::partial(&report.summary).lines().for_each(say);
+    }
     to_stdout(&text)?;
     Ok(exit)
 }

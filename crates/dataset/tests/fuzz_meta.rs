@@ -1,0 +1,57 @@
+//! `dataset.json` that somebody damaged or made up: the recording opens, or is refused in words.
+
+#[path = "../../../fuzz/mutate.rs"]
+mod mutate;
+
+use std::fs;
+
+use homenode_dataset::tables::ALL;
+use homenode_dataset::{Basis, Dataset, Ended, Kind, Meta, Writer};
+use mutate::{Rng, mutated};
+
+#[test]
+fn damaged_descriptions_are_refused_in_words_or_open() {
+    let folder = std::env::temp_dir().join(format!("homenode-meta-fuzz-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let mut meta = Meta::new(Kind::Run, Basis::Sampled { one_in: 64 }, vec!["./app".into(), "-n".into()]);
+    meta.environment.insert("OMP_NUM_THREADS".into(), "4".into());
+    (meta.machine, meta.source, meta.policy) = ("m".into(), "samples".into(), Some("next-touch".into()));
+    (meta.host, meta.job, meta.rank) = (Some("h".into()), Some("1".into()), Some(0));
+    meta.notes.push("a note".into());
+    meta.incomplete.push("a process".into());
+    meta.rows.insert("accesses".into(), 12);
+    let ended = Ended { status: Some(0), signal: None, elapsed_ns: 1_000_000 };
+    Writer::create(&folder, meta).unwrap().finish(ended).unwrap();
+    let path = folder.join("dataset.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let merged = text.replacen('{', "{\"members\":[{}, {}],", 1);
+    let (mut rng, mut opened, mut refused) = (Rng(3), 0, 0);
+    for round in 0..2000 {
+        let from = if round % 5 == 0 { &merged } else { &text };
+        fs::write(&path, mutated(from, &text, &mut rng)).unwrap();
+        match Dataset::open(&folder) {
+            Ok(set) => {
+                opened += 1;
+                let meta = set.meta();
+                let lists = [&meta.command, &meta.notes, &meta.incomplete].into_iter().flatten();
+                let all = [&meta.machine, &meta.source, &meta.basis].into_iter().chain(lists);
+                for t in all.chain(meta.policy.iter()).chain(meta.host.iter()) {
+                    assert!(!t.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{0}', '\n']), "{t:?}");
+                }
+                if round % 16 == 0 {
+                    let rows: usize = ALL.iter().flat_map(|t| set.checked_chunks(t)).map(|c| c.rows()).sum();
+                    assert_eq!(rows, 0, "there are no tables");
+                }
+                assert!(set.missing().iter().all(|m| !m.to_string().contains('\u{1b}')));
+            }
+            Err(why) => {
+                refused += 1;
+                let text = why.to_string();
+                let named = text.contains("homenode-meta-fuzz") && text.len() < 10_000;
+                assert!(named && !text.contains('\u{1b}'), "{text:?}");
+            }
+        }
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(opened > 20 && refused > 200, "{opened} opened, {refused} refused");
+}

@@ -1,0 +1,7 @@
+//! From streams to a data set.
+
+mod cut_off;
+mod hostile;
+mod processes;
+mod support;
+mod tables;

@@ -1,0 +1,224 @@
+//! A stream's facts are in the tables: homes, sightings, regions, iterations, moves with causes, threads.
+
+use homenode_dataset::tables::{
+    Access, Cause, FirstTouch, GuardGroup, Interval, Iteration, IterationSource, Link, Migration,
+    MoveOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionTime, Residency, Sample,
+    ThreadStay,
+};
+use homenode_dataset::{Basis, Dataset, Tally};
+use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
+use homenode_wire::live::{self, Live, ObjectNo, RegionKey, RegionNo, Says};
+
+use crate::support::{Folder, MS, frames, home, migration, object, observe, pages, program, start};
+
+fn set_of(name: &str, records: &[Live]) -> Dataset {
+    let folder = Folder::new(name);
+    folder.stream(7, &frames(records, 5));
+    observe(folder.path()).0
+}
+
+#[test]
+fn a_whole_stream_is_a_data_set_that_lacks_nothing() {
+    let folder = Folder::new("whole");
+    folder.stream(7, &frames(&program(7, 0), 5));
+    let (set, summary) = observe(folder.path());
+    assert_eq!(set.missing(), []);
+    let meta = set.meta();
+    assert_eq!((meta.source.as_str(), meta.basis.as_str()), ("samples", "sampled, one in 100"));
+    assert_eq!((meta.policy.as_deref(), meta.page_bytes, meta.pretended), (Some("next-touch"), 4096, false));
+    assert!(meta.coarsened.is_empty() && meta.notes.is_empty() && summary.early.is_empty());
+    assert_eq!((summary.objects, summary.sightings, summary.seen_rows), (1, 12, 2));
+    assert_eq!(summary.migrations, 2);
+}
+
+#[test]
+fn the_machine_is_its_nodes_and_distances() {
+    let set = set_of("machine", &program(7, 0));
+    let nodes: Vec<_> = set.rows::<Node>().map(|n| (n.node.0, n.memory_bytes, n.cpus)).collect();
+    assert_eq!(nodes, [(0, Some(Bytes(1 << 30)), 1), (1, Some(Bytes(1 << 30)), 1)]);
+    let links: Vec<_> =
+        set.rows::<Link>().map(|l| (l.from_node.0, l.to_node.0, l.distance.unwrap())).collect();
+    assert_eq!(links, [(0, 0, 10), (0, 1, 21), (1, 0, 21), (1, 1, 10)]);
+}
+
+#[test]
+fn moves_have_time_cause_region_and_what_came_of_them() {
+    let set = set_of("moves", &program(7, 0));
+    let rows: Vec<Migration> = set.rows().collect();
+    let short: Vec<_> = rows
+        .iter()
+        .map(|m| {
+            (m.time_ns.0 / MS, m.interval.0, m.page, m.pages, m.from_node.0, m.to_node.0, m.cause, m.outcome)
+        })
+        .collect();
+    assert_eq!(
+        short,
+        [
+            (12, 1, 0, 8, 0, 1, Cause::NextTouch, MoveOutcome::Moved),
+            (25, 2, 2, 4, 1, 0, Cause::Undo, MoveOutcome::PingPong),
+        ]
+    );
+    assert!(
+        rows.iter().all(|m| m.region.is_some_and(|r| r.0 == 0) && m.policy.as_deref() == Some("next-touch"))
+    );
+    assert_eq!(rows.iter().map(|m| m.cost_ns.unwrap().0).collect::<Vec<_>>(), [8000, 4000]);
+}
+
+#[test]
+fn pages_live_somewhere_in_every_interval() {
+    let set = set_of("homes", &program(7, 0));
+    let mut rows: Vec<_> =
+        set.rows::<Residency>().map(|r| (r.page, r.pages, r.interval.0, r.until.0, r.home.0)).collect();
+    rows.sort_unstable();
+    assert_eq!(
+        rows,
+        [
+            (0, 2, 1, 3, 1),
+            (0, 8, 0, 0, 0),
+            (2, 4, 1, 1, 1),
+            (2, 4, 2, 3, 0),
+            (6, 2, 1, 3, 1),
+            (8, 8, 0, 3, 0)
+        ]
+    );
+    // Together they are each page in each interval, once.
+    let places: u64 = rows.iter().map(|(_, pages, from, until, _)| pages * u64::from(until - from + 1)).sum();
+    assert_eq!(places, 16 * 4);
+}
+
+#[test]
+fn sightings_keep_their_basis_place_and_kind() {
+    let set = set_of("seen", &program(7, 0));
+    let rows: Vec<Access> = set.rows().collect();
+    let short: Vec<_> = rows.iter().map(|a| (a.interval.0, a.page, a.node.0, a.home.0, a.kind)).collect();
+    assert_eq!(short, [(0, 3, 1, 0, Some(AccessKind::Write)), (2, 9, 1, 0, Some(AccessKind::Write))]);
+    let sampled = Basis::Sampled { one_in: 100 };
+    assert_eq!(rows[0].tally, Tally::new(5, sampled));
+    assert_eq!(rows[1].tally, Tally::new(7, sampled));
+}
+
+#[test]
+fn who_cannot_count_has_no_counts() {
+    let mut records = program(7, 0);
+    records[3] = Live::Source { name: "faults".into(), says: Says::Presence };
+    let set = set_of("presence", &records);
+    assert_eq!(set.meta().basis, "presence");
+    assert!(
+        set.rows::<Access>()
+            .all(|a| a.tally == Tally::new(5, Basis::Presence) || a.tally == Tally::new(7, Basis::Presence))
+    );
+    // A sample that stands for no access is none.
+    records[3] = Live::Source { name: "samples".into(), says: Says::Sampled { one_in: 0 } };
+    assert_eq!(set_of("presence-0", &records).meta().basis, "presence");
+}
+
+#[test]
+fn regions_have_runs_times_and_a_kind() {
+    let mut records = program(7, 0);
+    records
+        .insert(10, Live::Region { number: RegionNo(1), key: RegionKey { function: 12, caller: 0x40_2000 } });
+    let set = set_of("regions", &records);
+    let rows: Vec<_> = set.rows::<Region>().map(|r| (r.region.0, r.kind, r.runs, r.time_ns.0)).collect();
+    assert_eq!(rows, [(0, RegionKind::Parallel, 2, 3 * MS)], "a barrier that never ended is none");
+    let times: Vec<_> =
+        set.rows::<RegionTime>().map(|t| (t.interval.0, t.region.0, t.runs, t.time_ns.0)).collect();
+    assert_eq!(times, [(0, 0, 2, 3 * MS)]);
+}
+
+#[test]
+fn iterations_tell_which_intervals_are_timed() {
+    let set = set_of("iterations", &program(7, 0));
+    let rows: Vec<_> =
+        set.rows::<Iteration>().map(|i| (i.iteration, i.begin_ns.0 / MS, i.source, i.process)).collect();
+    let told = IterationSource::Told;
+    assert_eq!(rows, [(1, 10, told, 7), (2, 20, told, 7), (3, 30, told, 7)]);
+    let timed = |set: &Dataset| set.rows::<Interval>().map(|i| i.timed).collect::<Vec<_>>();
+    assert_eq!(timed(&set), [false, true, true, true], "the initialisation is left out");
+    // Without iterations nothing can be left out.
+    let without: Vec<Live> = program(7, 0)
+        .into_iter()
+        .filter(|r| !matches!(r, Live::Iteration { .. }))
+        .map(|r| match r {
+            Live::Interval { index, begin, end, .. } => Live::Interval { index, begin, end, iteration: None },
+            other => other,
+        })
+        .collect();
+    assert_eq!(timed(&set_of("no-iterations", &without)), [true; 4]);
+}
+
+#[test]
+fn threads_first_touches_and_own_cost_are_there() {
+    let set = set_of("threads", &program(7, 0));
+    let threads: Vec<_> =
+        set.rows::<ThreadStay>().map(|t| (t.process, t.cpu, t.node, t.to_ns.0 / MS, t.bound)).collect();
+    assert_eq!(threads, [(7, Some(1), Some(NodeId(1)), 30, Some(true))]);
+    let touches: Vec<_> = set.rows::<FirstTouch>().map(|t| (t.page, t.pages, t.node.0)).collect();
+    assert_eq!(touches, [(0, 16, 0)]);
+    let own: Vec<_> = set.rows::<OwnCost>().map(|o| (o.own_ns.0 / MS, o.cpu_ns.0 / MS)).collect();
+    assert_eq!(own, [(1, 40)]);
+    // On pretended nodes nobody is known to have touched first.
+    let mut records = program(7, 0);
+    if let Live::Start { pretended, .. } = &mut records[0] {
+        *pretended = true;
+    }
+    assert_eq!(set_of("pretended", &records).rows::<FirstTouch>().count(), 0);
+}
+
+#[test]
+fn the_guards_samples_are_of_a_group() {
+    let mut records = program(7, 0);
+    for (page, held_back, node) in [(1, true, 1), (2, false, 0)] {
+        let (object, node, home) = (ObjectNo(0), NodeId(node), NodeId(0));
+        records.insert(9, Live::Sample { time: Ns(MS), object, page, held_back, node, home });
+    }
+    let set = set_of("samples", &records);
+    let rows: Vec<_> = set.rows::<Sample>().map(|s| (s.page, s.group, s.remote)).collect();
+    assert_eq!(rows, [(2, GuardGroup::Moved, false), (1, GuardGroup::HeldBack, true)]);
+}
+
+#[test]
+fn refused_moves_change_no_home() {
+    let refused = |outcome| match migration(5, pages(0, 4), 0, 1, live::Cause::Plan) {
+        Live::Migration { time, object, pages, from, to, cause, region, cost, .. } => {
+            Live::Migration { time, object, pages, from, to, cause, region, cost, outcome }
+        }
+        other => other,
+    };
+    let records = [
+        start(7, 0),
+        object(0, 4 * 4096, 0x4000),
+        home(0, pages(0, 4), 0),
+        refused(MoveResult::NoMemory),
+        refused(MoveResult::AlreadyThere),
+        Live::End { whole: true },
+    ];
+    let set = set_of("refused", &records);
+    let rows: Vec<_> = set.rows::<Migration>().map(|m| (m.cause, m.outcome)).collect();
+    assert_eq!(rows, [(Cause::Plan, MoveOutcome::Refused)]);
+    assert!(set.rows::<Residency>().all(|r| r.home == NodeId(0)));
+}
+
+#[test]
+fn an_object_that_comes_again_is_the_same() {
+    let mut records = vec![start(7, 0)];
+    for number in 0..3 {
+        records.push(Live::Object {
+            number: ObjectNo(number),
+            origin: homenode_wire::facts::Origin::Allocated([0x40_0000, 0x40_1000, 0, 0, 0, 0]),
+            address: 0x1000 * u64::from(number),
+            bytes: Bytes(4096 * u64::from(number + 1)),
+            birth: Ns(u64::from(number) * MS),
+            python: None,
+        });
+        records.push(Live::ObjectGone { number: ObjectNo(number), death: Ns(u64::from(number) * MS + 5) });
+    }
+    records.push(Live::End { whole: true });
+    let set = set_of("again", &records);
+    let rows: Vec<Object> = set.rows().collect();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (rows[0].allocations, rows[0].bytes, rows[0].kind),
+        (3, Bytes(3 * 4096), ObjectKind::Allocated)
+    );
+    assert_eq!(rows[0].death_ns, Some(Ns(2 * MS + 5)));
+}
