@@ -52,7 +52,7 @@ export function timeAxis(pen: CanvasRenderingContext2D, box: Box, range: [number
   for (const tick of ticks) {
     const x = Math.round(scale(tick)) + 0.5;
     line(pen, x, bottom, x, bottom + 5);
-    pen.fillText(text(tick), Math.min(x, box.x + box.w - 12), bottom + 14);
+    pen.fillText(text(tick).replace(/,/g, "\u202f"), Math.min(x, box.x + box.w - 12), bottom + 14);
   }
   line(pen, box.x, bottom + 0.5, box.x + box.w, bottom + 0.5);
   pen.fillText(`time since the program's start, ${unit}`, box.x + box.w / 2, bottom + 30);
@@ -72,7 +72,8 @@ export function valueAxis(
     .domain(range)
     .range(down ? [box.y, box.y + box.h] : [box.y + box.h, box.y]);
   const count = Math.max(2, Math.floor(box.h / 40));
-  const form = text ?? scale.tickFormat(count);
+  const plain = scale.tickFormat(count);
+  const form = text ?? ((n: number) => plain(n).replace(/,/g, "\u202f"));
   pen.fillStyle = t.faint;
   pen.strokeStyle = t.faint;
   pen.lineWidth = 1;

@@ -42,6 +42,30 @@ function blendHex(hex: string, with_: string, amount: number): string {
   return `#${a.map((x, i) => Math.round(x * (1 - amount) + b[i] * amount).toString(16).padStart(2, "0")).join("")}`;
 }
 
+/** Shares below this many percent are drawn paler. */
+export const CLEAR = 75;
+/** Shares below this many percent are drawn as mixed. */
+export const HALF = 50;
+
+export const mixedColour = (): string => blend(theme().faint, theme().ground, 0.6);
+export const nothingColour = (): string => blend(theme().faint, theme().ground, 0.12);
+
+/** The colour of a cell: of the node (index plus one; 0 is none) with a share in percent. */
+export function shareColour(node: number, share: number): string {
+  if (node === 0) return nothingColour();
+  if (share < HALF) return mixedColour();
+  return share >= CLEAR ? nodeColour(node - 1) : blend(nodeColour(node - 1), theme().ground, 0.5);
+}
+
+/** What paler and grey mean. */
+export function shareLegend(of: string): HTMLElement[] {
+  return [
+    key(blend(nodeColour(0), theme().ground, 0.5), `paler: ${HALF} to ${CLEAR} % ${of}`),
+    key(mixedColour(), `mixed: no node has ${HALF} %`),
+    key(nothingColour(), "nothing recorded"),
+  ];
+}
+
 /** Remote share, from 0 to 100 percent: pale to dark (on dark ground: dark to bright). */
 export function remoteColour(p: number): string {
   const t = theme();

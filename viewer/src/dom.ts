@@ -58,14 +58,14 @@ export function count(n: number): string {
   for (const [size, letter] of [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e4, " k"]] as const) {
     if (n >= size) return trim(n / (letter === " k" ? 1e3 : size)) + letter;
   }
-  return String(n);
+  return Number.isInteger(n) ? String(n) : trim(n);
 }
 
 /** A number with groups of three digits. */
 export function whole(n: number): string {
   return Math.round(n)
     .toString()
-    .replace(/\B(?=(\d{3})+$)/g, " ");
+    .replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
 export function bytes(n: number): string {
@@ -93,6 +93,11 @@ export function moment(ns: number, span: number): string {
   const [size, unit] = timeUnit(Math.max(ns, span));
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(span / size / 500))));
   return `${(ns / size).toFixed(digits)} ${unit}`;
+}
+
+/** The last part of a path. */
+export function baseName(path: string): string {
+  return path.split("/").pop() || path;
 }
 
 export function percent(p: number | null): string {

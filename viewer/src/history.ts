@@ -2,7 +2,7 @@
 
 import { nodeName } from "./colours";
 import type { Context } from "./context";
-import { el, moment, percent, plural, table, time, whole } from "./dom";
+import { baseName, el, moment, percent, plural, table, time, whole } from "./dom";
 import { CAUSES, type ObjectModel, OUTCOMES, type Touch } from "./model";
 
 interface Answer {
@@ -15,7 +15,7 @@ interface Answer {
 type Event_ = [number, string, string];
 
 function ofTouch(ctx: Context, touch: Touch, exact: boolean): Event_ {
-  const where = touch.file === null ? "" : ` ${touch.file}${touch.line === null ? "" : `:${touch.line}`}`;
+  const where = touch.file === null ? "" : ` ${baseName(touch.file)}${touch.line === null ? "" : `:${touch.line}`}`;
   const code = touch.function === null && !where ? "" : ` in ${touch.function ?? ""}${where}`;
   const thread = touch.thread === null ? "" : ` by thread ${touch.thread}`;
   const what = `first touched${thread} on ${nodeName(ctx.model, touch.node - 1)}${code}`;

@@ -1,8 +1,11 @@
 // What the recording says first, and its objects.
 
 import type { Context } from "../context";
-import { basis, bytes, count, el, percent, plural, table, time, whole } from "../dom";
+import { baseName, basis, bytes, count, el, percent, plural, table, time, whole } from "../dom";
 import type { NodeAmount, ObjectReport } from "../model";
+
+/** Most objects without a picture that are listed. */
+const MOST_OTHERS = 200;
 
 /** Nodes with their shares, as in `node 1: 81 %`. */
 function shares(all: { node: number; value: number }[], whole_: number): string {
@@ -22,7 +25,7 @@ function homes(o: ObjectReport): string {
 }
 
 function place(o: { file: string | null; line: number | null; function: string | null }): string {
-  const where = o.file === null ? null : `${o.file}${o.line === null ? "" : `:${o.line}`}`;
+  const where = o.file === null ? null : `${baseName(o.file)}${o.line === null ? "" : `:${o.line}`}`;
   return [o.function, where].filter((x) => x !== null).join(", ") || "unknown place";
 }
 
@@ -39,41 +42,28 @@ export function findings(ctx: Context): HTMLElement {
   const { model } = ctx;
   const { summary } = model;
   const answer = el("div", { class: "answer" }, ...model.answer.map((line) => el("p", {}, line)));
-  const unit = summary.remote.of;
-  const rows = model.objects.map((o) => {
-    const { report } = o;
-    return [
-      ctx.name(o),
-      bytes(report.bytes),
-      count(report.remote.whole),
-      percent(report.remote.percent),
-      users(report),
-      homes(report),
-      firstTouch(report),
-      report.moves ? whole(report.moves.pages) : "0",
-    ];
-  });
-  const others = model.others.slice(0, 200).map((report) => [
-    report.object === null ? "memory that nobody knows" : report.name || "(no name)",
+  const cells = (report: ObjectReport, name: string): string[] => [
+    name,
     bytes(report.bytes),
-    count(report.remote.whole),
+    `${count(report.remote.whole)} ${report.remote.of}`,
     percent(report.remote.percent),
+    basis(report.remote),
     users(report),
     homes(report),
     firstTouch(report),
     report.moves ? whole(report.moves.pages) : "0",
-  ]);
-  const heads = ["Object", "Size", `${unit}`, "Remote", "Used by", "Lives on", "First touched by", "Pages moved"];
-  const objects = table(
-    `Objects, those with most remote ${unit} first (${basis(summary.remote)})`,
-    heads,
-    rows,
-    {
-      numbers: [1, 2, 3, 7],
-      pick: (r) => ctx.set({ object: model.objects[r].report.object }),
-      picked: (r) => model.objects[r].report.object === ctx.state.object,
-    },
-  );
+  ];
+  const nameless = (report: ObjectReport): string =>
+    report.object === null ? "memory that nobody knows" : report.name || "(no name)";
+  const rows = model.objects.map((o) => cells(o.report, ctx.name(o)));
+  const others = model.others.slice(0, MOST_OTHERS).map((report) => cells(report, nameless(report)));
+  const heads = ["Object", "Size", "Touches", "Remote", "Basis", "Used by", "Lives on", "First touched by", "Pages moved"];
+  const numbers = [1, 2, 3, 8];
+  const objects = table("Objects, those with most remote touches first", heads, rows, {
+    numbers,
+    pick: (r) => ctx.set({ object: model.objects[r].report.object }),
+    picked: (r) => model.objects[r].report.object === ctx.state.object,
+  });
   const selected = ctx.selected();
   const facts = [
     ...(summary.verdict ? [`Whether moving pays, by the guard: ${summary.verdict}.`] : []),
@@ -97,7 +87,7 @@ export function findings(ctx: Context): HTMLElement {
     selected ? detail(ctx, selected.report) : null,
     objects,
     others.length > 0
-      ? el("details", {}, el("summary", {}, `${plural(others.length, "object")} without a picture`), table("Other objects", heads, others, { numbers: [1, 2, 3, 7] }))
+      ? el("details", {}, el("summary", {}, `${plural(others.length, "object")} without a picture`), table("Other objects", heads, others, { numbers }))
       : null,
     el("h2", {}, "What to know of this recording"),
     el("ul", {}, ...facts.map((f) => el("li", {}, f))),
@@ -124,7 +114,9 @@ function detail(ctx: Context, o: ObjectReport): HTMLElement {
     const reason = o.moves.reasons[0] ? `, by ${o.moves.reasons[0].cause}` : "";
     lines.push(["Moved", `${plural(o.moves.pages, "page")}${way}${reason}; ${o.moves.ping_pongs} went back`]);
   }
-  if (o.birth_ns !== null) lines.push(["Lived from", `${time(o.birth_ns)}${o.death_ns === null ? "" : ` to ${time(o.death_ns)}`}`]);
+  if (o.birth_ns !== null) {
+    lines.push(["Lived", `from ${time(o.birth_ns)} to ${o.death_ns === null ? "the end, or not known" : time(o.death_ns)}`]);
+  }
   return el(
     "div",
     { class: "card" },

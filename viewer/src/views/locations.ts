@@ -1,7 +1,7 @@
 // First and last home of each page, and who uses it.
 
 import { cut, surface } from "../canvas";
-import { blend, nodeColour, nodeLegend, nodeName, theme } from "../colours";
+import { nodeLegend, nodeName, shareColour, shareLegend, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, el, percent, plural, table, whole } from "../dom";
 import type { Band, ObjectModel } from "../model";
@@ -51,12 +51,11 @@ export function locations(ctx: Context): HTMLElement {
       LABELS.forEach((label, i) => pen.fillText(label, gutter - 8, top + i * STRIP + STRIP / 2));
       const size = 2 ** o.profile_shift;
       o.profile.forEach((band, i) => {
-        const from = gutter + (w * i * size) / o.pages;
-        const to = gutter + (w * Math.min(o.pages, (i + 1) * size)) / o.pages;
+        const from = Math.floor(gutter + (w * i * size) / o.pages);
+        const to = Math.ceil(gutter + (w * Math.min(o.pages, (i + 1) * size)) / o.pages);
         strips(band).forEach(([node, share], strip) => {
-          const colour = node === 0 ? blend(t.faint, t.ground, 0.12) : nodeColour(node - 1);
-          pen.fillStyle = node > 0 && share < 75 ? blend(colour, t.ground, 0.5) : colour;
-          pen.fillRect(from, top + strip * STRIP, Math.max(0.7, to - from) + 0.3, STRIP - 2);
+          pen.fillStyle = shareColour(node, share);
+          pen.fillRect(from, top + strip * STRIP, Math.max(1, to - from), STRIP - 2);
         });
       });
     });
@@ -104,9 +103,7 @@ export function locations(ctx: Context): HTMLElement {
   const section = el(
     "section",
     {},
-    nodeLegend(model, "Node:", [
-      el("span", { class: "entry" }, "paler: below 75 % of the pages or of the touches"),
-    ]),
+    nodeLegend(model, "Node:", shareLegend("of the pages or of the touches")),
     el(
       "p",
       { class: "hint" },

@@ -3,7 +3,7 @@
 import { line, surface, timeAxis, valueAxis } from "../canvas";
 import { nodeColour, nodeLegend, nodeName, theme } from "../colours";
 import type { Context } from "../context";
-import { el, moment, plural, table, time, whole } from "../dom";
+import { baseName, el, moment, plural, table, time, whole } from "../dom";
 import { CAUSES, OUTCOMES } from "../model";
 
 const MOST_ROWS = 300;
@@ -130,11 +130,11 @@ function told(ctx: Context): HTMLElement {
   const rows = list.map(([at, , object, page, pages, from, to, cause, outcome, region, cost, policy]) => {
     const name = object === 0 ? "memory that nobody knows" : ctx.name(ctx.byNumber(object - 1));
     return [
-      moment(at, span / 100),
+      moment(at, span / 100).replace(" ", "\u00a0"),
       name,
       pages === 1 ? whole(page) : `${whole(page)}–${whole(page + pages - 1)}`,
       whole(pages),
-      `${nodeName(model, from)} → ${nodeName(model, to)}`,
+      `${nodeName(model, from)} → ${nodeName(model, to)}`.replace(/ /g, "\u00a0"),
       (CAUSES[cause] ?? "") + (policy > 0 ? ` (${model.moves.policies[policy - 1] ?? ""})` : ""),
       OUTCOMES[outcome] ?? "",
       region === 0 ? "–" : regionName(ctx, region - 1),
@@ -170,6 +170,6 @@ function told(ctx: Context): HTMLElement {
 export function regionName(ctx: Context, number: number): string {
   const r = ctx.model.regions.find((region) => region.region === number);
   if (!r) return `region ${number}`;
-  const where = r.file === null ? "" : ` ${r.file}${r.line === null ? "" : `:${r.line}`}`;
+  const where = r.file === null ? "" : ` ${baseName(r.file)}${r.line === null ? "" : `:${r.line}`}`;
   return `${r.function ?? r.kind}${where}`;
 }

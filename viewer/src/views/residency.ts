@@ -1,15 +1,13 @@
 // Time × pages: where pages lived, or who touched them. From all memory to one page.
 
 import { type Box, cut, line, surface, timeAxis, valueAxis } from "../canvas";
-import { blend, key, nodeColour, nodeLegend, nodeName, remoteColour, theme } from "../colours";
+import { blend, key, nodeColour, nodeLegend, nodeName, nothingColour, remoteColour, shareColour, shareLegend, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, count, el, moment, plural, whole } from "../dom";
 import { finerPicture } from "../finer";
 import { type ObjectModel, type Picture } from "../model";
 import type { Colour, Range } from "../state";
 
-/** Shares below this many percent are drawn paler: no node has most of the cell. */
-const CLEAR = 75;
 const GAP = 3;
 const FEW = 24;
 
@@ -109,7 +107,6 @@ export function residency(ctx: Context): HTMLElement {
   }
 
   function colourOf(p: Picture, cell: number): string | null {
-    const ground = theme().ground;
     if (ctx.state.colour === "remote") {
       const remote = p.plane("remote")[cell];
       return remote === 0 ? null : remoteColour(remote - 1);
@@ -119,20 +116,15 @@ export function residency(ctx: Context): HTMLElement {
     if (node === 0) return null;
     const share = p.plane(home ? "home_percent" : "who_percent")[cell];
     const faded = ctx.state.node !== null && ctx.state.node !== node - 1;
-    const amount = faded ? 0.12 : share >= CLEAR ? 1 : 0.5;
-    return amount === 1 ? nodeColour(node - 1) : blend(nodeColour(node - 1), ground, amount);
+    return faded ? blend(nodeColour(node - 1), theme().ground, 0.12) : shareColour(node, share);
   }
 
-  /** The coarsest picture whose cells are no larger than a few pixels, else the finest. */
+  /** The finest picture whose bands are no thinner than a pixel. */
   function choose(row: Row): Picture {
     const list = ctx.pictures(row.object);
     const finer = finerPicture(ctx, row.object, seen, row.pages, () => draw());
     if (finer) return finer;
-    const fits = (p: Picture): boolean => {
-      const wide = (box.w * (full[1] - full[0])) / (seen[1] - seen[0]) / p.level.columns;
-      const high = (row.h * 2 ** p.level.page_shift) / (row.pages[1] - row.pages[0]);
-      return wide >= 1 && high >= 1;
-    };
+    const fits = (p: Picture): boolean => (row.h * 2 ** p.level.page_shift) / (row.pages[1] - row.pages[0]) >= 1;
     return list.find(fits) ?? list[list.length - 1];
   }
 
@@ -147,15 +139,16 @@ export function residency(ctx: Context): HTMLElement {
     pen.beginPath();
     pen.rect(box.x, row.y, box.w, row.h);
     pen.clip();
-    pen.fillStyle = blend(t.faint, t.ground, 0.12);
+    pen.fillStyle = nothingColour();
     pen.fillRect(box.x, row.y, box.w, row.h);
     const bands: Range = [p.bandOf(row.pages[0]), p.bandOf(row.pages[1] - 1)];
     const columns: Range = [p.columnOf(seen[0]), p.columnOf(seen[1])];
     const marks: [number, number, number][] = [];
     for (let band = bands[0]; band <= bands[1]; band++) {
       const [first, end] = p.pagesOf(band);
-      const top = y(first);
-      const high = Math.max(1, y(end) - top);
+      // Whole pixels: thin bands that share one would blend into stripes that are not there.
+      const top = Math.floor(y(first));
+      const high = Math.max(1, Math.ceil(y(end)) - top);
       let from = columns[0];
       let colour = colourOf(p, band * level.columns + from);
       for (let c = columns[0] + 1; c <= columns[1] + 1; c++) {
@@ -163,8 +156,8 @@ export function residency(ctx: Context): HTMLElement {
         if (next === colour) continue;
         if (colour !== null) {
           pen.fillStyle = colour;
-          const left = x(p.times[from]);
-          pen.fillRect(left, top, Math.max(0.7, x(p.times[c]) - left) + 0.4, high + 0.4);
+          const left = Math.floor(x(p.times[from]));
+          pen.fillRect(left, top, Math.max(1, Math.ceil(x(p.times[c])) - left), high);
         }
         from = c;
         colour = next ?? null;
@@ -536,10 +529,8 @@ function iterationAt(ctx: Context, ns: number): string {
 }
 
 function describeColours(ctx: Context): HTMLElement[] {
-  const t = theme();
   const marks = [
-    key(blend(nodeColour(0), t.ground, 0.5), `paler: below ${CLEAR} % of the cell`),
-    key(blend(t.faint, t.ground, 0.12), "nothing recorded"),
+    ...shareLegend("of the cell"),
     el("span", { class: "entry" }, "| pages moved"),
     el("span", { class: "entry" }, "◆ pages moved back (ping-pong)"),
     el("span", { class: "entry" }, "▬ above: left out of results"),
@@ -559,7 +550,7 @@ function describeColours(ctx: Context): HTMLElement[] {
   const steps = [0, 25, 50, 75, 100].map((p) => key(remoteColour(p), `${p} %`));
   const label = `Remote share of ${ctx.model.summary.remote.of}:`;
   return [
-    el("p", { class: "legend" }, el("strong", {}, label), " ", ...steps, ...marks.slice(1)),
+    el("p", { class: "legend" }, el("strong", {}, label), " ", ...steps, ...marks.slice(2)),
     el("p", { class: "hint" }, worth),
   ];
 }

@@ -1,9 +1,9 @@
 // An array as its source declares it: a profile over its elements, and slices of its dimensions.
 
 import { surface, valueAxis } from "../canvas";
-import { blend, nodeColour, nodeLegend, theme } from "../colours";
+import { nodeColour, nodeLegend, shareColour, shareLegend, theme } from "../colours";
 import type { Context } from "../context";
-import { basis, el, whole } from "../dom";
+import { basis, count, el, whole } from "../dom";
 import type { Band } from "../model";
 import { describe } from "./locations";
 
@@ -57,16 +57,16 @@ export function structures(ctx: Context): HTMLElement {
     const pagesOf = (i: number): number => Math.max(1, Math.min(size, o.pages - i * size));
     const heights = o.profile.map((b, i) => b.total / pagesOf(i));
     const most = Math.max(1e-9, ...heights);
-    const y = valueAxis(pen, box, [0, most], `${report.remote.of} a page, by node (${basis(report.remote)})`);
+    const y = valueAxis(pen, box, [0, most], `${report.remote.of} a page, by node (${basis(report.remote)})`, false, count);
     o.profile.forEach((band, i) => {
-      const from = box.x + (box.w * i * size) / o.pages;
-      const to = box.x + (box.w * Math.min(o.pages, (i + 1) * size)) / o.pages;
+      const from = Math.floor(box.x + (box.w * i * size) / o.pages);
+      const to = Math.ceil(box.x + (box.w * Math.min(o.pages, (i + 1) * size)) / o.pages);
       let sum = 0;
       // By node, so that neighbours stack alike.
       for (const [node, value] of [...band.users].sort((a, b) => a[0] - b[0])) {
         const next = sum + value / pagesOf(i);
         pen.fillStyle = nodeColour(node - 1);
-        pen.fillRect(from, y(next), Math.max(0.7, to - from) + 0.3, y(sum) - y(next));
+        pen.fillRect(from, y(next), Math.max(1, to - from), y(sum) - y(next));
         sum = next;
       }
     });
@@ -108,15 +108,15 @@ export function structures(ctx: Context): HTMLElement {
         const column = Math.floor((c * dims[columnDim]) / columns) * strides[columnDim];
         let next: string | null = null;
         if (c < columns) {
-          const [node, share] = told(bandOf(fixed + row + column), what);
-          next = node === 0 ? blend(t.faint, t.ground, 0.12) : nodeColour(node - 1);
-          if (node > 0 && share < 75) next = blend(nodeColour(node - 1), t.ground, 0.5);
+          next = shareColour(...told(bandOf(fixed + row + column), what));
         }
         if (next === colour) continue;
         if (colour !== null) {
           pen.fillStyle = colour;
-          const left = box.x + (box.w * from) / columns;
-          pen.fillRect(left, box.y + (box.h * r) / rows, (box.w * (c - from)) / columns + 0.4, box.h / rows + 0.4);
+          const left = Math.floor(box.x + (box.w * from) / columns);
+          const top = Math.floor(box.y + (box.h * r) / rows);
+          const right = Math.ceil(box.x + (box.w * c) / columns);
+          pen.fillRect(left, top, right - left, Math.ceil(box.y + (box.h * (r + 1)) / rows) - top);
         }
         [from, colour] = [c, next];
       }
@@ -201,7 +201,7 @@ export function structures(ctx: Context): HTMLElement {
     {},
     el("p", { class: "lead" }, shape),
     ctx.selected() ? null : el("p", { class: "hint" }, "Choose another object above."),
-    nodeLegend(model, "Node:", [el("span", { class: "entry" }, "paler: below 75 %")]),
+    nodeLegend(model, "Node:", shareLegend("of the touches or of the pages")),
     place,
     known && dims.length >= 2 ? el("h2", {}, "Slice") : null,
     known && dims.length >= 2 ? sliders : null,

@@ -12,7 +12,7 @@ Examples:
   homenode view mine.hnrec --port 8400        for a tunnel: the printed ssh line stays the same
 
 The page is served on 127.0.0.1 alone, under a secret path. A file needs no server and no network.
-Status 3: the recording is not whole; the page says what is missing.";
+Status 3 with -o: the recording is not whole; the page says what is missing.";
 
 /// Look at a recording: every page, its way and why, in the browser or as one file
 #[derive(Args, Clone, Debug, PartialEq)]

@@ -46,14 +46,25 @@ impl ViewArgs {
         let mut model = model(&set, &report, server.is_some(), &task)?;
         let whole = report.summary.whole;
         match (server, &self.output) {
-            (Some(server), _) => self.serve(server, &model, set, &report, &task)?,
+            (Some(server), _) => {
+                self.serve(server, &model, set, &report, &task)?;
+                // Ctrl-C is how this ends; the page said what is missing.
+                return Ok(Exit::Done);
+            }
             (None, Some(file)) => write(&mut model, file, self.quiet)?,
             (None, None) => return Err(Error::failed("neither a file nor a server is wanted")),
         }
         Ok(if whole { Exit::Done } else { Exit::Partial })
     }
 
-    fn serve(&self, server: Server, model: &Model, set: Dataset, report: &Report, task: &Terminal) -> Result<()> {
+    fn serve(
+        &self,
+        server: Server,
+        model: &Model,
+        set: Dataset,
+        report: &Report,
+        task: &Terminal,
+    ) -> Result<()> {
         let page = page::write(model, Home::Server).context(|| "cannot write the page".into())?;
         let site = Site::new(page, set, report);
         let (url, port) = (server.url(), server.port());

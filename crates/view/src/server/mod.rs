@@ -122,7 +122,9 @@ impl Server {
         listener.set_nonblocking(true).map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
         let mut random = [0; 16];
-        File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut random)).map_err(ServerError::Random)?;
+        File::open("/dev/urandom")
+            .and_then(|mut f| f.read_exact(&mut random))
+            .map_err(ServerError::Random)?;
         let token = random.iter().map(|b| format!("{b:02x}")).collect();
         Ok(Self { listener, address, token })
     }

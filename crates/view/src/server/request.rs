@@ -178,12 +178,16 @@ mod tests {
             r.admit("secret").map(str::to_owned)
         };
         assert_eq!(ask("/secret/", "Host: 127.0.0.1:8000"), Ok(String::new()));
-        assert_eq!(ask("/secret/api/x?a=1", "Host: localhost:9\nOrigin: http://localhost:9"), Ok("api/x".into()));
+        assert_eq!(
+            ask("/secret/api/x?a=1", "Host: localhost:9\nOrigin: http://localhost:9"),
+            Ok("api/x".into())
+        );
         assert_eq!(ask("/secret/", "Host: [::1]:80\nSec-Fetch-Site: none"), Ok(String::new()));
         for path in ["/", "/secret", "/secre/", "/secrets/", "/Secret/", "//secret/", "secret/"] {
             assert_eq!(ask(path, "Host: 127.0.0.1:8000"), Err(Refusal::Token), "{path}");
         }
-        for host in ["X: y", "Host: evil.example:80", "Host: 127.0.0.1.evil.example", "Host: localhost:99999"] {
+        for host in ["X: y", "Host: evil.example:80", "Host: 127.0.0.1.evil.example", "Host: localhost:99999"]
+        {
             assert_eq!(ask("/secret/", host), Err(Refusal::Host), "{host}");
         }
         assert_eq!(ask("/secret/", "Host: localhost\nHost: localhost"), Err(Refusal::Host));

@@ -1,7 +1,7 @@
 //! How intervals become columns and pages become bands.
 //!
-//! Both become power-of-two groups of equal size, so that two neighbours of one level are one cell of
-//! the next level.
+//! Both become groups of equal size, a power of two, so that neighbours of one level make one cell of
+//! the next.
 
 /// Some of the intervals of a recording as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

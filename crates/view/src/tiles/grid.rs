@@ -12,6 +12,10 @@ use super::plane::Plane;
 
 /// Pages above which a run weighs no more, so that sums of hostile rows stay meaningful.
 const MOST_PAGES: u64 = 1 << 40;
+/// Up to so many bands no coarser picture is needed.
+const FEW_BANDS: usize = 8;
+/// A band of the next level holds `1 << STEP` bands.
+const STEP: u32 = 2;
 
 /// Sums by cell and node, over time kept as differences between columns: a run over many columns takes
 /// as long as one over few.
@@ -178,37 +182,36 @@ impl Grid {
         self.touches.integrate();
         let profile = self.profile(timed);
         let mut levels = vec![self.level()];
-        while (self.columns.count() > 8 || self.bands.count() > 8) && levels.len() < 32 {
+        while self.bands.count() > FEW_BANDS {
             self = self.coarser();
             levels.push(self.level());
         }
         Finished { levels, profile }
     }
 
-    /// The same with cells of twice the pages and twice the intervals.
+    /// The same with bands of four times the pages. Columns stay: there are no more of them than a
+    /// screen is wide, and a picture that is coarse in time hides what came first.
     fn coarser(self) -> Self {
-        let mut bands = self.bands;
-        let mut columns = self.columns;
-        bands.shift += u32::from(bands.count() > 1);
-        columns.shift += u32::from(columns.count() > 1);
-        let (by, bx) = (bands.shift - self.bands.shift, columns.shift - self.columns.shift);
-        let mut to = Self::new(bands, columns, self.nodes);
-        let (old, new) = (self.columns.count(), columns.count());
+        let bands = Bands { shift: self.bands.shift + STEP, ..self.bands };
+        let mut to = Self::new(bands, self.columns, self.nodes);
+        let columns = self.columns.count();
         for band in 0..self.bands.count() {
-            for column in 0..old {
-                let (b, c) = (band >> by, column >> bx);
+            let b = band >> STEP;
+            for column in 0..columns {
                 for (sums, from) in [(&mut to.homes, &self.homes), (&mut to.touches, &self.touches)] {
-                    let at = sums.at(b, c, 0);
-                    for (sum, value) in sums.values[at..at + self.nodes].iter_mut().zip(from.cell(band, column)) {
+                    let at = sums.at(b, column, 0);
+                    for (sum, value) in
+                        sums.values[at..at + self.nodes].iter_mut().zip(from.cell(band, column))
+                    {
                         *sum = sum.saturating_add(*value);
                     }
                 }
-                let sum = &mut to.remote[b * new + c];
-                *sum = sum.saturating_add(self.remote[band * old + column]);
+                let sum = &mut to.remote[b * columns + column];
+                *sum = sum.saturating_add(self.remote[band * columns + column]);
             }
         }
         for ((band, column), (moved, back)) in self.moves {
-            let sum = to.moves.entry((band >> by, column >> bx)).or_default();
+            let sum = to.moves.entry((band >> STEP, column)).or_default();
             *sum = (sum.0.saturating_add(moved), sum.1.saturating_add(back));
         }
         to
@@ -383,7 +386,7 @@ mod tests {
         let levels = g.finish(&[]).levels;
         assert_eq!(levels[0].home.values()[..4], [1, 1, 2, 2], "page 0");
         assert_eq!(levels[0].home.values()[12..], [1, 1, 1, 1], "page 3");
-        assert_eq!(levels.len(), 1, "eight by eight cells need no coarser level");
+        assert_eq!(levels.len(), 1, "eight bands need no coarser level");
     }
 
     #[test]
@@ -395,11 +398,11 @@ mod tests {
         }
         let done = g.finish(&[]);
         let last = done.levels.last().unwrap();
-        assert_eq!((last.bands, last.page_shift), (8, 1));
-        assert_eq!(last.who.values(), [2; 8]);
-        assert_eq!(last.who_percent.values(), [60; 8]);
-        assert_eq!(last.who_nodes.values(), [2; 8]);
-        assert_eq!(last.remote.values(), [61; 8], "60 percent, plus one");
+        assert_eq!((last.bands, last.page_shift), (4, 2));
+        assert_eq!(last.who.values(), [2; 4]);
+        assert_eq!(last.who_percent.values(), [60; 4]);
+        assert_eq!(last.who_nodes.values(), [2; 4]);
+        assert_eq!(last.remote.values(), [61; 4], "60 percent, plus one");
     }
 
     #[test]
@@ -421,7 +424,7 @@ mod tests {
         g.moved(40, 10, 3, false);
         for level in g.finish(&[]).levels {
             let sum = |i: usize| level.moves.iter().map(|m| m[i]).sum::<u64>();
-            assert_eq!((sum(2), sum(3)), (11, 1), "{} bands", level.bands);
+            assert_eq!((sum(2), sum(3), level.columns), (11, 1, 64), "{} bands", level.bands);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use homenode_dataset::Dataset;
 use homenode_model::NodeId;
-use homenode_report::machine::Machine;
 use homenode_report::Report;
+use homenode_report::machine::Machine;
 use std::collections::BTreeSet;
 
 /// Most nodes that are told apart.

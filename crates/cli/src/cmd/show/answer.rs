@@ -57,7 +57,12 @@ fn worst(report: &Report, most: usize) -> Option<String> {
     let s = &report.summary;
     let worst = report.objects.first().filter(|o| o.remote.part > 0)?;
     let of_it = Share { part: worst.remote.part, whole: s.remote.part, ..s.remote };
-    let before = format!("{} % of these to ", percent(of_it.percent().unwrap_or(0.0)));
+    // Accesses are no share of sightings.
+    let alike = worst.remote.of == s.remote.of;
+    let before = match of_it.percent().filter(|_| alike) {
+        Some(share) => format!("{} % of these to ", percent(share)),
+        None => "most of these to ".into(),
+    };
     let touched = super::objects::touched_by(&worst.first_touch);
     let after = if touched.is_empty() { touched } else { format!(", first touched by {touched}") };
     let room = most.saturating_sub(width(&before) + width(&after));
