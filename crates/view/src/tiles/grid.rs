@@ -106,7 +106,7 @@ pub struct Grid {
     /// Pages that moved, and pages that moved back, by cell.
     moves: BTreeMap<(u32, u32), (u64, u64)>,
     /// By band: the first interval with a home, and the pages by node there. And the last one.
-    ends: Vec<[Option<(usize, Vec<u64>)>; 2]>,
+    ends: Vec<[Option<End>; 2]>,
 }
 
 impl Grid {
@@ -271,8 +271,8 @@ impl Grid {
                 remote = remote.saturating_add(self.remote[band * self.columns.count() + *column]);
             }
             let [first, last] = &self.ends[band];
-            let home = |end: &Option<(usize, Vec<u64>)>| {
-                let d = end.as_ref().map(|(_, pages)| Dominant::of(pages)).unwrap_or_default();
+            let home = |end: &Option<End>| {
+                let d = end.as_ref().map(|end| Dominant::of(&end.pages)).unwrap_or_default();
                 [d.node, d.percent]
             };
             let mut users: Vec<[u64; 2]> =
@@ -289,23 +289,31 @@ impl Grid {
 /// Most nodes of which a band says how much each touches it.
 const MOST_USERS: usize = 8;
 
+/// The first or the last interval in which a page of a band lived.
+#[derive(Clone, Debug)]
+struct End {
+    /// Position of the interval.
+    at: usize,
+    /// Pages that lived there then, by node.
+    pages: Vec<u64>,
+}
+
 /// Notes pages at the earliest (or latest) interval.
 fn note(
-    end: &mut Option<(usize, Vec<u64>)>,
+    end: &mut Option<End>,
     at: usize,
     node: usize,
     pages: u64,
     nodes: usize,
     better: fn(usize, usize) -> bool,
 ) {
-    let replace = end.as_ref().is_none_or(|(known, _)| better(at, *known));
-    if replace {
-        *end = Some((at, vec![0; nodes]));
-    }
-    if let Some((known, by)) = end
-        && *known == at
-    {
-        by[node] = by[node].saturating_add(pages);
+    let known = match end.take() {
+        Some(known) if !better(at, known.at) => known,
+        _ => End { at, pages: vec![0; nodes] },
+    };
+    let known = end.insert(known);
+    if known.at == at {
+        known.pages[node] = known.pages[node].saturating_add(pages);
     }
 }
 
