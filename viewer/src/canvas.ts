@@ -96,10 +96,11 @@ export function line(pen: CanvasRenderingContext2D, x0: number, y0: number, x1: 
   pen.stroke();
 }
 
-/** A text that is cut to a width. */
+/** A text that is cut to a width, in its middle: names differ at their ends. */
 export function cut(pen: CanvasRenderingContext2D, text: string, width: number): string {
   if (pen.measureText(text).width <= width) return text;
-  let end = text.length;
-  while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > width) end--;
-  return `${text.slice(0, end)}…`;
+  const tail = text.slice(-5);
+  let end = text.length - 5;
+  while (end > 1 && pen.measureText(`${text.slice(0, end)}…${tail}`).width > width) end--;
+  return `${text.slice(0, end)}…${tail}`;
 }

@@ -124,7 +124,7 @@ function header(model: Model): HTMLElement {
   const { summary } = model;
   const nodes = plural(model.nodes.length, "node") + (summary.pretended ? ", pretended" : "");
   const facts = [
-    summary.machine, nodes, plural(summary.threads, "thread"), summary.policy ?? "no policy", summary.kind,
+    summary.machine, nodes, summary.threads > 0 ? plural(summary.threads, "thread") : "", summary.policy ?? "no policy", summary.kind,
     summary.source, `${summary.clock} clock`, `basis: ${model.basis}`,
   ];
   const warnings = [

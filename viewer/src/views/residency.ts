@@ -166,7 +166,8 @@ export function residency(ctx: Context): HTMLElement {
     for (const [band, column, moved, returned] of level.moves) {
       if (band < bands[0] || band > bands[1] || column < columns[0] || column > columns[1]) continue;
       const middle = (y(p.pagesOf(band)[0]) + y(p.pagesOf(band)[1])) / 2;
-      marks.push([(x(p.times[column]) + x(p.times[column + 1])) / 2, middle, returned > 0 ? 2 : moved > 0 ? 1 : 0]);
+      // Where its interval begins, as the home of its end begins there.
+      marks.push([x(p.times[column]), middle, returned > 0 ? 2 : moved > 0 ? 1 : 0]);
     }
     // Ping-pongs last: on top.
     marks.sort((a, b) => a[2] - b[2]);
@@ -535,23 +536,23 @@ function describeColours(ctx: Context): HTMLElement[] {
     el("span", { class: "entry" }, "◆ pages moved back (ping-pong)"),
     el("span", { class: "entry" }, "▬ above: left out of results"),
   ];
-  const worth = `Basis: ${ctx.model.basis}.`;
   if (ctx.state.colour === "home") {
     const all = nodeLegend(ctx.model, "Home of most pages of a cell:", marks);
     return [all, el("p", { class: "hint" }, "Homes are places, not counts. Each cell is pages × time.")];
   }
   if (ctx.state.colour === "who") {
     const all = nodeLegend(ctx.model, "Node with most touches of a cell:", marks);
-    const what = ctx.model.summary.remote.of;
-    const presence = ctx.model.summary.remote.basis === "presence";
+    const share = (ctx.selected()?.report ?? ctx.model.summary).remote;
+    const what = `${share.of} (${basis(share)})`;
+    const presence = share.basis === "presence";
     const warning = presence ? " A sighting says that a node came, not how often." : "";
-    return [all, el("p", { class: "hint" }, `Shares of ${what}. ${worth}${warning}`)];
+    return [all, el("p", { class: "hint" }, `Shares of ${what}.${warning}`)];
   }
   const steps = [0, 25, 50, 75, 100].map((p) => key(remoteColour(p), `${p} %`));
-  const label = `Remote share of ${ctx.model.summary.remote.of}:`;
+  const share = (ctx.selected()?.report ?? ctx.model.summary).remote;
+  const label = `Remote share of ${share.of} (${basis(share)}):`;
   return [
     el("p", { class: "legend" }, el("strong", {}, label), " ", ...steps, ...marks.slice(2)),
-    el("p", { class: "hint" }, worth),
   ];
 }
 

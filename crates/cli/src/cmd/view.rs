@@ -20,6 +20,8 @@ use crate::open::{Opened, Simulation, open};
 use crate::output::to_stdout;
 use crate::task::Terminal;
 
+/// Bytes of accesses above which progress is shown.
+const LARGE: u64 = 64 << 20;
 /// Columns of the first lines on the page.
 const COLUMNS: usize = 80;
 
@@ -42,6 +44,9 @@ impl ViewArgs {
             Some(_) => None,
             None => Some(listen(self.port.unwrap_or(0))?),
         };
+        if set.size_of(tables::Access::NAME) > LARGE {
+            task.remark(&"reading all tables; a large recording takes a while");
+        }
         let report = Report::of(&set);
         let mut model = model(&set, &report, server.is_some(), &task)?;
         let whole = report.summary.whole;
@@ -92,7 +97,7 @@ fn listen(port: u16) -> Result<Server> {
 fn model(set: &Dataset, report: &Report, served: bool, task: &Terminal) -> Result<Model> {
     let budget = if served { Budget::SERVER } else { Budget::FILE };
     let size = set.size_of(tables::Access::NAME);
-    let expected = set.meta().rows.get(tables::Access::NAME).copied().filter(|_| size > 1 << 26);
+    let expected = set.meta().rows.get(tables::Access::NAME).copied().filter(|_| size > LARGE);
     let mut progress = expected.map(|rows| task.progress("drawing", Some(rows)));
     let mut before = 0;
     let mut model = build(set, report.clone(), budget, &mut |rows| {

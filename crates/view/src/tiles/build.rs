@@ -285,6 +285,8 @@ pub struct Window {
 
 /// Most bands and most columns of a finer picture.
 const FINER: usize = 512;
+/// Most numbers of a finer picture, of which each takes 16 bytes: cells times nodes.
+const FINER_NUMBERS: usize = 1 << 21;
 
 /// A finer picture, and its columns' times.
 #[derive(Clone, Debug, Serialize)]
@@ -302,8 +304,9 @@ pub fn finer(set: &Dataset, nodes: &Nodes, unit: Unit, window: Window) -> Finer 
     let timeline = Timeline::of(set);
     let intervals = timeline.intervals().len().max(1);
     let first = window.first.min(intervals - 1);
-    let columns = Columns::of(first, window.intervals.clamp(1, intervals - first), FINER);
-    let bands = Bands::of(window.page, window.pages, FINER as u64);
+    let side = (FINER_NUMBERS / nodes.count()).isqrt().clamp(1, FINER);
+    let columns = Columns::of(first, window.intervals.clamp(1, intervals - first), side);
+    let bands = Bands::of(window.page, window.pages, side as u64);
     let mut grid = Grid::new(bands, columns, nodes.count());
     let object = Some(window.object);
     for run in set.rows::<Residency>().filter(|r| r.object == object) {
