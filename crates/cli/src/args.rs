@@ -17,6 +17,7 @@ pub mod record;
 pub mod run;
 pub mod show;
 pub mod subject;
+pub mod view;
 
 /// Parses `line` as the arguments of a command, the way a test asks.
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod rec;
 mod record;
 mod run;
 pub(crate) mod show;
+mod view;
 
 use clap::{Parser, Subcommand};
 use homenode_error::Result;
@@ -63,6 +64,8 @@ pub enum Command {
     Lab(crate::args::lab::LabArgs),
     /// What is remote in a recording, which arrays, where their pages live
     Show(crate::args::show::ShowArgs),
+    /// Look at a recording: every page, its way and why, in the browser or as one file
+    View(crate::args::view::ViewArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a directory
@@ -90,6 +93,7 @@ impl Command {
             Self::Paper(args) => args.run(),
             Self::Lab(args) => args.run(),
             Self::Show(args) => args.run(),
+            Self::View(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

@@ -42,3 +42,4 @@ mod run_matrix;
 mod run_probes;
 mod show;
 mod support;
+mod view;

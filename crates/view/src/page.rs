@@ -1,0 +1,134 @@
+//! The page: one file without a reference to any other.
+
+use std::fmt::Write as _;
+
+use crate::model::Model;
+
+/// The page's program.
+pub const SCRIPT: &str = include_str!("../assets/viewer.js");
+/// Its looks.
+pub const STYLE: &str = include_str!("../assets/viewer.css");
+/// `script-src` and `style-src` of the two above: their hashes.
+const HASHES: &str = include_str!("../assets/viewer.csp");
+
+/// Most bytes of a page in a file.
+pub const MOST_BYTES: usize = 5_000_000;
+
+/// Where the page gets finer pictures from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// From nobody: it is a file.
+    File,
+    /// From the server that it came from.
+    Server,
+}
+
+/// The policy that a browser is told: nothing is loaded from anywhere, and nothing but the page's own
+/// program runs.
+pub fn policy(home: Home) -> String {
+    let connect = if home == Home::Server { "'self'" } else { "'none'" };
+    format!(
+        "default-src 'none'; {}; connect-src {connect}; img-src data:; base-uri 'none'; form-action 'none'",
+        HASHES.trim()
+    )
+}
+
+/// A text between tags.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that cannot end the element that it stands in.
+fn json(model: &Model) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string(model)?.replace('<', "\\u003c"))
+}
+
+/// The page.
+///
+/// # Errors
+/// The model cannot be written as JSON.
+pub fn write(model: &Model, home: Home) -> Result<String, serde_json::Error> {
+    let json = json(model)?;
+    let mut out = String::with_capacity(json.len() + SCRIPT.len() + STYLE.len() + 4096);
+    let title = escaped(&title(model));
+    let finer = if home == Home::Server { " data-finer=\"api\"" } else { "" };
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
+         <body>\n<main id=\"app\"{finer}><noscript>This page draws with JavaScript. \
+         'homenode show' prints the same recording as text.</noscript></main>\n\
+         <script type=\"application/json\" id=\"model\">{json}</script>\n\
+         <script>{SCRIPT}</script>\n</body>\n</html>\n",
+        policy(home)
+    );
+    Ok(out)
+}
+
+/// The name of the page.
+fn title(model: &Model) -> String {
+    let command: Vec<&str> = model.summary.command.iter().map(String::as_str).collect();
+    let mut command = command.join(" ");
+    if let Some((at, _)) = command.char_indices().nth(80) {
+        command.truncate(at);
+        command.push('…');
+    }
+    format!("{command} – homenode")
+}
+
+/// The page for a file. Finest pictures are left out until it has at most `most` bytes; at least one
+/// of each object stays.
+///
+/// # Errors
+/// The model cannot be written as JSON.
+pub fn write_file(model: &mut Model, most: usize) -> Result<String, serde_json::Error> {
+    loop {
+        let page = write(model, Home::File)?;
+        if page.len() <= most || !coarser(model) {
+            return Ok(page);
+        }
+    }
+}
+
+/// Leaves something out; says whether there was anything.
+fn coarser(model: &mut Model) -> bool {
+    let deep = model.objects.iter().map(|o| o.levels.len()).max().unwrap_or(0);
+    if deep > 1 {
+        for object in model.objects.iter_mut().filter(|o| o.levels.len() == deep) {
+            object.levels.remove(0);
+        }
+        model.levels_left_out += 1;
+        return true;
+    }
+    let told = model.moves.told.len();
+    if told > 100 {
+        model.moves.told.truncate(told / 2);
+        return true;
+    }
+    for object in &mut model.objects {
+        object.touches_left_out += object.touches.len() as u64;
+        object.touches.clear();
+    }
+    let objects = model.objects.len();
+    model.others.clear();
+    if objects > 1 {
+        model.objects.truncate(objects / 2);
+        model.objects_without_picture += (objects - objects / 2) as u64;
+        return true;
+    }
+    false
+}

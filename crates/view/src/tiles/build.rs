@@ -1,0 +1,330 @@
+//! One pass over the tables fills all pictures.
+
+use std::collections::BTreeMap;
+
+use homenode_dataset::Dataset;
+use homenode_dataset::tables::{
+    Access, FirstTouch, IntervalNo, Iteration, Link, Migration, MoveOutcome, OwnCost, Region, Residency,
+};
+use homenode_model::ObjectId;
+use homenode_report::objects::ObjectReport;
+use homenode_report::summary::Scope;
+use homenode_report::time::Timeline;
+use homenode_report::{Report, Unit};
+use serde::Serialize;
+
+use super::axis::{Bands, Columns};
+use super::grid::{Finished, Grid, Level};
+use super::nodes::Nodes;
+use super::{moves, rounds, traffic};
+use crate::model::{LinkModel, Model, ObjectModel, RegionModel, TimeModel, Touch};
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Numbers of all grids together, of which each takes 16 bytes: cells times nodes.
+    pub numbers: usize,
+    /// Columns of time.
+    pub columns: usize,
+    /// Objects with a picture of their own.
+    pub objects: usize,
+    /// Moves that are told one by one.
+    pub moves: usize,
+    /// Runs of first touches that are told, of all objects together.
+    pub touches: usize,
+}
+
+impl Budget {
+    /// For a page in one file.
+    pub const FILE: Self =
+        Self { numbers: 1 << 21, columns: 384, objects: 200, moves: 10_000, touches: 4000 };
+    /// For a page from a server.
+    pub const SERVER: Self =
+        Self { numbers: 3 << 20, columns: 768, objects: 500, moves: 40_000, touches: 20_000 };
+}
+
+/// Most rows of small tables: links and regions.
+const MOST_ROWS: usize = 4096;
+/// Most iterations that are told one by one.
+const MOST_ROUNDS: usize = 2000;
+/// Most nodes, routes and reasons of one object. Its sums still tell of all.
+const MOST_OF_OBJECT: usize = 16;
+
+/// Pages of an object: by its size, and at least those that were seen.
+pub fn pages(object: &ObjectReport, page_bytes: u64) -> u64 {
+    let page = page_bytes.max(1);
+    let told = object.residency.iter().map(|n| n.pages).fold(0, u64::saturating_add);
+    object.bytes.0.saturating_add(object.address % page).div_ceil(page).max(told).max(1)
+}
+
+/// What a share of the object's accesses counts: accesses, or sightings of presence.
+fn weight(unit: Unit, seen: u64, count: u64) -> u64 {
+    if unit == Unit::Sightings { seen } else { count }
+}
+
+/// How many bands each object may have: in proportion to the square root of its pages, so that a small
+/// object beside a large one has some, too.
+fn shares(pages: &[u64], bands: u64) -> Vec<u64> {
+    let roots: Vec<u64> = pages.iter().map(|p| p.isqrt().max(1)).collect();
+    let all: u128 = roots.iter().map(|r| u128::from(*r)).sum();
+    roots.iter().map(|r| (u128::from(bands) * u128::from(*r) / all.max(1)).max(1) as u64).collect()
+}
+
+/// Numbers of intervals as positions, quickly for rows of one interval that follow each other.
+struct Positions<'a> {
+    timeline: &'a Timeline,
+    last: Option<(IntervalNo, usize)>,
+}
+
+impl Positions<'_> {
+    fn of(&mut self, number: IntervalNo) -> usize {
+        match self.last {
+            Some((known, at)) if known == number => at,
+            _ => self.last.insert((number, self.timeline.position(number))).1,
+        }
+    }
+}
+
+/// Reads a data set. `report` is the report of the same data set; `more` is told of the bytes that
+/// were read, and says whether to go on.
+pub fn build(set: &Dataset, report: Report, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
+    let timeline = Timeline::of(set);
+    let nodes = Nodes::of(set, &report);
+    let intervals = timeline.intervals().len().max(1);
+    let columns = Columns::of(0, intervals, budget.columns);
+    let cells = (budget.numbers / nodes.count()).max(1);
+
+    let drawn = |o: &&ObjectReport| o.object.is_some() && o.is_used();
+    let used = report.objects.iter().filter(drawn).count();
+    // Each object takes a row of cells at least.
+    let room = budget.objects.min(cells / columns.count()).max(1);
+    let page_bytes = report.summary.page_bytes;
+    let chosen: Vec<&ObjectReport> = report.objects.iter().filter(drawn).take(room).collect();
+    let sizes: Vec<u64> = chosen.iter().map(|o| pages(o, page_bytes)).collect();
+    let bands = shares(&sizes, (cells / columns.count()).max(1) as u64);
+    let mut grids: Vec<Grid> = sizes
+        .iter()
+        .zip(bands)
+        .map(|(size, most)| {
+            let bands = Bands { open: true, ..Bands::of(0, *size, most) };
+            Grid::new(bands, columns, nodes.count())
+        })
+        .collect();
+    let units: Vec<Unit> = chosen.iter().map(|o| o.remote.of).collect();
+    let places: BTreeMap<Option<ObjectId>, usize> =
+        chosen.iter().enumerate().map(|(i, o)| (o.object, i)).collect();
+
+    let mut positions = Positions { timeline: &timeline, last: None };
+    let mut reader = Reader { more, stopped: false, rows: 0 };
+    for run in reader.rows(set.rows::<Residency>()) {
+        let Some(grid) = places.get(&run.object).and_then(|i| grids.get_mut(*i)) else { continue };
+        let first = timeline.position(run.interval);
+        let last = timeline.position(run.until).max(first);
+        grid.lives(run.page, run.pages, first, last, nodes.index(run.home));
+    }
+    let mut moves = moves::Gathering::new(columns, budget.moves);
+    for m in reader.rows(set.rows::<Migration>()) {
+        let at = positions.of(m.interval);
+        moves.add(&m, at, &nodes);
+        if m.outcome == MoveOutcome::Refused {
+            continue;
+        }
+        if let Some(grid) = places.get(&m.object).and_then(|i| grids.get_mut(*i)) {
+            grid.moved(m.page, m.pages, at, m.outcome == MoveOutcome::PingPong);
+        }
+    }
+    let mut traffic = traffic::Gathering::new(intervals, chosen.len(), nodes.count());
+    let everything = report.summary.scope == Scope::Everything;
+    for a in reader.rows(set.rows::<Access>()) {
+        let at = positions.of(a.interval);
+        let (node, home) = (nodes.index(a.node), nodes.index(a.home));
+        let place = places.get(&a.object).copied();
+        if let Some(place) = place {
+            let count = a.tally.count().map_or(0, |c| c.parts().0);
+            let weight = weight(units[place], a.tally.seen(), count);
+            grids[place].touched(a.page, a.pages, at, node, home, weight);
+        }
+        if everything || timeline.is_timed(a.interval) {
+            let place = place.map_or(0, |p| p as u32 + 1);
+            traffic.add(place, a.region.map_or(0, |r| r.0.saturating_add(1)), at, node, home, a.tally);
+        }
+    }
+    let stopped = reader.stopped;
+    let timed: Vec<bool> = timeline.intervals().iter().map(|i| everything || i.timed).collect();
+    let mut touches = first_touches(set, &places, &nodes, budget.touches);
+    let finished: Vec<Finished> = grids.into_iter().map(|g| g.finish(&timed)).collect();
+    let own_cost: Vec<OwnCost> = set.rows::<OwnCost>().collect();
+    let rounds = rounds::Rounds::of(set.rows::<Iteration>().collect(), &own_cost, MOST_ROUNDS);
+    let objects = chosen.iter().zip(sizes).zip(finished).enumerate();
+    let objects = objects.map(|(place, ((object, pages), finished))| {
+        let (touches, touches_left_out) = touches.remove(&place).unwrap_or_default();
+        ObjectModel {
+            report: trimmed(object),
+            pages,
+            profile_shift: finished.levels.first().map_or(0, |l| l.page_shift),
+            levels: finished.levels,
+            profile: finished.profile,
+            touches,
+            touches_left_out,
+        }
+    });
+    let objects = objects.collect();
+    Model {
+        schema: "homenode/view/1",
+        homenode: set.meta().homenode.clone(),
+        basis: set.meta().basis.clone(),
+        answer: Vec::new(),
+        nodes: nodes.listed().iter().map(|n| n.0).collect(),
+        links: links(set),
+        time: TimeModel::of(&timeline, columns),
+        regions: regions(set),
+        rounds,
+        traffic: traffic.finish(),
+        moves: moves.finish(),
+        objects_without_picture: (used - chosen.len()) as u64,
+        objects_in_all: report.objects.len() as u64,
+        others: others(&report, &chosen, budget.objects),
+        summary: report.summary.clone(),
+        moved: report.moves.clone().map(trimmed_moves),
+        objects,
+        levels_left_out: 0,
+        stopped,
+    }
+}
+
+/// Rows while somebody may ask to stop.
+struct Reader<'a> {
+    more: &'a mut dyn FnMut(u64) -> bool,
+    stopped: bool,
+    rows: u64,
+}
+
+impl Reader<'_> {
+    /// The rows, until somebody asks to stop.
+    fn rows<T>(&mut self, rows: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        rows.take_while(move |_| {
+            self.rows += 1;
+            if self.rows.is_multiple_of(1 << 16) {
+                self.stopped |= !(self.more)(self.rows);
+            }
+            !self.stopped
+        })
+    }
+}
+
+/// Objects without a picture: known to the tables alone.
+fn others(report: &Report, chosen: &[&ObjectReport], most: usize) -> Vec<ObjectReport> {
+    let has_picture = |o: &ObjectReport| chosen.iter().any(|c| c.object == o.object);
+    report.objects.iter().filter(|o| !has_picture(o)).take(most).map(trimmed).collect()
+}
+
+fn trimmed(object: &ObjectReport) -> ObjectReport {
+    let mut object = object.clone();
+    object.used_by.truncate(MOST_OF_OBJECT);
+    object.accessed_on.truncate(MOST_OF_OBJECT);
+    object.residency.truncate(MOST_OF_OBJECT);
+    object.first_touch.truncate(MOST_OF_OBJECT);
+    object.moves = object.moves.map(trimmed_moves);
+    object
+}
+
+fn trimmed_moves(mut moves: homenode_report::moves::Moves) -> homenode_report::moves::Moves {
+    moves.routes.truncate(MOST_OF_OBJECT);
+    moves.reasons.truncate(MOST_OF_OBJECT);
+    moves
+}
+
+fn links(set: &Dataset) -> Vec<LinkModel> {
+    set.rows::<Link>().take(MOST_ROWS).map(|l| LinkModel::of(&l)).collect()
+}
+
+fn regions(set: &Dataset) -> Vec<RegionModel> {
+    set.rows::<Region>().take(MOST_ROWS).map(|r| RegionModel::of(&r)).collect()
+}
+
+/// First touches by the object's place, and how many runs of pages there was no room for.
+type Touches = BTreeMap<usize, (Vec<Touch>, u64)>;
+
+fn first_touches(
+    set: &Dataset,
+    places: &BTreeMap<Option<ObjectId>, usize>,
+    nodes: &Nodes,
+    most: usize,
+) -> Touches {
+    let mut all = Touches::new();
+    let each = (most / places.len().max(1)).max(4);
+    for touch in set.rows::<FirstTouch>() {
+        let Some(place) = places.get(&Some(touch.object)) else { continue };
+        let (kept, left) = all.entry(*place).or_default();
+        let touch = Touch::of(&touch, nodes);
+        let room = kept.len() < each;
+        match kept.last_mut().filter(|last| last.goes_on(&touch)) {
+            Some(last) => last.pages += touch.pages,
+            None if room => kept.push(touch),
+            None => *left += 1,
+        }
+    }
+    all
+}
+
+/// A finer picture of a part of one object: `pages` from `page` on, `intervals` from the position
+/// `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Window {
+    /// The object.
+    pub object: ObjectId,
+    /// First page.
+    pub page: u64,
+    /// How many.
+    pub pages: u64,
+    /// Position of the first interval.
+    pub first: usize,
+    /// How many.
+    pub intervals: usize,
+}
+
+/// Most bands and most columns of a finer picture.
+const FINER: usize = 512;
+/// Most numbers of a finer picture, of which each takes 16 bytes: cells times nodes.
+const FINER_NUMBERS: usize = 1 << 21;
+
+/// A finer picture, and its columns' times.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finer {
+    /// The picture, at the finest level alone.
+    pub levels: Vec<Level>,
+    /// When each column began.
+    pub begin_ns: Vec<u64>,
+    /// When the last one ended.
+    pub end_ns: u64,
+}
+
+/// Draws a window of one object finer than the model has it.
+pub fn finer(set: &Dataset, nodes: &Nodes, unit: Unit, window: Window) -> Finer {
+    let timeline = Timeline::of(set);
+    let intervals = timeline.intervals().len().max(1);
+    let first = window.first.min(intervals - 1);
+    let side = (FINER_NUMBERS / nodes.count()).isqrt().clamp(1, FINER);
+    let columns = Columns::of(first, window.intervals.clamp(1, intervals - first), side);
+    let bands = Bands::of(window.page, window.pages, side as u64);
+    let mut grid = Grid::new(bands, columns, nodes.count());
+    let object = Some(window.object);
+    for run in set.rows::<Residency>().filter(|r| r.object == object) {
+        let first = timeline.position(run.interval);
+        let last = timeline.position(run.until).max(first);
+        grid.lives(run.page, run.pages, first, last, nodes.index(run.home));
+    }
+    for m in set.rows::<Migration>().filter(|m| m.object == object && m.outcome != MoveOutcome::Refused) {
+        grid.moved(m.page, m.pages, timeline.position(m.interval), m.outcome == MoveOutcome::PingPong);
+    }
+    let mut positions = Positions { timeline: &timeline, last: None };
+    for a in set.rows::<Access>().filter(|a| a.object == object) {
+        let at = positions.of(a.interval);
+        let weight = weight(unit, a.tally.seen(), a.tally.count().map_or(0, |c| c.parts().0));
+        grid.touched(a.page, a.pages, at, nodes.index(a.node), nodes.index(a.home), weight);
+    }
+    let mut levels = grid.finish(&[]).levels;
+    levels.truncate(1);
+    let TimeModel { begin_ns, end_ns, .. } = TimeModel::of(&timeline, columns);
+    Finer { levels, begin_ns, end_ns }
+}

@@ -1,0 +1,8 @@
+//! The page, the server, and what a browser makes of them.
+
+mod assets;
+mod browser;
+mod numbers;
+mod page;
+mod server;
+mod support;
