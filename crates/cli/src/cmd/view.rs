@@ -94,7 +94,7 @@ fn model(set: &Dataset, report: &Report, served: bool, task: &Terminal) -> Resul
     let expected = set.meta().rows.get(tables::Access::NAME).copied().filter(|_| size > LARGE);
     let mut progress = expected.map(|rows| task.progress("drawing", Some(rows)));
     let mut before = 0;
-    let mut model = build(set, report.clone(), budget, &mut |rows| {
+    let mut model = build(set, report, budget, &mut |rows| {
         if let Some(progress) = &mut progress {
             progress.advance(rows - before);
             before = rows;

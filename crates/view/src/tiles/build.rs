@@ -87,9 +87,9 @@ impl Positions<'_> {
 
 /// Reads a data set. `report` is the report of the same data set; `more` is told of the bytes that
 /// were read, and says whether to go on.
-pub fn build(set: &Dataset, report: Report, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
+pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
     let timeline = Timeline::of(set);
-    let nodes = Nodes::of(set, &report);
+    let nodes = Nodes::of(set, report);
     let intervals = timeline.intervals().len().max(1);
     let columns = Columns::of(0, intervals, budget.columns);
     let cells = (budget.numbers / nodes.count()).max(1);
@@ -183,7 +183,7 @@ pub fn build(set: &Dataset, report: Report, budget: Budget, more: &mut dyn FnMut
         moves: moves.finish(),
         objects_without_picture: (used - chosen.len()) as u64,
         objects_in_all: report.objects.len() as u64,
-        others: others(&report, &chosen, budget.objects),
+        others: others(report, &chosen, budget.objects),
         summary: report.summary.clone(),
         moved: report.moves.clone().map(trimmed_moves),
         objects,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use homenode_dataset::tables::{Migration, MoveOutcome, Residency};
+use homenode_dataset::{Basis, Dataset, Kind, Memory};
 use homenode_report::Report;
 use homenode_view::Budget;
 use homenode_view::page;
@@ -58,6 +59,26 @@ fn every_view_draws_and_says_its_basis() {
         let panel = dom.split("id=\"panel\"").nth(1).unwrap();
         assert!(panel.contains(text), "{view} lacks '{text}'");
         assert!(dom.contains("basis: sampled, one in 101; exact; presence"), "{view}");
+    }
+}
+
+#[test]
+fn a_recording_of_nothing_draws_too() {
+    let Some(browser) = browser() else { return };
+    let folder = fresh("browser-empty");
+    let meta = homenode_dataset::Meta::new(Kind::Live, Basis::Presence, vec!["./app".into()]);
+    let set = Dataset::of_memory(meta, Memory::default());
+    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    for view in ["findings", "residency", "moves", "locations", "structures", "machine", "pay"] {
+        let dom = elements(
+            browser,
+            &folder,
+            &page,
+            &format!("view={view}&object=7&pages=1-2&time=3-4&region=9&node=5"),
+        );
+        assert!(dom.contains("Not whole: "), "{view}: it has no end");
+        assert!(dom.contains("this object has no picture"), "{view}");
+        assert!(dom.split("id=\"panel\"").nth(1).unwrap().contains("<section"), "{view}");
     }
 }
 

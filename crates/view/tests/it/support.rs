@@ -63,7 +63,7 @@ fn push(to: &mut Memory, name: &str, chunk: &homenode_dataset::column::Chunk) {
 
 /// What a page is told of a data set.
 pub fn model(set: &Dataset, budget: Budget) -> Model {
-    let mut model = build(set, Report::of(set), budget, &mut |_| true);
+    let mut model = build(set, &Report::of(set), budget, &mut |_| true);
     model.answer = vec!["the answer".into()];
     model
 }
