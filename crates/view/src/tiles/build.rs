@@ -222,12 +222,28 @@ fn others(report: &Report, chosen: &[&ObjectReport], most: usize) -> Vec<ObjectR
 
 fn trimmed(object: &ObjectReport) -> ObjectReport {
     let mut object = object.clone();
+    clip(&mut object.id);
+    clip(&mut object.name);
+    let texts = [&mut object.element_type, &mut object.file, &mut object.function];
+    texts.into_iter().flatten().for_each(clip);
+    object.first_touch.iter_mut().flat_map(|t| [&mut t.file, &mut t.function]).flatten().for_each(clip);
     object.used_by.truncate(MOST_OF_OBJECT);
     object.accessed_on.truncate(MOST_OF_OBJECT);
     object.residency.truncate(MOST_OF_OBJECT);
     object.first_touch.truncate(MOST_OF_OBJECT);
     object.moves = object.moves.map(trimmed_moves);
     object
+}
+
+/// Most characters of a text of an object.
+const MOST_TEXT: usize = 2000;
+
+/// Cuts a text that no screen shows.
+fn clip(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(MOST_TEXT) {
+        text.truncate(at);
+        text.push('…');
+    }
 }
 
 fn trimmed_moves(mut moves: homenode_report::moves::Moves) -> homenode_report::moves::Moves {
