@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use homenode_dataset::{Dataset, Table, tables};
 use homenode_error::{Context as _, Error, Result};
+use homenode_log::recording::Recording;
 use homenode_report::Report;
 use homenode_task::Task as _;
 use homenode_view::page::{self, Home};
@@ -30,6 +31,8 @@ impl ViewArgs {
         let set = match open(&self.recording, &Simulation::default())? {
             Opened::Dataset(set) => *set,
             Opened::NeedsSimulation => {
+                // What is no recording at all is told as such.
+                Recording::open(&self.recording).context(|| "cannot view".into())?;
                 let shown = self.recording.display();
                 return Err(Error::usage(format!("{shown} does not tell where pages lived"))
                     .tried("open it as a data set: it is a recording of accesses alone")
