@@ -30,7 +30,7 @@ export function blend(hex: string, ground: string, amount: number): string {
   return `rgb(${mixed.join(",")})`;
 }
 
-/** The colour of the node at an index. From the ninth on, colours come again, lighter. */
+/** The colour of the node at an index. From the ninth on, colours come again in other shades. */
 export function nodeColour(index: number): string {
   const base = OKABE_ITO[index % OKABE_ITO.length];
   const again = Math.floor(index / OKABE_ITO.length);
@@ -93,7 +93,7 @@ export function nodeLegend(model: Model, meaning: string, more: (HTMLElement | s
     el("strong", {}, meaning),
     " ",
     ...shown,
-    rest > 0 ? el("span", { class: "entry" }, `and ${rest} more nodes; colours come again, lighter`) : null,
+    rest > 0 ? el("span", { class: "entry" }, `and ${rest} more nodes; colours come again in other shades`) : null,
     ...more,
   );
 }

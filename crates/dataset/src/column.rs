@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::foreign::cleaned;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -177,11 +179,11 @@ impl Column {
         }
     }
 
-    /// Adds a text. A column of another kind takes the empty value.
+    /// Adds a text without what a terminal would obey. A column of another kind takes the empty value.
     pub fn push_text(&mut self, value: &str) {
         match &mut self.values {
             Values::Texts(all) => {
-                all.push(value);
+                all.push(&cleaned(value));
                 self.pushed();
             }
             _ => self.push_none(),
@@ -204,7 +206,7 @@ impl Column {
     pub fn push_texts(&mut self, value: &[String]) {
         match &mut self.values {
             Values::TextLists(all, ends) => {
-                value.iter().for_each(|t| all.push(t));
+                value.iter().for_each(|t| all.push(&cleaned(t)));
                 ends.push(all.len() as u32);
                 self.pushed();
             }

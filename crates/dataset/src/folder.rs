@@ -171,7 +171,7 @@ impl Dataset {
 
     /// A data set of tables in memory.
     pub fn of_memory(meta: Meta, tables: Memory) -> Self {
-        Self::new(meta, Place::Memory(Arc::new(tables)))
+        Self::new(meta.cleaned(), Place::Memory(Arc::new(tables)))
     }
 
     fn new(meta: Meta, place: Place) -> Self {

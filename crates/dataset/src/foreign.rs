@@ -86,6 +86,14 @@ pub fn clean(text: &str) -> String {
     out
 }
 
+/// As [`clean`]; a text that is clean already is not copied.
+pub fn cleaned(text: &str) -> Cow<'_, str> {
+    match text.len() <= LONGEST && !text.chars().any(is_obeyed) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(clean(text)),
+    }
+}
+
 /// Whole output without what only foreign text brings along: every control character but the ends
 /// of lines, tabs and the escape character of our own colours. It becomes U+FFFD.
 pub fn printable(text: &str) -> Cow<'_, str> {

@@ -125,6 +125,7 @@ fn coarser(model: &mut Model) -> bool {
     }
     let objects = model.objects.len();
     model.others.clear();
+    model.regions.truncate(100);
     if objects > 1 {
         model.objects.truncate(objects / 2);
         model.objects_without_picture += (objects - objects / 2) as u64;

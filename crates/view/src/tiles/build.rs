@@ -26,6 +26,8 @@ pub struct Budget {
     pub numbers: usize,
     /// Columns of time.
     pub columns: usize,
+    /// Bands of pages of all objects together, but one an object at least.
+    pub bands: usize,
     /// Objects with a picture of their own.
     pub objects: usize,
     /// Moves that are told one by one.
@@ -37,10 +39,10 @@ pub struct Budget {
 impl Budget {
     /// For a page in one file.
     pub const FILE: Self =
-        Self { numbers: 1 << 21, columns: 384, objects: 200, moves: 10_000, touches: 4000 };
+        Self { numbers: 1 << 21, columns: 384, bands: 6000, objects: 200, moves: 10_000, touches: 4000 };
     /// For a page from a server.
     pub const SERVER: Self =
-        Self { numbers: 3 << 20, columns: 768, objects: 500, moves: 40_000, touches: 20_000 };
+        Self { numbers: 3 << 20, columns: 768, bands: 16_000, objects: 500, moves: 40_000, touches: 20_000 };
 }
 
 /// Most rows of small tables: links and regions.
@@ -101,7 +103,7 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
     let page_bytes = report.summary.page_bytes;
     let chosen: Vec<&ObjectReport> = report.objects.iter().filter(drawn).take(room).collect();
     let sizes: Vec<u64> = chosen.iter().map(|o| pages(o, page_bytes)).collect();
-    let bands = shares(&sizes, (cells / columns.count()).max(1) as u64);
+    let bands = shares(&sizes, (cells / columns.count()).clamp(1, budget.bands.max(1)) as u64);
     let mut grids: Vec<Grid> = sizes
         .iter()
         .zip(bands)
@@ -220,12 +222,28 @@ fn others(report: &Report, chosen: &[&ObjectReport], most: usize) -> Vec<ObjectR
 
 fn trimmed(object: &ObjectReport) -> ObjectReport {
     let mut object = object.clone();
+    clip(&mut object.id);
+    clip(&mut object.name);
+    let texts = [&mut object.element_type, &mut object.file, &mut object.function];
+    texts.into_iter().flatten().for_each(clip);
+    object.first_touch.iter_mut().flat_map(|t| [&mut t.file, &mut t.function]).flatten().for_each(clip);
     object.used_by.truncate(MOST_OF_OBJECT);
     object.accessed_on.truncate(MOST_OF_OBJECT);
     object.residency.truncate(MOST_OF_OBJECT);
     object.first_touch.truncate(MOST_OF_OBJECT);
     object.moves = object.moves.map(trimmed_moves);
     object
+}
+
+/// Most characters of a text of an object.
+const MOST_TEXT: usize = 2000;
+
+/// Cuts a text that no screen shows.
+fn clip(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(MOST_TEXT) {
+        text.truncate(at);
+        text.push('…');
+    }
 }
 
 fn trimmed_moves(mut moves: homenode_report::moves::Moves) -> homenode_report::moves::Moves {

@@ -82,3 +82,12 @@ fn a_smaller_budget_gives_fewer_cells_and_no_fewer_moves() {
     assert!(few.0 < many.0 / 4);
     assert_eq!(few.1, many.1);
 }
+
+#[test]
+fn few_intervals_do_not_make_the_page_large() {
+    let set = synthetic(8, 2000);
+    let model = model(&set, Budget { bands: 100, ..Budget::FILE });
+    let bands: usize = model.objects.iter().map(|o| o.profile.len()).sum();
+    assert!(bands <= 100 + model.objects.len(), "{bands} bands");
+    assert!(model.objects[0].profile.len() > 4);
+}

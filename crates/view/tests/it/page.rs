@@ -3,7 +3,7 @@
 use homenode_view::Budget;
 use homenode_view::page::{self, Home};
 
-use crate::support::{HOSTILE, hostile, model, synthetic};
+use crate::support::{HOSTILE, hostile, model, named, synthetic};
 
 #[test]
 fn it_is_one_file_without_a_reference_to_any_other() {
@@ -56,4 +56,11 @@ fn texts_of_a_recording_never_become_markup() {
         let value: serde_json::Value = serde_json::from_str(json).unwrap();
         assert_eq!(value["objects"][0]["report"]["name"], HOSTILE, "and nothing is lost");
     }
+}
+
+#[test]
+fn endless_names_do_not_make_the_page_large() {
+    let set = named(&"long ".repeat(1 << 20));
+    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    assert!(page.len() <= page::MOST_BYTES, "{} bytes", page.len());
 }

@@ -24,7 +24,30 @@ pub fn synthetic(iterations: u64, blocks: u64) -> Dataset {
 
 /// A data set whose every name is hostile.
 pub fn hostile() -> Dataset {
+    let set = named(HOSTILE);
+    let mut meta = set.meta().clone();
+    meta.command = vec![HOSTILE.into()];
+    meta.machine = HOSTILE.into();
+    meta.notes = vec![HOSTILE.into()];
+    Dataset::of_memory(meta, tables(&set, |_| {}))
+}
+
+/// A data set whose objects have this name, and are of files and functions of this name.
+pub fn named(name: &str) -> Dataset {
     let set = synthetic(8, 64);
+    let rename = |object: &mut Object| {
+        for text in [&mut object.name, &mut object.id] {
+            name.clone_into(text);
+        }
+        object.file = Some(name.into());
+        object.function = Some(name.into());
+        object.element_type = Some(name.into());
+    };
+    Dataset::of_memory(set.meta().clone(), tables(&set, rename))
+}
+
+/// The tables of a data set, with other objects.
+fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
     let mut memory = Memory::default();
     for info in homenode_dataset::tables::ALL.iter().filter(|t| t.name != Object::NAME) {
         for chunk in set.chunks_of(info.name, &(info.columns)()) {
@@ -32,19 +55,10 @@ pub fn hostile() -> Dataset {
         }
     }
     for mut object in set.rows::<Object>() {
-        for text in [&mut object.name, &mut object.id] {
-            HOSTILE.clone_into(text);
-        }
-        object.file = Some(HOSTILE.into());
-        object.function = Some(HOSTILE.into());
-        object.element_type = Some(HOSTILE.into());
+        change(&mut object);
         memory.push(&object).unwrap();
     }
-    let mut meta = set.meta().clone();
-    meta.command = vec![HOSTILE.into()];
-    meta.machine = HOSTILE.into();
-    meta.notes = vec![HOSTILE.into()];
-    Dataset::of_memory(meta, memory)
+    memory
 }
 
 /// Copies a chunk of the table of that name.
