@@ -6,6 +6,7 @@
 //! | what | of whom | goal |
 //! |---|---|---|
 //! | in the program | the process with the library, by the closing report | 1.01 |
+//! | own | homenode in that process, by its own clocks: what a busy machine does not blur | 1 % more |
 //! | all of it | `homenode` and what it starts, with names and tables made at the end | – |
 //!
 //! Bytes are those of the stream, which is what the program writes while it runs. The file is looked
@@ -77,6 +78,8 @@ fn size(folder: &Path) -> u64 {
 struct Ran {
     /// CPU seconds in the program.
     inside: f64,
+    /// CPU seconds of homenode in the program, as its own clocks tell.
+    own: f64,
     /// CPU seconds of all of it.
     all: f64,
     /// Seconds of the program.
@@ -114,7 +117,9 @@ fn run(program: &Program, policy: &[&str], record: Option<&Path>, folder: &Path)
     let cpu: f64 =
         json["processes"].as_array().into_iter().flatten().filter_map(|p| p["cpu_ns"].as_f64()).sum();
     assert!(cpu > 0.0, "{}: the report tells no CPU time", program.name);
-    Ran { inside: cpu / 1e9, all: children() - before, elapsed, streamed }
+    let own: f64 =
+        json["processes"].as_array().into_iter().flatten().filter_map(|p| p["own_ns"].as_f64()).sum();
+    Ran { inside: cpu / 1e9, own: own / 1e9, all: children() - before, elapsed, streamed }
 }
 
 fn median(mut all: Vec<f64>) -> f64 {
@@ -123,7 +128,7 @@ fn median(mut all: Vec<f64>) -> f64 {
 }
 
 fn spread(all: &[f64]) -> (f64, f64) {
-    all.iter().fold((f64::INFINITY, 0.0), |(low, high), r| (low.min(*r), high.max(*r)))
+    all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)))
 }
 
 /// Pages of the objects in a recording, and what it says was coarsened or lost.
@@ -137,12 +142,14 @@ fn compare(program: &Program, what: &str, policy: &[&str], rounds: usize, folder
     let name = program.name;
     let recording = folder.join("r.hnrec");
     let (mut inside, mut all, mut same) = (Vec::new(), Vec::new(), Vec::new());
+    let mut own = Vec::new();
     let (mut streamed, mut seconds) = (0, 1.0);
     let mut before = run(program, policy, None, folder);
     for _ in 0..rounds {
         let with = run(program, policy, Some(&recording), folder);
         let after = run(program, policy, None, folder);
         inside.push(with.inside * 2.0 / (before.inside + after.inside));
+        own.push((with.own - (before.own + after.own) / 2.0) / with.inside * 100.0);
         all.push(with.all * 2.0 / (before.all + after.all));
         same.push(after.inside / before.inside);
         if with.streamed > streamed {
@@ -165,6 +172,10 @@ fn compare(program: &Program, what: &str, policy: &[&str], rounds: usize, folder
         a_second / 1e6
     );
     coarsened.iter().for_each(|c| println!("{name}, {what}: {c}"));
+    let ((own_low, own_high), own) = (spread(&own), median(own.clone()));
+    println!(
+        "{name}, {what}: homenode's own time, with less without: {own:.3} % ({own_low:.3} to {own_high:.3}) of the CPU time"
+    );
     println!("bench: record-{name}-{what}-cpu {inside:.4} ratio");
     println!("bench: record-{name}-{what}-page {a_page:.3} bytes");
     println!("bench: record-{name}-{what}-second {:.1} kB/s", a_second / 1e3);

@@ -2,7 +2,7 @@
 //!
 //! State: a run of pages with one fate takes some 50 bytes, however many pages it has. A record of
 //! the stream adds at most two runs. A hostile stream could have the same many runs looked at again
-//! and again, so the looks are counted: at most [`LOOKS`], and [`LOOKS_A_CALL`] more for each call.
+//! and again, so the looks are counted: at most four million, and 16 more for each call.
 //! Beyond that nothing is followed any more, and [`Homes::gave_up`] says so.
 
 use std::collections::BTreeMap;

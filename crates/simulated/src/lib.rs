@@ -5,7 +5,7 @@
 //! | [`names`] | names for what a recording has addresses of |
 //! | [`places`] | from canonical pages to pages of objects |
 //! | [`rows`] | the rows of each table |
-//! | [`mod@missing`] | what a recording lacks |
+//! | [`missing`](mod@missing) | what a recording lacks |
 //! | [`run`] | from a recording to its data set, in one call |
 //!
 //! A caller that simulates many schemes sets [`MemoryOptions::collect`](homenode_sim::memory::MemoryOptions) and makes a

@@ -105,7 +105,7 @@ fn recordings_of_the_lab_and_live_ones() {
         fs::write(&meta, json.to_string()).unwrap();
         let lines = ["show R", "show R -v", "show --map R", "diff R W", "diff W R"];
         for line in lines {
-            is_whole(&dir, &line.replace('R', kind).replace('W', kind));
+            is_whole(&dir, &line.replace(['R', 'W'], kind));
             says_so(&dir, &line.replace('R', &cut).replace('W', kind));
         }
         // In today's form it is cut off just the same.

@@ -165,7 +165,7 @@ impl Judge {
     fn check(&mut self, dir: &Path, command: &str, recording: &str, what: &str) -> (i32, String) {
         let words: Vec<&str> = command.split(' ').map(|w| if w == "R" { recording } else { w }).collect();
         let (status, said) = attempt(dir, &words);
-        let shown = &said[..said.floor_char_boundary(400)];
+        let shown: String = said.chars().take(400).collect();
         let context = format!("homenode {words:?}, {what}: {status:?}\n{shown:?}");
         self.expect(matches!(status, Some(0 | 2 | 3 | 125)), "an unknown status", &context);
         self.expect(!said.contains("panicked"), "a panic", &context);
