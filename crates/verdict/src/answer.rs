@@ -260,7 +260,8 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
         )
     };
     let worked = worked(f);
-    if f.threads.changed_nodes > 0 || worked == Worked::ThreadsTogether {
+    let by_chance = worked == Worked::NothingMoved && f.threads.unbound > 1 && f.counters.arms > 0;
+    if f.threads.changed_nodes > 0 || worked == Worked::ThreadsTogether || by_chance {
         return match f.pretended {
             true => run(&format!("run --bind --pretend-nodes {}", f.nodes)),
             false => run("run --bind"),
@@ -296,7 +297,7 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
 mod tests {
     use super::*;
     use homenode_model::Bytes;
-    use homenode_wire::facts::{FRAMES, Guard, Object, Objects, Origin, Regions, Threads};
+    use homenode_wire::facts::{Counters, FRAMES, Guard, Object, Objects, Origin, Regions, Threads};
 
     fn ran() -> Facts {
         let regions = Regions { in_source: 2, runs: 40, ..Regions::default() };
@@ -388,6 +389,12 @@ mod tests {
         let [first, _, next] = lines(&f);
         assert_eq!(first, "homenode: 2 threads, not bound, were all on one node; not judged: 0 pages moved");
         assert_eq!(next, "homenode: next: homenode run --bind --pretend-nodes 2 -- ./app");
+        // Armed, and nobody came from elsewhere: that may be chance, too.
+        let counters = Counters { arms: 1, ..Counters::default() };
+        let some = Threads { nodes: 2, ..threads };
+        let apart = Facts { threads: some, counters, objects: Objects::default(), ..f.clone() };
+        assert_eq!(lines(&apart)[0], "homenode: no page was moved");
+        assert!(lines(&apart)[2].contains("run --bind"));
         for threads in [Threads { unbound: 0, ..threads }, Threads { nodes: 2, ..threads }] {
             assert_eq!(worked(&Facts { threads, ..f.clone() }), Worked::NothingToGain);
         }
