@@ -138,9 +138,7 @@ impl ExplainArgs {
         };
         let text = match way {
             Way::Instrumented => "every access, recorded by the program's own code",
-            Way::Emulated => {
-                "every access, recorded by the emulator: the program was not built with homenode-cc"
-            }
+            Way::Emulated => "every access, recorded by the emulator",
         };
         task.remark(&format_args!("recording {} ({text})", clean(&spec.command())));
         let recorded = record(&spec, task).map_err(|e| match way {

@@ -45,7 +45,7 @@ fn a_data_set_becomes_parquet() {
     assert!(err.contains("it is no export") && dir.join("r/dataset.json").exists(), "{err}");
     let (status, _, err) = run(&dir, &["rec", "export", "nowhere", "-o", "x"]);
     assert_eq!(status, Some(2));
-    assert!(err.contains("cannot read nowhere"), "{err}");
+    assert!(err.contains("cannot read the recording nowhere"), "{err}");
 }
 
 #[test]
