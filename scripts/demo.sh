@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
-# Two of the papers' programs, recorded once each and simulated under every placement on the papers' machine; and a third, whose
-# pages move on an emulated machine with four nodes.
+# A program with one wrong line, explained; two of the papers' programs, recorded once each and simulated under every placement on
+# the papers' machine; and a third, whose pages move on an emulated machine with four nodes.
 # Needs target/release/homenode; "make demo" builds it first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 homenode=target/release/homenode
 [ -x "$homenode" ] || { echo "demo: $homenode is missing; run 'make demo'" >&2; exit 1; }
+
+explained=$(mktemp -d)
+trap 'rm -rf "$explained"' EXIT
+cp tests/explain/serial_first_touch.c "$explained/stencil.c"
+printf '\n$ homenode-cc -g -O2 -fopenmp stencil.c -o stencil\n$ homenode explain -- ./stencil 8192\n\n'
+here=$PWD
+(cd "$explained" && "$here/target/release/homenode-cc" -g -O2 -fopenmp stencil.c -o stencil &&
+    "$here/$homenode" explain -- ./stencil 8192)
 
 for kernel in nas-cg nas-mg; do
     printf '\n$ homenode compare kernel:%s --class W --machine sf15k\n\n' "$kernel"
@@ -20,9 +28,8 @@ if [ -n "$lacking" ]; then
     printf '\nskipped: moving pages on four nodes needs%s\n' "$lacking"
     exit 0
 fi
-here=$PWD
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$explained" "$work"' EXIT
 gcc -O2 -shared -fPIC -o "$work/homes.so" tests/lab/homes.c
 sources=(kernels/heat/main.c)
 for name in dense fourier memory options report nas_random pairs places no_homenode; do

@@ -203,6 +203,10 @@ impl Stream {
         let number = self.number(object);
         let page = page_of(object, index);
         let run = Run { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
+        // Where the page was is told before it has moved.
+        if self.runs.home_covers(number, page) {
+            self.end_home();
+        }
         if let Some((run, pages)) = self.runs.moved(run, page) {
             self.put_move(run, pages);
         }
@@ -219,6 +223,9 @@ impl Stream {
     pub fn home(&mut self, object: &mut Object, index: u64, node: NodeId) {
         let number = self.number(object);
         let page = page_of(object, index);
+        if self.runs.move_covers(number, page) {
+            self.end_moved();
+        }
         if let Some((object, node, pages)) = self.runs.home((number, node), page) {
             self.put_home(object, node, pages);
         }
@@ -230,9 +237,17 @@ impl Stream {
     }
 
     fn end_runs(&mut self) {
+        self.end_moved();
+        self.end_home();
+    }
+
+    fn end_moved(&mut self) {
         if let Some((run, pages)) = self.runs.take_moved() {
             self.put_move(run, pages);
         }
+    }
+
+    fn end_home(&mut self) {
         if let Some((object, node, pages)) = self.runs.take_home() {
             self.put_home(object, node, pages);
         }

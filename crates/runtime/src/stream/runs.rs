@@ -36,6 +36,10 @@ const fn follows(pages: &Pages, page: u32) -> bool {
     pages.first.saturating_add(pages.count) == page
 }
 
+const fn covers(pages: Pages, page: u32) -> bool {
+    pages.first <= page && page < pages.first.saturating_add(pages.count)
+}
+
 impl Runs {
     /// Another page moved. The run that ends with this, if one does.
     pub fn moved(&mut self, run: Run, page: u32) -> Option<(Run, Pages)> {
@@ -63,6 +67,16 @@ impl Runs {
             return None;
         }
         self.home.replace((object, node, Pages { first: page, count: 1 }))
+    }
+
+    /// Whether the open run of homes tells of this page.
+    pub fn home_covers(&self, object: ObjectNo, page: u32) -> bool {
+        self.home.is_some_and(|(of, _, pages)| of == object && covers(pages, page))
+    }
+
+    /// Whether the open run of moves tells of this page.
+    pub fn move_covers(&self, object: ObjectNo, page: u32) -> bool {
+        self.moved.is_some_and(|(run, pages)| run.object == object && covers(pages, page))
     }
 
     /// Ends the run of moves.

@@ -140,6 +140,24 @@ fn numbers_are_defined_before_they_are_used_and_the_end_comes_last() {
     assert_eq!(runs, 40 * 3);
 }
 
+/// Otherwise a reader would take the home for a later one: the page would be where it was.
+#[test]
+fn a_home_is_told_before_the_page_moves_and_a_move_before_its_new_home() {
+    let (mut stream, mut all) = (Stream::kept(START), objects(&[8]));
+    let object = all.at(AT).unwrap();
+    (0..4).for_each(|page| stream.home(object, page, NodeId(0)));
+    stream.moved(object, 2, to_node(1, 0), at(1));
+    stream.home(object, 2, NodeId(1));
+    stream.end(true, at(2));
+    let what = |r: &Live| match r {
+        Live::Home { pages, node, .. } => Some((pages.first, *node)),
+        Live::Migration { pages, .. } => Some((pages.first, None)),
+        _ => None,
+    };
+    let told: Vec<_> = records(stream.bytes()).iter().filter_map(what).collect();
+    assert_eq!(told, [(0, Some(NodeId(0))), (2, None), (2, Some(NodeId(1)))]);
+}
+
 #[test]
 fn times_count_from_the_start_of_the_recording() {
     let (mut stream, mut all) = (Stream::kept(START), objects(&[8]));
