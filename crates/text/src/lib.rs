@@ -9,6 +9,8 @@
 //! | [`page`] | all of that together |
 //! | [`map`] | the residency picture |
 //! | [`measured`] | what memory costs: matrices and rows |
+//! | [`explained`] | what to change in the source, as text and as Markdown |
+//! | [`compared`] | placement schemes and yardsticks of one recording |
 //! | [`changes`] | what changed from one recording to another |
 //!
 //! Nothing here knows a terminal: widths and colours come in as arguments, text goes out.
@@ -17,6 +19,8 @@
 
 pub mod answer;
 pub mod changes;
+pub mod compared;
+pub mod explained;
 pub mod human;
 pub mod layout;
 pub mod map;

@@ -1,8 +1,6 @@
 //! `homenode compare`: every placement scheme in one table.
 
 mod lab;
-mod rows;
-mod statistics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -24,6 +22,7 @@ use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Percent};
 use homenode_table::{Cell, Table};
 use homenode_task::Task as _;
+use homenode_text::compared;
 
 use crate::args::compare::{CompareArgs, On};
 use crate::args::subject::Subject;
@@ -169,7 +168,7 @@ impl CompareArgs {
     fn simulate(&self, plan: &Plan, runs: &BTreeMap<Variant, Loaded>, task: &Terminal) -> Result<Exit> {
         let (mut notes, mut partial) = (Vec::new(), false);
         let (mut cells, mut measures) = (BTreeMap::new(), BTreeMap::new());
-        let mut table = rows::table(plan);
+        let mut table = compared::table(plan);
         for (variant, loaded) in runs {
             let meta = &loaded.recording.meta;
             let mut approximate = Vec::new();
@@ -182,7 +181,7 @@ impl CompareArgs {
             let simulated = plan.run(loaded, *variant, task)?;
             let trace = &simulated.trace;
             if cells.is_empty() {
-                rows::facts(&mut table, plan, &loaded.recording, trace, self.outstanding);
+                compared::facts(&mut table, plan, &loaded.recording, trace, self.outstanding);
                 if let Some(Ok(outcome)) = simulated.cells.values().find(|c| c.is_ok()) {
                     table.fact("timed", Cell::text(schemes::timed_part(trace, outcome)));
                 }
@@ -205,14 +204,14 @@ impl CompareArgs {
             schemes::write_journals(folder, plan, &cells)?;
         }
         notes.extend(schemes::idle_policies(plan, &cells));
-        rows::add(&mut table, plan, &cells, &measures);
+        compared::add(&mut table, plan, &cells, &measures);
         notes.sort();
         notes.dedup();
         for note in notes {
             table.note(note);
         }
-        rows::explain(&mut table, plan, &cells, &measures);
-        let below = if self.statistics { statistics::tables(plan, &cells) } else { Vec::new() };
+        compared::explain(&mut table, plan, &cells, &measures);
+        let below = if self.statistics { compared::statistics::tables(plan, &cells) } else { Vec::new() };
         let value = |t: &Table| serde_json::from_str(&t.to_json()).context(|| "cannot make JSON".into());
         let more = below.iter().map(|t| Ok((t.name(), value(t)?))).collect::<Result<Vec<_>>>()?;
         let exit = self.output.print_with(&table, &below, &more)?;

@@ -1,8 +1,5 @@
 //! `homenode explain`: what to change in the source, and what it brings.
 
-mod markdown;
-mod text;
-
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +18,7 @@ use homenode_schemes::{self as schemes, Loaded};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_table::{Cell, Column, Table};
 use homenode_task::Task as _;
+use homenode_text::explained::{self, markdown};
 
 use crate::args::explain::ExplainArgs;
 use crate::args::subject::Subject;
@@ -203,7 +201,7 @@ impl ExplainArgs {
                     + "\n"
             }
             () if self.markdown => markdown::render(explanation),
-            () => text::render(explanation, self.verbose),
+            () => explained::render(explanation, self.verbose),
         };
         to_stdout(&text)?;
         let partial = !explanation.missing.is_empty() && exit == Exit::Done;

@@ -6,7 +6,7 @@ use homenode_sim::statistics;
 use homenode_table::{Cell, Column, Table};
 
 /// Moves by kind, accesses by node, iterations.
-pub(super) fn tables(plan: &Plan, cells: &Cells) -> Vec<Table> {
+pub fn tables(plan: &Plan, cells: &Cells) -> Vec<Table> {
     let runs = || {
         cells.iter().filter_map(|((m, s), cell)| {
             let outcome = cell.as_ref().ok()?;

@@ -1,10 +1,10 @@
 //! An explanation as Markdown, for a comment in a merge request.
 
+use homenode_dataset::foreign::clean;
 use homenode_explain::Explanation;
 
-use super::text::{expected, fault, names, share, signed, touched};
-use crate::open::clean;
-use homenode_text::human::plain;
+use super::{expected, fault, names, share, signed, touched};
+use crate::human::plain;
 
 /// A text that Markdown and HTML take as it is.
 fn escaped(text: &str) -> String {
@@ -32,7 +32,7 @@ pub fn render(it: &Explanation) -> String {
         Some(reason) => lines.push(format!("**No finding:** {}", escaped(&reason.text))),
         None => lines.push(format!(
             "**{}** on {}; {} % of the accesses are remote",
-            homenode_text::human::plural(it.findings.len() as u64, "finding", "findings"),
+            crate::human::plural(it.findings.len() as u64, "finding", "findings"),
             escaped(&it.machine),
             share(&it.remote)
         )),

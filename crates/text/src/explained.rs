@@ -1,5 +1,7 @@
 //! An explanation in lines of at most 80 columns.
 
+pub mod markdown;
+
 use homenode_explain::Explanation;
 use homenode_explain::explanation::{Effect, EffectBasis, Finding, Fix, Place, Variable};
 use homenode_explain::pattern::Pattern;
@@ -7,8 +9,9 @@ use homenode_explain::remedy::FixKind;
 use homenode_model::{Bytes, Ns};
 use homenode_report::{Share, Unit};
 
-use crate::open::clean;
-use homenode_text::human::{bytes, elided, fixed, glued, plain, plural, time, width, wrapped};
+use homenode_dataset::foreign::clean;
+
+use crate::human::{bytes, elided, fixed, glued, plain, plural, time, width, wrapped};
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -117,7 +120,7 @@ pub(super) const fn fault(pattern: Pattern) -> &'static str {
 }
 
 /// How it was touched first.
-pub(super) fn touched(finding: &Finding) -> String {
+pub fn touched(finding: &Finding) -> String {
     let by = match (finding.touched_by, finding.pattern) {
         (_, Pattern::SerialFirstTouch | Pattern::FilledByOneThread) | (1, _) => {
             "first touched serially".to_owned()
@@ -140,7 +143,7 @@ fn function_name(function: &str) -> &str {
 }
 
 /// Variables in a few words.
-pub(super) fn names(variables: &[Variable]) -> String {
+pub fn names(variables: &[Variable]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for variable in variables {
         if !names.contains(&variable.name.as_str()) {
@@ -166,7 +169,7 @@ fn place(place: &Place) -> String {
 }
 
 /// A share in percent, rounded.
-pub(super) fn share(share: &Share) -> String {
+pub fn share(share: &Share) -> String {
     share.percent().map_or_else(|| "?".into(), |p| fixed(p, 0))
 }
 
@@ -230,7 +233,7 @@ fn fix(it: &Explanation, fix: &Fix, first: bool) -> Vec<String> {
 }
 
 /// What a fix brings: time, its range, remote share, and how that is known.
-pub(super) fn expected(it: &Explanation, effect: &Effect) -> String {
+pub fn expected(it: &Explanation, effect: &Effect) -> String {
     let range =
         effect.change_range.map(|(low, high)| glued(&format!(" [{}, {}]", signed(low), signed(high))));
     let (at_most, how) = match effect.basis {
@@ -248,7 +251,7 @@ pub(super) fn expected(it: &Explanation, effect: &Effect) -> String {
 }
 
 /// A change with its sign.
-pub(super) fn signed(change: f64) -> String {
+pub fn signed(change: f64) -> String {
     let text = fixed(change, 0);
     match text.strip_prefix('-') {
         Some(number) => format!("−{number}"),

@@ -1,5 +1,7 @@
 //! The table of a comparison: a row a scheme, yardsticks below.
 
+pub mod statistics;
+
 use std::path::Path;
 
 use homenode_log::recording::Recording;
@@ -11,7 +13,8 @@ use homenode_schemes::{self as schemes, AllMeasures, Cells, Plan};
 use homenode_sim::memory::Outcome;
 use homenode_table::{Cell, Column, Emphasis, Table};
 
-pub(super) fn table(plan: &Plan) -> Table {
+/// The table without rows: its columns.
+pub fn table(plan: &Plan) -> Table {
     let mut columns = Vec::new();
     if plan.machines.len() > 1 {
         columns.push(Column::text("machine", "machine"));
@@ -32,13 +35,8 @@ pub(super) fn table(plan: &Plan) -> Table {
     Table::new("compare", 1, columns)
 }
 
-pub(super) fn facts(
-    table: &mut Table,
-    plan: &Plan,
-    recording: &Recording,
-    trace: &Trace,
-    outstanding: Option<u32>,
-) {
+/// Adds what is true of all rows.
+pub fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, outstanding: Option<u32>) {
     let names: Vec<String> =
         plan.machines.iter().zip(&plan.pages).map(|(m, p)| schemes::describe(m, *p, outstanding)).collect();
     table.fact("program", Cell::text(command(recording)));
@@ -61,7 +59,8 @@ fn command(recording: &Recording) -> String {
 }
 
 /// The rows of all machines.
-pub(super) fn add(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
+/// Adds a row a scheme, and a row a yardstick.
+pub fn add(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
     for m in 0..plan.machines.len() {
         let uma = plan.schemes.iter().position(|s| s.name == "UMA");
         let uma_time = uma.and_then(|s| cells.get(&(m, s))).and_then(|c| c.as_ref().ok()).map(|o| time(o));
@@ -173,7 +172,8 @@ fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>)
 }
 
 /// What the reader has to know of schemes and columns.
-pub(super) fn explain(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
+/// Adds notes on schemes and yardsticks.
+pub fn explain(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
     let named: Vec<String> = plan
         .schemes
         .iter()
