@@ -131,7 +131,8 @@ fn a_program_as_it_is_gives_the_trace_of_the_instrumented_one() {
 
     let (code, out, err) = run(&dir, &["show", "app.hnrec"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("emulated") && out.contains("main"), "{out}");
+    // Without debugging information an allocation is known by its place in the program's file.
+    assert!(out.contains("emulated") && out.contains("app+0x"), "{out}");
 }
 
 #[test]
