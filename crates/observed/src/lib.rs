@@ -85,7 +85,14 @@ pub const fn basis(says: Says) -> Basis {
 /// # Errors
 /// A row cannot be written. What is damaged of a stream is left out and noted in `meta`.
 pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summary, DatasetError> {
-    let Found { streams, unread } = stream::all(folder);
+    let Found { streams, mut unread, silent } = stream::all(folder);
+    let nothing = silent.iter().map(|pid| format!("process {pid} recorded nothing"));
+    // Beside a process that recorded something that is no lack.
+    if streams.is_empty() {
+        unread.extend(nothing)
+    } else {
+        meta.notes.extend(nothing)
+    }
     let mut summary = Summary { unread, ..Summary::default() };
     let first = streams.iter().map(|s| s.clock).min().unwrap_or_default();
     let mut numbers = rows::Numbers::default();

@@ -57,6 +57,8 @@ pub struct Found {
     pub streams: Vec<Stream>,
     /// What cannot be read, a sentence each.
     pub unread: Vec<String>,
+    /// Processes whose streams are empty: a shell that only starts the program, or one that was killed at once.
+    pub silent: Vec<u32>,
 }
 
 /// The streams in a folder, by process.
@@ -79,7 +81,8 @@ pub fn all(folder: &Path) -> Found {
     }
     for (pid, path) in files {
         match Stream::read(pid, path) {
-            Ok(stream) => found.streams.push(stream),
+            Ok(Some(stream)) => found.streams.push(stream),
+            Ok(None) => found.silent.push(pid),
             Err(why) => found.unread.push(format!("the stream of process {pid} cannot be read: {why}")),
         }
     }
@@ -95,8 +98,8 @@ pub fn records(path: &Path) -> io::Result<Reader<BufReader<File>>> {
 }
 
 impl Stream {
-    /// An error: it has no beginning.
-    fn read(pid: u32, path: PathBuf) -> Result<Self, String> {
+    /// `None`: it is empty. An error: it has no beginning.
+    fn read(pid: u32, path: PathBuf) -> Result<Option<Self>, String> {
         let mut stream = Self { pid, path, ..Self::default() };
         let mut damage = None;
         for record in records(&stream.path).map_err(|e| e.to_string())? {
@@ -111,11 +114,11 @@ impl Stream {
             }
         }
         if stream.records == 0 {
-            return Err(damage.unwrap_or_else(|| "it is empty".into()));
+            return damage.map_or(Ok(None), Err);
         }
         let told = |why| format!("the stream of process {pid} is cut off or damaged: {why}");
         stream.damage.extend(damage.map(told));
-        Ok(stream)
+        Ok(Some(stream))
     }
 
     fn note(&mut self, record: Live) {

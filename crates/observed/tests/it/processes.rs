@@ -64,7 +64,11 @@ fn one_that_says_nothing_is_named_too() {
     folder.stream(10, &frames(&program(10, 0)[1..], 5));
     let (set, _) = observe(folder.path());
     let missing: Vec<String> = set.missing().iter().map(ToString::to_string).collect();
-    assert!(missing.iter().any(|m| m.contains("process 9") && m.contains("empty")), "{missing:?}");
+    assert!(set.meta().notes.iter().any(|n| n == "process 9 recorded nothing"), "{:?}", set.meta().notes);
+    let alone = Folder::new("empty-alone");
+    alone.stream(9, b"");
+    let (nothing, _) = observe(alone.path());
+    assert_eq!(nothing.missing()[0].to_string(), "process 9 recorded nothing");
     assert!(missing.iter().any(|m| m.contains("process 10") && m.contains("begin")), "{missing:?}");
     assert_eq!(set.rows::<Object>().count(), 1);
 }
