@@ -50,7 +50,7 @@ fn a_program_runs_as_ever_and_leaves_a_recording() {
     let Some(_) = instrumented(&dir, "loop", LOOP) else { return };
     let (status, out, err) = run(&dir, &["record", "--threads", "3", "--", "./loop", "5"]);
     assert_eq!((status, out.as_str()), (Some(5), "1000\n"), "{err}");
-    for part in ["recorded: loop-1.hnrec", "3 threads", "passed", "next: homenode compare loop-1.hnrec"] {
+    for part in ["recorded: loop-1.hnrec", "3 threads", "passed", "next: homenode explain loop-1.hnrec"] {
         assert!(err.contains(part), "{part} in {err}");
     }
     let recording = read(&dir, "loop-1.hnrec");

@@ -238,7 +238,7 @@ pub fn report(recorded: &Recorded, quiet: bool) -> String {
         line(format_args!("  ! {trouble}"));
     }
     if !quiet && summary.threads > 0 {
-        line(format_args!("  next: homenode compare {path}"));
+        line(format_args!("  next: homenode explain {path}"));
     }
     out
 }
