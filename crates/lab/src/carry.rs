@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{self, Error, Failure, Result};
 use loader::Loader;
 
 /// Something on the guest's disk.
@@ -93,7 +93,7 @@ impl Carry {
     /// # Errors
     /// It is not there or cannot be read.
     pub fn add(&mut self, path: &Path) -> Result<PathBuf> {
-        self.follow(path, 0).map_err(|e| Error::io("take along", path, &e).kind(Kind::Usage))
+        self.follow(path, 0).map_err(|e| error::of_file("take along", path, &e).kind(Failure::Usage))
     }
 
     fn follow(&mut self, path: &Path, depth: u32) -> io::Result<PathBuf> {
@@ -210,8 +210,8 @@ impl Carry {
             self.add(loader).map_err(|e| {
                 Error::failed(format!("{} names a loader that is not there", path.display()))
                     .tried(e.tried.concat())
-                    .help("is it for another C library (musl)? install that")
-                    .kind(Kind::CannotRun)
+                    .hint("is it for another C library (musl)? install that")
+                    .kind(Failure::CannotRun)
             })?;
         }
         self.libraries(&real, &[])?;
@@ -231,8 +231,8 @@ impl Carry {
         let missing = |what: &Path, why: String| {
             Error::failed(format!("{} is a script for {}", script.display(), what.display()))
                 .tried(why)
-                .help("is that interpreter installed?")
-                .kind(Kind::CannotRun)
+                .hint("is that interpreter installed?")
+                .kind(Failure::CannotRun)
         };
         let first = PathBuf::from(&words[0]);
         let through_env = first.file_name() == Some(OsStr::new("env"));
@@ -288,17 +288,17 @@ impl Carry {
         let list = missing.join(", ");
         Err(Error::failed(format!("{} needs {list}, which is not there", file.display()))
             .tried(format!("look in {}", self.loader.places(before, after)))
-            .help("install it, or name its folder in LD_LIBRARY_PATH")
-            .kind(Kind::CannotRun))
+            .hint("install it, or name its folder in LD_LIBRARY_PATH")
+            .kind(Failure::CannotRun))
     }
 }
 
 /// What stands behind `#!`, if that is how the file begins.
 fn script(path: &Path) -> Result<Option<Vec<OsString>>> {
     use std::io::Read as _;
-    let file = fs::File::open(path).map_err(|e| Error::io("read", path, &e).kind(Kind::CannotRun))?;
+    let file = fs::File::open(path).map_err(|e| error::of_file("read", path, &e).kind(Failure::CannotRun))?;
     let mut line = Vec::new();
-    file.take(256).read_to_end(&mut line).map_err(|e| Error::io("read", path, &e))?;
+    file.take(256).read_to_end(&mut line).map_err(|e| error::of_file("read", path, &e))?;
     let Some(rest) = line.strip_prefix(b"#!") else { return Ok(None) };
     let rest = rest.split(|b| *b == b'\n').next().unwrap_or_default();
     let words = rest.split(|b| *b == b' ' || *b == b'\t').filter(|w| !w.is_empty());
@@ -362,7 +362,7 @@ mod tests {
         );
         fs::write(&path, "#!/no/such\n").unwrap();
         let e = carry.program(&path).unwrap_err();
-        assert_eq!(e.kind, Kind::CannotRun);
+        assert_eq!(e.kind, Failure::CannotRun);
         assert!(e.to_string().contains("is a script for /no/such"), "{e}");
     }
 }

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use homenode_model::Bytes;
 
 use crate::carry::{Carry, Item};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// What the program may write, unless told otherwise. Costs nothing before it is written.
 pub const SPARE: Bytes = Bytes::gib(1);
@@ -33,12 +33,12 @@ const TOOLS: [&str; 4] = ["mke2fs", "/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/lo
 /// No `mke2fs`, no space, a file that cannot be read.
 pub fn make(carry: &Carry, spare: Bytes, scratch: &Path) -> Result<PathBuf> {
     let stage = scratch.join("stage");
-    fs::create_dir(&stage).map_err(|e| Error::io("create", &stage, &e))?;
+    fs::create_dir(&stage).map_err(|e| error::of_file("create", &stage, &e))?;
     let (mut bytes, mut files) = (0_u64, 0_u64);
     let mut folders = Vec::new();
     for (path, item) in carry.items() {
         let to = stage.join(path.strip_prefix("/").unwrap_or(path));
-        put(item, &to).map_err(|e| Error::io("write", &to, &e))?;
+        put(item, &to).map_err(|e| error::of_file("write", &to, &e))?;
         files += 1;
         match item {
             Item::File(_, size) => bytes += size.next_multiple_of(4096),
@@ -90,8 +90,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn format(stage: &Path, image: &Path, size: u64, inodes: u64) -> Result<()> {
-    let file = File::create(image).map_err(|e| Error::io("create", image, &e))?;
-    file.set_len(size).map_err(|e| Error::io("write", image, &e))?;
+    let file = File::create(image).map_err(|e| error::of_file("create", image, &e))?;
+    file.set_len(size).map_err(|e| error::of_file("write", image, &e))?;
     drop(file);
     let failed = |why: String| Error::failed("cannot make the guest's disk").tried(format!("mke2fs: {why}"));
     for tool in TOOLS {
@@ -117,12 +117,12 @@ fn format(stage: &Path, image: &Path, size: u64, inodes: u64) -> Result<()> {
                 let error = failed(text.lines().last().unwrap_or("it failed").trim().to_owned());
                 let full = text.contains("No space") || text.contains("not allocate block");
                 return Err(if full {
-                    error.help("the disk is full: free some space, or set TMPDIR to a folder on another disk")
+                    error.hint("the disk is full: free some space, or set TMPDIR to a folder on another disk")
                 } else {
                     error
                 });
             }
         }
     }
-    Err(failed("it is not there".into()).help("install e2fsprogs"))
+    Err(failed("it is not there".into()).hint("install e2fsprogs"))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::carry::on_path;
 use crate::cpio::Archive;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::kernel::Kernel;
 
 /// Settings of the guest's kernel that are made before the program starts.
@@ -60,7 +60,7 @@ pub enum Then {
 /// # Errors
 /// It is not installed, or it is linked to libraries.
 pub fn busybox() -> Result<PathBuf> {
-    let missing = || Error::failed("there is no busybox for the guest").help("install busybox-static");
+    let missing = || Error::failed("there is no busybox for the guest").hint("install busybox-static");
     let path = on_path("busybox".as_ref()).ok_or_else(|| missing().tried("look for busybox in PATH"))?;
     let elf = crate::carry::elf::read(&path)?;
     if elf.interpreter.is_some() {
@@ -74,7 +74,7 @@ pub fn busybox() -> Result<PathBuf> {
 /// # Errors
 /// `busybox` cannot be read.
 pub fn make(kernel: &Kernel, busybox: &Path, settings: &Settings, then: Then) -> Result<Vec<u8>> {
-    let shell = fs::read(busybox).map_err(|e| Error::io("read", busybox, &e))?;
+    let shell = fs::read(busybox).map_err(|e| error::of_file("read", busybox, &e))?;
     let mut archive = Archive::default();
     for folder in ["bin", "dev", "proc", "sys", "m", "r"] {
         archive.folder(folder);

@@ -86,7 +86,7 @@ pub fn cache() -> Result<PathBuf> {
         .or_else(|| set("HOME").map(|h| h.join(".cache")))
         .map(|c| c.join("homenode"))
         .ok_or_else(|| {
-            Error::failed("there is no place for the kernel").help("set XDG_CACHE_HOME to a folder")
+            Error::failed("there is no place for the kernel").hint("set XDG_CACHE_HOME to a folder")
         })
 }
 
@@ -113,7 +113,7 @@ pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
                 Some(folder) => format!("open {}: it is no folder", folder.display()),
                 None => format!("look for lib/modules/{version} in / and beside the image"),
             })
-            .help("name their folder: --modules DIR"));
+            .hint("name their folder: --modules DIR"));
     };
     let modules = modules::load(folder, &NEEDED)?;
     let ready = image::unpacked(image, &facts, &cache()?)?;

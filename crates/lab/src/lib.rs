@@ -40,4 +40,4 @@ pub mod scratch;
 pub mod trial;
 pub mod wire;
 
-pub use error::{Error, Kind, Result};
+pub use error::{Error, Failure, Result};

@@ -44,7 +44,7 @@ impl Machine {
         let far = match u8::try_from(distance) {
             Ok(d) if d > LOCAL && d <= FAR => d,
             _ => {
-                return Err(Error::usage(format!("a distance of {distance} makes no sense")).help(
+                return Err(Error::usage(format!("a distance of {distance} makes no sense")).hint(
                     "10 is the distance of a node to itself; between nodes it is 11 to 254, such as 21",
                 ));
             }
@@ -85,7 +85,7 @@ impl Machine {
         let cpus = self.cpus();
         if cpus == 0 || cpus > MOST_CPUS {
             return Err(Error::usage(format!("{cpus} CPUs in all: it must be 1 to {MOST_CPUS}"))
-                .help("--cpus is the number a node"));
+                .hint("--cpus is the number a node"));
         }
         if let Some(small) = self.nodes.iter().find(|n| n.memory > Bytes::ZERO && n.memory < LEAST_NODE) {
             return Err(too_small(format!("a node with {} is too small", shown(small.memory))));
@@ -118,12 +118,12 @@ impl Machine {
         let per_node = Bytes((available.0 / self.nodes.len().max(1) as u64) & !0xff_ffff);
         Err(Error::failed(format!("too little memory for {} nodes", self.nodes.len()))
             .tried(format!("{} are asked for, {} are available", shown(self.memory()), shown(available)))
-            .help(format!("--mem {}M, or fewer --nodes", per_node.0 >> 20)))
+            .hint(format!("--mem {}M, or fewer --nodes", per_node.0 >> 20)))
     }
 }
 
 fn too_small(message: String) -> Error {
-    Error::usage(message).help("--mem is the memory a node, at least 32M, and at least 256M in all")
+    Error::usage(message).hint("--mem is the memory a node, at least 32M, and at least 256M in all")
 }
 
 /// A latency relative to the local one, in SLIT's tenths.
@@ -177,7 +177,7 @@ mod tests {
         assert!(Machine::even(4, 17, Bytes::gib(1), 20).is_err());
         assert!(Machine::even(4, 1, Bytes::mib(8), 20).unwrap_err().message.contains("8 MiB"));
         let e = Machine::even(4, 1, Bytes::gib(8), 20).unwrap().fits(Bytes::gib(4)).unwrap_err();
-        assert_eq!(e.help.as_deref(), Some("--mem 1024M, or fewer --nodes"));
+        assert_eq!(e.hint.as_deref(), Some("--mem 1024M, or fewer --nodes"));
     }
 
     #[test]

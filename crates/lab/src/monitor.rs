@@ -9,7 +9,7 @@ pub use homenode_wire::monitor::{
     Whose,
 };
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::machine::Machine;
 
 /// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and where that begins.
@@ -88,7 +88,7 @@ pub fn configuration(
 /// # Errors
 /// It is not there, or it makes no sense.
 pub fn read(path: &Path) -> Result<Found> {
-    let mut file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
+    let mut file = File::open(path).map_err(|e| error::of_file("read", path, &e))?;
     homenode_wire::read(&mut file)
         .map_err(|e| Error::failed("the monitor's counts make no sense").tried(e.to_string()))
 }

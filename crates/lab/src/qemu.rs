@@ -70,7 +70,7 @@ impl Qemu {
     /// There is none, or it is too old.
     pub fn find(named: Option<&Path>) -> Result<Self> {
         let missing =
-            || Error::failed("the lab needs QEMU").help("install qemu-system-x86, or name it: --qemu PATH");
+            || Error::failed("the lab needs QEMU").hint("install qemu-system-x86, or name it: --qemu PATH");
         let path = match named {
             Some(path) => path.to_owned(),
             None => {
@@ -106,7 +106,7 @@ impl Qemu {
                 "{} is QEMU {major}.{minor}: where one thread executes all CPUs it names the wrong ones",
                 self.path.display()
             ))
-            .help("leave out --deterministic, or name a QEMU before 10.0: --qemu PATH"))
+            .hint("leave out --deterministic, or name a QEMU before 10.0: --qemu PATH"))
     }
 }
 

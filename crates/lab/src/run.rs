@@ -14,7 +14,7 @@ use homenode_model::{Bytes, Topology};
 
 use crate::bring::Brought;
 use crate::carry::Carry;
-use crate::error::{Error, Kind, Result};
+use crate::error::{self, Error, Failure, Result};
 use crate::initramfs::{self, Settings, Then, Thp};
 use crate::kernel::{self, Kernel, Wanted};
 use crate::machine::{self, Machine};
@@ -164,7 +164,7 @@ pub struct Outcome {
 /// Runs `program` in the lab.
 ///
 /// # Errors
-/// The program cannot be run there ([`Kind::CannotRun`]), or the lab failed, the guest panicked, the time is over. Nothing
+/// The program cannot be run there ([`Failure::CannotRun`]), or the lab failed, the guest panicked, the time is over. Nothing
 /// is left behind in any case.
 pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) -> Result<Outcome> {
     let mut streams = streams;
@@ -176,7 +176,9 @@ pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) ->
         (true, None) => Vec::new(),
         (true, Some(mut stdin)) => {
             let mut all = Vec::new();
-            stdin.read_to_end(&mut all).map_err(|e| Error::io("read", Path::new("standard input"), &e))?;
+            stdin
+                .read_to_end(&mut all)
+                .map_err(|e| error::of_file("read", Path::new("standard input"), &e))?;
             all
         }
     };
@@ -194,7 +196,7 @@ pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) ->
     let ready = prepare(lab, say, program, Vec::new(), Then::Shell)?;
     let boot = ready.boot(lab, Console::Terminal, &[], &[], None);
     let status = ready.qemu.command(&boot).status();
-    let status = status.map_err(|e| Error::io("start", &ready.qemu.qemu.path, &e))?;
+    let status = status.map_err(|e| error::of_file("start", &ready.qemu.qemu.path, &e))?;
     if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU ended with {status}"))) }
 }
 
@@ -298,9 +300,9 @@ fn prepare(
     }
     let initramfs = scratch.path().join("initramfs");
     fs::write(&initramfs, initramfs::make(&kernel, &busybox, &settings, then)?)
-        .map_err(|e| Error::io("write", &initramfs, &e))?;
+        .map_err(|e| error::of_file("write", &initramfs, &e))?;
     let disk = disk::make(&carry, lab.spare, scratch.path())?;
-    let disk_size = Bytes(fs::metadata(&disk).map_err(|e| Error::io("read", &disk, &e))?.len());
+    let disk_size = Bytes(fs::metadata(&disk).map_err(|e| error::of_file("read", &disk, &e))?.len());
     let setpriv = crate::carry::on_path("setpriv".as_ref()).filter(|p| has_pdeathsig(p));
     let qemu = Emulator { qemu, setpriv };
     Ok(Ready { qemu, kernel, accel, late_cpus, initramfs, disk, disk_size, left: carry.left, scratch })
@@ -334,7 +336,7 @@ fn accel(
             .tried(
                 "boot the kernel with -accel kvm: it did not come up, or /dev/kvm is not open to this user",
             )
-            .help("leave --accel out: the lab then emulates")),
+            .hint("leave --accel out: the lab then emulates")),
         (false, _) => Ok(Accel::Tcg),
     }
 }
@@ -358,7 +360,7 @@ fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
     }
     // Programs call it by this name (system(3)).
     carry.program(Path::new("/bin/sh"))?;
-    carry.program(&lab.guest).map_err(|e| e.kind(Kind::Failed))?;
+    carry.program(&lab.guest).map_err(|e| e.kind(Failure::Failed))?;
     for path in &lab.with {
         carry.add_all(path)?;
     }
@@ -382,7 +384,7 @@ fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
     carry.make(JOB, job, 0o600);
     carry.make("/.homenode/guest", guest_script(&lab.guest), 0o755);
     carry.make("/.homenode/shell", shell_script(lab), 0o755);
-    let shell = fs::read(busybox).map_err(|e| Error::io("read", busybox, &e))?;
+    let shell = fs::read(busybox).map_err(|e| error::of_file("read", busybox, &e))?;
     carry.make("/.homenode/busybox", shell, 0o755);
     carry.folder(Path::new(APPLETS), 0o755);
     let User { user: uid, group: gid } = user;
@@ -406,7 +408,7 @@ fn check_size(folder: &Path) -> Result<()> {
     } else {
         format!("more than {} MiB", LARGEST_CWD.0 >> 20)
     };
-    Err(Error::failed(format!("the working directory {} has {much}", folder.display())).help(
+    Err(Error::failed(format!("the working directory {} has {much}", folder.display())).hint(
         "--no-cwd leaves its files here, --with PATH takes along what the program needs; or start in another folder",
     ))
 }

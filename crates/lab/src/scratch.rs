@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 
 const PREFIX: &str = "homenode-lab-";
 
@@ -24,7 +24,7 @@ impl Scratch {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{PREFIX}{}-{n}", std::process::id()));
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|e| Error::io("create", &path, &e))?;
+        made.map_err(|e| error::of_file("create", &path, &e))?;
         Ok(Self(path))
     }
 

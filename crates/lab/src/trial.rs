@@ -47,7 +47,7 @@ pub fn kvm_works(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -
 fn boots(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -> Result<bool> {
     let archive = initramfs::make(kernel, busybox, &Settings::default(), Then::Nothing)?;
     let (initramfs, console) = (scratch.join("initramfs"), scratch.join("console"));
-    fs::write(&initramfs, archive).map_err(|e| crate::Error::io("write", &initramfs, &e))?;
+    fs::write(&initramfs, archive).map_err(|e| crate::error::of_file("write", &initramfs, &e))?;
     let machine = Machine::even(1, 1, Bytes::mib(256), 20)?;
     let boot = Boot {
         machine: &machine,

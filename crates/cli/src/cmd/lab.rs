@@ -72,7 +72,7 @@ impl LabRunArgs {
                 }
             },
         };
-        let outcome = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(Error::from)?;
+        let outcome = lab::run(&lab, &program, streams(&lab), &mut watch)?;
         report(&outcome, &lab, quiet);
         if !outcome.brought.failed.is_empty() {
             let mut error = Error::failed("not all files that the program wrote could be written here");
@@ -110,8 +110,7 @@ impl LabShellArgs {
             if what.starts_with("fetching") {
                 say(what);
             }
-        })
-        .map_err(Error::from)?;
+        })?;
         Ok(Exit::Done)
     }
 }

@@ -8,7 +8,7 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::{LittleEndian, ReadCache, elf};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{self, Error, Failure, Result};
 
 /// What is of interest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,11 +59,12 @@ fn machine(path: &Path) -> Option<(u8, u16)> {
 /// # Errors
 /// It is not an x86-64 program or library.
 pub fn read(path: &Path) -> Result<Elf> {
-    let cannot = || Error::failed(format!("cannot run {} in the lab", path.display())).kind(Kind::CannotRun);
+    let cannot =
+        || Error::failed(format!("cannot run {} in the lab", path.display())).kind(Failure::CannotRun);
     if !is(path) {
         return Err(cannot()
             .tried("read its first bytes: neither a program (ELF) nor a script (#!)")
-            .help("name a program"));
+            .hint("name a program"));
     }
     match machine(path) {
         Some((elf::ELFCLASS64, EM_X86_64)) => {}
@@ -71,11 +72,11 @@ pub fn read(path: &Path) -> Result<Elf> {
             let bits = if class == elf::ELFCLASS32 { 32 } else { 64 };
             return Err(cannot()
                 .tried(format!("read its header: it is for {} ({bits} bits)", machine_name(machine)))
-                .help("the lab is a 64-bit x86 machine: build the program for x86-64"));
+                .hint("the lab is a 64-bit x86 machine: build the program for x86-64"));
         }
         None => return Err(cannot().tried("read its header: it ends too early")),
     }
-    let file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
+    let file = File::open(path).map_err(|e| error::of_file("read", path, &e))?;
     parse(&ReadCache::new(file)).map_err(|e| cannot().tried(format!("read its headers: {e}")))
 }
 
@@ -151,7 +152,7 @@ mod tests {
         arm[18..20].copy_from_slice(&elf::EM_AARCH64.to_le_bytes());
         std::fs::write(&path, &arm).unwrap();
         let e = read(&path).unwrap_err();
-        assert_eq!(e.kind, Kind::CannotRun);
+        assert_eq!(e.kind, Failure::CannotRun);
         assert!(e.to_string().contains("it is for arm64 (64 bits)"), "{e}");
         for n in [0, 4, 19, 63, 100, 3000] {
             std::fs::write(&path, &whole[..n]).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// The first release of Debian with a kernel of [`super::RECENT`]: 13, Linux 6.12.
 const NEXT: &str = "trixie";
@@ -32,10 +32,10 @@ impl Apt {
         let archive = archive(folder)?;
         let at = |name: &str| folder.join(name);
         for sub in ["lists/partial", "apt/archives/partial"] {
-            fs::create_dir_all(at(sub)).map_err(|e| Error::io("create", &at(sub), &e))?;
+            fs::create_dir_all(at(sub)).map_err(|e| error::of_file("create", &at(sub), &e))?;
         }
         let write = |name: &str, text: String| {
-            fs::write(at(name), text).map_err(|e| Error::io("write", &at(name), &e))
+            fs::write(at(name), text).map_err(|e| error::of_file("write", &at(name), &e))
         };
         write("sources.list", format!("deb [arch=amd64 target=Packages lang=none] {archive} {NEXT} main\n"))?;
         // Hooks of an update are the system's. Without an error mode of 'any' a list that cannot be fetched is a warning.
@@ -88,7 +88,7 @@ fn archive(folder: &Path) -> Result<String> {
             .tried(
                 "apt-get indextargets: the system's packages are not Debian's, or their lists are not here",
             )
-            .help(help())
+            .hint(help())
     })
 }
 
@@ -105,7 +105,7 @@ pub const fn help() -> &'static str {
 pub fn tool(folder: &Path, name: &str, args: &[&str]) -> Result<String> {
     let failed = |why: String| {
         let line = [&[name], args].concat().join(" ");
-        Error::failed("cannot fetch a kernel for the lab").tried(format!("{line}: {why}")).help(help())
+        Error::failed("cannot fetch a kernel for the lab").tried(format!("{line}: {why}")).hint(help())
     };
     let out =
         Command::new(name).args(args).current_dir(folder).env("LC_ALL", "C").stdin(Stdio::null()).output();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// What an image says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,8 @@ fn u32_at(b: &[u8], at: usize) -> Option<u32> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|e| Error::io("read", path, &e).help("a kernel that one may read: --kernel IMAGE"))
+    fs::read(path)
+        .map_err(|e| error::of_file("read", path, &e).hint("a kernel that one may read: --kernel IMAGE"))
 }
 
 /// Reads what an image says about itself.
@@ -49,7 +50,7 @@ pub fn look(path: &Path) -> Result<Facts> {
     let bytes = read(path)?;
     parse(&bytes).ok_or_else(|| {
         Error::usage(format!("{} is not a Linux kernel for x86-64", path.display()))
-            .help("give --kernel a bzImage (/boot/vmlinuz-…) or a vmlinux")
+            .hint("give --kernel a bzImage (/boot/vmlinuz-…) or a vmlinux")
     })
 }
 
@@ -82,7 +83,7 @@ fn parse(bytes: &[u8]) -> Option<Facts> {
 /// The image or the cache cannot be read or written.
 pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
     let Some((start, length)) = facts.payload else { return Ok(image.to_owned()) };
-    let about = fs::metadata(image).map_err(|e| Error::io("read", image, &e))?;
+    let about = fs::metadata(image).map_err(|e| error::of_file("read", image, &e))?;
     let changed = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     let version = facts.version.as_deref().unwrap_or("unknown");
     let folder = cache.join("vmlinux");
@@ -97,12 +98,12 @@ pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
     let Some(kernel) = kernel.filter(|k| k.starts_with(b"\x7fELF")) else {
         return Ok(image.to_owned());
     };
-    fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, &e))?;
+    fs::create_dir_all(&folder).map_err(|e| error::of_file("create", &folder, &e))?;
     // Under another name first: another homenode may be looking.
     let part = folder.join(format!("{version}.{}.part", std::process::id()));
     fs::write(&part, kernel).and_then(|()| fs::rename(&part, &kept)).map_err(|e| {
         let _ = fs::remove_file(&part);
-        Error::io("write", &kept, &e)
+        error::of_file("write", &kept, &e)
     })?;
     Ok(kept)
 }

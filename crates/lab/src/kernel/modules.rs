@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use object::{Object, ObjectSection};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// A module, as it is handed to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Shelf {
         let Some(path) = self.files.get(name).cloned() else {
             return Err(Error::failed(format!("the kernel has no driver '{name}'"))
                 .tried(format!("look for {name}.ko in {}", self.folder.display()))
-                .help("take another kernel: --kernel IMAGE --modules DIR"));
+                .hint("take another kernel: --kernel IMAGE --modules DIR"));
         };
         let bytes = read(&path)?;
         for other in dependencies(&bytes) {
@@ -98,7 +98,7 @@ fn built_in(folder: &Path) -> Vec<String> {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let end = path.extension().and_then(OsStr::to_str).unwrap_or_default();
     let Some((_, tool)) = PACKED.iter().find(|(p, _)| *p == end) else {
-        return fs::read(path).map_err(|e| Error::io("read", path, &e));
+        return fs::read(path).map_err(|e| error::of_file("read", path, &e));
     };
     let failed = || Error::failed(format!("cannot unpack the module {}", path.display()));
     let out = Command::new(tool).arg("-dc").arg(path).stdin(Stdio::null()).output();
@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         Ok(out) => {
             Err(failed().tried(format!("{tool} -dc: {}", String::from_utf8_lossy(&out.stderr).trim())))
         }
-        Err(e) => Err(failed().tried(format!("{tool} -dc: {e}")).help(format!("install {tool}"))),
+        Err(e) => Err(failed().tried(format!("{tool} -dc: {e}")).hint(format!("install {tool}"))),
     }
 }
 

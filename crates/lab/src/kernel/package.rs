@@ -10,7 +10,7 @@ use std::process::Command;
 
 use super::apt::{Apt, help, tool};
 use super::{Kernel, MEMORY_DISK, NEEDED, RECENT, Wanted, image, modules, natural};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::scratch::Scratch;
 
 /// Packages that depend on the newest kernel for virtual machines: Debian's, Ubuntu's, and any.
@@ -55,7 +55,7 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
     let damaged = |why: String| {
         Error::failed(format!("the kernel in {} is not the one that was fetched", folder.display()))
             .tried(format!("sha256sum -c {SUMS}: {why}"))
-            .help("remove that folder; it is fetched again")
+            .hint("remove that folder; it is fetched again")
     };
     match check {
         Ok(out) if out.status.success() => {}
@@ -77,10 +77,10 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
 /// Not a Debian, no network, no space.
 pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
     let folder = folder(cache, wanted);
-    fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, &e))?;
+    fs::create_dir_all(&folder).map_err(|e| error::of_file("create", &folder, &e))?;
     let lock = folder.join("lock");
-    let lock = File::create(&lock).map_err(|e| Error::io("create", &lock, &e))?;
-    lock.lock().map_err(|e| Error::io("lock", &folder, &e))?;
+    let lock = File::create(&lock).map_err(|e| error::of_file("create", &lock, &e))?;
+    lock.lock().map_err(|e| error::of_file("lock", &folder, &e))?;
     if let Some(kernel) = cached(cache, wanted)? {
         return Ok(kernel);
     }
@@ -94,7 +94,7 @@ pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result
     let version = keep(work.path())?;
     let place = folder.join(&version);
     let _ = fs::remove_dir_all(&place);
-    fs::rename(work.path().join("keep"), &place).map_err(|e| Error::io("write", &place, &e))?;
+    fs::rename(work.path().join("keep"), &place).map_err(|e| error::of_file("write", &place, &e))?;
     open(&place, cache)
 }
 
@@ -141,7 +141,7 @@ fn packages(apt: &Apt, wanted: &Wanted) -> Result<Vec<String>> {
         }
         return Ok(all);
     }
-    Err(last.help(help()))
+    Err(last.hint(help()))
 }
 
 /// The first dependency whose name begins like that and goes on with a version.
@@ -153,7 +153,7 @@ fn depends<'a>(list: &'a str, prefix: &str) -> Option<&'a str> {
 }
 
 fn unpack(work: &Path) -> Result<()> {
-    let entries = fs::read_dir(work).map_err(|e| Error::io("read", work, &e))?;
+    let entries = fs::read_dir(work).map_err(|e| error::of_file("read", work, &e))?;
     for path in entries.flatten().map(|e| e.path()) {
         if path.extension() == Some(OsStr::new("deb")) {
             let name = path.to_string_lossy().into_owned();
@@ -166,20 +166,20 @@ fn unpack(work: &Path) -> Result<()> {
 /// Puts into `keep` what the lab needs: the image, the modules' closure, checksums. Returns the version.
 fn keep(work: &Path) -> Result<String> {
     let boot = work.join("tree/boot");
-    let entries = fs::read_dir(&boot).map_err(|e| Error::io("read", &boot, &e))?;
+    let entries = fs::read_dir(&boot).map_err(|e| error::of_file("read", &boot, &e))?;
     let image = entries
         .flatten()
         .map(|e| e.path())
         .find(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz-")))
-        .ok_or_else(|| Error::failed("the kernel package has no kernel").help(help()))?;
+        .ok_or_else(|| Error::failed("the kernel package has no kernel").hint(help()))?;
     let unnamed = || Error::failed(format!("{} does not say its version", image.display()));
     let version = image::look(&image)?.version.ok_or_else(unnamed)?;
     let folder = ["tree/lib/modules", "tree/usr/lib/modules"].map(|f| work.join(f).join(&version));
     let folder = folder.iter().find(|f| f.is_dir()).unwrap_or(&folder[0]);
-    let write = |to: &Path, bytes: &[u8]| fs::write(to, bytes).map_err(|e| Error::io("write", to, &e));
+    let write = |to: &Path, bytes: &[u8]| fs::write(to, bytes).map_err(|e| error::of_file("write", to, &e));
     let keep = work.join("keep");
     let kept = keep.join("modules");
-    fs::create_dir_all(&kept).map_err(|e| Error::io("create", &kept, &e))?;
+    fs::create_dir_all(&kept).map_err(|e| error::of_file("create", &kept, &e))?;
     let mut names = ["vmlinuz", "modules/modules.builtin", CONTENTS].map(str::to_owned).to_vec();
     write(&keep.join(CONTENTS), b"")?;
     let mut wanted = modules::load(folder, &NEEDED)?;
@@ -194,7 +194,7 @@ fn keep(work: &Path) -> Result<String> {
         names.push(format!("modules/{}.ko", module.name));
     }
     write(&kept.join("modules.builtin"), &fs::read(folder.join("modules.builtin")).unwrap_or_default())?;
-    fs::copy(&image, keep.join("vmlinuz")).map_err(|e| Error::io("write", &keep, &e))?;
+    fs::copy(&image, keep.join("vmlinuz")).map_err(|e| error::of_file("write", &keep, &e))?;
     let words: Vec<&str> = names.iter().map(String::as_str).collect();
     let sums = tool(&keep, "sha256sum", &words)?;
     write(&keep.join(SUMS), sums.as_bytes())?;

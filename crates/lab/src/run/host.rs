@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{Lab, Monitoring, Outcome, Program, Ready, Streams, Watch};
 use crate::bring::{self, Brought};
 use crate::console;
-use crate::error::{Error, Kind, Result};
+use crate::error::{self, Error, Failure, Result};
 use crate::kernel::layout;
 use crate::monitor::{self, Answer, Found};
 use crate::qemu::{Accel, Console, Disk, escaped};
@@ -66,7 +66,7 @@ impl Guest {
                 .tried(format!("read the guest's console, its last lines:\n    {}", lines.join("\n    ")));
         }
         match why {
-            Some(w) if w.contains("memory") => error.help("give the nodes more memory: --mem"),
+            Some(w) if w.contains("memory") => error.hint("give the nodes more memory: --mem"),
             _ => error,
         }
     }
@@ -98,14 +98,15 @@ pub fn run(
     let (mut guest, ports, counter) = boot(lab, ready)?;
     let [control, stdin, stdout, stderr, files] = ports;
     let written = [relay::out_of(stdout, streams.stdout), relay::out_of(stderr, streams.stderr)];
-    let stdin_kept = stdin.try_clone().map_err(|e| Error::io("keep", Path::new("the input port"), &e))?;
+    let stdin_kept =
+        stdin.try_clone().map_err(|e| error::of_file("keep", Path::new("the input port"), &e))?;
     // Of a program that runs apart, not even the end of its input may come at the host's time.
     if !lab.deterministic {
         relay::into(stdin, streams.stdin);
     }
     let files =
         receive(files, lab.sync.then(|| lab.cwd.clone()), lab.marks.as_ref().map(|m| m.folder.clone()));
-    let events = listen(&control).map_err(|e| Error::io("read", Path::new("the control port"), &e))?;
+    let events = listen(&control).map_err(|e| error::of_file("read", Path::new("the control port"), &e))?;
     let mut run =
         Run { guest: &mut guest, control, events, watch, start, deadline: None, started: false, signals: 0 };
 
@@ -155,7 +156,7 @@ fn cannot_run(program: &Program, errno: i32) -> Error {
     let why = io::Error::from_raw_os_error(errno);
     Error::failed(format!("cannot run {} in the guest", program.path.display()))
         .tried(format!("start {}: {why}", program.path.display()))
-        .kind(if errno == 2 { Kind::NotFound } else { Kind::CannotRun })
+        .kind(if errno == 2 { Failure::NotFound } else { Failure::CannotRun })
 }
 
 fn timed_out(limit: Option<Duration>, status: Status) -> Error {
@@ -166,7 +167,7 @@ fn timed_out(limit: Option<Duration>, status: Status) -> Error {
     };
     Error::failed(format!("the program took longer than {seconds} s"))
         .tried(format!("send it SIGTERM: {how}"))
-        .help("give it more time: --timeout")
+        .hint("give it more time: --timeout")
 }
 
 /// Starts QEMU and returns this side of the ports, in the order of [`PORTS`].
@@ -194,13 +195,13 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Coun
     let memory_fds: Vec<i32> = memory.iter().map(AsRawFd::as_raw_fd).collect();
     let boot = ready.boot(lab, Console::File(&console), &ports, &memory_fds, plugin);
     let errors = ready.scratch.path().join("qemu");
-    let file = fs::File::create(&errors).map_err(|e| Error::io("create", &errors, &e))?;
+    let file = fs::File::create(&errors).map_err(|e| error::of_file("create", &errors, &e))?;
     let mut command = ready.qemu.command(&boot);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     // Ctrl-C in the terminal is for the program in the guest, not for QEMU.
     command.process_group(0);
     let path = &ready.qemu.qemu.path;
-    let child = command.spawn().map_err(|e| Error::io("start", path, &e))?;
+    let child = command.spawn().map_err(|e| error::of_file("start", path, &e))?;
     let mut guest = Guest { child, console };
     drop((theirs, memory));
     // What QEMU does not like it says at once.
@@ -212,7 +213,7 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Coun
             error = error.tried(line.trim().to_owned());
         }
         if ready.accel == Accel::Kvm {
-            error = error.help("--accel tcg does without KVM");
+            error = error.hint("--accel tcg does without KVM");
         }
         return Err(error);
     }
@@ -255,7 +256,7 @@ impl Counter {
         let config = monitor::configuration(&monitoring.machine, version, layout, disk, its, &output);
         let config = homenode_wire::encode(&config)
             .map_err(|e| Error::failed("the monitor cannot be told of this machine").tried(e.to_string()))?;
-        fs::write(&file, config).map_err(|e| Error::io("write", &file, &e))?;
+        fs::write(&file, config).map_err(|e| error::of_file("write", &file, &e))?;
         let mut words = escaped(&monitoring.library);
         words.push(",config=");
         words.push(escaped(&file));
@@ -376,9 +377,8 @@ impl Run<'_, '_> {
         self.signals += 1;
         if !self.started || self.signals > 1 {
             let when = if self.started { "at the second signal" } else { "while it booted" };
-            return Err(
-                Error::failed(format!("stopped: the guest was ended {when}")).kind(Kind::Signalled(signal))
-            );
+            return Err(Error::failed(format!("stopped: the guest was ended {when}"))
+                .kind(Failure::Signalled(signal as u8)));
         }
         self.signal(signal);
         Ok(())

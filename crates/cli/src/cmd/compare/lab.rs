@@ -290,7 +290,7 @@ impl<'a> Bench<'a> {
         let tail = Tail::default();
         let streams = Streams { stdin: None, stdout: Box::new(tail.clone()), stderr: Box::new(tail.clone()) };
         let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
-        let outcome = lab::run(&lab, &program, streams, &mut watch).map_err(Error::from)?;
+        let outcome = lab::run(&lab, &program, streams, &mut watch)?;
         let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
         Ok(match outcome.status {
             Status::Exit(0) => Ok((Figures::of(&outcome, found), outcome.kernel.clone())),

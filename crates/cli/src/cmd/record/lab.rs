@@ -46,7 +46,7 @@ impl RecordArgs {
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;
         lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
-        let scratch = Scratch::make(&lab.scratch).map_err(Error::from)?;
+        let scratch = Scratch::make(&lab.scratch)?;
         if homenode_launch::program::is_static(&program.path) {
             let name = shown(&program.path);
             say(format_args!(
@@ -67,7 +67,7 @@ impl RecordArgs {
         let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
         // Known before the run: whether it may be written.
         let path = directory::make_folder(&target)?;
-        let ran = lab::run(&lab, &program, streams(&lab), &mut watch).map_err(Error::from);
+        let ran = lab::run(&lab, &program, streams(&lab), &mut watch);
         let outcome = ran.inspect_err(|_| drop(fs::remove_dir(&path)))?;
         let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
         let told = Told::of(&marks::read(scratch.path()), names::of);
