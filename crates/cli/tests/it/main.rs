@@ -23,6 +23,7 @@ mod lab_run;
 mod lab_sources;
 mod machine;
 mod measure;
+mod one_truth;
 mod paper;
 mod plan;
 mod rec;
