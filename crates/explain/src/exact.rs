@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use homenode_dataset::Basis;
 use homenode_dataset::tables::Object;
+use homenode_dataset::{Basis, identity};
 use homenode_error::{Error, Result};
-use homenode_log::recording::Symbols;
 use homenode_model::{Bytes, CacheScope, ObjectId, Topology};
-use homenode_order::space::ObjectKind;
-use homenode_order::{Trace, space};
+use homenode_order::Trace;
 use homenode_schemes::scheme::Layout;
 use homenode_schemes::{self as schemes, Loaded, Pass};
 use homenode_sim::collect::Collect;
@@ -25,7 +23,7 @@ use crate::explanation::{
     Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Reason, ReasonKind, SCHEMA,
     Variable,
 };
-use crate::group::{self, Group, is_system};
+use crate::group::{self, Group};
 use crate::lines::{self, LineUse};
 use crate::pattern::Pattern;
 use crate::remedy::{FixKind, How, Remedy};
@@ -105,7 +103,7 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         simulated.dataset().map_err(|e| Error::failed("cannot make tables of the simulation").tried(e))?;
     let mut usage = Usage::of(&set);
     for it in &mut usage.objects {
-        name(&mut it.object, &loaded.symbols, &results.trace);
+        it.object.name = identity::without_slot(&it.object.name).to_owned();
     }
     let run =
         Run { loaded, request, task, pass, today, trace: &results.trace, outcome: &outcome, usage: &usage };
@@ -144,34 +142,6 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         explanation.no_finding = Some(run.reason(&explanation, tried));
     }
     Ok(explanation)
-}
-
-/// Calls an object what the source calls it.
-fn name(object: &mut Object, symbols: &Symbols, trace: &Trace) {
-    match trace.objects.get(object.object.index()).map(|o: &space::Object| &o.kind) {
-        Some(ObjectKind::Site { pc, caller, .. }) => {
-            if let Some(variable) = symbols.variable(*pc, *caller) {
-                object.name.clone_from(&variable.name);
-            }
-            // A container allocates in a header of the system: what people know is who called it.
-            let place = symbols.places.get(caller).filter(|p| p.line.is_some());
-            if let (true, Some(place)) = (is_system(object.file.as_deref()), place) {
-                object.file.clone_from(&place.file);
-                object.line = place.line;
-                object.function.clone_from(&place.function);
-            }
-        }
-        Some(ObjectKind::Static { module, name }) => {
-            let this = symbols.statics.iter().find(|s| s.module == *module && s.name == *name);
-            let members = this.and_then(|s| symbols.commons.get(&s.address)).map_or(&[][..], Vec::as_slice);
-            match members {
-                [] => {}
-                [only] => object.name.clone_from(only),
-                [first, ..] => object.name = format!("{first}, … of COMMON {}", name.trim_end_matches('_')),
-            }
-        }
-        None => {}
-    }
 }
 
 /// A recording under way to its explanation.
@@ -357,8 +327,7 @@ impl<'a> Run<'a> {
             Error::failed(format!("cannot read {} once more", recording.path.display())).tried(e)
         };
         let logs = recording.logs().map_err(|e| cannot(&e))?;
-        let statics = homenode_simulated::run::statics(&self.loaded.symbols);
-        let order = homenode_order::open(&logs, statics).map_err(|e| cannot(&e))?;
+        let order = homenode_order::open(&logs, self.loaded.statics()).map_err(|e| cannot(&e))?;
         let go_on = || !self.task.stop_asked();
         let uses = lines::read(order, self.machine(), &self.today.binding, &scope, go_on)
             .ok_or_else(Error::interrupted)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use homenode_dataset::tables::Object;
 use homenode_model::ObjectId;
+use homenode_simulated::is_system;
 
 use crate::explanation::Place;
 use crate::lines::LineUse;
@@ -47,11 +48,6 @@ impl<'a> Group<'a> {
         let same = |p: &Place, q: &Place| (&p.file, &p.function) == (&q.file, &q.function);
         (a.pattern, a.in_turns) == (b.pattern, b.in_turns) && near && same(&a.touched, &b.touched)
     }
-}
-
-/// Whether a source file is not the programmer's.
-pub(crate) fn is_system(file: Option<&str>) -> bool {
-    file.is_some_and(|f| f.starts_with("/usr/") || f.contains("/include/c++/"))
 }
 
 /// The place of the first touch as the programmer knows it: what a container does is done where it is made or resized.

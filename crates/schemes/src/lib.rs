@@ -12,9 +12,10 @@ use std::sync::Arc;
 use homenode_dataset::Dataset;
 use homenode_error::{Context, Error, Result};
 use homenode_log::file::LogReader;
-use homenode_log::recording::{Recording, Symbols};
+use homenode_log::recording::{Recording, Static, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_order::space::StaticObject;
 use homenode_order::{Order, Trace};
 use homenode_policy::{Offer, PolicyContext, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
@@ -42,6 +43,17 @@ impl Loaded {
     pub fn new(recording: Recording) -> Result<Self> {
         let symbols = recording.symbols().context(|| "cannot read the recording's names".into())?;
         Ok(Self { recording, symbols })
+    }
+
+    /// Its static objects, as the canonical address space wants them.
+    pub fn statics(&self) -> Vec<StaticObject> {
+        let object = |s: &Static| StaticObject {
+            module: s.module,
+            address: s.address,
+            bytes: s.bytes,
+            name: s.name.clone(),
+        };
+        self.symbols.statics.iter().map(object).collect()
     }
 
     /// What its objects are called.
@@ -465,8 +477,7 @@ impl Pass<'_> {
     fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
-        homenode_order::open(&logs, homenode_simulated::run::statics(&self.loaded.symbols))
-            .map_err(|e| self.cannot(&e))
+        homenode_order::open(&logs, self.loaded.statics()).map_err(|e| self.cannot(&e))
     }
     fn failed(&self, error: RunError) -> Error {
         match error {

@@ -6,10 +6,9 @@
 //! | [`places`] | from canonical pages to pages of objects |
 //! | [`rows`] | the rows of each table |
 //! | [`missing`](mod@missing) | what a recording lacks |
-//! | [`run`] | from a recording to its data set, in one call |
 //!
-//! A caller that simulates many schemes sets [`MemoryOptions::collect`](homenode_sim::memory::MemoryOptions) and makes a
-//! [`Simulated`] of each outcome. A caller that wants one data set calls [`dataset`].
+//! A caller sets [`MemoryOptions::collect`](homenode_sim::memory::MemoryOptions), simulates, and makes a [`Simulated`] of each
+//! outcome.
 //!
 //! # Properties
 //! - The sum over the timed rows of `accesses` is the outcome's `timed_counts`: what `compare` prints.
@@ -21,9 +20,7 @@ pub mod missing;
 pub mod names;
 pub mod places;
 pub mod rows;
-pub mod run;
 
 pub use missing::{gaps, members_without_log, missing};
-pub use names::Names;
+pub use names::{Names, is_system};
 pub use rows::Simulated;
-pub use run::{Error, Request, dataset};

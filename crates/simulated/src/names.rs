@@ -74,10 +74,11 @@ impl<'a> Names<'a> {
         match &object.kind {
             ObjectKind::Static { module, name } => {
                 let known = self.symbols.statics.iter().find(|s| s.module == *module && s.name == *name);
-                let name = known.and_then(|s| s.variable.as_ref()).unwrap_or(name);
+                let variable = known.and_then(|s| s.variable.as_ref()).unwrap_or(name);
+                let members = known.and_then(|s| self.symbols.commons.get(&s.address));
                 Called {
-                    id: identity::of_static(name, self.library(*module)),
-                    name: name.clone(),
+                    id: identity::of_static(variable, self.library(*module)),
+                    name: members.and_then(|m| of_common(name, m)).unwrap_or_else(|| variable.clone()),
                     elements: known.map(|s| s.elements.clone()).unwrap_or_default(),
                     ..Called::default()
                 }
@@ -96,7 +97,12 @@ impl<'a> Names<'a> {
                     (None, 0) => id.trim_end_matches(" #0").to_owned(),
                     (None, _) => id.clone(),
                 };
-                let place = self.place(*pc).cloned().unwrap_or_default();
+                // A container allocates in a header of the system: people know the line that called it.
+                let user = self.place(*caller_pc).filter(|p| p.line.is_some());
+                let place = match (self.place(*pc), user) {
+                    (Some(place), Some(user)) if is_system(place.file.as_deref()) => user.clone(),
+                    (place, _) => place.cloned().unwrap_or_default(),
+                };
                 let elements = known.map(|a| a.elements.clone()).unwrap_or_default();
                 Called {
                     id,
@@ -107,6 +113,20 @@ impl<'a> Names<'a> {
                 }
             }
         }
+    }
+}
+
+/// Whether a source file is not the programmer's.
+pub fn is_system(file: Option<&str>) -> bool {
+    file.is_some_and(|f| f.starts_with("/usr/") || f.contains("/include/c++/"))
+}
+
+/// What a Fortran common block is called: its only variable, or its first one and the block.
+fn of_common(symbol: &str, members: &[String]) -> Option<String> {
+    match members {
+        [] => None,
+        [only] => Some(only.clone()),
+        [first, ..] => Some(format!("{first}, … of COMMON {}", symbol.trim_end_matches('_'))),
     }
 }
 

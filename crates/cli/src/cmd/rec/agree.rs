@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use homenode_dataset::identity::without_slot;
 use homenode_dataset::tables::{Access, Interval, Object, ObjectKind};
 use homenode_dataset::{Basis, Dataset};
 use homenode_error::{Context, Error, Result};
@@ -128,19 +129,11 @@ fn arrays(
     Ok((of_counts(&set, smallest), set.missing().iter().map(ToString::to_string).collect()))
 }
 
-/// The name that all arrays of one place share: without the number of those that lived at the same time.
-fn place(name: &str) -> &str {
-    match name.rsplit_once(" #") {
-        Some((place, number)) if number.bytes().all(|b| b.is_ascii_digit()) => place,
-        _ => name,
-    }
-}
-
 fn of_counts(set: &Dataset, smallest: Bytes) -> Arrays {
     let is_array =
         |o: &Object| !matches!(o.kind, ObjectKind::Stack | ObjectKind::Other) && o.bytes >= smallest;
     let objects: BTreeMap<_, _> =
-        set.rows::<Object>().filter(is_array).map(|o| (o.object, place(&o.name).to_owned())).collect();
+        set.rows::<Object>().filter(is_array).map(|o| (o.object, without_slot(&o.name).to_owned())).collect();
     let timed: BTreeSet<_> = set.rows::<Interval>().filter(|i| i.timed).map(|i| i.interval).collect();
     let mut all = Arrays::new();
     for a in set.rows::<Access>().filter(|a| timed.contains(&a.interval)) {
