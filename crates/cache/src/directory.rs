@@ -7,7 +7,7 @@
 //! # Approach
 //! Canonical addresses are compact from a fixed base, so the directory is a two-level table indexed by line: chunks of
 //! [`CHUNK`] entries, allocated when first touched, up to a bound (recordings are hostile input). An entry is one word
-//! (8 B for up to 63 agents, 16 B for up to 127): a bit for each agent that read or wrote the line since the last store
+//! (8 B for up to 63 agents, 16 B for up to 127, [`Words`] beyond: 8 B for each 64): a bit for each agent that read or wrote the line since the last store
 //! by *another* agent, and one bit for "was ever written".
 //!
 //! An agent that has silently dropped a clean line keeps its bit, as in the full-map directories of real machines that
@@ -97,6 +97,72 @@ macro_rules! sharers {
 }
 sharers!(u64);
 sharers!(u128);
+
+/// `N` words of 64 bits, the lowest agents in the first one: for machines with more agents than a machine word has bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<const N: usize>([u64; N]);
+
+/// The flag, in the last word.
+const FLAG: u64 = 1 << 63;
+
+impl<const N: usize> Words<N> {
+    fn members(self) -> impl Iterator<Item = u64> {
+        self.0.into_iter().enumerate().map(|(i, word)| if i == N - 1 { word & !FLAG } else { word })
+    }
+
+    fn pairs(self, o: Self, join: impl Fn(u64, u64) -> u64) -> Self {
+        Self(core::array::from_fn(|i| join(self.0[i], o.0[i])))
+    }
+
+    const fn cleared(mut self, word: usize, bits: u64) -> Self {
+        self.0[word] &= !bits;
+        self
+    }
+}
+
+impl<const N: usize> Default for Words<N> {
+    fn default() -> Self {
+        Self([0; N])
+    }
+}
+
+impl<const N: usize> Sharers for Words<N> {
+    const AGENTS: u32 = 64 * N as u32 - 1;
+    fn of(agent: Agent) -> Self {
+        let mut words = Self::default();
+        words.0[agent.index() / 64] = 1 << (agent.0 % 64);
+        words
+    }
+    fn and(self, o: Self) -> Self {
+        self.pairs(o, |a, b| a & b).cleared(N - 1, FLAG)
+    }
+    fn or(self, o: Self) -> Self {
+        self.pairs(o, |a, b| a | b)
+    }
+    fn others(self, agent: Agent) -> Self {
+        self.cleared(N - 1, FLAG).cleared(agent.index() / 64, 1 << (agent.0 % 64))
+    }
+    fn has(self, agent: Agent) -> bool {
+        self.0[agent.index() / 64] & 1 << (agent.0 % 64) != 0
+    }
+    fn is_empty(self) -> bool {
+        self.members().all(|word| word == 0)
+    }
+    fn sole(self) -> Option<Agent> {
+        (self.members().map(u64::count_ones).sum::<u32>() == 1).then(|| self.first())
+    }
+    fn first(self) -> Agent {
+        let at = self.members().position(|word| word != 0).unwrap_or(N - 1);
+        Agent(64 * at as u32 + self.0[at].trailing_zeros())
+    }
+    fn written(self) -> bool {
+        self.0[N - 1] & FLAG != 0
+    }
+    fn and_written(mut self) -> Self {
+        self.0[N - 1] |= FLAG;
+        self
+    }
+}
 
 /// log2 of [`CHUNK`].
 const CHUNK_SHIFT: u32 = 14;
@@ -220,6 +286,9 @@ mod tests {
     fn a_word_is_a_set_and_a_flag() {
         words::<u64>();
         words::<u128>();
+        words::<Words<1>>();
+        words::<Words<4>>();
+        words::<Words<17>>();
     }
 
     #[test]

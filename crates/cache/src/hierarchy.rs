@@ -73,7 +73,8 @@ impl Outcome {
     pub const FRONT: Self = Self { level: 0, miss: None, write_backs: 0 };
 }
 
-/// Caches and directory of a machine's CPUs in use, all empty at first. `W` bounds the agents: `u64` 63, `u128` 127.
+/// Caches and directory of a machine's CPUs in use, all empty at first. `W` bounds the agents: `u64` 63, `u128` 127,
+/// [`Words<N>`](crate::Words) 64 `N` − 1.
 #[derive(Clone, Debug)]
 pub struct Hierarchy<W> {
     tags: Vec<Tags>,

@@ -19,7 +19,7 @@ pub mod hierarchy;
 pub mod shape;
 pub mod tags;
 
-pub use directory::{Directory, Full, Sharers};
+pub use directory::{Directory, Full, Sharers, Words};
 pub use hierarchy::{Hierarchy, Miss, Outcome};
 pub use shape::{Shape, ShapeError};
 pub use tags::Tags;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use homenode_cache::{Agent, Hierarchy, Line, Miss, Shape};
+use homenode_cache::{Agent, Hierarchy, Line, Miss, Shape, Words};
 use homenode_model::{
     Bytes, Cache, CacheScope, Core, CpuId, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
     Writes,
@@ -245,7 +245,8 @@ proptest! {
         trace in prop::collection::vec((0u32..8, 0u64..40, any::<bool>()), 0..300),
     ) {
         compare::<u64>(&machine(nodes, per_node, caches.clone()), &trace)?;
-        compare::<u128>(&machine(nodes, per_node, caches), &trace)?;
+        compare::<u128>(&machine(nodes, per_node, caches.clone()), &trace)?;
+        compare::<Words<3>>(&machine(nodes, per_node, caches), &trace)?;
     }
 
     /// `Hierarchy::check` after every access of traces that mostly read, so that lines are shared for long.
@@ -255,6 +256,21 @@ proptest! {
         trace in prop::collection::vec((0u32..4, 0u64..12, prop::bool::weighted(0.1)), 0..300),
     ) {
         compare::<u64>(&machine(2, 2, caches), &trace)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    /// More CPUs than a machine word has bits; the naive model looks at each of them, hence the few cases.
+    #[test]
+    fn many_cpus_equal_the_naive_model(
+        nodes in prop::sample::select(vec![20u16, 47, 63]),
+        caches in geometry(),
+        trace in prop::collection::vec((0u32..252, 0u64..24, prop::bool::weighted(0.3)), 0..400),
+    ) {
+        compare::<Words<4>>(&machine(nodes, 4, caches.clone()), &trace)?;
+        compare::<Words<17>>(&machine(nodes, 4, caches), &trace)?;
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a policy is told about the machine when it is made.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -23,6 +24,8 @@ pub struct PolicyContext {
     pub line: Bytes,
     /// What moving one page costs the thread that does it, while all CPUs run the program.
     pub migration: Ns,
+    /// Nodes that the program's threads run on, ascending; empty where a driver does not know them.
+    pub running: Vec<NodeId>,
     /// Homes known beforehand, for the policy `plan`.
     pub plan: Option<Arc<Placement>>,
 }
@@ -39,8 +42,16 @@ impl PolicyContext {
             bandwidth: topology.nodes.iter().map(|n| n.bandwidth).collect(),
             line: topology.caches.last().map_or(Bytes(LineNo::BYTES), |c| c.line),
             migration: topology.migration.of(page, others),
+            running: Vec::new(),
             plan: None,
         }
+    }
+    /// The same machine with the nodes that the program's threads run on, in any order.
+    #[must_use]
+    pub fn with_running(mut self, nodes: impl IntoIterator<Item = NodeId>) -> Self {
+        let nodes: BTreeSet<NodeId> = nodes.into_iter().collect();
+        self.running = nodes.into_iter().collect();
+        self
     }
     /// The same machine with other capacities, where part of the memory is in use by others.
     #[must_use]
@@ -62,6 +73,12 @@ impl PolicyContext {
     /// Nodes that can hold at least one page, ascending: the only ones that can be a home.
     pub fn memory_nodes(&self) -> Vec<NodeId> {
         (0u16..).zip(&self.capacity).filter(|(_, c)| **c > 0).map(|(n, _)| NodeId(n)).collect()
+    }
+    /// Nodes with memory that threads run on; all nodes with memory where that would be none.
+    pub fn distribution_nodes(&self) -> Vec<NodeId> {
+        let all = self.memory_nodes();
+        let with_threads: Vec<NodeId> = all.iter().copied().filter(|n| self.running.contains(n)).collect();
+        if with_threads.is_empty() { all } else { with_threads }
     }
     /// How long an access keeps the memory of `node` busy.
     pub fn occupancy(&self, node: NodeId) -> Ps {

@@ -11,8 +11,10 @@
 //!
 //! # Terms
 //!
-//! *Object's pages*: those of one allocation, P of them. *Turn*: position in the ascending list of the N nodes with
-//! memory.
+//! *Object's pages*: those of one allocation, P of them. *Turn*: position in the ascending list of the N nodes that the
+//! pages are dealt to. These are the nodes with memory that run threads. Where a driver does not know the threads' nodes,
+//! and with `nodes=all`, they are all nodes with memory: BLOCK over 64 nodes puts 15 of 16 pages of a program with four
+//! threads on nodes that never use them.
 //!
 //! # Algorithm
 //!
@@ -98,15 +100,9 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Deals every object's pages as `how` says.
-    pub fn new(context: &PolicyContext, how: Distribution) -> Self {
-        Self {
-            how,
-            nodes: context.memory_nodes(),
-            objects: BTreeMap::new(),
-            homes: Homes::new(context),
-            queue: Queue::new(),
-        }
+    /// Deals every object's pages to `nodes` as `how` says.
+    pub fn new(context: &PolicyContext, how: Distribution, nodes: Vec<NodeId>) -> Self {
+        Self { how, nodes, objects: BTreeMap::new(), homes: Homes::new(context), queue: Queue::new() }
     }
     /// The object that `page` belongs to. Objects are disjoint but for the pages at their ends, so only those with the
     /// highest first page up to `page` can hold it.
@@ -175,7 +171,7 @@ mod tests {
 
     fn dealt(how: Distribution, first: u64, count: u64) -> Vec<NodeId> {
         let context = machine(&roomy());
-        let mut bench = Bench::new(&context, Explicit::new(&context, how));
+        let mut bench = Bench::new(&context, Explicit::new(&context, how, context.distribution_nodes()));
         let pages = PageRange { first: PageNo(first), count };
         bench.observe(&Event::Alloc { object: OBJECT, pages });
         pages.iter().map(|p| bench.fault(p, NodeId(0)).unwrap()).collect()
@@ -189,9 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn only_nodes_that_run_threads_get_pages_where_they_are_known() {
+        let context = machine(&roomy()).with_running([NodeId(2), NodeId(0), NodeId(2)]);
+        let mut bench = Bench::new(&context, crate::build("block", &context).unwrap());
+        let pages = PageRange { first: PageNo(0), count: 4 };
+        bench.observe(&Event::Alloc { object: OBJECT, pages });
+        let homes: Vec<u16> = pages.iter().map(|p| bench.fault(p, NodeId(1)).unwrap().0).collect();
+        assert_eq!(homes, [0, 0, 2, 2]);
+        let mut bench = Bench::new(&context, crate::build("block:nodes=all", &context).unwrap());
+        bench.observe(&Event::Alloc { object: OBJECT, pages });
+        let homes: Vec<u16> = pages.iter().map(|p| bench.fault(p, NodeId(1)).unwrap().0).collect();
+        assert_eq!(homes, [0, 0, 1, 1], "four pages on three nodes: blocks of two");
+    }
+
+    #[test]
     fn a_shared_page_belongs_to_the_later_object_and_a_stray_one_to_the_toucher() {
         let context = machine(&roomy());
-        let mut bench = Bench::new(&context, Explicit::new(&context, Distribution::Block));
+        let mut bench =
+            Bench::new(&context, Explicit::new(&context, Distribution::Block, context.distribution_nodes()));
         for (object, first, count) in [(0, 10, 4), (1, 13, 1), (2, 13, 6)] {
             let pages = PageRange { first: PageNo(first), count };
             bench.observe(&Event::Alloc { object: ObjectId(object), pages });
@@ -205,7 +216,8 @@ mod tests {
     #[test]
     fn a_freed_object_is_forgotten_though_its_first_page_is_shared() {
         let context = machine(&roomy());
-        let mut bench = Bench::new(&context, Explicit::new(&context, Distribution::Block));
+        let mut bench =
+            Bench::new(&context, Explicit::new(&context, Distribution::Block, context.distribution_nodes()));
         bench.observe(&Event::Alloc { object: OBJECT, pages: PageRange { first: PageNo(3), count: 6 } });
         bench.observe(&Event::Free { object: OBJECT, pages: PageRange { first: PageNo(4), count: 5 } });
         assert_eq!(bench.fault(PageNo(8), NodeId(1)), Some(NodeId(1)));
@@ -254,8 +266,8 @@ mod tests {
             let context = machine(&roomy());
             let alloc = Event::Alloc { object: OBJECT, pages: PageRange { first: PageNo(0), count: 64 } };
             let how = Distribution::Cyclic(k);
-            let mut one = Bench::new(&context, Explicit::new(&context, how));
-            let mut other = Bench::new(&context, Explicit::new(&context, how));
+            let mut one = Bench::new(&context, Explicit::new(&context, how, context.distribution_nodes()));
+            let mut other = Bench::new(&context, Explicit::new(&context, how, context.distribution_nodes()));
             one.observe(&alloc);
             other.observe(&alloc);
             for (page, node) in &touches {

@@ -55,6 +55,11 @@ const fn option(name: &'static str, about: &'static str, default: &'static str) 
     OptionSpec { name, about, default }
 }
 
+const NODES: OptionSpec = option(
+    "nodes",
+    "which get pages: threads (those with memory that run threads, where that is known), or all with memory",
+    "threads",
+);
 const FROM: OptionSpec = option(
     "from",
     "where pages live before: first-touch, round-robin, one-node, or farthest from their first toucher",
@@ -112,29 +117,31 @@ pub const POLICIES: &[PolicySpec] = &[
     PolicySpec {
         name: "block",
         about: "each object in one contiguous block a node (HPF BLOCK)",
-        options: &[],
-        make: |_, c| Ok(Box::new(Explicit::new(c, Distribution::Block))),
+        options: &[NODES],
+        make: |v, c| Ok(Box::new(Explicit::new(c, Distribution::Block, v.nodes(c)?))),
     },
     PolicySpec {
         name: "cyclic",
         about: "each object dealt over the nodes in turn (HPF CYCLIC)",
-        options: &[OptionSpec { name: "pages", about: "pages a turn", default: "1" }],
-        make: |v, c| Ok(Box::new(Explicit::new(c, Distribution::Cyclic(v.count("pages")?)))),
+        options: &[option("pages", "pages a turn", "1"), NODES],
+        make: |v, c| Ok(Box::new(Explicit::new(c, Distribution::Cyclic(v.count("pages")?), v.nodes(c)?))),
     },
     PolicySpec {
         name: "block-2d",
         about: "each object as a matrix in rectangular tiles, one a node (HPF BLOCK, BLOCK)",
         options: &[
             option("rows", "rows that each object has, stored one after the other", "1"),
-            option("across", "nodes across; a divisor of the nodes with memory", "1"),
+            option("across", "nodes across; a divisor of the number of nodes", "1"),
+            NODES,
         ],
         make: |v, c| {
-            let nodes = c.memory_nodes().len() as u64;
+            let nodes = v.nodes(c)?;
             let (rows, across) = (v.count("rows")?, v.count("across")?);
-            if !nodes.is_multiple_of(across) {
-                return Err(v.wants("across", &alloc::format!("a divisor of {nodes}, the nodes with memory")));
+            if !(nodes.len() as u64).is_multiple_of(across) {
+                let wants = alloc::format!("a divisor of {}, the nodes that pages are dealt to", nodes.len());
+                return Err(v.wants("across", &wants));
             }
-            Ok(Box::new(Explicit::new(c, Distribution::Tiles { rows, across })))
+            Ok(Box::new(Explicit::new(c, Distribution::Tiles { rows, across }, nodes)))
         },
     },
     PolicySpec {
@@ -448,6 +455,11 @@ impl<'a> Values<'a> {
             self.wants(name, &alloc::format!("one of {}", words.join(", ")))
         })
     }
+    /// The nodes that a distribution deals pages to.
+    fn nodes(&self, context: &PolicyContext) -> Result<Vec<NodeId>, SpecError> {
+        let all = self.choice("nodes", &[("threads", false), ("all", true)])?;
+        Ok(if all { context.memory_nodes() } else { context.distribution_nodes() })
+    }
     fn yes(&self, name: &'static str) -> Result<bool, SpecError> {
         self.choice(name, &[("yes", true), ("no", false)])
     }
@@ -669,9 +681,9 @@ mod tests {
             "there is no policy `nxt-touch`; did you mean `next-touch`? (policies: first-touch"
         ));
         let e = error("cyclic:page=4");
-        assert_eq!(e, "policy `cyclic` has no option `page`; did you mean `pages`? (options: pages)");
-        let e = error("block:x=1");
-        assert_eq!(e, "policy `block` has no option `x` (it has no options)");
+        assert_eq!(e, "policy `cyclic` has no option `page`; did you mean `pages`? (options: pages, nodes)");
+        let e = error("first-touch:x=1");
+        assert_eq!(e, "policy `first-touch` has no option `x` (it has no options)");
         let e = error("one-node:node=3");
         assert_eq!(e, "policy `one-node`: `node=3` should be a node with memory: 0, 1, 2");
         let e = error("cyclic:pages=0");
@@ -690,7 +702,7 @@ mod tests {
         let e = error("weighted:weights=1/2");
         assert!(e.contains("should be 3 numbers from 0 to 255"), "{e}");
         let e = error("block-2d:across=2");
-        assert!(e.ends_with("`across=2` should be a divisor of 3, the nodes with memory"), "{e}");
+        assert!(e.ends_with("`across=2` should be a divisor of 3, the nodes that pages are dealt to"), "{e}");
         assert_eq!(error("cyclic:pages=1,pages=2"), "policy `cyclic`: option `pages` is given twice");
     }
 

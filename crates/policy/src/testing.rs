@@ -38,6 +38,7 @@ pub(crate) fn machine(capacity: &[u64]) -> PolicyContext {
         bandwidth: vec![MbPerS(6400); NODES],
         line: Bytes(64),
         migration: Ns(1000),
+        running: Vec::new(),
         plan: None,
     }
 }

@@ -38,7 +38,8 @@
 
 use core::fmt;
 
-use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError};
+use homenode_cache::hierarchy::TooManyAgents;
+use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError, Words};
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
@@ -61,7 +62,7 @@ pub enum CachesError {
     /// The machine's caches cannot be modelled.
     Shape(ShapeError),
     /// More first-level caches in use than the directory can tell apart.
-    TooManyCpus(homenode_cache::hierarchy::TooManyAgents),
+    TooManyCpus(TooManyAgents),
     /// A step of a thread that is bound to no CPU.
     Unbound {
         /// The thread.
@@ -97,10 +98,44 @@ pub struct Counts {
     pub causes: [u64; 6],
 }
 
-/// 63 CPUs fit a directory entry of 8 bytes, 127 one of 16.
+/// Caches with the smallest directory entry that has a bit for each CPU in use and one more. An entry describes a line
+/// of the machine: with 1 087 CPUs it takes 136 bytes for 64 to 128 bytes of the program's memory.
 enum Engine {
-    Narrow(Hierarchy<u64>),
-    Wide(Hierarchy<u128>),
+    /// Up to 63 CPUs, 8 bytes.
+    Of63(Hierarchy<u64>),
+    /// Up to 127 CPUs, 16 bytes.
+    Of127(Hierarchy<u128>),
+    /// Up to 255 CPUs, 32 bytes.
+    Of255(Hierarchy<Words<4>>),
+    /// Up to 511 CPUs, 64 bytes.
+    Of511(Hierarchy<Words<8>>),
+    /// Up to 1 087 CPUs, 136 bytes.
+    Of1087(Hierarchy<Words<17>>),
+}
+
+/// Does the same with the caches of either size.
+macro_rules! each {
+    ($engine:expr, $caches:ident => $do:expr) => {
+        match $engine {
+            Engine::Of63($caches) => $do,
+            Engine::Of127($caches) => $do,
+            Engine::Of255($caches) => $do,
+            Engine::Of511($caches) => $do,
+            Engine::Of1087($caches) => $do,
+        }
+    };
+}
+
+impl Engine {
+    fn new(shape: &Shape) -> Result<Self, TooManyAgents> {
+        Ok(match shape.agents() {
+            0..=63 => Self::Of63(Hierarchy::new(shape, MAX_CHUNKS)?),
+            64..=127 => Self::Of127(Hierarchy::new(shape, MAX_CHUNKS)?),
+            128..=255 => Self::Of255(Hierarchy::new(shape, MAX_CHUNKS)?),
+            256..=511 => Self::Of511(Hierarchy::new(shape, MAX_CHUNKS)?),
+            _ => Self::Of1087(Hierarchy::new(shape, MAX_CHUNKS)?),
+        })
+    }
 }
 
 /// A thread: its cache path, and what has happened since its last item.
@@ -131,10 +166,7 @@ impl Caches {
     /// [`CachesError::Shape`], [`CachesError::TooManyCpus`].
     pub fn new(machine: &Topology, cpus: &[CpuId]) -> Result<Self, CachesError> {
         let shape = Shape::new(machine, cpus).map_err(CachesError::Shape)?;
-        let engine = match Hierarchy::new(&shape, MAX_CHUNKS) {
-            Ok(narrow) => Engine::Narrow(narrow),
-            Err(_) => Engine::Wide(Hierarchy::new(&shape, MAX_CHUNKS).map_err(CachesError::TooManyCpus)?),
-        };
+        let engine = Engine::new(&shape).map_err(CachesError::TooManyCpus)?;
         let mut hit_time = vec![Ps::ZERO];
         for cache in &machine.caches[1..] {
             hit_time.push(hit_time[hit_time.len() - 1] + cache.hit.ps());
@@ -207,10 +239,7 @@ impl Caches {
             state.emit(thread, tick, touch, out);
         }
         let line = Line(line.0 >> self.shift);
-        let outcome = match &mut self.engine {
-            Engine::Narrow(h) => h.access(state.agent, line, write),
-            Engine::Wide(h) => h.access(state.agent, line, write),
-        };
+        let outcome = each!(&mut self.engine, h => h.access(state.agent, line, write));
         let outcome = outcome.map_err(CachesError::Full)?;
         if outcome == Outcome::FRONT && !self.emit_hits {
             state.counts.hits[0] += 1;
@@ -250,10 +279,7 @@ impl Caches {
             push(line, write, cause);
         }
         if outcome.write_backs > 0 {
-            let lines = match &self.engine {
-                Engine::Narrow(h) => h.write_backs(),
-                Engine::Wide(h) => h.write_backs(),
-            };
+            let lines = each!(&self.engine, h => h.write_backs());
             for line in lines {
                 push(*line, true, Cause::WriteBack);
             }

@@ -279,7 +279,8 @@ pub fn run(
             return Err(RunError::Threads { recorded: threads, bound: job.binding.len() });
         }
         let key = (job.machine.clone(), sharing(&job.machine, &job.binding));
-        let mut context = PolicyContext::of(&job.machine, job.page);
+        let running = job.binding.iter().filter_map(|cpu| job.machine.cpus.get(cpu.index()).copied());
+        let mut context = PolicyContext::of(&job.machine, job.page).with_running(running);
         context.plan.clone_from(&job.options.plan);
         let mut policy: Box<dyn Policy> = match &job.way {
             Some(way) => Box::new(Script::new(way.clone())),

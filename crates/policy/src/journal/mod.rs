@@ -13,7 +13,7 @@
 //!
 //! # Format
 //!
-//! `HNPJ`, then version 1, then the policy's spec (as [`crate::build`] takes it), its interest and its
+//! `HNPJ`, then version 2, then the policy's spec (as [`crate::build`] takes it), its interest and its
 //! [`PolicyContext`](crate::PolicyContext), then records until one that says it is the last. Numbers are LEB128; pages and
 //! times are differences from the page and the time before (zigzag); the lists of records, steps, decisions and results
 //! are in the module `code`. Everything is a function of what passed: two journals of the same run are the same bytes.
@@ -44,8 +44,10 @@ use crate::SpecError;
 
 /// First bytes of a journal.
 const MAGIC: &[u8; 4] = b"HNPJ";
-/// The version that is written and read.
-const VERSION: u64 = 1;
+/// The version that is written.
+const VERSION: u64 = 2;
+/// The oldest version that is read. It does not name the nodes that threads run on.
+const OLDEST: u64 = 1;
 /// Pages from here on are refused, as the simulator does: 4 TiB of 4 KiB pages.
 const MAX_PAGES: u64 = 1 << 30;
 /// Nodes of a machine from here on are refused.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use homenode_model::{Bytes, Decision, DecisionBuf, Interest, Matrix, MbPerS, NodeId, Ns, PageNo, Placement};
 
 use super::code::{Decoder, Record};
-use super::{JournalError, MAGIC, MAX_CELLS, MAX_NODES, MAX_PAGES, VERSION};
+use super::{JournalError, MAGIC, MAX_CELLS, MAX_NODES, MAX_PAGES, OLDEST, VERSION};
 use crate::{Policy, PolicyContext, Step};
 
 /// What a journal says of itself.
@@ -65,9 +65,9 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Header, Decoder<'_>), JournalError> 
     }
     let mut d = Decoder::new(bytes);
     d.at = MAGIC.len();
-    match d.number()? {
-        VERSION => {}
-        other => return Err(JournalError::Version(other)),
+    let version = d.number()?;
+    if !(OLDEST..=VERSION).contains(&version) {
+        return Err(JournalError::Version(version));
     }
     let length = d.number()?;
     let spec = core::str::from_utf8(d.take(length)?).map_err(|_| d.bad("a policy's name that is no text"))?;
@@ -80,11 +80,11 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Header, Decoder<'_>), JournalError> 
         counts_at_wakes: has(3),
         touches_by_region: has(4),
     };
-    let context = context(&mut d)?;
+    let context = context(&mut d, version)?;
     Ok((Header { spec: spec.to_string(), interest, context }, d))
 }
 
-fn context(d: &mut Decoder<'_>) -> Result<PolicyContext, JournalError> {
+fn context(d: &mut Decoder<'_>, version: u64) -> Result<PolicyContext, JournalError> {
     d.nodes = d.below(MAX_NODES, "a machine of too many nodes")?;
     let nodes = d.nodes as usize;
     let (page, line, migration) = (Bytes(d.number()?), Bytes(d.number()?), Ns(d.number()?));
@@ -99,12 +99,19 @@ fn context(d: &mut Decoder<'_>) -> Result<PolicyContext, JournalError> {
         let many = d.below(d.nodes + 1, "more near nodes than nodes")?;
         nearest.push((0..many).map(|_| d.node()).collect::<Result<Vec<NodeId>, _>>()?);
     }
+    let running = match version {
+        OLDEST => Vec::new(),
+        _ => {
+            let many = d.below(d.nodes + 1, "more nodes with threads than nodes")?;
+            (0..many).map(|_| d.node()).collect::<Result<Vec<NodeId>, _>>()?
+        }
+    };
     let plan = match d.below(2, "neither a plan nor none")? {
         0 => None,
         _ => Some(Arc::new(plan(d)?)),
     };
     let latency = Matrix::from_fn(nodes, |a, b| latency[a * nodes + b]);
-    Ok(PolicyContext { capacity, nearest, page, latency, bandwidth, line, migration, plan })
+    Ok(PolicyContext { capacity, nearest, page, latency, bandwidth, line, migration, running, plan })
 }
 
 fn plan(d: &mut Decoder<'_>) -> Result<Placement, JournalError> {

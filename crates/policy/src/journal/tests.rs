@@ -195,7 +195,7 @@ fn another_policy_is_asked_about_the_same_events() {
 fn errors_say_what_is_wrong() {
     let text = |e: JournalError| e.to_string();
     assert!(text(check(b"PK\x03\x04").unwrap_err()).contains("no policy journal"));
-    assert!(text(check(b"HNPJ\x02").unwrap_err()).contains("version 2"));
+    assert!(text(check(b"HNPJ\x03").unwrap_err()).contains("version 3"));
     assert!(text(check(b"HNPJ\x01\x7f").unwrap_err()).contains("cut off"));
     let bytes = journal("first-touch", &[Doing::Touch(1, 1)]);
     assert!(!check(&bytes[..bytes.len() - 1]).unwrap().complete);

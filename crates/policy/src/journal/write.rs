@@ -65,6 +65,8 @@ fn header(out: &mut Encoder, spec: &str, interest: Interest, context: &PolicyCon
         out.number(context.nearest[n].len() as u64);
         context.nearest[n].iter().for_each(|m| out.number(m.0.into()));
     }
+    out.number(context.running.len() as u64);
+    context.running.iter().for_each(|n| out.number(n.0.into()));
     let homes = || context.plan.iter().flat_map(|p| p.iter());
     out.number(context.plan.is_some().into());
     if context.plan.is_some() {

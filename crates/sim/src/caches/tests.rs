@@ -202,9 +202,9 @@ fn marks_and_threads_pass_through() {
 
 #[test]
 fn more_cpus_than_a_word_has_bits() {
-    let m = machine(4, 32, vec![cache(1, 4, 2, CacheScope::Cpu)]);
-    assert!(matches!(Caches::new(&m, &cpus(128)), Err(CachesError::TooManyCpus(_))));
-    for threads in [63, 64, 127] {
+    let m = machine(256, 5, vec![cache(1, 4, 2, CacheScope::Cpu)]);
+    assert!(matches!(Caches::new(&m, &cpus(1088)), Err(CachesError::TooManyCpus(_))));
+    for threads in [63, 64, 127, 128, 255, 256, 511, 512, 1024, 1087] {
         let mut run = Run::new(&m, threads);
         (0..threads).for_each(|t| run.access(t, 1, false));
         run.access(threads - 1, 1, true);

@@ -143,3 +143,16 @@ fn regions_add_up_their_instances() {
         out.regions.iter().map(|r| (r.region, r.instances, r.local, r.remote, r.time)).collect();
     assert_eq!(regions, [(2, 1, 1, 0, Ns(100).ps()), (4, 2, 4, 2, Ns(900).ps())]);
 }
+
+#[test]
+fn a_thousand_threads_on_256_nodes_have_their_own_pages() {
+    let m = Machine { cpus: 4, ..machine(256) };
+    let all: Vec<_> = (0..256).flat_map(|n| (0..4).map(move |i| (n, i))).collect();
+    let binding: Vec<_> = all.iter().map(|(n, i)| m.cpu(*n, *i)).collect();
+    let threads: Vec<_> = (0..1024).map(|t| Program::new().reads(t..t + 1, 8)).collect();
+    let out = m.run(&binding, "first-touch", &threads);
+    assert_eq!(out.time, Ns(800).ps());
+    assert!(out.placement.iter().all(|(page, home)| u64::from(home.0) == page.0 / 4));
+    let out = m.run(&binding, "one-node:node=255", &threads);
+    assert_eq!(out.threads[0].end, Ns(2000).ps(), "250 ns each from another node");
+}
