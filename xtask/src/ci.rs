@@ -5,8 +5,11 @@ use std::time::Instant;
 use crate::process::{self, cargo, present, program};
 use crate::{Outcome, root, testing, tidy};
 
-/// A step: its name and what it does. They run in this order; the first that fails ends it.
+/// A step: its name and what it does.
 type Step = (&'static str, fn() -> Outcome);
+
+/// Steps run in order. A failure before this one ends the run; from this one on all steps run before the verdict.
+const FIRST_TEST: &str = "test";
 
 const STEPS: &[Step] = &[
     ("format", || process::run(cargo().args(["fmt", "--all", "--check"]))),
@@ -25,7 +28,7 @@ const STEPS: &[Step] = &[
         ]))
     }),
     ("build", || process::run(cargo().args(["build", "--workspace", "--locked", "--quiet"]))),
-    ("test", || testing::run(cargo().args(["test", "--workspace", "--locked", "--", "--show-output"]))),
+    ("test", || testing::run(&[], &[], &[])),
     ("kernels", || {
         let folder = root().join("target/kernels");
         process::run(program("bash").arg(root().join("kernels/test.sh")).arg(folder))
@@ -42,9 +45,8 @@ const STEPS: &[Step] = &[
 const LONG: Step = ("test, long", || {
     // Tests record programs with the compilers and libraries of their own profile.
     process::run(cargo().args(["build", "--workspace", "--locked", "--release", "--quiet"]))?;
-    let mut test = cargo();
-    test.args(["test", "--workspace", "--locked", "--release", "--", "--include-ignored", "--show-output"]);
-    testing::run(test.env("PROPTEST_CASES", std::env::var("PROPTEST_CASES").as_deref().unwrap_or("4096")))
+    let cases = std::env::var("PROPTEST_CASES").unwrap_or_else(|_| "4096".to_owned());
+    testing::run(&["--release"], &["--include-ignored"], &[("PROPTEST_CASES", &cases)])
 });
 
 fn all(steps: impl Iterator<Item = Step>) -> Outcome {
@@ -57,13 +59,23 @@ fn all(steps: impl Iterator<Item = Step>) -> Outcome {
 }
 
 fn in_order(steps: impl Iterator<Item = Step>) -> Outcome {
+    let (mut failed, mut testing) = (Vec::new(), false);
     for (name, step) in steps {
+        testing |= name == FIRST_TEST;
         let begin = Instant::now();
         eprintln!("── {name}");
-        step().map_err(|why| format!("{name}: {why}"))?;
-        eprintln!("── {name}: ok, {:.1} s", begin.elapsed().as_secs_f64());
+        match step() {
+            Ok(()) => eprintln!("── {name}: ok, {:.1} s", begin.elapsed().as_secs_f64()),
+            Err(why) => {
+                eprintln!("── {name}: FAILED, {:.1} s: {why}", begin.elapsed().as_secs_f64());
+                failed.push(format!("{name}: {why}"));
+                if !testing {
+                    break;
+                }
+            }
+        }
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
 /// Runs the steps.
@@ -90,4 +102,18 @@ fn scripts() -> Outcome {
     }
     eprintln!("shellcheck skipped: it is not installed");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_before_the_tests_ends_it_and_later_failures_are_collected() {
+        let bad: fn() -> Outcome = || Err("no".to_owned());
+        let never: fn() -> Outcome = || unreachable!("a step after a failed one");
+        assert_eq!(in_order([("clippy", bad), ("build", never)].into_iter()), Err("clippy: no".into()));
+        let all = [("build", (|| Ok(())) as fn() -> Outcome), (FIRST_TEST, bad), ("kernels", bad)];
+        assert_eq!(in_order(all.into_iter()), Err("test: no; kernels: no".into()));
+    }
 }
