@@ -110,9 +110,6 @@ impl Reader {
 
     /// Takes a line; whether it is shown.
     fn shows(&mut self, line: &str) -> bool {
-        if !self.hidden {
-            self.count(line);
-        }
         if line == "successes:" {
             self.hidden = true;
         } else if line == "failures:" || line.starts_with("test result: ") {
@@ -121,6 +118,9 @@ impl Reader {
             test.clone_into(&mut self.test);
         } else if let (true, Some((_, why))) = (self.hidden, line.split_once(MARK)) {
             self.skipped.insert(format!("{}: {why}", self.test));
+        }
+        if !self.hidden {
+            self.count(line);
         }
         !self.hidden
     }
@@ -155,6 +155,12 @@ mod tests {
         assert_eq!(reader.failed.iter().collect::<Vec<_>>(), ["c"]);
         assert_eq!(reader.passed.iter().collect::<Vec<_>>(), ["a", "b"]);
         assert!(!reader.crashed());
+        let printed =
+            "running 1 test\ntest d ... ok\nsuccesses:\nrunning 9 tests\nsuccesses:\ntest result: ok.";
+        for line in printed.lines() {
+            reader.shows(line);
+        }
+        assert!(!reader.crashed(), "what a test prints does not count");
         reader.shows("running 2 tests");
         assert!(reader.crashed(), "a program without a result");
         assert!(shown.contains(&"test a ... ok") && shown.contains(&"---- c stdout ----"), "{shown:?}");
