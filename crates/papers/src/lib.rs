@@ -7,3 +7,4 @@ mod numbers;
 pub mod robertson;
 mod runs;
 pub mod series;
+pub mod tao;

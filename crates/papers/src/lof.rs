@@ -188,7 +188,7 @@ impl<'a> Lof<'a> {
                 let case =
                     Case { page, ..experiment.case(Layout::Spread, "next-touch", self.coverage(program)) };
                 let run = Run { threads, ..experiment.run(Variant::Serial) };
-                let outcomes = self.shop.outcomes(program, &run, &[case])?;
+                let outcomes = self.shop.outcomes(program.kernel, &run, &[case])?;
                 let ours = outcomes.first().and_then(|o| Series(o.iterations()).overhead());
                 table.row(vec![
                     Cell::text(program.name),
@@ -266,7 +266,7 @@ impl<'a> Lof<'a> {
                 case(Layout::Spread, "daemon"),
             ];
             let run = Run { threads: 8, ..experiment.run(Variant::Serial) };
-            let outcomes = self.shop.outcomes(program, &run, &cases)?;
+            let outcomes = self.shop.outcomes(program.kernel, &run, &cases)?;
             let series: Vec<Vec<Ps>> = outcomes.iter().map(Outcome::iterations).collect();
             for i in 0..series[0].len() {
                 let mut row = vec![Cell::text(program.name), Cell::int(i as u64 + 1)];
@@ -305,7 +305,7 @@ impl<'a> Lof<'a> {
             let case = |c: &Percent, layout| experiment.case(layout, "first-touch", *c);
             let cases: Vec<Case> =
                 grid.iter().flat_map(|c| [case(c, Layout::Packed), case(c, Layout::Spread)]).collect();
-            let outcomes = self.shop.outcomes(program, &experiment.run(Variant::Serial), &cases)?;
+            let outcomes = self.shop.outcomes(program.kernel, &experiment.run(Variant::Serial), &cases)?;
             let series: Vec<Series> = outcomes.iter().map(|o| Series(o.iterations())).collect();
             let n = program.iterations as usize;
             let mut points = Vec::new();
@@ -473,7 +473,7 @@ impl Experiment {
         let mut add = |variant, schemes: &[(&'static str, Layout, &'static str)]| -> Result<()> {
             let of = |m: &Percent| schemes.iter().map(|(_, l, p)| self.case(*l, p, *m)).collect::<Vec<_>>();
             let cases: Vec<Case> = models.iter().flat_map(of).collect();
-            let mut outcomes = shop.outcomes(self.program, &self.run(variant), &cases)?.into_iter();
+            let mut outcomes = shop.outcomes(self.program.kernel, &self.run(variant), &cases)?.into_iter();
             for of_model in &mut all {
                 for (name, _, _) in schemes {
                     of_model.extend(outcomes.next().map(|o| (*name, o)));

@@ -16,8 +16,6 @@ use homenode_sim::memory::{MemoryOptions, Outcome, Percent};
 use homenode_sim::run::Job;
 use homenode_task::Task;
 
-use super::numbers::Program;
-
 /// A scheme on a machine: what one simulation is of.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
@@ -33,6 +31,7 @@ pub(super) struct Case {
 pub(super) struct Run {
     pub class: String,
     pub threads: u32,
+    /// 0: as many as the class has.
     pub iterations: u32,
     pub variant: Variant,
     /// Lines of the recorder's filter, in proportion to the caches: what fits into it costs no time.
@@ -47,12 +46,12 @@ pub(super) struct Workshop<'a> {
 }
 
 impl Workshop<'_> {
-    /// Simulates all cases of one run of `program`; outcomes in their order.
+    /// Simulates all cases of one run of `kernel`; outcomes in their order.
     ///
     /// # Errors
     /// The program cannot be built, recorded or simulated; the first case that fails.
-    pub(super) fn outcomes(&self, program: &Program, run: &Run, cases: &[Case]) -> Result<Vec<Outcome>> {
-        let loaded = Loaded::new(self.recording(program, run)?)?;
+    pub(super) fn outcomes(&self, kernel: &str, run: &Run, cases: &[Case]) -> Result<Vec<Outcome>> {
+        let loaded = Loaded::new(self.recording(kernel, run)?)?;
         let mut jobs = Vec::new();
         for case in cases {
             let binding = schemes::binding(&case.machine, case.layout, run.threads as usize)
@@ -66,17 +65,18 @@ impl Workshop<'_> {
                 options: MemoryOptions { coverage: case.coverage, ..MemoryOptions::default() },
             });
         }
-        let results =
-            schemes::Pass { loaded: &loaded, workers: self.workers, task: self.task }.simulate(&jobs)?;
-        let failed = |e| Error::failed(format!("cannot simulate {}: {e}", program.kernel));
+        let pass = schemes::Pass { loaded: &loaded, workers: self.workers, task: self.task };
+        pass.plan_ahead(&mut jobs)?;
+        let results = pass.simulate(&jobs)?;
+        let failed = |e| Error::failed(format!("cannot simulate {kernel}: {e}"));
         results.outcomes.into_iter().map(|o| o.map_err(failed)).collect()
     }
 
-    fn recording(&self, program: &Program, run: &Run) -> Result<Recording> {
-        let kernel = Kernel::find(program.kernel)?;
+    fn recording(&self, kernel: &str, run: &Run) -> Result<Recording> {
+        let kernel = Kernel::find(kernel)?;
         let name = format!(
             "{}-{}-{}-threads-{}-iterations-{}-filter-{}",
-            program.kernel,
+            kernel.name,
             run.class,
             run.threads,
             run.iterations,
@@ -93,7 +93,9 @@ impl Workshop<'_> {
             Variant::Parallel => kernel.options_parallel.iter().collect(),
         };
         args.extend(options.into_iter().map(OsString::from));
-        args.extend(["--iterations".into(), run.iterations.to_string().into()]);
+        if run.iterations > 0 {
+            args.extend(["--iterations".into(), run.iterations.to_string().into()]);
+        }
         let spec = RecordSpec {
             program: kernel.build(kernels::Variant::Instrumented, self.task)?.into_os_string(),
             args,

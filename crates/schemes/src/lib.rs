@@ -371,7 +371,7 @@ impl Plan {
                 }
             }
         }
-        self.plan_ahead(&pass, &mut jobs)?;
+        pass.plan_ahead(&mut jobs)?;
         let groups = self.groups(&places);
         let tallied: Vec<usize> = groups.values().copied().collect();
         let first = pass.run(order, &jobs, &tallied, "simulating").map_err(|e| pass.failed(e))?;
@@ -405,30 +405,6 @@ impl Plan {
         Ok(Simulated { trace: first.trace, cells, measures })
     }
 
-    /// What is planned beforehand is planned from the same recording, under first touch.
-    fn plan_ahead(&self, pass: &Pass<'_>, jobs: &mut [Job]) -> Result<()> {
-        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
-        if planned.is_empty() {
-            return Ok(());
-        }
-        let first = |i: &usize| Job {
-            policy: "first-touch".into(),
-            options: MemoryOptions { journal: false, collect: None, ..jobs[*i].options.clone() },
-            ..jobs[*i].clone()
-        };
-        let probes: Vec<Job> = planned.iter().map(first).collect();
-        let probed = pass.run(pass.open()?, &probes, &[], "planning from").map_err(|e| pass.failed(e))?;
-        for (i, outcome) in planned.into_iter().zip(probed.outcomes) {
-            // A probe that fails leaves a plan of nothing, and the job itself says why.
-            let homes = outcome.map(|outcome| {
-                let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
-                plan::best(&context, &outcome.histogram, PLAN_SLACK)
-            });
-            jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
-        }
-        Ok(())
-    }
-
     /// A job of each machine and layout that yardsticks are wanted for.
     fn groups(&self, places: &[(usize, usize)]) -> BTreeMap<(usize, Layout), usize> {
         let mut groups = BTreeMap::new();
@@ -452,6 +428,33 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// Works out the homes of all jobs of the policy `plan`, from the same recording under first touch.
+    ///
+    /// # Errors
+    /// The recording cannot be simulated.
+    pub fn plan_ahead(&self, jobs: &mut [Job]) -> Result<()> {
+        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let first = |i: &usize| Job {
+            policy: "first-touch".into(),
+            options: MemoryOptions { journal: false, collect: None, ..jobs[*i].options.clone() },
+            ..jobs[*i].clone()
+        };
+        let probes: Vec<Job> = planned.iter().map(first).collect();
+        let probed = self.run(self.open()?, &probes, &[], "planning from").map_err(|e| self.failed(e))?;
+        for (i, outcome) in planned.into_iter().zip(probed.outcomes) {
+            // A probe that fails leaves a plan of nothing, and the job itself says why.
+            let homes = outcome.map(|outcome| {
+                let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
+                plan::best(&context, &outcome.references(), PLAN_SLACK)
+            });
+            jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
     /// Simulates jobs.
     ///
     /// # Errors

@@ -52,6 +52,7 @@ pub fn moves(outcome: &Outcome) -> Moves {
     let mut list: Vec<&Migration> = outcome.migrations.iter().collect();
     // Moves of one page stay in their order.
     list.sort_by_key(|m| m.page);
+    let references = outcome.references();
     let mut last: Option<&Migration> = None;
     for migration in list {
         if let Some(before) = last.filter(|l| l.page == migration.page) {
@@ -59,7 +60,7 @@ pub fn moves(outcome: &Outcome) -> Moves {
             moves.ping_pongs += u64::from(back);
             moves.multiple += u64::from(!back);
         }
-        moves.incorrect += u64::from(is_main_user(&outcome.histogram, migration.page, migration.from));
+        moves.incorrect += u64::from(is_main_user(&references, migration.page, migration.from));
         last = Some(migration);
     }
     moves

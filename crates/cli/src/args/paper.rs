@@ -14,10 +14,11 @@ Examples:
   homenode paper lof-table1                              times of all schemes, the paper's beside ours
   homenode paper lof-table1 --program nas-mg --class W   a smaller problem, with smaller caches
   homenode paper lof-table3 --keep recordings            go on with these recordings next time
+  homenode paper tao-table1 --program sor                moves of pages, the paper's beside ours
   homenode paper robertson-table1                        bandwidth of pairs of threads and memory, measured here
   homenode paper lof-fit --program nas-cg                the coverage that gives the paper's SI/UMA
 
-Löf's are simulated, Robertson's are measured on this machine. Löf's sizes take minutes, memory and disk: NAS CG B records about 2 GB.";
+Löf's and Tao's are simulated, Robertson's are measured on this machine. Löf's sizes take minutes, memory and disk: NAS CG B records about 2 GB.";
 
 /// A table or figure of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,6 +37,10 @@ pub enum What {
     LofFig3,
     /// Not in the paper: the coverage of streams with which SI/UMA of Table 1 comes out
     LofFit,
+    /// Tao et al.: moves of pages by program and migration scheme
+    TaoTable1,
+    /// Tao et al.: times of the unoptimised program, of each scheme, and of a manual placement
+    TaoFig2,
     /// Robertson and Rendell: latency of one node's memory from all nodes
     RobertsonFig2,
     /// Robertson and Rendell: bandwidth of one or two threads, each with memory of one's choice
@@ -51,13 +56,13 @@ pub struct PaperArgs {
     /// Which
     #[arg(value_enum, value_name = "TABLE")]
     pub what: What,
-    /// Only this program (nas-cg, nas-mg, i-cg, i-mg); may be repeated
+    /// Only this program (Löf: nas-cg, nas-mg, i-cg, i-mg; Tao: fft, lu, radix, water, sor); may be repeated
     #[arg(short, long = "program", value_name = "NAME")]
     pub programs: Vec<String>,
-    /// Problem class instead of the paper's; caches shrink with the data
+    /// Löf's: problem class instead of the paper's; caches shrink with the data
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
-    /// Iterations to simulate; the rest is taken to be like the last [default: 3 to 5, by program]
+    /// Löf's: iterations to simulate; the rest is taken to be like the last [default: 3 to 5, by program]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub iterations: Option<u32>,
     /// Keep recordings in DIR, and use those that are there
@@ -66,7 +71,8 @@ pub struct PaperArgs {
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Robertson's: compute from this machine's description instead of measuring (a name, or a file)
+    /// Robertson's: compute from this machine's description instead of measuring (a name, or a file); Tao's: simulate this machine
+    /// [default: smile]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
     /// Robertson's: size of latency's buffer and of each array [default: 4 times all last-level cache]

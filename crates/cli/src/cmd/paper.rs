@@ -1,9 +1,12 @@
 //! `homenode paper`: the papers' tables, theirs beside ours.
 
+use std::sync::Arc;
+
 use homenode_error::Result;
 use homenode_launch::folder::Folder;
 use homenode_papers::lof::{Lof, Settings};
 use homenode_papers::robertson::{self, Robertson};
+use homenode_papers::tao::{self, Tao};
 use homenode_schemes as schemes;
 
 use crate::args::paper::{PaperArgs, What};
@@ -19,12 +22,20 @@ impl PaperArgs {
         }
         let folder = Folder::new("paper", self.keep.as_deref())?;
         let workers = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.jobs.map_or_else(workers, usize::from);
+        if [What::TaoTable1, What::TaoFig2].contains(&self.what) {
+            let machine = schemes::machine(self.machine.as_deref().unwrap_or(tao::MACHINE))?;
+            let settings = tao::Settings { programs: self.programs, machine: Arc::new(machine.topology) };
+            let tao = Tao::new(settings, folder.path.clone(), workers, &task);
+            let table = if self.what == What::TaoTable1 { tao.table1() } else { tao.figure2() }?;
+            return self.output.print(&table);
+        }
         let machine = if self.what == What::LofFig3 { "wildfire" } else { "sf15k" };
         let lof = Lof::new(
             Settings { class: self.class, iterations: self.iterations, programs: self.programs },
             machine,
             folder.path.clone(),
-            self.jobs.map_or_else(workers, usize::from),
+            workers,
             &task,
         )?;
         let table = match self.what {
@@ -37,6 +48,7 @@ impl PaperArgs {
             What::LofFit => lof.fit(),
             // Answered above.
             What::RobertsonFig2 | What::RobertsonTable1 | What::RobertsonTable2 => return Ok(Exit::Done),
+            What::TaoTable1 | What::TaoFig2 => return Ok(Exit::Done),
         }?;
         self.output.print(&table)
     }

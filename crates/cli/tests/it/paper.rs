@@ -1,4 +1,4 @@
-//! `homenode paper`: the shape of Löf's results.
+//! `homenode paper`: the shape of Löf's results, and of Tao's.
 //!
 //! In every run on a small problem with caches shrunk in proportion; on the paper's sizes in `make test-long`.
 
@@ -35,6 +35,27 @@ fn place(name: &str) -> Option<PathBuf> {
         eprintln!("skipped: there is no gfortran");
     }
     (compilers() && fortran).then(|| fresh(name))
+}
+
+#[test]
+fn taos_moves_are_as_in_the_paper_where_local_references_are_known() {
+    if !compilers() {
+        return;
+    }
+    let dir = fresh("paper-tao");
+    let table = Csv::of(&dir, &["tao-table1", "--program", "lu"]);
+    assert_eq!(table.rows.len(), 5);
+    assert_eq!((table.number("Out-U-local", "mig"), table.number("In-W", "multiple")), (28.0, 3.0));
+    let ours = table.number("Out-U-local", "mig_ours");
+    assert!((14.0..=56.0).contains(&ours), "{ours} moves, in the paper 28");
+    assert!(table.number("Out-U-local", "ping_pongs_ours") <= 5.0);
+    let figure = Csv::of(&dir, &["tao-fig2", "--program", "lu"]);
+    assert_eq!(figure.number("Unoptimised", "speedup"), 1.0);
+    assert!(figure.number("Out-U-local", "speedup") > 1.0);
+    assert!(figure.number("Optimised", "speedup") >= figure.number("Out-U-local", "speedup") * 0.99);
+    let (status, _, err) = run(&dir, &["paper", "tao-table1", "--program", "sorr"]);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("did you mean 'sor'"), "{err}");
 }
 
 #[test]

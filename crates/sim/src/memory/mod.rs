@@ -598,6 +598,8 @@ impl Memory {
                     hits.since.add(page, node, kind, 1);
                 }
                 if cached {
+                    // The monitor counts references, wherever the page lives.
+                    self.tell(page, node, kind);
                     return;
                 }
             }
@@ -621,6 +623,12 @@ impl Memory {
             }
         }
         thread.issue(now.saturating_add(latency).saturating_add(queued));
+        self.tell(page, node, kind);
+    }
+
+    /// Counts an access for the policy, if it wants counts.
+    #[inline]
+    fn tell(&mut self, page: PageNo, node: NodeId, kind: AccessKind) {
         if let Some(histogram) = &mut self.told.histogram {
             histogram.add(page, node, kind, 1);
             if self.pages.list(page) {

@@ -1,5 +1,6 @@
 //! What a simulation yields.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use homenode_model::{CpuId, Histogram, NodeId, PageNo, Placement, Ps, ThreadId};
@@ -223,6 +224,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// References of the timed part by page and node: the histogram, and on machines whose remote memory is not cached what
+    /// hit a cache, too. They are the same under every placement.
+    pub fn references(&self) -> Cow<'_, Histogram> {
+        let Some(hits) = &self.hits else { return Cow::Borrowed(&self.histogram) };
+        let mut all = self.histogram.clone();
+        all.absorb(hits);
+        Cow::Owned(all)
+    }
     /// Times between consecutive iteration marks.
     pub fn iterations(&self) -> Vec<Ps> {
         self.marks.windows(2).map(|w| w[1].at - w[0].at).collect()

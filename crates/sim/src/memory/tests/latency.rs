@@ -156,3 +156,15 @@ fn a_thousand_threads_on_256_nodes_have_their_own_pages() {
     let out = m.run(&binding, "one-node:node=255", &threads);
     assert_eq!(out.threads[0].end, Ns(2000).ps(), "250 ns each from another node");
 }
+
+#[test]
+fn references_to_uncached_memory_do_not_depend_on_its_home() {
+    let m = Machine { remote_cacheable: false, ..machine(2) };
+    let p = || Program::new().access(0, 0, false, Cause::Cold).access(0, 0, false, Cause::Uncached).end();
+    let total = |policy: &str| {
+        let out = m.run(&m.spread()[..1], policy, &[p()]);
+        let references = out.references();
+        references.total(PageNo(0), NodeId(0))
+    };
+    assert_eq!((total("one-node:node=0"), total("one-node:node=1")), (2, 2));
+}
