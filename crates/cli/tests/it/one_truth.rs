@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::support::{fresh, instrumented, run};
 
-/// One thread initialises, two threads use halves; the arrays are larger than any modelled cache.
+/// One thread initialises, two threads use halves; the arrays of 2^21 numbers are larger than any modelled cache.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
-enum { N = 1 << 21 };
-int main(void) {
+int main(int argc, char **argv) {
+    int N = argc > 1 ? atoi(argv[1]) : 1 << 21;
     double *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
     if (!a || !b) return 1;
     for (int i = 0; i < N; i++) a[i] = b[i] = i;
