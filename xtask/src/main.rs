@@ -57,7 +57,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        args: "[NAME]... | since REV [--rounds N]",
+        args: "[NAME]... | since REV [--rounds N] [--built]",
         about: "the benchmarks, each beside its last result; recording and replay beside those of a revision",
         run: bench::run,
     },

@@ -19,7 +19,7 @@ use crate::versus::pairs::{Ratio, first_is_ours, summarise};
 use crate::{Outcome, root};
 
 /// How it is called.
-pub const USAGE: &str = "since REV [--rounds N]";
+pub const USAGE: &str = "since REV [--rounds N] [--built]";
 
 /// Pairs of each measurement unless told: the interval then leaves out four at each end.
 const ROUNDS: usize = 17;
@@ -49,13 +49,15 @@ pub struct Measured {
 
 /// Measures, prints, and returns what is to be kept.
 pub fn run(args: &[String]) -> Result<Vec<Measured>, String> {
-    let (rev, rounds) = arguments(args)?;
+    let Asked { rev, rounds, built } = arguments(args)?;
     let commit =
         process::read(program("git").args(["rev-parse", "--verify", "--short=12"]).arg(commit_of(rev)))?;
     let commit = commit.trim();
     let folder = root().join("target/since").join(commit);
     let then = Side { tools: build_then(commit, &folder)?, kernels: folder.join("kernels") };
-    build(&root(), &root().join("target"))?;
+    if !built {
+        build(&root(), &root().join("target"))?;
+    }
     let now = Side { tools: root().join("target/release"), kernels: root().join("target/since/kernels") };
     for side in [&then, &now] {
         instrument(side)?;
@@ -77,14 +79,33 @@ pub fn run(args: &[String]) -> Result<Vec<Measured>, String> {
     Ok(all)
 }
 
-fn arguments(args: &[String]) -> Result<(&str, usize), String> {
-    match args {
-        [rev] => Ok((rev, ROUNDS)),
-        [rev, option, n] if option == "--rounds" => match n.parse() {
-            Ok(n) if n >= 6 => Ok((rev, n)),
-            _ => Err(format!("--rounds {n}: a number of at least 6")),
-        },
-        _ => Err(format!("usage: bench {USAGE}")),
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked<'a> {
+    rev: &'a str,
+    rounds: usize,
+    /// The working tree's tools are taken as they were built last.
+    built: bool,
+}
+
+fn arguments(args: &[String]) -> Result<Asked<'_>, String> {
+    let usage = || format!("usage: bench {USAGE}");
+    let (rev, mut rest) = args.split_first().filter(|(rev, _)| !rev.starts_with('-')).ok_or_else(usage)?;
+    let mut asked = Asked { rev, rounds: ROUNDS, built: false };
+    loop {
+        rest = match rest {
+            [] => return Ok(asked),
+            [option, after @ ..] if option == "--built" => {
+                asked.built = true;
+                after
+            }
+            [option, n, after @ ..] if option == "--rounds" => {
+                let rounds = n.parse().ok().filter(|n| *n >= 6);
+                asked.rounds = rounds.ok_or_else(|| format!("--rounds {n}: a number of at least 6"))?;
+                after
+            }
+            _ => return Err(usage()),
+        };
     }
 }
 
@@ -235,9 +256,10 @@ mod tests {
     #[test]
     fn the_arguments_are_a_revision_and_a_number_of_rounds() {
         let words = |all: &[&str]| all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        assert_eq!(arguments(&words(&["v1"])), Ok(("v1", ROUNDS)));
-        assert_eq!(arguments(&words(&["v1", "--rounds", "9"])), Ok(("v1", 9)));
-        for wrong in [&[][..], &["v1", "--rounds", "2"], &["v1", "9"]] {
+        assert_eq!(arguments(&words(&["v1"])), Ok(Asked { rev: "v1", rounds: ROUNDS, built: false }));
+        let asked = Asked { rev: "v1", rounds: 9, built: true };
+        assert_eq!(arguments(&words(&["v1", "--rounds", "9", "--built"])), Ok(asked));
+        for wrong in [&[][..], &["--built"], &["v1", "--rounds", "2"], &["v1", "9"]] {
             assert!(arguments(&words(wrong)).is_err(), "{wrong:?}");
         }
     }
