@@ -23,9 +23,9 @@ pub const USAGE: &str = "since REV [--rounds N] [--built]";
 
 /// Pairs of each measurement unless told: the interval then leaves out four at each end.
 const ROUNDS: usize = 17;
-/// What `bench recording` and `bench replay` run, too: the kernel, and its arguments. A run takes some seconds of CPU time.
+/// What `bench recording` and `bench replay` run, too: the kernel, and its arguments. A run takes some seconds.
 const KERNELS: [(&str, &[&str]); 2] =
-    [("nas-cg", &["--class", "W", "--iterations", "15"]), ("nas-mg", &["--class", "W", "--iterations", "8"])];
+    [("nas-cg", &["--class", "W", "--iterations", "5"]), ("nas-mg", &["--class", "W", "--iterations", "4"])];
 /// Threads of the recording that is replayed.
 const THREADS: &str = "4";
 /// Ratios above it are a regression.
@@ -54,10 +54,11 @@ pub fn run(args: &[String]) -> Result<Vec<Measured>, String> {
         process::read(program("git").args(["rev-parse", "--verify", "--short=12"]).arg(commit_of(rev)))?;
     let commit = commit.trim();
     let folder = root().join("target/since").join(commit);
-    let then = Side { tools: build_then(commit, &folder)?, kernels: folder.join("kernels") };
     if !built {
+        build_then(commit, &folder)?;
         build(&root(), &root().join("target"))?;
     }
+    let then = Side { tools: folder.join("target/release"), kernels: folder.join("kernels") };
     let now = Side { tools: root().join("target/release"), kernels: root().join("target/since/kernels") };
     for side in [&then, &now] {
         instrument(side)?;
@@ -84,7 +85,7 @@ pub fn run(args: &[String]) -> Result<Vec<Measured>, String> {
 struct Asked<'a> {
     rev: &'a str,
     rounds: usize,
-    /// The working tree's tools are taken as they were built last.
+    /// The tools of both sides are taken as they were built last.
     built: bool,
 }
 
@@ -113,8 +114,8 @@ fn commit_of(rev: &str) -> String {
     format!("{rev}^{{commit}}")
 }
 
-/// Builds the tools of a commit; the folder with them. What is there already is used again.
-fn build_then(commit: &str, folder: &Path) -> Result<PathBuf, String> {
+/// Builds the tools of a commit. What is there already is used again.
+fn build_then(commit: &str, folder: &Path) -> Outcome {
     let (source, target) = (folder.join("src"), folder.join("target"));
     if !source.join("Cargo.toml").exists() {
         fs::create_dir_all(&source).map_err(|e| format!("{}: {e}", source.display()))?;
@@ -123,8 +124,7 @@ fn build_then(commit: &str, folder: &Path) -> Result<PathBuf, String> {
         process::run(program("tar").arg("-xf").arg(&archive).arg("-C").arg(&source))?;
         let _ = fs::remove_file(archive);
     }
-    build(&source, &target)?;
-    Ok(target.join("release"))
+    build(&source, &target)
 }
 
 fn build(source: &Path, target: &Path) -> Outcome {
