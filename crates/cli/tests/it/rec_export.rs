@@ -123,7 +123,8 @@ rows = duckdb.sql(f"""
             WHERE a.object = o.object AND a.interval IN {timed}),
            (SELECT sum("count") FROM {table('accesses')} a
             WHERE a.object = o.object AND a.interval IN {timed}),
-           (SELECT sum(seen) FILTER (a.node <> a.home) FROM {table('accesses')} a
+           (SELECT CASE WHEN count("count") > 0 THEN sum("count") FILTER (a.node <> a.home)
+                        ELSE sum(seen) FILTER (a.node <> a.home) END FROM {table('accesses')} a
             WHERE a.object = o.object AND a.interval IN {timed}),
            (SELECT coalesce(sum(pages), 0) FROM {table('migrations')} m
             WHERE m.object = o.object AND m.outcome <> 'refused')
@@ -164,10 +165,13 @@ fn duckdb_finds_in_an_export_what_show_prints() {
     let shown = shown(&dir, "r");
     let rows = |v: &serde_json::Value| v.as_array().unwrap().clone();
     assert!(rows(&shown).len() > 2, "{shown:#}");
-    for (shown, mut found) in rows(&shown).into_iter().zip(rows(&found)) {
-        // An object that nobody used has no share to print.
-        if shown[5].is_null() && found[5] == 0 {
-            found[5] = serde_json::Value::Null;
+    assert_eq!(rows(&shown).len(), rows(&found).len());
+    for (mut shown, mut found) in rows(&shown).into_iter().zip(rows(&found)) {
+        // Without a remote access there is nothing to add up, and without an access no share.
+        for row in [&mut shown, &mut found] {
+            if row[5].is_null() {
+                row[5] = 0.into();
+            }
         }
         assert_eq!(shown, found);
     }
