@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::process::{self, cargo, read};
-use crate::{Outcome, root};
+use crate::{Outcome, root, since};
 
 /// A benchmark: its package, its target, what it measures.
 const BENCHES: &[(&str, &str, &str)] = &[
@@ -29,13 +29,20 @@ const KEPT: &str = "target/bench-results.json";
 type Results = BTreeMap<String, (f64, String)>;
 
 pub fn run(args: &[String]) -> Outcome {
+    if let Some((_, rest)) = args.split_first().filter(|(name, _)| *name == "since") {
+        let measured = since::run(rest)?;
+        let of = |m: since::Measured| (format!("since/{}", m.name), (m.ratio.median, "ratio".to_owned()));
+        return keep(kept_results(), measured.into_iter().map(of).collect());
+    }
     if let Some(unknown) = args.iter().find(|a| !BENCHES.iter().any(|(_, target, _)| target == a)) {
         let names: Vec<_> = BENCHES.iter().map(|(_, target, _)| *target).collect();
-        return Err(format!("there is no benchmark '{unknown}'; there are {}", names.join(", ")));
+        return Err(format!(
+            "there is no benchmark '{unknown}'; there are {}, and {}",
+            names.join(", "),
+            since::USAGE
+        ));
     }
-    let kept = root().join(KEPT);
-    let before: Results =
-        fs::read_to_string(&kept).ok().and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
+    let before = kept_results();
     // What benchmarks record with: compilers and libraries of the same profile.
     process::run(cargo().args(["build", "--release", "--workspace", "--locked", "--quiet"]))?;
     let mut now = Results::new();
@@ -51,6 +58,18 @@ pub fn run(args: &[String]) -> Outcome {
         }
     }
     print!("{}", show(&now, &before));
+    keep(before, now)
+}
+
+/// The last results.
+fn kept_results() -> Results {
+    let text = fs::read_to_string(root().join(KEPT)).ok();
+    text.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default()
+}
+
+/// Keeps new results in place of the last ones.
+fn keep(before: Results, now: Results) -> Outcome {
+    let kept = root().join(KEPT);
     let all: Results = before.into_iter().chain(now).collect();
     let json = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
     fs::write(&kept, json).map_err(|e| format!("{}: {e}", kept.display()))

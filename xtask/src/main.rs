@@ -10,6 +10,7 @@ mod matrix;
 mod metadata;
 mod new_policy;
 mod process;
+mod since;
 mod spread;
 mod testing;
 mod tidy;
@@ -56,8 +57,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        args: "[NAME]...",
-        about: "the benchmarks, each beside its last result",
+        args: "[NAME]... | since REV [--rounds N] [--built]",
+        about: "the benchmarks, each beside its last result; recording and replay beside those of a revision",
         run: bench::run,
     },
     Command {

@@ -2,7 +2,7 @@
 
 mod memory;
 mod npb;
-mod pairs;
+pub mod pairs;
 
 use crate::Outcome;
 

@@ -1,7 +1,7 @@
 //! What `homenode run --record` costs over `homenode run`, on two pretended nodes.
 //!
-//! The baseline is the same command without `--record`. Both run in turn; the ratios are those of
-//! neighbours, and the median of them counts. CPU time is user and system time:
+//! The baseline is the same command without `--record`. Both run in turn, and each run with it is compared with its two
+//! neighbours without. The median of the ratios counts, with its 95 % interval. CPU time is user and system time:
 //!
 //! | what | of whom | goal |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! Bytes are those of the stream, which is what the program writes while it runs. The file is looked
 //! at every two milliseconds until homenode has made tables of it. Goals: 32 bytes a page of the
 //! objects that take part, and 1 MB a second. `ROUNDS` in the environment sets how many pairs there
-//! are, 7 unless told; `ONLY` names one program.
+//! are, 9 unless told; `ONLY` names one program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -28,7 +28,7 @@ use serde_json::Value;
 /// Threads of each program.
 const THREADS: u32 = 2;
 /// Pairs unless told.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 9;
 /// The policies: pages are armed, or watched.
 const POLICIES: [(&str, &[&str]); 2] =
     [("moving", &["--policy", "next-touch"]), ("watching", &["--policy", "competitive"])];
@@ -127,6 +127,25 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
+/// The interval that covers the median of such ratios with at least 95 %, whatever their distribution: the sign test's. All of
+/// them where they are fewer than six.
+fn interval(mut all: Vec<f64>) -> (f64, f64) {
+    all.sort_by(f64::total_cmp);
+    let n = all.len();
+    // The number of ratios below the median is binomial with one half.
+    let mut term = 0.5_f64.powi(n as i32);
+    let (mut at_most, mut outside) = (term, 0);
+    for k in 0..n / 2 {
+        if 2.0 * at_most > 0.05 {
+            break;
+        }
+        outside = k;
+        term *= (n - k) as f64 / (k + 1) as f64;
+        at_most += term;
+    }
+    (all[outside], all[n - 1 - outside])
+}
+
 fn spread(all: &[f64]) -> (f64, f64) {
     all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), r| (low.min(*r), high.max(*r)))
 }
@@ -159,12 +178,13 @@ fn compare(program: &Program, what: &str, policy: &[&str], rounds: usize, folder
     }
     let (pages, coarsened) = pages(&recording);
     assert!(streamed > 0 && pages > 0, "{name}: nothing was recorded");
-    let ((low, high), (same_low, same_high)) = (spread(&inside), spread(&same));
-    let (inside, all) = (median(inside), median(all));
+    let ((low, high), (same_low, same_high)) = (interval(inside.clone()), interval(same));
+    let ((all_low, all_high), all) = (interval(all.clone()), median(all));
+    let inside = median(inside);
     let (a_page, a_second) = (streamed as f64 / pages as f64, streamed as f64 / seconds);
     println!(
-        "{name}, {what}: CPU time in the program {inside:.4} × ({low:.3} to {high:.3}), without against without \
-         {same_low:.3} to {same_high:.3}; all of it {all:.3} ×, {:.2} s alone",
+        "{name}, {what}: CPU time in the program {inside:.4} × (95 % interval of {rounds} pairs {low:.4} to {high:.4}), without \
+         against without {same_low:.4} to {same_high:.4}; all of it {all:.4} × ({all_low:.4} to {all_high:.4}), {:.2} s alone",
         before.all
     );
     println!(

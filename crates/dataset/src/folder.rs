@@ -6,6 +6,9 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use homenode_model::Bytes;
+use homenode_model::json::Weights;
+
 pub use crate::chunks::{Chunks, Rows};
 use crate::chunks::{Lacking, Several, Source, of_damage};
 use crate::error::{DatasetError, Missing};
@@ -28,6 +31,8 @@ pub const STREAMS: &str = "streams";
 pub const TABLES: &str = "tables";
 /// Most bytes of `dataset.json` that are read.
 pub(crate) const MAX_META: u64 = 8 << 20;
+/// Memory that what it holds may take.
+pub(crate) const MAX_HELD: Bytes = Bytes(96 << 20);
 
 /// Files that a data set may have besides, each of one kind of recording.
 const BESIDE: [&str; 2] = ["lab.json", "dataset.json.new"];
@@ -121,6 +126,7 @@ impl Dataset {
         }
         let file = path.join(META);
         let text = foreign::read(&file, MAX_META).map_err(DatasetError::io("read", &file))?;
+        Weights::TYPED.check(&text, MAX_HELD).map_err(|e| not(format!("{META}: {e}")))?;
         let wrong = |e: serde_json::Error| {
             not(format!("{META}, line {}: {}", e.line(), foreign::clean(&e.to_string())))
         };

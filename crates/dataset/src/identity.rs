@@ -10,7 +10,8 @@
 //!
 //! *Site* is the place of the allocating call and *caller* that of the call of its function, each
 //! as `file.c:12`, or as `libfoo.so+0x1a2b` without debug information. Neither depends on where
-//! the system loads the program.
+//! the system loads the program. A caller in a library of the system is left out ([`is_own`]):
+//! who calls `main` says nothing of the program.
 //!
 //! *Slot* tells apart allocations of one site that live at the same time. A new allocation takes
 //! the smallest slot that is free, so an array that is freed and allocated again in every round
@@ -85,6 +86,15 @@ pub fn bare_place(path: &str, address: u64) -> String {
     format!("{file}+{address:#x}")
 }
 
+/// Folders of libraries that are not the program's own.
+const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
+
+/// Whether a loaded file is the program's own: neither the system's nor homenode's.
+pub fn is_own(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    path.starts_with('/') && !SYSTEM.iter().any(|s| path.starts_with(s)) && !file.starts_with("libhomenode")
+}
+
 /// The slots of all sites: which allocation has which.
 #[derive(Clone, Debug)]
 pub struct Slots<S> {
@@ -156,6 +166,13 @@ mod tests {
         slots.give_back(&1, 63);
         slots.give_back(&1, 5);
         assert_eq!([slots.take(1), slots.take(1)], [5, 63]);
+    }
+
+    #[test]
+    fn libraries_of_the_system_are_not_the_programs_own() {
+        let own = ["/home/me/app", "/opt/x/libgrid.so"].map(is_own);
+        let other = ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libm.so", "/opt/libhomenode.so", "[vdso]"];
+        assert!(own.iter().all(|o| *o) && !other.iter().any(|path| is_own(path)));
     }
 
     #[test]

@@ -24,6 +24,7 @@
 
 pub mod about;
 pub mod fill;
+mod firsts;
 pub mod marks;
 pub mod owner;
 pub mod told;

@@ -17,6 +17,8 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use homenode_model::Bytes;
+use homenode_model::json::Weights;
 use serde::{Deserialize, Serialize};
 
 use crate::LogError;
@@ -27,7 +29,9 @@ use crate::{Mark, VERSION, What};
 /// Bytes reserved for `status`.
 const STATUS: usize = 4096;
 /// Most bytes of `meta.json` and `symbols.json` that are read.
-const MAX_JSON: u64 = 256 << 20;
+const MAX_JSON: u64 = 64 << 20;
+/// Memory that what a file beside the logs holds may take.
+const MAX_HELD: Bytes = Bytes(192 << 20);
 /// Most bytes of `status` that are read.
 const MAX_STATUS: u64 = 1 << 20;
 
@@ -247,10 +251,9 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordingError>
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, RecordingError> {
     let file = regular::open_within(path).map_err(io("read", path))?;
     let text = regular::text(file, MAX_JSON).map_err(io("read", path))?;
-    serde_json::from_str(&text).map_err(|e| RecordingError::NotARecording {
-        path: path.into(),
-        why: format!("line {}: {e}", e.line()),
-    })
+    let not = |why| RecordingError::NotARecording { path: path.into(), why };
+    Weights::TYPED.check(&text, MAX_HELD).map_err(|e| not(e.to_string()))?;
+    serde_json::from_str(&text).map_err(|e| not(format!("line {}: {e}", e.line())))
 }
 
 impl Recording {

@@ -13,6 +13,7 @@ mod decision;
 mod event;
 mod histogram;
 mod ids;
+pub mod json;
 mod placement;
 mod rows;
 mod topology;

@@ -58,9 +58,13 @@ impl Names {
 
     /// The place of an address without debug information.
     fn bare(&self, pc: u64) -> Option<String> {
-        let inside = |m: &&Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
-        let module = self.modules.iter().find(inside)?;
+        let module = self.module(pc)?;
         Some(identity::bare_place(&module.path, pc - module.base))
+    }
+
+    fn module(&self, pc: u64) -> Option<&Module> {
+        let inside = |m: &&Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
+        self.modules.iter().find(inside)
     }
 
     fn statics_of(&mut self, module: u64) -> &[StaticVariable] {
@@ -100,7 +104,11 @@ impl Names {
         let mut stack: Vec<String> = calls.iter().map(|(text, _)| text.clone()).collect();
         let variable = self.resolver.allocation(frames, bytes);
         let site = stack.first().cloned().unwrap_or_else(|| "unknown".into());
-        let mut caller = stack.get(1).cloned();
+        let told = |(text, place): &(String, SourcePlace)| {
+            let own = |pc: &u64| self.module(*pc).is_some_and(|m| identity::is_own(&m.path));
+            (place.line.is_some() || frames.get(1).is_some_and(own)).then(|| text.clone())
+        };
+        let mut caller = calls.get(1).and_then(told);
         // The innermost place with a line is the one that a person can change.
         let own = |(_, p): &&(String, SourcePlace)| p.line.is_some();
         let place = calls.iter().find(own).or(calls.first()).map(|(_, p)| p.clone()).unwrap_or_default();

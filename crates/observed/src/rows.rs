@@ -15,7 +15,7 @@ use homenode_wire::facts::Origin;
 use homenode_wire::live::{self, Live, ObjectNo, Pages};
 
 use crate::homes::Homes;
-use crate::names::{Named, Names};
+use crate::names::Names;
 use crate::stream::{Stream, records};
 use crate::{Summary, basis};
 
@@ -57,7 +57,6 @@ pub fn of_machine(streams: &[Stream], to: &mut impl Sink) -> Result<(), DatasetE
 /// An object that the data set has.
 struct Known {
     row: Object,
-    named: Named,
 }
 
 /// What is known while a stream is read for its rows.
@@ -69,9 +68,10 @@ struct Process<'a, S: Sink> {
     /// Time of the process's start on the recording's clock.
     offset: Ns,
     names: Names,
-    slots: Slots<(String, Option<String>)>,
-    /// Object of the data set, and its slot, by number in the stream.
-    numbers: BTreeMap<ObjectNo, (ObjectId, u32)>,
+    /// The slot of each object, by its number in the stream.
+    slots: BTreeMap<ObjectNo, u32>,
+    /// Object of the data set by number in the stream.
+    numbers: BTreeMap<ObjectNo, ObjectId>,
     by_id: BTreeMap<String, ObjectId>,
     objects: Vec<Known>,
     regions: BTreeMap<u32, Region>,
@@ -102,7 +102,7 @@ pub fn of_process(
         base: numbers.clone(),
         offset: Ns(stream.clock.0.saturating_sub(first.0)),
         names: Names::new(&stream.modules),
-        slots: Slots::default(),
+        slots: BTreeMap::new(),
         numbers: BTreeMap::new(),
         by_id: BTreeMap::new(),
         objects: Vec::new(),
@@ -115,6 +115,7 @@ pub fn of_process(
         intervals: Vec::new(),
         policy: Some(stream.policy.clone()).filter(|p| !p.is_empty()),
     };
+    process.number_slots();
     for record in records(&stream.path).into_iter().flatten() {
         // What is damaged was told when the stream was first read.
         let Ok(record) = record else { break };
@@ -143,7 +144,7 @@ impl<S: Sink> Process<'_, S> {
     }
 
     fn object(&self, number: ObjectNo) -> Option<ObjectId> {
-        self.numbers.get(&number).map(|(object, _)| *object)
+        self.numbers.get(&number).copied()
     }
 
     fn record(&mut self, record: Live) -> Result<(), DatasetError> {
@@ -257,6 +258,40 @@ impl<S: Sink> Process<'_, S> {
         self.regions.entry(number).or_insert(row);
     }
 
+    /// Gives allocations their slots in the order of birth. The stream has objects in the order in which something happened to
+    /// them.
+    fn number_slots(&mut self) {
+        let (mut births, mut deaths) = (BTreeMap::new(), BTreeMap::new());
+        let mut sites: BTreeMap<(String, Option<String>), u32> = BTreeMap::new();
+        for record in records(&self.stream.path).into_iter().flatten() {
+            match record {
+                Ok(Live::Object { number, origin, bytes, birth, python, .. }) if !origin.is_static() => {
+                    let named = self.names.object(&origin, bytes.0, python.as_deref());
+                    let next = sites.len() as u32;
+                    let site = *sites.entry((named.site, named.caller)).or_insert(next);
+                    births.entry(number).or_insert((birth, site));
+                }
+                Ok(Live::ObjectGone { number, death }) => drop(deaths.entry(number).or_insert(death)),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        // At one moment, what goes makes room for what comes.
+        let gone = deaths.iter().filter(|(n, _)| births.contains_key(n)).map(|(n, time)| (*time, false, *n));
+        let mut all: Vec<(Ns, bool, ObjectNo)> =
+            births.iter().map(|(n, (time, _))| (*time, true, *n)).chain(gone).collect();
+        all.sort_unstable();
+        let mut free = Slots::default();
+        for (_, is_birth, number) in all {
+            let Some((_, site)) = births.get(&number) else { continue };
+            if is_birth {
+                self.slots.insert(number, free.take(*site));
+            } else if let Some(slot) = self.slots.get(&number) {
+                free.give_back(site, *slot);
+            }
+        }
+    }
+
     fn born(
         &mut self,
         number: ObjectNo,
@@ -268,14 +303,14 @@ impl<S: Sink> Process<'_, S> {
     ) {
         let named = self.names.object(origin, bytes.0, python);
         let is_static = origin.is_static();
-        let slot = if is_static { 0 } else { self.slots.take((named.site.clone(), named.caller.clone())) };
+        let slot = self.slots.get(&number).copied().unwrap_or_default();
         let id = match is_static {
             true => named.site.clone(),
             false => identity::of_allocation(&named.site, named.caller.as_deref(), slot),
         };
         let fresh = ObjectId(self.base.objects.saturating_add(self.objects.len() as u32));
         let object = *self.by_id.entry(id.clone()).or_insert(fresh);
-        self.numbers.insert(number, (object, slot));
+        self.numbers.insert(number, object);
         let birth = (!is_static).then(|| self.time(birth));
         if object != fresh {
             if let Some(known) = self.objects.get_mut((object.0 - self.base.objects) as usize) {
@@ -306,18 +341,15 @@ impl<S: Sink> Process<'_, S> {
             birth_ns: birth,
             death_ns: None,
         };
-        self.objects.push(Known { row, named });
+        self.objects.push(Known { row });
     }
 
     fn gone(&mut self, number: ObjectNo, death: Ns) {
-        let Some((object, slot)) = self.numbers.remove(&number) else { return };
+        let Some(object) = self.numbers.remove(&number) else { return };
         let (death, now) = (self.time(death), self.now());
         self.homes.gone(object, now);
         if let Some(known) = self.objects.get_mut(object.0.saturating_sub(self.base.objects) as usize) {
             known.row.death_ns = Some(death);
-            if known.row.kind == ObjectKind::Allocated {
-                self.slots.give_back(&(known.named.site.clone(), known.named.caller.clone()), slot);
-            }
         }
     }
 

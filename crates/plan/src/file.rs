@@ -7,17 +7,27 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use homenode_error::{Context, Error, Result};
+use homenode_model::Bytes;
+use homenode_model::json::Weights;
 
 /// Schema and version.
 pub const SCHEMA: &str = "homenode/plan/1";
 /// What begins every version's schema.
 const FAMILY: &str = "homenode/plan/";
 /// A plan for a terabyte has fewer; what is larger is nobody's plan.
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 64 << 20;
+/// Memory that what it holds may take.
+const MOST_HELD: Bytes = Bytes(224 << 20);
 /// Most nodes that a machine has.
 const MOST_NODES: usize = 1024;
 /// Most objects, and most stretches of one.
 const MOST: usize = 1 << 20;
+
+/// What names a plan; the rest is left out.
+#[derive(Deserialize)]
+struct Named {
+    schema: Option<String>,
+}
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,9 +128,9 @@ impl Plan {
             }
             read => read.context(cannot)?,
         };
-        let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| not(format!("read it as JSON: {e}")))?;
-        match value["schema"].as_str() {
+        Weights::TYPED.check(&text, MOST_HELD).map_err(|e| not(e.to_string()))?;
+        let named: Named = serde_json::from_str(&text).map_err(|e| not(format!("read it as JSON: {e}")))?;
+        match named.schema.as_deref() {
             Some(SCHEMA) => {}
             Some(s) if s.starts_with(FAMILY) => {
                 return Err(Error::usage(format!("{shown} is a plan of another version of homenode"))
@@ -130,7 +140,7 @@ impl Plan {
             Some(s) => return Err(not(format!("its schema is {s:.80}"))),
             None => return Err(not("it names no schema".into())),
         }
-        let plan: Self = serde_json::from_value(value).map_err(|e| {
+        let plan: Self = serde_json::from_str(&text).map_err(|e| {
             Error::usage(format!("the plan {shown} is damaged"))
                 .tried(e)
                 .hint("plan anew: homenode plan REC -o FILE")

@@ -159,11 +159,16 @@ pub const POLICIES: &[PolicySpec] = &[
     },
     PolicySpec {
         name: "plan",
-        about: "homes worked out beforehand from a whole recording, given at first touch (Nikolopoulos, off-line)",
-        options: &[],
-        make: |v, c| match &c.plan {
-            Some(plan) => Ok(Box::new(Plan::new(c, plan.clone()))),
-            None => Err(SpecError::NeedsPlan { policy: v.policy.name }),
+        about: "homes worked out beforehand from a whole recording, given at first touch",
+        options: &[option(
+            "by",
+            "how they are worked out: search (as 'homenode plan' does) or competitive (Nikolopoulos, off-line)",
+            "search",
+        )],
+        make: |v, c| match (&c.plan, v.value("by")) {
+            (Some(plan), "search" | "competitive") => Ok(Box::new(Plan::new(c, plan.clone()))),
+            (Some(_), _) => Err(v.wants("by", "search or competitive")),
+            (None, _) => Err(SpecError::NeedsPlan { policy: v.policy.name }),
         },
     },
     PolicySpec {

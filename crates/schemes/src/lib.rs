@@ -14,7 +14,7 @@ use homenode_error::{Context, Error, Result};
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
 use homenode_machine::Machine;
-use homenode_model::{Bytes, CpuId, NodeId, Topology};
+use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
 use homenode_order::space::StaticObject;
 use homenode_order::{Order, Trace};
 use homenode_policy::{Offer, PolicyContext, plan, requirements};
@@ -22,6 +22,7 @@ use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
 use homenode_sim::run::{self, Job, RunError};
+use homenode_sim::yardsticks::Meets;
 use homenode_simulated::Names;
 use homenode_task::Task;
 use scheme::{Layout, Scheme, Variant};
@@ -96,6 +97,17 @@ pub struct Simulated {
     pub cells: Cells,
     /// Yardsticks of the groups that have some.
     pub measures: AllMeasures,
+    /// Homes that were worked out beforehand, by index of the machine and of the scheme.
+    pub planned: BTreeMap<(usize, usize), Planned>,
+}
+
+/// Homes that were worked out beforehand, for a scheme with the policy `plan`.
+#[derive(Clone, Debug, Default)]
+pub struct Planned {
+    /// Page by page.
+    pub homes: Arc<Placement>,
+    /// What the accesses of the timed part meet with each page at its cheapest home, whether there is room or not.
+    pub bound: Meets,
 }
 
 /// The page size to simulate with.
@@ -318,7 +330,9 @@ pub fn binding(
 }
 
 /// The policy whose homes are worked out before.
-const PLAN: &str = "plan";
+pub const PLAN: &str = "plan";
+/// The same with homes by the criterion of the policy `competitive`.
+const PLAN_COMPETITIVE: &str = "plan:by=competitive";
 /// Percent of the least cost within which a planned page's homes are as good as each other.
 const PLAN_SLACK: u32 = 0;
 
@@ -371,7 +385,8 @@ impl Plan {
                 }
             }
         }
-        pass.plan_ahead(&mut jobs)?;
+        let ahead = pass.plan_ahead(&mut jobs)?;
+        let planned = ahead.into_iter().map(|(job, planned)| (places[job], planned)).collect();
         let groups = self.groups(&places);
         let tallied: Vec<usize> = groups.values().copied().collect();
         let first = pass.run(order, &jobs, &tallied, "simulating").map_err(|e| pass.failed(e))?;
@@ -402,7 +417,7 @@ impl Plan {
             let all = yardsticks::second_pass(&groups, simulate).map_err(|e| pass.failed(e))?;
             measures.extend(keys.into_iter().zip(all));
         }
-        Ok(Simulated { trace: first.trace, cells, measures })
+        Ok(Simulated { trace: first.trace, cells, measures, planned })
     }
 
     /// A job of each machine and layout that yardsticks are wanted for.
@@ -428,31 +443,41 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Works out the homes of all jobs of the policy `plan`, from the same recording under first touch.
+    /// What is planned beforehand is planned from the same recording: its counts of the timed part behind the caches, which do not
+    /// depend on where pages live. The plans, by job.
     ///
     /// # Errors
     /// The recording cannot be simulated.
-    pub fn plan_ahead(&self, jobs: &mut [Job]) -> Result<()> {
-        let planned: Vec<usize> = (0..jobs.len()).filter(|i| jobs[*i].policy == PLAN).collect();
-        if planned.is_empty() {
-            return Ok(());
+    pub fn plan_ahead(&self, jobs: &mut [Job]) -> Result<Vec<(usize, Planned)>> {
+        let wanted = |job: &Job| job.policy.split(':').next() == Some(PLAN);
+        let ahead: Vec<usize> = (0..jobs.len()).filter(|i| wanted(&jobs[*i])).collect();
+        if ahead.is_empty() {
+            return Ok(Vec::new());
         }
         let first = |i: &usize| Job {
             policy: "first-touch".into(),
             options: MemoryOptions { journal: false, collect: None, ..jobs[*i].options.clone() },
             ..jobs[*i].clone()
         };
-        let probes: Vec<Job> = planned.iter().map(first).collect();
-        let probed = self.run(self.open()?, &probes, &[], "planning from").map_err(|e| self.failed(e))?;
-        for (i, outcome) in planned.into_iter().zip(probed.outcomes) {
-            // A probe that fails leaves a plan of nothing, and the job itself says why.
-            let homes = outcome.map(|outcome| {
+        let probes: Vec<Job> = ahead.iter().map(first).collect();
+        let probed = self.tally(&probes)?;
+        let mut all = Vec::new();
+        for (i, (outcome, yardsticks)) in
+            ahead.into_iter().zip(probed.outcomes.into_iter().zip(probed.yardsticks))
+        {
+            let search = yardsticks.map_err(|e| self.cannot(&e))?.search;
+            let homes = if jobs[i].policy == PLAN_COMPETITIVE {
                 let context = PolicyContext::of(&jobs[i].machine, jobs[i].page);
-                plan::best(&context, &outcome.references(), PLAN_SLACK)
-            });
-            jobs[i].options.plan = Some(Arc::new(homes.unwrap_or_default()));
+                // A probe that fails leaves a plan of nothing, and the job itself says why.
+                outcome.map(|o| plan::best(&context, &o.references(), PLAN_SLACK)).unwrap_or_default()
+            } else {
+                search.plan()
+            };
+            let planned = Planned { homes: Arc::new(homes), bound: search.meets(&search.cheapest()) };
+            jobs[i].options.plan = Some(planned.homes.clone());
+            all.push((i, planned));
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Simulates jobs.

@@ -1,17 +1,18 @@
 //! Names for what a recording has addresses of.
 
+use std::collections::BTreeMap;
+
 use homenode_dataset::identity;
 use homenode_log::recording::{Elements, Module, Recording, SourcePlace, Symbols};
 use homenode_order::space::{Object, ObjectKind};
-
-/// Folders of libraries that are not the program's own.
-const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
 
 /// The names of a recording.
 #[derive(Clone, Debug)]
 pub struct Names<'a> {
     symbols: &'a Symbols,
     modules: Vec<Module>,
+    /// Of allocating calls that one line makes, all but the first: how many calls come before, and how many there are.
+    same_line: BTreeMap<(u64, u64), (u32, u32)>,
 }
 
 /// What an object is called.
@@ -32,7 +33,21 @@ pub struct Called {
 impl<'a> Names<'a> {
     /// The names of `recording`.
     pub fn new(recording: &Recording, symbols: &'a Symbols) -> Self {
-        Self { symbols, modules: recording.modules() }
+        Self { symbols, modules: recording.modules(), same_line: BTreeMap::new() }.with_lines()
+    }
+
+    /// Numbers the calls that share a line and a caller: an id tells of places alone, and must not name two arrays.
+    fn with_lines(mut self) -> Self {
+        let mut calls: BTreeMap<(String, Option<String>), Vec<(u64, u64)>> = BTreeMap::new();
+        for a in &self.symbols.allocated {
+            let place = (self.site(a.site).unwrap_or_default(), self.caller(a.caller));
+            calls.entry(place).or_default().push((a.site, a.caller));
+        }
+        for calls in calls.into_values().filter(|calls| calls.len() > 1) {
+            let count = calls.len() as u32;
+            self.same_line.extend((0..).zip(calls).map(|(before, call)| (call, (before, count))));
+        }
+        self
     }
 
     /// The place in the source of an address in the process.
@@ -54,13 +69,8 @@ impl<'a> Names<'a> {
 
     /// The same for a caller; none outside of the program's own files.
     fn caller(&self, pc: u64) -> Option<String> {
-        let own = |m: &Module| {
-            m.path.starts_with('/')
-                && !SYSTEM.iter().any(|s| m.path.starts_with(s))
-                && !file_name(&m.path).starts_with("libhomenode")
-        };
         let known = self.place(pc).is_some_and(|p| p.line.is_some());
-        (known || self.module(pc).is_some_and(own)).then(|| self.site(pc)).flatten()
+        (known || self.module(pc).is_some_and(|m| identity::is_own(&m.path))).then(|| self.site(pc)).flatten()
     }
 
     /// The library of a static variable; none of the program's own file, which is the first.
@@ -89,7 +99,9 @@ impl<'a> Names<'a> {
                     pc => self.site(*pc).unwrap_or_else(|| format!("{pc:#x}")),
                 };
                 let caller = (*caller_pc != 0).then(|| self.caller(*caller_pc)).flatten();
-                let id = identity::of_allocation(&site, caller.as_deref(), *slot);
+                let (before, calls) = self.same_line.get(&(*pc, *caller_pc)).copied().unwrap_or((0, 1));
+                let number = slot.saturating_mul(calls).saturating_add(before).min(identity::MOST_SLOTS - 1);
+                let id = identity::of_allocation(&site, caller.as_deref(), number);
                 let known = self.symbols.variable(*pc, *caller_pc);
                 let name = match (known, slot) {
                     (Some(variable), 0) => variable.name.clone(),
@@ -137,6 +149,7 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use homenode_log::recording::Allocated;
 
     fn place(line: Option<u32>) -> SourcePlace {
         SourcePlace { function: Some("f".into()), file: Some("/src/a.c".into()), line }
@@ -145,7 +158,16 @@ mod tests {
     #[test]
     fn ids_are_places_and_do_not_depend_on_addresses() {
         let symbols = Symbols {
-            places: [(0x5000_1010, place(Some(12))), (0x5000_2020, place(None))].into(),
+            places: [
+                (0x5000_1010, place(Some(12))),
+                (0x5000_2020, place(None)),
+                (0x5000_3010, place(Some(30))),
+                (0x5000_3020, place(Some(30))),
+            ]
+            .into(),
+            allocated: [0x5000_3010, 0x5000_3020]
+                .map(|site| Allocated { site, caller: 0, name: "v".into(), elements: Elements::default() })
+                .into(),
             ..Symbols::default()
         };
         let module =
@@ -155,7 +177,7 @@ mod tests {
             module(3, 0x7000_0000, "/opt/x/libgrid.so"),
             module(4, 0x7100_0000, "/lib/x86_64-linux-gnu/libc.so.6"),
         ];
-        let names = Names { symbols: &symbols, modules };
+        let names = Names { symbols: &symbols, modules, same_line: BTreeMap::new() }.with_lines();
         let called = |kind| {
             let mut space = homenode_order::space::Space::new(vec![]);
             space.allocate(0x9000_0010, 4096, (0, 0));
@@ -176,6 +198,10 @@ mod tests {
             "who calls the program is nobody's business"
         );
         assert_eq!(site(0, 0, 2).0, "mmap #2");
+        // Two calls in one line are two arrays, whichever of them was made several times.
+        let two =
+            [(0x5000_3010, 0), (0x5000_3020, 0), (0x5000_3010, 1)].map(|(pc, slot)| site(pc, 0, slot).0);
+        assert_eq!(two, ["a.c:30 #0", "a.c:30 #1", "a.c:30 #2"]);
         let variable = |module| called(ObjectKind::Static { module, name: "u".into() }).0;
         assert_eq!([variable(0), variable(3)], ["u", "u@libgrid.so"]);
     }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use homenode_dataset::Dataset;
 use homenode_log::regular;
+use homenode_model::Bytes;
+use homenode_model::json::Weights;
 use homenode_report::Report;
 use homenode_report::compared::Compared;
 
@@ -19,7 +21,9 @@ use crate::task::Terminal;
 use homenode_error::{Context as _, Error, Failure, Result};
 
 /// Most bytes of a file that are read.
-const MOST: u64 = 64 << 20;
+const MOST: u64 = 16 << 20;
+/// Memory that what one file holds may take.
+const MOST_HELD: Bytes = Bytes(80 << 20);
 
 /// What one side is.
 enum Side {
@@ -75,6 +79,7 @@ fn side(path: &Path) -> Result<Side> {
     let hint = |e: Error| e.hint("'homenode diff --help' says what it compares").kind(Failure::Usage);
     let text = regular::open(path).and_then(|file| regular::text(file, MOST));
     let text = text.context(cannot).map_err(hint)?;
+    Weights::ANY.check(&text, MOST_HELD).context(cannot).map_err(hint)?;
     Ok(if Compared::is(&text) { Side::Comparison(text) } else { Side::Measurement(text) })
 }
 

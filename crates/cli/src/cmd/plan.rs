@@ -8,11 +8,11 @@ use homenode_log::recording::Recording;
 use homenode_model::{Bytes, Cache, Matrix, Node, NodeId, Topology};
 use homenode_plan::file::{self, Object};
 use homenode_plan::make;
-use homenode_schemes::scheme::Layout;
-use homenode_schemes::{self as schemes, Loaded, Pass};
+use homenode_schemes::scheme::{self, Variant};
+use homenode_schemes::yardsticks::Extent;
+use homenode_schemes::{self as schemes, Loaded, Plan, Simulated};
 use homenode_sim::memory::MemoryOptions;
-use homenode_sim::run::{Job, Results};
-use homenode_sim::yardsticks::{Meets, Yardsticks};
+use homenode_sim::yardsticks::Meets;
 use homenode_table::{Cell, Column, Table};
 
 use crate::args::plan::PlanArgs;
@@ -38,15 +38,17 @@ impl PlanArgs {
         let recording = Recording::open(&self.recording).context(|| "cannot plan".into())?;
         let approximate = schemes::fit(&target.topology, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
-        let pass = Pass { loaded: &loaded, workers: 1, task: &task };
-        let (job, results) = simulated(&pass, &target, page)?;
-        let yardsticks = match results.yardsticks.first() {
-            Some(Ok(y)) => y,
-            Some(Err(e)) => return Err(Error::failed("cannot plan from this recording").tried(e)),
-            None => return Err(Error::failed("nothing was simulated")),
+        let simulated = simulated(&loaded, &target, page, &task)?;
+        let outcome = |place| match simulated.cells.get(&place) {
+            Some(Ok(outcome)) => Ok(outcome),
+            Some(Err(e)) => Err(Error::usage(format!("the recording does not fit {}", target.topology.name))
+                .tried(e)
+                .hint("record with fewer threads, or name a larger --machine")),
+            None => Err(Error::failed("nothing was simulated")),
         };
-        let homes = yardsticks.search.plan();
-        let objects = make::objects(&loaded, &results.trace, &homes, page.0, &target.numbers);
+        let (first_touch, with_plan) = (outcome(FIRST_TOUCH)?, outcome(PLANNED)?);
+        let planned = simulated.planned.get(&PLANNED).cloned().unwrap_or_default();
+        let objects = make::objects(&loaded, &simulated.trace, &planned.homes, page.0, &target.numbers);
         let plan = file::Plan {
             schema: file::SCHEMA.into(),
             command: loaded.recording.meta.command.clone(),
@@ -56,8 +58,8 @@ impl PlanArgs {
             pretended: target.pretended,
             page: page.0,
             ranks: 1,
-            threads: job
-                .binding
+            threads: with_plan
+                .cpus
                 .iter()
                 .map(|c| target.numbers[target.topology.node_of(*c).index()])
                 .collect(),
@@ -69,11 +71,21 @@ impl PlanArgs {
             say(format_args!("plan: {} ({} objects)", path.display(), plan.objects.len()));
         }
         let mut table = table(&plan, self.top);
-        facts(&mut table, &loaded, &target, page, yardsticks, &results, &homes);
+        table.fact("machine", Cell::text(schemes::describe(&target.topology, page, None)));
+        table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
+        table.fact("timed", Cell::text(schemes::timed_part(&simulated.trace, first_touch)));
+        table.fact("remote_first_touch", remote(first_touch.timed_counts.total()));
+        table.fact("remote_plan", remote(with_plan.timed_counts.total()));
+        let Meets { accesses, remote: away } = planned.bound;
+        table.fact("remote_latency_bound", remote((accesses - away, away)));
+        table.note(
+            "remote: share of the timed memory accesses that go to another node, as 'homenode compare' simulates them. The \
+             plan keeps to what the nodes hold and balances their load; the latency bound does neither",
+        );
         if let Some(why) = approximate {
             table.note(format!("approximate: {why}"));
         }
-        let warnings = schemes::warnings(&loaded.recording, &results.trace);
+        let warnings = schemes::warnings(&loaded.recording, &simulated.trace);
         let whole = warnings.is_empty();
         warnings.into_iter().for_each(|w| table.warn(w));
         let exit = self.output.print(&table)?;
@@ -137,50 +149,27 @@ fn pretend(here: &Topology, n: usize) -> Topology {
     }
 }
 
-/// One pass over the recording, under first touch, with its counts.
-fn simulated(pass: &Pass<'_>, target: &Target, page: Bytes) -> Result<(Job, Results)> {
-    let threads = pass.threads()?;
-    let binding = schemes::binding(&target.topology, Layout::Spread, threads).map_err(|e| {
-        Error::usage(format!("the recording does not fit {}", target.topology.name))
-            .tried(e)
-            .hint("record with fewer threads, or name a larger --machine")
-    })?;
-    let job = Job {
-        machine: target.topology.clone(),
-        binding,
-        page,
-        policy: "first-touch".into(),
-        way: None,
+/// Where the results of the two schemes are: by machine and scheme.
+const FIRST_TOUCH: (usize, usize) = (0, 0);
+const PLANNED: (usize, usize) = (0, 1);
+
+/// First touch and the plan, as `homenode compare` simulates them.
+fn simulated(loaded: &Loaded, target: &Target, page: Bytes, task: &Terminal) -> Result<Simulated> {
+    let schemes = ["first-touch", schemes::PLAN].map(str::to_owned);
+    let both = Plan {
+        machines: vec![target.topology.clone()],
+        pages: vec![page],
+        schemes: scheme::select(&scheme::of_recording(), &schemes)?,
+        jobs: 1,
         options: MemoryOptions::default(),
+        extent: Extent::None,
     };
-    let results = pass.tally(std::slice::from_ref(&job))?;
-    Ok((job, results))
+    both.run(loaded, Variant::Serial, task)
 }
 
-fn facts(
-    table: &mut Table,
-    loaded: &Loaded,
-    target: &Target,
-    page: Bytes,
-    yardsticks: &Yardsticks,
-    results: &Results,
-    homes: &homenode_model::Placement,
-) {
-    let search = &yardsticks.search;
-    let (plan, bound) = (search.meets(homes), search.meets(&search.cheapest()));
-    table.fact("machine", Cell::text(schemes::describe(&target.topology, page, None)));
-    table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
-    let share = |m: &Meets| Cell::percent(m.remote as f64 / m.accesses.max(1) as f64, 1);
-    if let Some(Ok(outcome)) = results.outcomes.first() {
-        table.fact("timed", Cell::text(schemes::timed_part(&results.trace, outcome)));
-        table.fact("remote_first_touch", share(&search.meets(&outcome.placement)));
-    }
-    table.fact("remote_plan", share(&plan));
-    table.fact("remote_latency_bound", share(&bound));
-    table.note(
-        "remote: share of the timed memory accesses that go to another node. The plan keeps to what the nodes hold \
-         and balances their load; the latency bound does neither",
-    );
+/// The remote share of local and remote accesses.
+fn remote((local, remote): (u64, u64)) -> Cell {
+    Cell::percent(remote as f64 / (local + remote).max(1) as f64, 1)
 }
 
 fn table(plan: &file::Plan, top: usize) -> Table {

@@ -110,6 +110,11 @@ const COMMANDS: &[&str] = &[
 
 /// Status, and both outputs, of a command that may hang or ask for much memory.
 fn attempt(dir: &Path, words: &[&str]) -> (Option<i32>, String) {
+    attempt_within(dir, words, &format!("ulimit -v {MEMORY}"))
+}
+
+/// The same, within a limit in the shell's words.
+fn attempt_within(dir: &Path, words: &[&str], limit: &str) -> (Option<i32>, String) {
     let out = dir.join("out");
     let _ = fs::remove_dir_all(&out);
     let _ = fs::remove_file(&out);
@@ -122,7 +127,7 @@ fn attempt(dir: &Path, words: &[&str]) -> (Option<i32>, String) {
         .unwrap();
     let template = homenode(dir);
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]).arg(template.get_program());
+    shell.args(["-c", &format!("{limit}; exec \"$0\" \"$@\"")]).arg(template.get_program());
     shell.args(words).current_dir(dir).stdin(Stdio::null());
     for (name, value) in template.get_envs() {
         match value {
@@ -422,6 +427,49 @@ fn files_that_are_named_are_regular_ones() {
         let (status, said) = attempt(&dir, &["run", "--plan", file, "--", "true"]);
         let right = status == Some(125) && said.contains(file) && !said.contains('\u{1b}');
         judge.expect(right, "a plan", &format!("{status:?} {said}"));
+    }
+    judge.done();
+}
+
+/// Small texts whose values take many times their memory: lists of nothing, objects of one entry, and what is deep in either.
+#[test]
+fn what_json_announces_takes_no_more_memory_than_is_allowed() {
+    /// KiB of private memory that a command may write to.
+    const MOST: u64 = 256 << 10;
+    let dir = fresh("hostile-json");
+    let texts = |mib: usize| {
+        let many = |piece: &str| piece.repeat((mib << 20) / piece.len());
+        [
+            format!("{{\"schema\":\"homenode/compare/1\",\"rows\":[{}0]}}", many("0,")),
+            format!("{{\"schema\":\"homenode/plan/1\",\"rows\":[{}0]}}", many("[],")),
+            format!("{{\"format\":1,\"rows\":[{}0]}}", many("{\"\":0},")),
+            format!("{{\"format\":1,\"environment\":{{{}\"\":\"\"}}}}", many("\"a\":\"\",")),
+            format!("{{\"format\":1,\"command\":[{}\"\"]}}", many("\"\",")),
+        ]
+    };
+    let mut judge = Judge::default();
+    for mib in [7, 15, 60] {
+        for (n, text) in texts(mib).iter().enumerate() {
+            let what = format!("text {n} of {mib} MiB");
+            fs::write(dir.join("text"), text).unwrap();
+            for (folder, file) in [("set", "dataset.json"), ("logs", "meta.json")] {
+                fs::create_dir_all(dir.join(folder).join("threads")).unwrap();
+                fs::write(dir.join(folder).join(file), text).unwrap();
+            }
+            let commands: [&[&str]; 5] = [
+                &["diff", "text", "text"],
+                &["run", "--plan", "text", "--", "true"],
+                &["show", "set"],
+                &["show", "logs"],
+                &["rec", "check", "logs"],
+            ];
+            for words in commands {
+                let (status, said) = attempt_within(&dir, words, &format!("ulimit -d {MOST}"));
+                // A process that gets no memory is aborted.
+                let right = matches!(status, Some(2 | 3 | 125)) && said.len() < 4096;
+                judge.expect(right, &what, &format!("{words:?}: {status:?} {:.300}", said));
+            }
+        }
     }
     judge.done();
 }

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::support::{fresh, instrumented, run};
 
-/// One thread initialises, two threads use halves; the arrays are larger than any modelled cache.
+/// One thread initialises, two threads use halves; the arrays of 2^21 numbers are larger than any modelled cache.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
-enum { N = 1 << 21 };
-int main(void) {
+int main(int argc, char **argv) {
+    int N = argc > 1 ? atoi(argv[1]) : 1 << 21;
     double *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
     if (!a || !b) return 1;
     for (int i = 0; i < N; i++) a[i] = b[i] = i;
@@ -61,4 +61,42 @@ fn show_says_what_compare_says() {
         seen.push(kept);
     }
     assert!(seen[0].0 != seen[1].0 && seen[2].2 > 0, "the policies differ: {seen:?}");
+}
+
+/// The remote percent of a fact of `plan`, which it rounds to a tenth.
+fn fact(all: &Value, name: &str) -> f64 {
+    all["facts"][name].as_f64().unwrap_or_else(|| panic!("{name}: {all:#}"))
+}
+
+#[test]
+fn plan_says_what_show_and_compare_say() {
+    let dir = fresh("one-truth-plan");
+    if instrumented(&dir, "app", PROGRAM).is_none() {
+        return;
+    }
+    // The second machine does not cache remote memory: each access counts there, and first touch makes other accesses
+    // remote than the plan does.
+    for (recording, filter, machine) in [("r", "repeats", "sf15k"), ("all", "none", "smile")] {
+        let words = ["record", "-q", "--threads", "2", "--filter", filter, "-o", recording, "--", "./app"];
+        let (status, _, err) = run(&dir, &words);
+        assert_eq!(status, Some(0), "{err}");
+        let planned = json(&dir, &["plan", "-q", recording, "-m", machine, "-o", "p", "--json"]);
+        let mut words = vec!["compare", "-q", recording, "-m", machine, "--yardsticks", "none", "--json"];
+        words.extend(["-p", "first-touch", "-p", "plan"]);
+        let compared = json(&dir, &words);
+        for (name, policy) in [("remote_first_touch", "first-touch"), ("remote_plan", "plan")] {
+            let says = fact(&planned, name);
+            let rows = compared["rows"].as_array().unwrap();
+            let row = rows.iter().find(|r| r["scheme"] == policy).unwrap();
+            let simulated = shown(&dir, &["show", "-q", recording, "-m", machine, "-p", policy, "--json"]);
+            assert!((row["remote"].as_f64().unwrap() - says).abs() < 1e-9, "{machine}: {row} {planned:#}");
+            assert!((simulated.0 - says).abs() < 1e-9, "{machine} {policy}: {simulated:?} {planned:#}");
+        }
+        let [today, plan, bound] =
+            ["remote_first_touch", "remote_plan", "remote_latency_bound"].map(|n| fact(&planned, n));
+        assert!(today > 20.0 && plan < today && bound <= plan + 5.0, "{machine}: {planned:#}");
+        let timed = compared["facts"]["timed"].as_str();
+        assert_eq!(planned["facts"]["timed"].as_str(), timed, "{planned:#}");
+        assert!(timed.is_some_and(|t| t.contains("iterations found")), "{timed:?}");
+    }
 }

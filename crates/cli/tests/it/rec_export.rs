@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{fresh, run};
 
+#[path = "../../../export/tests/support/python.rs"]
+mod python;
+
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dataset/v1")
 }
@@ -104,4 +107,72 @@ fn forms_and_versions_are_named() {
         out.contains("logs,logs of every access,1,") && err.contains("cannot read nowhere"),
         "{out}{err}"
     );
+}
+
+/// What DuckDB makes of an export in the words of `show --json`: `homenode show` counts what is timed.
+const AS_SHOW: &str = r#"
+import json, sys
+import duckdb
+out = sys.argv[1]
+def table(name):
+    return f"read_parquet('{out}/{name}/**/*.parquet', hive_partitioning = true)"
+timed = f"(SELECT interval FROM {table('intervals')} WHERE timed)"
+rows = duckdb.sql(f"""
+    SELECT o.id, o.name, o.bytes,
+           (SELECT coalesce(sum(seen), 0) FROM {table('accesses')} a
+            WHERE a.object = o.object AND a.interval IN {timed}),
+           (SELECT sum("count") FROM {table('accesses')} a
+            WHERE a.object = o.object AND a.interval IN {timed}),
+           (SELECT CASE WHEN count("count") > 0 THEN sum("count") FILTER (a.node <> a.home)
+                        ELSE sum(seen) FILTER (a.node <> a.home) END FROM {table('accesses')} a
+            WHERE a.object = o.object AND a.interval IN {timed}),
+           (SELECT coalesce(sum(pages), 0) FROM {table('migrations')} m
+            WHERE m.object = o.object AND m.outcome <> 'refused')
+    FROM {table('objects')} o ORDER BY o.object""").fetchall()
+print(json.dumps([[v if v is None or isinstance(v, str) else int(v) for v in row] for row in rows]))
+"#;
+
+/// The same numbers from the text that `show --json` prints.
+fn shown(dir: &Path, recording: &str) -> serde_json::Value {
+    let (status, out, err) = run(dir, &["show", recording, "--json", "--top", "1000"]);
+    assert_eq!(status, Some(0), "{err}");
+    let all: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let mut objects = all["objects"].as_array().unwrap().clone();
+    assert_eq!(all["objects_in_all"], objects.len());
+    objects.sort_by_key(|o| o["object"].as_u64());
+    let row = |o: &serde_json::Value| {
+        let part = &o["remote"]["part"];
+        let moved = o["moves"]["pages"].as_u64().unwrap_or(0);
+        let seen = o["accesses"]["seen"].as_u64().unwrap_or(0);
+        serde_json::json!([o["id"], o["name"], o["bytes"], seen, o["accesses"]["count"], part, moved])
+    };
+    objects.iter().map(row).collect()
+}
+
+#[test]
+fn duckdb_finds_in_an_export_what_show_prints() {
+    let dir = fresh("rec-export-show");
+    let python = match python::python() {
+        Ok(python) => python,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    copy(&dir.join("r"), Some(0));
+    assert_eq!(run(&dir, &["rec", "export", "r", "-o", "out"]).0, Some(0));
+    let found =
+        std::process::Command::new(python).args(["-c", AS_SHOW, "out"]).current_dir(&dir).output().unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    let shown = shown(&dir, "r");
+    let rows = |v: &serde_json::Value| v.as_array().unwrap().clone();
+    assert!(rows(&shown).len() > 2, "{shown:#}");
+    assert_eq!(rows(&shown).len(), rows(&found).len());
+    for (mut shown, mut found) in rows(&shown).into_iter().zip(rows(&found)) {
+        // Without a remote access there is nothing to add up, and without an access no share.
+        for row in [&mut shown, &mut found] {
+            if row[5].is_null() {
+                row[5] = 0.into();
+            }
+        }
+        assert_eq!(shown, found);
+    }
 }

@@ -25,10 +25,11 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use homenode_model::json::Weights;
 use serde::Deserialize;
 
 use crate::error::DatasetError;
-use crate::folder::{Dataset, Writer};
+use crate::folder::{Dataset, MAX_HELD, Writer};
 use crate::foreign::{self, clean};
 use crate::meta::{Ended, Meta};
 use crate::schema::{Sink, Table};
@@ -84,10 +85,9 @@ struct OldMeta {
 /// Reads a recording of an older form into memory.
 pub(crate) fn open(path: &Path, form: Form) -> Result<Dataset, DatasetError> {
     let old = Old { path };
-    let (name, text) = (META, old.text(META, MAX_JSON)?);
-    let meta: OldMeta = serde_json::from_str(&text).map_err(|e| old.wrong_json(name, &e))?;
+    let meta: OldMeta = old.json(META)?;
     if meta.format != 1 {
-        return Err(old.wrong(format!("{name}: format {}, but this form had 1 alone", meta.format)));
+        return Err(old.wrong(format!("{META}: format {}, but this form had 1 alone", meta.format)));
     }
     let (meta, tables) = match form {
         Form::LabV1 => lab_v1::read(&old, meta)?,
@@ -117,7 +117,9 @@ impl Old<'_> {
 
     /// Reads a JSON file into what it holds.
     fn json<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<T, DatasetError> {
-        serde_json::from_str(&self.text(name, MAX_JSON)?).map_err(|e| self.wrong_json(name, &e))
+        let text = self.text(name, MAX_JSON)?;
+        Weights::TYPED.check(&text, MAX_HELD).map_err(|e| self.wrong(format!("{name}: {e}")))?;
+        serde_json::from_str(&text).map_err(|e| self.wrong_json(name, &e))
     }
 
     /// The beginning of the new description.

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test uses a part of it
 
 pub mod parquet;
+pub mod python;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,6 +12,7 @@ use homenode_dataset::{DatasetError, Sink, identity, times};
 use homenode_model::{AccessKind, MbPerS, NodeId, Ns, ObjectId, ThreadId};
 
 use super::Run;
+use super::firsts::{self, Touch};
 use super::owner::{self, PAGE, Presence};
 use super::told::Piece;
 use crate::monitor::{Page, Whose};
@@ -144,6 +145,7 @@ impl Run<'_> {
         let mut objects = self.told.objects.clone();
         let (mut rows, seen) = self.used(&timeline, &mut objects);
         objects.iter().try_for_each(|o| to.push(o))?;
+        self.first_touches(&timeline, &seen, &rows, &objects, to)?;
         let block = coarsened(&mut rows, MOST_ROWS);
         if block > 1 {
             said.coarsened.push(format!("{block} pages are counted together"));
@@ -297,6 +299,43 @@ impl Run<'_> {
         (rows, seen)
     }
 
+    fn first_touches(
+        &self,
+        timeline: &Timeline,
+        seen: &[Seen],
+        rows: &[Row],
+        objects: &[Object],
+        to: &mut impl Sink,
+    ) -> Result<(), DatasetError> {
+        // A page is met at one home and then at another; rows tell who came.
+        let visits: BTreeMap<(u32, u64, u32, u16), u64> = seen
+            .iter()
+            .map(|s| ((s.object.0, s.page, s.interval.0, s.home.0), s.order.unwrap_or_default()))
+            .collect();
+        let touch = |r: &Row| {
+            let visit = visits.get(&(r.object, r.page, r.interval, r.home)).copied().unwrap_or_default();
+            let Row { object, page, interval, home, node, .. } = *r;
+            Touch { object, page, interval, visit: visit as u32, home, node }
+        };
+        let stays = self.told.stays.iter().filter_map(|s| {
+            let node = self.modelled.cpus.get(s.cpu as usize)?.0;
+            Some(firsts::Stay { process: s.process, thread: s.thread, node, from: s.from, until: s.until })
+        });
+        let process = |object: u32| {
+            let own = objects.get(object as usize).filter(|o| o.kind != ObjectKind::Other)?;
+            (own.allocations <= 1).then_some(own.process)
+        };
+        let times = |interval: u32| {
+            let whole = (Ns(0), self.elapsed);
+            if timeline.told {
+                timeline.times.get(interval as usize).copied().unwrap_or(whole)
+            } else {
+                whole
+            }
+        };
+        firsts::fill(rows.iter().map(touch).collect(), &stays.collect::<Vec<_>>(), process, times, to)
+    }
+
     /// Who moves pages that move, as far as it can be known from outside.
     fn mover(&self) -> (Cause, Option<String>) {
         let inside = |p: &crate::monitor::Process| p.name == "homenode";
@@ -372,6 +411,9 @@ impl Run<'_> {
             }
         });
         note("moves of memory that nobody told of are left out: its addresses may have been given anew");
+        note(
+            "a page's first toucher is who came in the first interval; of several nodes it is the page's home, as the kernel places pages",
+        );
         let pieces = self.found.lost;
         if pieces > 0 {
             said.incomplete.push(format!("{pieces} accesses did not fit the model"));
@@ -415,7 +457,7 @@ mod tests {
     use crate::machine::Machine;
     use crate::monitor::{self, Cpu, Found, Process, Share};
     use crate::recording::told::{Stay, Told};
-    use homenode_dataset::tables::{MoveOutcome, Residency};
+    use homenode_dataset::tables::{FirstTouch, MoveOutcome, Residency};
     use homenode_dataset::{Dataset, Ended, Kind, Memory, Meta};
     use homenode_model::{Bytes, Ps, Topology, Way};
     use homenode_wire::monitor::Counts;
@@ -524,6 +566,16 @@ mod tests {
         assert_eq!((other.object, other.kind, other.process), (ObjectId(1), ObjectKind::Other, 70));
         let last = set.rows::<Access>().last().unwrap();
         assert_eq!((last.object, last.page), (Some(ObjectId(1)), 99));
+    }
+
+    #[test]
+    fn who_came_in_a_pages_first_interval_touched_it_first() {
+        let (set, said) = filled(&moved(), &told(), None);
+        let touches: Vec<_> =
+            set.rows::<FirstTouch>().map(|t| (t.object.0, t.page, t.pages, t.node.0, t.thread)).collect();
+        // Both nodes came to both pages, which were on node 0; nobody knows who used memory that nobody told of.
+        assert_eq!(touches, [(0, 0, 2, 0, None)]);
+        assert!(said.notes.iter().any(|n| n.contains("first toucher")), "{said:?}");
     }
 
     #[test]

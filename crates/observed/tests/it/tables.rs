@@ -7,6 +7,7 @@ use homenode_dataset::tables::{
 };
 use homenode_dataset::{Basis, Dataset, Tally};
 use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
+use homenode_wire::facts::{FRAMES, Origin};
 use homenode_wire::live::{self, Live, ObjectNo, RegionKey, RegionNo, Says};
 
 use crate::support::{Folder, MS, frames, home, migration, object, observe, pages, program, start};
@@ -144,6 +145,26 @@ fn iterations_tell_which_intervals_are_timed() {
         })
         .collect();
     assert_eq!(timed(&set_of("no-iterations", &without)), [true; 4]);
+}
+
+#[test]
+fn slots_are_given_in_the_order_of_birth() {
+    // Something happened to the second array first; both live at once. The third takes the place of the first.
+    let born = |number, bytes, ms| Live::Object {
+        number: ObjectNo(number),
+        origin: Origin::Allocated([0x1001; FRAMES]),
+        address: 0x10_0000 * u64::from(number + 1),
+        bytes: Bytes(bytes),
+        birth: Ns(ms * MS),
+        python: None,
+    };
+    let gone = Live::ObjectGone { number: ObjectNo(0), death: Ns(5 * MS) };
+    let records =
+        [start(7, 0), born(1, 4096, 1), born(0, 8192, 1), gone, born(2, 8192, 6), Live::End { whole: true }];
+    let ids: Vec<_> =
+        set_of("slots", &records).rows::<Object>().map(|o| (o.bytes.0, o.id, o.allocations)).collect();
+    let [(4096, second, 1), (8192, first, 2)] = &ids[..] else { panic!("{ids:?}") };
+    assert!(first.ends_with(" #0") && second.ends_with(" #1"), "{ids:?}");
 }
 
 #[test]

@@ -105,6 +105,10 @@ impl Costs {
     fn cached(&self, node: usize, home: usize) -> bool {
         self.remote_cacheable || self.homes[home].index() == node
     }
+    /// Hits of a cache that go to `home` all the same, for remote memory is not cached there.
+    pub(super) fn references(&self, c: Counts, node: usize, home: usize) -> u64 {
+        if self.cached(node, home) { 0 } else { u64::from(c.hits) }
+    }
     /// Σ latency that a thread of `node` meets.
     #[inline]
     pub(super) fn waiting(&self, c: Counts, node: usize, home: usize) -> u64 {

@@ -21,7 +21,7 @@
 //! - `search_levels_what_nobody_owns`
 //! - `a_plan_keeps_within_what_the_homes_hold`
 
-use homenode_model::{NodeId, PageNo, Placement, Ps, Rows};
+use homenode_model::{NodeId, PageNo, Placement, Rows};
 
 use super::costs::{Costs, Counts};
 use super::epoch::Epoch;
@@ -41,15 +41,13 @@ pub struct Search {
     nearest: Vec<usize>,
 }
 
-/// What accesses meet under a placement.
+/// What accesses meet under a placement, counted as [`Counts::ACCESSES`](crate::memory::Counts::ACCESSES) are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meets {
-    /// Accesses to main memory that somebody waits for.
+    /// Accesses to main memory. Where remote memory is not cached, hits of the cache that would be local are none of them.
     pub accesses: u64,
     /// Those to pages of another node.
     pub remote: u64,
-    /// What threads wait for them, all together.
-    pub waiting: Ps,
 }
 
 /// Loads of all threads and controllers under a placement, in nanoseconds so that squares fit.
@@ -151,10 +149,9 @@ impl Search {
             let Some(home) = self.costs.homes.iter().position(|h| *h == node) else { continue };
             let row = self.counts.row(page.index()).unwrap_or(&[]);
             for (counts, from) in row.iter().zip(&self.costs.threads) {
-                let n = u64::from(counts.misses) + u64::from(counts.upgrades);
+                let n = u64::from(counts.misses) + self.costs.references(*counts, from.index(), home);
                 meets.accesses += n;
                 meets.remote += if *from == node { 0 } else { n };
-                meets.waiting += Ps(self.costs.waiting(*counts, from.index(), home) / self.costs.outstanding);
             }
         }
         meets

@@ -76,6 +76,38 @@ pub fn is_survived<M: Message + PartialEq + Debug>(message: &M, position: usize,
     }
 }
 
+/// Payloads into which pieces of `other`, of the payload itself or none at all were put, behind a checksum that holds: an error or
+/// another value, and never a panic. `seed` chooses the pieces.
+pub fn splices_are_survived<M: Message + PartialEq + Debug>(message: &M, other: &[u8], seed: u64) {
+    let good = encode(message).unwrap();
+    let own = &good[HEADER..];
+    let mut state = seed | 1;
+    let mut below = |n: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n.max(1)
+    };
+    for _ in 0..SPLICES {
+        let mut payload = own.to_vec();
+        for _ in 0..=below(3) {
+            let donor = if below(2) == 0 { other } else { own };
+            let (at, from) = (below(payload.len() + 1), below(donor.len() + 1));
+            let end = (at + below(64)).min(payload.len());
+            let piece = &donor[from..(from + below(64)).min(donor.len())];
+            payload.splice(at..end, piece.iter().copied());
+        }
+        match decode::<M>(&framed::<M>(&payload)) {
+            Ok(value) => {
+                let again = encode(&value).map(|bytes| decode::<M>(&bytes));
+                assert_eq!(again, Ok(Ok(value)));
+            }
+            Err(error) => assert!(error.offset <= (HEADER + payload.len()) as u64, "{error}"),
+        }
+    }
+}
+
+/// Splices of a message.
+const SPLICES: usize = 64;
+
 #[test]
 fn an_error_names_what_and_where() {
     use homenode_wire::facts::Facts;

@@ -6,7 +6,7 @@ use homenode_wire::facts::*;
 use homenode_wire::{Fault, decode, encode};
 use proptest::prelude::*;
 
-use crate::damage::{is_noticed, is_survived};
+use crate::damage::{is_noticed, is_survived, splices_are_survived};
 
 fn origin() -> impl Strategy<Value = Origin> {
     prop_oneof![
@@ -118,6 +118,11 @@ proptest! {
     fn facts_survive(facts in facts(), at in any::<usize>(), to in any::<u8>()) {
         prop_assert_eq!(decode(&encode(&facts).unwrap()), Ok(facts.clone()));
         is_survived(&facts, at, to);
+    }
+
+    #[test]
+    fn pieces_of_another_report_are_survived(facts in facts(), other in facts(), seed in any::<u64>()) {
+        splices_are_survived(&facts, &encode(&other).unwrap(), seed);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use homenode_wire::{Fault, decode, decode_word, encode, encode_word};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use crate::damage::{framed, is_noticed, is_survived};
+use crate::damage::{framed, is_noticed, is_survived, splices_are_survived};
 
 fn os() -> impl Strategy<Value = OsString> {
     vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
@@ -177,6 +177,25 @@ proptest! {
         prop_assert_eq!(decode(&encode(&found).unwrap()), Ok(found.clone()));
         is_survived(&config, at, to);
         is_survived(&found, at, to);
+    }
+
+    #[test]
+    fn pieces_of_other_messages_are_survived(
+        job in job(), back in back(), said in said(), config in config(), found in found(), seed in any::<u64>(),
+    ) {
+        let all = [
+            encode(&job).unwrap(), encode(&back).unwrap(), encode(&said).unwrap(), encode(&config).unwrap(), encode(&found).unwrap(),
+        ];
+        for other in &all {
+            splices_are_survived(&job, other, seed);
+            splices_are_survived(&back, other, seed);
+            splices_are_survived(&said, other, seed);
+            splices_are_survived(&config, other, seed);
+            splices_are_survived(&found, other, seed);
+            splices_are_survived(&monitor::Order::End, other, seed);
+            splices_are_survived(&Answer { failed: Some("why".into()) }, other, seed);
+            splices_are_survived(&Order::Signal(2), other, seed);
+        }
     }
 
     #[test]

@@ -130,6 +130,20 @@ fn read(bytes: &[u8]) -> (Vec<Live>, Option<Error>, u64) {
     (records, error, reader.whole())
 }
 
+/// A frame of the stream around any payload, with a checksum that holds.
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let mut frame = b"hnwf".to_vec();
+    frame.extend((Kind::Live as u16).to_le_bytes());
+    frame.extend(VERSION.to_le_bytes());
+    frame.extend((payload.len() as u32).to_le_bytes());
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&frame);
+    sum.update(payload);
+    frame.extend(sum.finalize().to_le_bytes());
+    frame.extend(payload);
+    frame
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -177,16 +191,36 @@ proptest! {
     }
 
     #[test]
+    fn pieces_of_another_stream_are_survived(
+        records in proptest::collection::vec(record(), 1..6), others in proptest::collection::vec(record(), 1..6),
+        cuts in proptest::collection::vec((any::<usize>(), 0..40_usize, any::<usize>(), 0..40_usize), 1..4),
+    ) {
+        let payload = |records: &[Live]| stream(records, PAYLOAD).0[HEADER..].to_vec();
+        let (mut spliced, other) = (payload(&records), payload(&others));
+        for (at, gone, from, taken) in cuts {
+            let (at, from) = (at % (spliced.len() + 1), from % (other.len() + 1));
+            let piece = &other[from..(from + taken).min(other.len())];
+            spliced.splice(at..(at + gone).min(at.max(spliced.len())), piece.iter().copied());
+        }
+        // A whole frame stands behind it: what is damaged ends the stream, and is told with its place.
+        let good = framed(&payload(&records));
+        let bytes = [framed(&spliced), good].concat();
+        let (back, error, whole) = read(&bytes);
+        match error {
+            None => {
+                prop_assert_eq!(whole, bytes.len() as u64);
+                prop_assert!(back.ends_with(&records));
+            }
+            Some(error) => {
+                prop_assert!(matches!(error.fault, Fault::Payload(_)), "{error}");
+                prop_assert!((HEADER as u64..=whole).contains(&error.offset), "{error} {whole}");
+            }
+        }
+    }
+
+    #[test]
     fn any_payload_behind_a_true_checksum_is_survived(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut frame = b"hnwf".to_vec();
-        frame.extend((Kind::Live as u16).to_le_bytes());
-        frame.extend(VERSION.to_le_bytes());
-        frame.extend((payload.len() as u32).to_le_bytes());
-        let mut sum = crc32fast::Hasher::new();
-        sum.update(&frame);
-        sum.update(&payload);
-        frame.extend(sum.finalize().to_le_bytes());
-        frame.extend(&payload);
+        let frame = framed(&payload);
         let (_, error, whole) = read(&frame);
         prop_assert_eq!(whole, frame.len() as u64);
         if let Some(error) = error {

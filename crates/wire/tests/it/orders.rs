@@ -11,7 +11,7 @@ use homenode_wire::{decode, encode};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::damage::{is_noticed, is_survived};
+use crate::damage::{is_noticed, is_survived, splices_are_survived};
 
 fn settings() -> impl Strategy<Value = Settings> {
     let node = (vec(any::<u32>(), 0..4), any::<u64>(), vec(any::<u64>(), 0..4))
@@ -76,6 +76,15 @@ proptest! {
     fn plans_survive(plan in plans(), at in any::<usize>(), to in any::<u8>()) {
         prop_assert_eq!(decode(&encode(&plan).unwrap()), Ok(plan.clone()));
         is_survived(&plan, at, to);
+    }
+
+    #[test]
+    fn pieces_of_each_other_are_survived(settings in settings(), plan in plans(), seed in any::<u64>()) {
+        let both = [encode(&settings).unwrap(), encode(&plan).unwrap()];
+        for other in &both {
+            splices_are_survived(&settings, other, seed);
+            splices_are_survived(&plan, other, seed);
+        }
     }
 
     #[test]
