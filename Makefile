@@ -35,6 +35,7 @@ install:
 	sed 's/@VERSION@/$(VERSION)/' packaging/homenode-config-version.cmake.in \
 		>"$(PREFIX)/lib/cmake/homenode/homenode-config-version.cmake"
 	install -m 644 packaging/homenode-config.cmake "$(PREFIX)/lib/cmake/homenode"
+	install -m 644 packaging/homenode.gdb "$(PREFIX)/share/homenode"
 	cp -R kernels "$(PREFIX)/share/homenode/"
 	"$(PREFIX)/bin/homenode" man "$(PREFIX)/share/man/man1"
 

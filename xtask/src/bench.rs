@@ -13,6 +13,7 @@ use crate::{Outcome, root, since};
 const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-cli", "table", "rendering a result"),
     ("homenode-cli", "live", "what 'homenode run' costs a program, settled and while watching"),
+    ("homenode-cli", "own", "homenode's own CPU time by default, over the kernels and patterns of programs"),
     ("homenode-cli", "recorded", "what 'homenode run --record' costs over 'homenode run'"),
     ("homenode-runtime", "next_touch", "next touch against plain first touch"),
     ("homenode-policy", "decide", "deciding about a million pages on four nodes"),

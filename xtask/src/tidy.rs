@@ -2,6 +2,7 @@
 
 mod edges;
 mod files;
+mod guarantees;
 mod policies;
 mod unsafety;
 
@@ -38,6 +39,7 @@ pub fn run(args: &[String]) -> Outcome {
         files::check_no_std(&files),
         files::check_licences(&files, &packages),
         c_api::check(&files),
+        guarantees::check(&files),
     ]
     .concat();
     for complaint in &complaints {

@@ -17,6 +17,7 @@ pub mod child;
 pub mod folder;
 pub mod loadable;
 pub mod places;
+pub mod preload;
 pub mod program;
 pub mod raw_calls;
 pub mod record;

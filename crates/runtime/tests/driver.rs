@@ -10,6 +10,8 @@ mod guard;
 mod probing;
 #[path = "driver/regions.rs"]
 mod regions;
+#[path = "driver/trial.rs"]
+mod trial;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,6 +206,8 @@ enum Set {
     /// Permille, milliseconds.
     Budget(u64, u64),
     Force(bool),
+    /// No budget of the user's.
+    Trial,
     Journal(std::path::PathBuf),
     /// Nodes of a GiB, and CPUs of each.
     Machine(u32, u32),
@@ -228,6 +232,7 @@ fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &
             Set::Arming(arming) => asked.arming = arming,
             Set::Budget(permille, ms) => asked.budget = Budget { permille, fixed: Ns(ms * 1_000_000) },
             Set::Force(force) => asked.force = force,
+            Set::Trial => asked.trial = true,
             Set::Journal(folder) => asked.journal = Some(folder),
             Set::Machine(nodes, cpus) => asked.machine = wire::Machine::even(nodes, cpus, Bytes::gib(1), 20),
         }

@@ -292,11 +292,30 @@ mod wide {
 pub extern "C-unwind" fn __tsan_atomic_thread_fence(order: i32) {
     fence(Ordering::SeqCst);
     if order != RELAXED && order != RELEASE {
-        thread::with(|t| {
+        fenced();
+    }
+}
+
+/// Notes a fence, or lets others run if the thread waits by it.
+fn fenced() {
+    let mut waits = false;
+    thread::with(|t| {
+        waits = t.waits_at_fence();
+        if !waits {
             t.mark(&Mark::Flush {});
             t.synchronise();
-        });
+        }
+    });
+    if waits {
+        std::thread::yield_now();
     }
+}
+
+/// `flush` of code that clang has compiled; the fence of libomp's own is below the instrumented code.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn __kmpc_flush(_place: *const std::ffi::c_void) {
+    fence(Ordering::SeqCst);
+    fenced();
 }
 
 /// A fence against a signal handler of the same thread: for the compiler only.

@@ -20,6 +20,10 @@ struct Task {
 
 /// Nested teams that are told apart; deeper ones share the last place.
 const MAX_DEPTH: usize = 16;
+/// Accesses between two fences of a thread that does nothing but look whether it may go on.
+const LOOKS: u64 = 4;
+/// Fences in a row that make it one.
+const AGAIN: u32 = 3;
 
 /// A thread. Made at its first event; lives as long as the process.
 pub struct Thread {
@@ -30,6 +34,8 @@ pub struct Thread {
     serial: u64,
     /// The last atomic load: address, value, clock after it.
     spin: (u64, u64, u64),
+    /// The last fence: the clock at it, and how many in a row had next to nothing before them.
+    fence: (u64, u32),
 }
 
 /// The slow path of an access; the clock has been advanced.
@@ -133,6 +139,7 @@ pub fn start() {
                     depth: 0,
                     serial: id << 32,
                     spin: (0, 0, 0),
+                    fence: (0, 0),
                 };
                 *member() = Box::into_raw(Box::new(thread));
                 if recorder.is_null() {
@@ -204,6 +211,16 @@ impl Thread {
         if let Some(recorder) = self.recorder() {
             recorder.count_one();
         }
+    }
+
+    /// At a fence (`flush`): whether the thread looks at a few places again and again with a fence after each look, as programs do that wait for
+    /// another thread's flag. Who waits so lets others run, and only its first fences count: waiting is simulated, not recorded.
+    pub fn waits_at_fence(&mut self) -> bool {
+        // SAFETY: this thread's own block.
+        let now = unsafe { (*tls()).clock };
+        let (last, row) = self.fence;
+        self.fence = (now, if now - last <= LOOKS { row.saturating_add(1) } else { 0 });
+        self.fence.1 >= AGAIN
     }
 
     /// Whether this load repeats the last one with nothing done in between.

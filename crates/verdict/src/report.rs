@@ -208,12 +208,15 @@ fn threads(out: &mut String, f: &Facts) -> std::fmt::Result {
 fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
     writeln!(
         out,
-        "  own time   {} of {} of CPU time ({}; allowed: {} % + {})",
+        "  own time   {} of {} of CPU time ({}; allowed: {})",
         seconds(f.own),
         seconds(f.cpu),
         percent(f.own.0, f.cpu.0),
-        f.budget.permille as f64 / 10.0,
-        seconds(f.budget.fixed),
+        if f.on_trial {
+            "3 % or 50 ms, until a gain shows".to_owned()
+        } else {
+            format!("{} % + {}", f.budget.permille as f64 / 10.0, seconds(f.budget.fixed))
+        },
     )?;
     if f.waited > Ns::ZERO {
         writeln!(
@@ -273,7 +276,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "cpu_ns": f.cpu.0,
         "settled": f.settled.map(|s| json!({ "own_ns": s.own.0, "cpu_ns": s.cpu.0, "regions": s.regions })),
         "watched": watch_json(f),
-        "budget": { "permille": f.budget.permille, "fixed_ns": f.budget.fixed.0 },
+        "budget": { "permille": f.budget.permille, "fixed_ns": f.budget.fixed.0, "on_trial": f.on_trial },
         "counts": "exact",
         "regions": f.regions.in_source,
         "region_runs": f.regions.runs,

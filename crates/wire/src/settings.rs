@@ -110,6 +110,8 @@ pub struct Settings {
     pub pretend: bool,
     /// The budget.
     pub budget: Budget,
+    /// Until moving has shown that it pays, less is spent than the budget allows: 3 % of the process's CPU time or 50 ms, whichever is more.
+    pub trial: bool,
     /// Hold nothing back and do not judge.
     pub force: bool,
     /// A plan lies beside the settings ([`crate::plan::FILE`]).
@@ -130,7 +132,7 @@ pub struct Settings {
 
 impl Message for Settings {
     const KIND: Kind = Kind::Settings;
-    const VERSION: u16 = 1;
+    const VERSION: u16 = 2;
     const MOST: usize = 16 << 20;
 }
 

@@ -58,9 +58,10 @@ pub struct LiveArgs {
     /// Deal the CPUs into N nodes and keep a table of page homes: everything happens, but for the gain
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
-    /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then it stops
-    #[arg(long, value_name = "BUDGET", default_value_t = Budget::default())]
-    pub budget: Budget,
+    /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then it stops. Unless given: 1%+2s
+    /// once moving shows a gain, and until then 3 % or 50 ms, whichever is more
+    #[arg(long, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
     /// Copy pages where a container allows neither userfaultfd nor moving them. Only for programs that call munmap, mremap and madvise
     /// through the C library: what one gives up past it may come back
     #[arg(long)]
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn the_examples_parse() {
         let a: LiveArgs = parse("run -- ./app input.dat").unwrap();
-        assert_eq!((a.policy.as_str(), a.budget), ("next-touch", Budget::default()));
+        assert_eq!((a.policy.as_str(), a.budget), ("next-touch", None));
         let a: LiveArgs = parse("run --pretend-nodes 2 kernel:heat -- --init serial").unwrap();
         let want = Subject::Kernel { name: "heat".into(), args: vec!["--init".into(), "serial".into()] };
         assert_eq!((a.subject().unwrap(), a.pretend_nodes), (want, Some(2)));

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Error, Failure, Result};
 use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::folder::Folder;
 use homenode_launch::record::directory::Target;
@@ -78,7 +78,9 @@ impl CompareArgs {
             let recording = match subject {
                 Subject::Recording(path) => {
                     tables::refuse(path, "compare placements of")?;
-                    Recording::open(path).context(|| "cannot compare".into())?
+                    Recording::open(path)
+                        .context(|| "cannot compare".into())
+                        .map_err(|e| e.kind(Failure::Usage))?
                 }
                 Subject::Program { program, args } => {
                     self.record(program.clone(), args.clone(), plan, &folder.path.join("program"), task)?

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Error, Failure, Result};
 use homenode_explain::{Explanation, exact, observed};
 use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::folder::Folder;
@@ -98,7 +98,9 @@ impl ExplainArgs {
     ) -> Result<(Recording, String)> {
         let (program, args, way) = match subject {
             Subject::Recording(path) => {
-                let recording = Recording::open(path).context(|| "cannot explain".into())?;
+                let recording = Recording::open(path)
+                    .context(|| "cannot explain".into())
+                    .map_err(|e| e.kind(Failure::Usage))?;
                 let text = match recording.meta.kind.as_str() {
                     "emulated" => "every access, recorded by the emulator",
                     _ => "every access, recorded by the program's own code",

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, Result};
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, RecordingError};
@@ -102,7 +102,7 @@ fn open(path: &Path) -> Result<Recording> {
             RecordingError::Io { error: io, .. } if io.kind() == ErrorKind::NotFound => {
                 error.hint("'homenode record -- APP' makes a recording")
             }
-            RecordingError::Io { .. } => error.kind(Failure::Failed),
+            RecordingError::Io { .. } => error,
             _ => error.hint("a recording is a directory that 'homenode record' made"),
         }
     })

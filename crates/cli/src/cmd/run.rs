@@ -14,6 +14,7 @@ use homenode_dataset::{Kind, Meta};
 use homenode_error::{Context, Error, Result};
 use homenode_kernels::{Kernel, Variant};
 use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
+use homenode_launch::preload::preload;
 use homenode_launch::program::find;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::shown;
@@ -23,6 +24,7 @@ use homenode_plan::apply;
 use homenode_plan::file::Plan;
 use homenode_plan::threads::{self, Fit};
 use homenode_runtime::driver::Machine;
+use homenode_runtime::moving;
 use homenode_runtime::nodes::Nodes;
 use homenode_symbols as symbols;
 use homenode_wire::facts::{Arming, Facts};
@@ -72,6 +74,10 @@ impl Policy {
     }
 }
 
+/// The policy of one of several ranks: of next touch only what the kernel does alone is left.
+const BY_KERNEL: &str = "competitive";
+const RANKS: &str = "one of several ranks: pages are moved by the kernel alone (competitive), for other ranks may read this memory";
+
 /// A plan that fits this run.
 pub(super) struct Planned {
     plan: Plan,
@@ -109,7 +115,11 @@ impl From<Budget> for homenode_wire::facts::Budget {
 }
 
 impl LiveArgs {
-    pub(super) fn run(self) -> Result<Exit> {
+    pub(super) fn run(mut self) -> Result<Exit> {
+        let by_kernel = self.plan.is_none() && self.policy.starts_with("next-touch") && moving::has_peers();
+        if by_kernel {
+            self.policy = BY_KERNEL.into();
+        }
         let subject = self.subject()?;
         let planned = self.plan.as_deref().map(|path| Planned::read(path, &self)).transpose()?;
         let policy = match &planned {
@@ -133,6 +143,9 @@ impl LiveArgs {
         let mut live = Live::new()?;
         let recording =
             self.record.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
+        if by_kernel {
+            live.told.push(RANKS.into());
+        }
         live.stream = recording.as_ref().map(|r| r.streams().to_owned());
         live.prepare(&self, &policy, planned.as_ref(), &path, &mut command)?;
         let ran = match child::run(command, &program, &path, &Terminal::default()) {
@@ -285,19 +298,21 @@ impl Live {
             self.write_plan(planned, &nodes, path, command)?;
         }
         let library = places::live_library()?;
-        let mut preload = library.into_os_string();
-        if let Some(others) = env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
-        command.env("LD_PRELOAD", preload);
+        match preload(&library, &self.folder, env::var_os("LD_PRELOAD").as_deref()) {
+            Ok(preload) => command.env("LD_PRELOAD", preload),
+            Err(why) => {
+                self.before.push(format!("{why}; the program ran as it is"));
+                return Ok(());
+            }
+        };
         command.env(settings::RUN_DIR, &self.folder);
         let settings = Settings {
             policy: policy.spec.clone(),
             arming: policy.arming,
             machine: nodes.machine(),
             pretend: args.pretend_nodes.is_some(),
-            budget: args.budget.into(),
+            budget: args.budget.unwrap_or_default().into(),
+            trial: args.budget.is_none() && !args.force,
             force: args.force,
             plan: planned.is_some(),
             source: args.source,
@@ -370,7 +385,13 @@ impl Live {
     }
 
     fn report(&self, args: &LiveArgs, command: &str, elapsed: std::time::Duration) -> String {
-        let left = facts::all(&self.folder);
+        let mut left = facts::all(&self.folder);
+        if let (true, Err(e)) = (left.whole.is_empty(), fs::write(self.folder.join("room"), [0; 1 << 16])) {
+            let folder = self.folder.display();
+            left.damaged.push(format!(
+                "there is no room for its report in {folder}: {e}; set TMPDIR to a folder that has"
+            ));
+        }
         let names: Vec<_> = left.whole.iter().map(Names::of).collect();
         let report = Report {
             elapsed,

@@ -62,6 +62,11 @@ pub(super) struct ToArm {
 }
 
 impl ToArm {
+    /// Pages that come one by one.
+    pub(super) fn alone(alone: Vec<Span>) -> Self {
+        Self { alone, ..Self::default() }
+    }
+
     pub(super) const fn of(&mut self, manner: Manner) -> &mut Vec<Span> {
         match manner {
             Manner::Alone => &mut self.alone,
@@ -381,7 +386,7 @@ impl Driver {
     /// more, to come one by one.
     pub(super) fn arm_seams(&mut self) {
         let mut list = Vec::new();
-        for object in self.objects.live().filter(|o| o.armed) {
+        for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
             let seams = object.seams(AROUND);
             let bytes: usize = seams.iter().map(|(from, to)| to - from).sum();
             // A pattern that is made of seams is none that has any.
@@ -434,6 +439,7 @@ impl Driver {
             self.record_sample(touch.address, (group, home), touch.node);
         }
         self.probed(id, touch, remote);
+        self.pilot_told(id, touch, remote > 0);
         let (node, now) = (touch.node, (self.clocks.wall)());
         let mut decisions = std::mem::take(&mut self.decisions);
         for i in index..index + count {
@@ -457,6 +463,7 @@ impl Driver {
                     stream.moved(object, i, moved, now);
                 }
                 if sample.is_none() {
+                    self.trial.moved += 1;
                     self.has_moved = true;
                     self.moved_now += 1;
                     self.ping_pongs_now += u64::from(back);
@@ -502,7 +509,9 @@ impl Driver {
 
     /// At the begin of a round: takes samples of both groups, or acts on the verdict.
     pub(super) fn judge(&mut self) {
-        if self.hold.off || self.hold.verdict() != Verdict::Open || self.objects.live().all(|o| o.moved == 0)
+        if self.hold.off
+            || self.hold.verdict() != Verdict::Open
+            || self.objects.live().all(|o| o.moved == 0 || o.pilot)
         {
             return;
         }
@@ -566,7 +575,7 @@ impl Driver {
     /// All blocks of a group, in an order that is another one each round: what is judged is judged for all memory, wherever it lies.
     fn blocks_by_lot(&self, group: Group) -> Vec<Span> {
         let mut blocks = Vec::new();
-        for object in self.objects.live().filter(|o| o.armed) {
+        for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
             let (whole, block) = (object.whole_pages(), block_of(object.bytes));
             let all = Span { start: whole.start, end: whole.end }.pieces(block);
             blocks.extend(all.filter(|b| self.hold.group(b.start, block) == group));

@@ -17,6 +17,7 @@ mod room;
 mod run;
 pub mod settings;
 mod told;
+mod trial;
 mod waiting;
 mod watching;
 

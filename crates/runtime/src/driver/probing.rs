@@ -167,7 +167,14 @@ impl Driver {
         for at in objects {
             let Some(object) = self.objects.get(at) else { continue };
             let (id, bytes) = (object.id, object.bytes);
-            if self.waiting.waits_for(Why::New, at) {
+            if object.pilot {
+                // A few of its pages tell, as before.
+                if !self.trial.waits_for(at) {
+                    self.waiting.add(Why::New, at, id);
+                }
+            } else if self.trial.takes_followed(at) {
+                // It has just come to where it is used.
+            } else if self.waiting.waits_for(Why::New, at) {
                 self.probing.late.insert(at);
             } else if self.waiting.waits(at)
                 || self.probing.probes.get(&at).is_some_and(|p| p.rounds < ROUNDS)

@@ -15,6 +15,7 @@ use super::plan::Table;
 use super::probing::Probing;
 use super::settings::Settings;
 use super::told::spec_for;
+use super::trial::{self, Trial};
 use super::waiting::Waiting;
 use super::watching::Watching;
 use crate::guard::{HoldBack, RegionGuard, Verdict};
@@ -34,6 +35,8 @@ const SHORTEST_ROUND: Ns = Ns(1_000_000);
 const LIGHT: Ns = Ns(20_000);
 /// A policy that goes on deciding is polled again at the next event.
 const MOST_POLLS: usize = 4;
+/// Addresses of a program's code have no more bits than so many.
+const DEPTH_BITS: u32 = 47;
 
 /// What is known of a region.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,6 +112,7 @@ pub struct Driver {
     pub(super) watching: Option<Watching>,
     pub(super) waiting: Waiting,
     pub(super) probing: Probing,
+    pub(super) trial: Trial,
     pub(super) later: Later,
     /// Seams are to be looked at page by page.
     seams: bool,
@@ -208,6 +212,7 @@ impl Driver {
             watching,
             waiting: Waiting::default(),
             probing: Probing::default(),
+            trial: Trial::default(),
             later: Later::default(),
             seams: false,
             armed_all: false,
@@ -222,6 +227,9 @@ impl Driver {
             stream,
             clocks,
         };
+        if driver.is_on_trial() {
+            driver.objects.judge_by_life();
+        }
         driver.begin_stream();
         Ok(driver)
     }
@@ -275,9 +283,9 @@ impl Driver {
     /// Memory of at least [`crate::watch::objects::SMALLEST`] bytes was allocated.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) {
         self.timed(|d, now| {
+            d.objects.clock(now);
             d.objects.born(address, bytes, origin);
             let Some(object) = d.objects.at(address) else { return };
-            object.born = now;
             let (id, pages) = (object.id, object.pages);
             // What was there before may have gone unseen.
             d.ruled.remove(Span::new(address, bytes));
@@ -299,6 +307,7 @@ impl Driver {
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, now| {
+            d.objects.clock(now);
             if d.plan.is_some() {
                 d.heavy(|d| d.plan_dies(address));
             }
@@ -324,6 +333,7 @@ impl Driver {
             if let Some((object, pages)) = d.objects.dies(address) {
                 d.waiting.forget(address, pages.count);
                 d.probing.forget(address);
+                d.trial.forget(address);
                 d.later.dies(pages);
                 d.policy.observe(&Event::Free { object, pages });
             }
@@ -438,13 +448,17 @@ impl Driver {
         }
     }
 
-    /// The main thread leaves a barrier of its team.
-    pub fn barrier(&mut self, caller: usize) {
+    /// The main thread leaves a barrier of its team. `depth`: bytes of its stack since the team began, which differ where the routine that waits
+    /// was called from several places.
+    pub fn barrier(&mut self, caller: usize, depth: usize) {
         self.timed(|d, now| {
             d.barriers += 1;
             // A routine with a barrier in it may be called from many regions: each has a barrier of its own there, so that none of them
             // looks like a part of another. No code lies at addresses as low as these numbers.
             let region = d.current.map_or(0, |(id, ..)| id.0 as usize + 1);
+            // Some programs have one routine that waits, and call it after every operation: only where it was called from tells what
+            // has ended. No return address has these bits.
+            let caller = caller ^ (depth << DEPTH_BITS);
             let id = d.table.id(RegionKey { function: 1 + region, caller });
             if let Some(round) = d.rounds.push(id.0, now) {
                 d.round(round, now);
@@ -521,6 +535,9 @@ impl Driver {
         let found = round.new_level && self.settings.arming == Arming::First;
         let found = found && self.unasked > 0 && self.unasked < UNASKED && self.within_budget();
         self.unasked += u32::from(found);
+        if is_told && self.count_pilots() && self.within_budget() {
+            self.heavy(Self::take_turns);
+        }
         if !self.correct(found) && is_told {
             self.heavy(Self::judge);
         }
@@ -538,11 +555,13 @@ impl Driver {
 
     /// Arms what is to be armed at the start of a region, or has it watched.
     fn arm_at_region(&mut self, id: RegionId, now: Ns) -> bool {
+        self.objects.clock(now);
+        let tells = self.count_pilots();
         let (news, lets) = match self.settings.arming {
             Arming::Asked => return false,
             Arming::First | Arming::Watch => {
                 let news = self.objects.region_starts();
-                (news, news || self.waiting.is_due(now))
+                (news, news || tells || self.waiting.is_due(now))
             }
             Arming::Region => {
                 let lets = self.regions[id.0 as usize].guard.lets();
@@ -594,9 +613,10 @@ impl Driver {
     /// What may still be spent of the budget, with `kept` of each of its parts left: by all threads together, and while the team waits. Nothing is
     /// `None`: more was spent than is allowed.
     pub(super) fn spare(&self, kept: impl Fn(Ns) -> Ns) -> [Option<Ns>; 2] {
-        let budget = &self.settings.budget;
+        let (budget, on_trial) = (&self.settings.budget, self.is_on_trial());
         [(self.cpu_time(), self.own_time()), (self.elapsed(), self.serial_time())].map(|(of, spent)| {
             let allowed = budget.allows(of);
+            let allowed = if on_trial { allowed.min(trial::allows(of)) } else { allowed };
             (allowed.0 - kept(allowed).0).checked_sub(spent.0).map(Ns)
         })
     }
@@ -614,7 +634,12 @@ impl Driver {
             self.overdrawn = None;
         } else if self.overdrawn.is_none() {
             let seconds = |time: Ns| time.0 as f64 * 1e-9;
-            let text = if own.is_none() {
+            let text = if self.is_on_trial() {
+                let (own, cpu) = (seconds(self.own_time()), seconds(self.cpu_time()));
+                format!(
+                    "nothing gained so far for {own:.3} s of homenode's own CPU time of the process's {cpu:.3} s: it pauses (--budget gives more)"
+                )
+            } else if own.is_none() {
                 let (own, cpu) = (seconds(self.own_time()), seconds(self.cpu_time()));
                 format!(
                     "the budget ran out: {own:.3} s of homenode's own CPU time of the process's {cpu:.3} s"
@@ -627,6 +652,7 @@ impl Driver {
             };
             self.heavy(|d| d.mover.disarm());
             self.probing.disarmed();
+            self.trial.disarmed();
             if self.watches() {
                 self.stop_watching();
                 self.stopped = Some(text.clone());
@@ -743,6 +769,7 @@ impl Driver {
                 d.plan_end();
             });
             d.note_waiting();
+            d.note_strays();
             d.last_interval();
             for note in d.mover.cannot() {
                 d.note(note);

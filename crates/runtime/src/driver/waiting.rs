@@ -197,17 +197,27 @@ impl Driver {
     /// Arms what waits, or has it watched, as far as there is room. How many pages were armed.
     pub(super) fn take_turns(&mut self) -> u64 {
         self.waiting.looked = (self.clocks.wall)();
+        self.review_licence();
         if self.waiting.is_empty() {
             return 0;
         }
         let (begin, mut room) = ((self.clocks.thread)(), self.room());
         let (mut looked, mut ranges, mut held) = (0, Vec::new(), ToArm::default());
+        let mut pilots = 0;
         while let Some((&(why, address), &turn)) = self.waiting.turns.first_key_value() {
             let object = self.objects.get(address).filter(|o| o.address == address && o.id == turn.id);
             let Some(all) = object.map(|o| o.pages).filter(|p| p.count > 0) else {
                 self.waiting.turns.pop_first();
                 continue;
             };
+            if why == Why::New && self.is_for_pilots(address) {
+                let Some(armed) = self.send_pilots(address, room) else { break };
+                self.waiting.turns.pop_first();
+                pilots += armed;
+                room = room.saturating_sub(armed);
+                looked += armed;
+                continue;
+            }
             let one_in = if why == Why::Probed { self.probing.one_in(address) } else { 1 };
             let Some((first, count, next)) = turn.next(all.count, room.saturating_mul(one_in)) else { break };
             let pages = PageRange { first: PageNo(all.first.0 + first), count };
@@ -215,7 +225,10 @@ impl Driver {
             let used = match why {
                 Why::New => self.introduce(address, pages).min(1) * count,
                 Why::Probed => self.add_probes(address, pages, &mut ranges),
-                Why::Again => count,
+                Why::Again => {
+                    self.look_for(address, pages, next.is_none());
+                    count
+                }
                 Why::Held => self.add_held(address, pages, &mut held),
             };
             looked += if why == Why::Probed { used } else { count };
@@ -242,7 +255,7 @@ impl Driver {
             }
         }
         let ranges = joined(ranges);
-        let armed = if self.watches() { 0 } else { self.request_pages(&ranges) + self.arm(&held) };
+        let armed = if self.watches() { 0 } else { pilots + self.request_pages(&ranges) + self.arm(&held) };
         self.waiting.took.0 += (self.clocks.thread)() - begin;
         self.waiting.took.1 += looked;
         armed

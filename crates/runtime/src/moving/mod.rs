@@ -96,7 +96,7 @@ pub use fault::on_fault;
 pub use inflight::{InFlight, about_to_list, give_up_left, publish, quiet, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use one_home::{homes_on, one_home};
-pub use pinning::{pinning, pins, see_family, see_option, see_path, see_sending};
+pub use pinning::{has_peers, pinning, pins, see_family, see_option, see_path, see_sending};
 pub use program::{
     bare_fork_in_child, bare_fork_in_parent, before_bare_fork, before_change, before_free, before_process,
     exclude, fresh,

@@ -126,7 +126,7 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
         let _ = FOUND.set("pinned memory (VmPin)");
     }
     if !FIRST.swap(true, Ordering::Relaxed) {
-        if PEERS.iter().any(|name| is_several(name)) {
+        if has_peers() {
             let _ = FOUND.set("another rank on this machine, which may read this memory (process_vm_readv)");
         }
         descriptors();
@@ -141,6 +141,12 @@ pub fn look_at_descriptors() -> Option<&'static str> {
         descriptors();
     }
     found()
+}
+
+/// Whether a launcher says that the process is one of several ranks on this machine: MPI libraries read one another's memory past the C
+/// library, so nothing may be away from where the program has it. What the kernel moves, no peer can notice.
+pub fn has_peers() -> bool {
+    PEERS.iter().any(|name| is_several(name))
 }
 
 /// Whether an environment variable says a number above one.

@@ -24,6 +24,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
         cpu: d.cpu_time(),
         settled: d.settled(),
         budget: settings.budget,
+        on_trial: d.is_on_trial(),
         policy: settings.policy.clone(),
         arming: settings.arming,
         nodes: settings.machine.nodes() as u64,

@@ -47,6 +47,8 @@ pub struct Object {
     pub born: Ns,
     /// The recording has its record.
     pub is_recorded: bool,
+    /// A few of its pages tell whether it is to follow; nothing else of it has been armed so far.
+    pub pilot: bool,
 }
 
 /// No node.
@@ -203,6 +205,8 @@ pub fn whole_pages(address: usize, bytes: usize) -> std::ops::Range<usize> {
 #[derive(Clone, Copy, Debug)]
 struct Unseen {
     address: usize,
+    /// Not before this time: objects of its site have not lived that long so far.
+    not_before: Ns,
     /// The start of a region at which it is looked at next.
     due: u64,
     /// Starts that were let pass before.
@@ -222,6 +226,10 @@ pub struct Objects {
     numbers: PageNumbers,
     next: u32,
     beyond: Beyond,
+    /// The time, as [`Objects::clock`] was last told.
+    now: Ns,
+    /// How long objects lived, by their allocation site; `None`: every object waits for its first arming from its birth on.
+    sites: Option<Sites>,
 }
 
 /// What there was no room for.
@@ -239,6 +247,17 @@ pub const UNSEEN: usize = 4096;
 pub const PAST: usize = 1024;
 
 impl Objects {
+    /// An object of a site whose objects do not live long waits for its first arming until it has outlived them: what is allocated and
+    /// freed in every round of a loop gains nothing from moving.
+    pub fn judge_by_life(&mut self) {
+        self.sites.get_or_insert_default();
+    }
+
+    /// The time is `now`: of births, deaths and starts of regions from here on.
+    pub const fn clock(&mut self, now: Ns) {
+        self.now = now;
+    }
+
     /// An object comes to life. What was known of its memory before is void.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) -> &Object {
         self.overlapped(address, bytes);
@@ -262,13 +281,16 @@ impl Objects {
             homes: Vec::new(),
             moved: 0,
             ping_pongs: 0,
-            born: Ns::ZERO,
+            born: self.now,
             is_recorded: false,
+            pilot: false,
         };
         if object.pages.count > 0 {
             if self.unseen.len() < UNSEEN {
                 let due = self.starts + 1;
-                self.unseen.push(Unseen { address, due, wait: 1 });
+                let not_before =
+                    self.sites.as_ref().map_or(Ns::ZERO, |s| s.not_before(&object.origin, self.now));
+                self.unseen.push(Unseen { address, not_before, due, wait: 1 });
                 self.due = self.due.min(due);
             } else {
                 self.beyond.unarmed += 1;
@@ -293,6 +315,9 @@ impl Objects {
             self.unseen.retain(|u| u.address != address);
         }
         self.numbers.take_back(object.pages);
+        if let Some(sites) = &mut self.sites {
+            sites.died(&object, self.now);
+        }
         let told = (object.id, object.pages);
         if object.took_part() {
             self.bury(object);
@@ -328,10 +353,15 @@ impl Objects {
     /// looked at ever more rarely: at the 1st, 2nd, 4th, … start of a region after it came. An initialisation may have many regions
     /// of one thread before it touches an array.
     pub fn take_unseen(&mut self, all: bool) -> Vec<(usize, PageRange)> {
-        let Self { live, unseen, starts, due, .. } = self;
+        let Self { live, unseen, starts, due, now, .. } = self;
         let mut taken = Vec::with_capacity(unseen.len());
         unseen.retain_mut(|u| {
             let Some(o) = live.get(&u.address) else { return false };
+            if u.not_before > *now {
+                // It costs next to nothing to look again, and the time of a region is not known.
+                u.due = u.due.max(*starts + 1);
+                return true;
+            }
             if u.due <= *starts {
                 u.due = *starts + u.wait;
                 u.wait *= 2;
@@ -398,9 +428,84 @@ impl Objects {
     }
 }
 
+/// Sites that are remembered; objects of further ones wait for nothing.
+const SITES: usize = 1024;
+/// Deaths after which a site's objects are known to die.
+const DEATHS: u32 = 2;
+/// An object has outlived its site's when it is so many times as old as the oldest of them became.
+const OUTLIVES: u64 = 2;
+
+/// How long objects lived, by the place that allocates them.
+#[derive(Debug, Default)]
+struct Sites(BTreeMap<Origin, Lives>);
+
+/// Of a site: how many of its objects are gone, and the longest life of one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lives {
+    deaths: u32,
+    longest: Ns,
+}
+
+impl Sites {
+    fn died(&mut self, object: &Object, now: Ns) {
+        if self.0.len() < SITES || self.0.contains_key(&object.origin) {
+            let lives = self.0.entry(object.origin.clone()).or_default();
+            lives.deaths += 1;
+            lives.longest = lives.longest.max(now - object.born);
+        }
+    }
+
+    /// When an object of this origin that comes to life `now` has outlived those that are gone.
+    fn not_before(&self, origin: &Origin, now: Ns) -> Ns {
+        let known = self.0.get(origin).filter(|lives| lives.deaths >= DEATHS);
+        known.map_or(Ns::ZERO, |lives| now + lives.longest.times(OUTLIVES))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_freed_in_every_round_waits_until_it_has_outlived_its_like() {
+        let mut all = Objects::default();
+        all.judge_by_life();
+        let mut now = Ns(0);
+        let mut round = |all: &mut Objects, stays: bool| {
+            all.clock(now);
+            all.born(0x10000, 0x20000, site(1));
+            all.region_starts();
+            let taken = all.take_unseen(false).len();
+            now += Ns(1_000);
+            all.clock(now);
+            if !stays {
+                all.dies(0x10000);
+            }
+            taken
+        };
+        let looked: Vec<usize> = (0..6).map(|_| round(&mut all, false)).collect();
+        assert_eq!(looked, [1, 1, 0, 0, 0, 0], "two have told how long they live");
+        assert_eq!(round(&mut all, true), 0);
+        // Another site's are looked at as ever.
+        all.born(0x80000, 0x20000, site(2));
+        all.region_starts();
+        assert_eq!(all.take_unseen(true).iter().map(|t| t.0).collect::<Vec<_>>(), [0x80000]);
+        // This one lives on.
+        all.clock(now + Ns(1_000));
+        all.region_starts();
+        assert!(all.take_unseen(true).iter().any(|t| t.0 == 0x10000));
+    }
+
+    #[test]
+    fn sites_are_bounded() {
+        let mut all = Objects::default();
+        all.judge_by_life();
+        for i in 0..2 * SITES + 10 {
+            all.born(0x10000, 0x20000, site(i / 2));
+            all.dies(0x10000);
+        }
+        assert_eq!(all.sites.unwrap().0.len(), SITES);
+    }
 
     fn site(pc: usize) -> Origin {
         Origin::Allocated([pc as u64, 0, 0, 0, 0, 0])

@@ -41,3 +41,23 @@ fn regions_that_take_pages_from_each_other_are_armed_ever_more_rarely() {
     }
     assert!(armed < 2 * 12 * 64, "{armed}");
 }
+
+#[test]
+fn rounds_are_found_in_one_region_whose_barriers_are_all_of_one_routine() {
+    let (mut d, _) = driver("next-touch", None, &[]);
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    // A token: once something before, ten layers of four operations, once something behind.
+    for _ in 0..12 {
+        let layer = [64, 112, 112, 208];
+        let token = std::iter::once(32).chain(layer.into_iter().cycle().take(40)).chain([48]);
+        for depth in token {
+            later(100_000);
+            d.barrier(0x40_1234, depth);
+        }
+    }
+    d.region_end();
+    let times = d.times();
+    assert!((10..=12).contains(&times.rounds), "{times:?}");
+    let took: BTreeSet<Ns> = times.before.iter().chain(&times.after).copied().collect();
+    assert_eq!(took, BTreeSet::from([Ns(4_200_000)]));
+}

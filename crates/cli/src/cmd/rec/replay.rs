@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Error, Failure, Result};
 use homenode_log::regular;
 use homenode_model::Decision;
 use homenode_policy::Step;
@@ -27,7 +27,7 @@ pub(super) fn run(path: &Path, policy: Option<&str>, limit: usize, output: &Outp
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read the journal {}", path.display());
-    let mut file = regular::open(path).context(cannot)?;
+    let mut file = regular::open(path).context(cannot).map_err(|e| e.kind(Failure::Usage))?;
     let length = file.metadata().context(cannot)?.len();
     if length > MOST {
         return Err(Error::usage(cannot()).tried(format!("it is of {length} bytes, more than {MOST}")));

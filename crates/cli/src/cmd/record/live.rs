@@ -118,7 +118,7 @@ impl RecordArgs {
             record: None,
             plan: None,
             pretend_nodes: self.pretend_nodes,
-            budget: BUDGET,
+            budget: Some(BUDGET),
             copy_unseen: false,
             bind: false,
             force: true,
