@@ -2,6 +2,8 @@
 
 mod assets;
 mod browser;
+mod drive;
+mod live;
 mod numbers;
 mod page;
 mod server;

@@ -7,7 +7,7 @@ use homenode_dataset::tables::Object;
 use homenode_dataset::{Dataset, Memory, Sink as _, Table as _};
 use homenode_model::ObjectId;
 use homenode_report::Report;
-use homenode_view::{Budget, Model, build};
+use homenode_view::{Budget, Model, Opened, build};
 
 /// A text that would be markup if anybody took it for such.
 pub const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
@@ -73,6 +73,11 @@ fn push(to: &mut Memory, name: &str, chunk: &homenode_dataset::column::Chunk) {
     copy!(t::Node t::Link t::ThreadStay t::FirstTouch t::Region t::Interval t::RegionTime t::Iteration
         t::Access t::Residency t::Migration t::Sample t::OwnCost)
     .unwrap();
+}
+
+/// The program that made the synthetic data sets.
+pub fn opened(set: Dataset) -> Opened {
+    Opened::read(set, &mut |_| {}).explained("synthetic")
 }
 
 /// What a page is told of a data set.
