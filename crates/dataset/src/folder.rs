@@ -29,8 +29,8 @@ pub const TABLES: &str = "tables";
 /// Most bytes of `dataset.json` that are read.
 pub(crate) const MAX_META: u64 = 8 << 20;
 
-/// Files that a data set may have besides, each of one kind of recording.
-const BESIDE: [&str; 2] = ["lab.json", "dataset.json.new"];
+/// Files that a data set may have besides: of one kind of recording, or what the viewer keeps.
+const BESIDE: [&str; 4] = ["lab.json", "dataset.json.new", "view.tiles", "view.tiles.new"];
 
 /// Removes a data set of today's form, and nothing that is not part of one.
 ///

@@ -8,6 +8,7 @@ use homenode_error::{Context as _, Error, Result};
 use homenode_model::Bytes;
 use homenode_task::{Progress, Task};
 
+use crate::cache;
 use crate::findings::Findings;
 use crate::model::Model;
 use crate::opened::{Opened, load};
@@ -55,6 +56,13 @@ impl Job<'_> {
     /// Shows the pictures, then what to change: that takes longer where fixes are simulated.
     fn fill(mut self, site: &Site) -> Result<()> {
         let wrong = || "cannot write the page".into();
+        if let [set] = &self.sets[..]
+            && let Some(shown) = cache::load(set, self.source)
+        {
+            site.show(shown);
+            site.tell(|p| p.doing.clear());
+            return Ok(());
+        }
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);
         let loaded = load(sets, self.source, Budget::SERVER, &mut |doing, done| {
@@ -66,6 +74,12 @@ impl Job<'_> {
         site.show(Shown::new(&model, &opened).context(wrong)?);
         self.explain(&mut model, &mut opened);
         site.show(Shown::new(&model, &opened).context(wrong)?);
+        if let [opened] = &opened[..]
+            && cache::is_worth(&opened.set)
+            && let Err(e) = cache::save(opened, &model)
+        {
+            self.task.remark(&format_args!("the pictures are not kept for the next time: {e}"));
+        }
         site.tell(|p| p.doing.clear());
         Ok(())
     }

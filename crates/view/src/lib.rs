@@ -7,6 +7,7 @@
 //! | [`findings`] | what to change in the source, in the words of `homenode explain` |
 //! | [`source`] | lines of the source beside them, from a folder that the user names |
 //! | [`opened`] | a recording that was read, and what the page is told of it and of another beside it |
+//! | [`cache`] | what was drawn, kept beside the recording |
 //! | [`job`] | reads, draws, explains, and serves the page or writes it |
 //! | [`live`] | a recording under way: read again and again while the program runs |
 //! | [`history`] | the way of one page of memory |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod browser;
+pub mod cache;
 pub mod findings;
 pub mod history;
 pub mod job;

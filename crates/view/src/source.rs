@@ -87,7 +87,7 @@ fn excerpt(folder: &Path, file: &str, line: u32) -> Option<Excerpt> {
 }
 
 /// The places that the page names, those of findings first.
-fn places(model: &Model) -> Vec<(String, u32)> {
+pub fn places(model: &Model) -> Vec<(String, u32)> {
     let mut all = Vec::new();
     for finding in model.findings.iter().flat_map(|f| &f.findings) {
         let of_fixes = finding.fixes.iter().filter_map(|f| f.at.as_ref());
@@ -106,7 +106,12 @@ fn places(model: &Model) -> Vec<(String, u32)> {
 
 /// Lines around the places that the page names, from files below `folder`.
 pub fn of(model: &Model, folder: &Path) -> Vec<Excerpt> {
-    places(model).into_iter().filter_map(|(file, line)| excerpt(folder, &file, line)).take(MOST).collect()
+    around(&places(model), folder)
+}
+
+/// Lines around places, from files below `folder`.
+pub fn around(places: &[(String, u32)], folder: &Path) -> Vec<Excerpt> {
+    places.iter().filter_map(|(file, line)| excerpt(folder, file, *line)).take(MOST).collect()
 }
 
 #[cfg(test)]

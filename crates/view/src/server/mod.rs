@@ -91,6 +91,19 @@ impl Shown {
     }
 }
 
+impl Shown {
+    /// What was drawn of a recording before, as JSON.
+    pub(crate) fn kept(model: String, set: Dataset, nodes: Nodes, units: BTreeMap<ObjectId, Unit>) -> Self {
+        let command = set.meta().command.clone();
+        Self { model, command, tables: vec![Tables { set, nodes, units }] }
+    }
+
+    /// What the page is told, as JSON.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+}
+
 /// How far a recording is, for a page that asks again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {

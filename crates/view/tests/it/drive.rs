@@ -147,7 +147,7 @@ for (const [i, view] of VIEWS.entries()) {
   // What is to be reached: whatever a mouse can use.
   const wanted = await page.evaluate(() => {
     const all = document.querySelectorAll("button, select, input, summary, .scroll, pre, canvas[tabindex]");
-    const shown = (e) => e.offsetParent !== null && !e.disabled && e.tabIndex >= 0;
+    const shown = (e) => e.checkVisibility({ contentVisibilityProperty: true }) && !e.disabled && e.tabIndex >= 0;
     // Of radio buttons the arrows reach the others.
     const radio = (e) => e.type === "radio" && !e.checked;
     [...all].filter((e) => shown(e) && !radio(e)).forEach((e, n) => e.setAttribute("data-wanted", n));

@@ -2,6 +2,7 @@
 
 mod assets;
 mod browser;
+mod cache;
 mod drive;
 mod live;
 mod numbers;
