@@ -87,16 +87,19 @@ export function residency(ctx: Context): HTMLElement {
     seen = ctx.state.seenTime ?? full;
     rows = [];
     let y = box.y;
+    // Large screens show more bands.
+    const larger = Math.max(1, (window.innerHeight * 0.45) / 420);
     if (selected) {
       const pages: Range = ctx.state.seenPages ?? [0, selected.pages];
-      rows.push({ object: selected, y, h: 380, pages });
-      y += 380;
+      const h = Math.round(380 * larger);
+      rows.push({ object: selected, y, h, pages });
+      y += h;
     } else {
       const objects = all ? model.objects : model.objects.slice(0, FEW);
       const roots = objects.map((o) => Math.sqrt(o.pages));
       const sum = roots.reduce((a, b) => a + b, 0) || 1;
       objects.forEach((object, i) => {
-        const h = Math.round(Math.max(14, Math.min(130, (420 * roots[i]) / sum)));
+        const h = Math.round(Math.max(14, larger * Math.min(130, (420 * roots[i]) / sum)));
         rows.push({ object, y, h, pages: [0, object.pages] });
         y += h + GAP;
       });

@@ -124,9 +124,14 @@ fn the_page_says_what_explain_says() {
     // The variable of the finding is one that has a picture, and its lines stand beside it.
     let id = &findings[0]["variables"][0]["id"];
     assert!(page["objects"].as_array().unwrap().iter().any(|o| o["report"]["id"] == *id), "{id}");
-    assert_eq!(page["sources"], serde_json::json!([]), "the source is not in this folder");
-    run(&dir, &["view", "R", "-m", machine, "-o", "report.html", "--source", programs.to_str().unwrap()]);
-    assert!(model(&dir.join("report.html"))["sources"].is_array());
+    let lines = page["sources"][0]["lines"].as_array().unwrap();
+    assert!(
+        lines.iter().any(|l| l.as_str().unwrap().contains("grid[i * COLUMNS + j] = i == 0;")),
+        "{lines:?}"
+    );
+    std::fs::create_dir(dir.join("elsewhere")).unwrap();
+    run(&dir, &["view", "R", "-m", machine, "-o", "report.html", "--source", "elsewhere"]);
+    assert_eq!(model(&dir.join("report.html"))["sources"], serde_json::json!([]), "the source is not there");
 
     // The same under another policy beside it.
     let both = ["view", "R", "-m", machine, "--against", "interleave", "-o", "both.html"];

@@ -4,6 +4,7 @@ mod assets;
 mod browser;
 mod cache;
 mod drive;
+mod extremes;
 mod live;
 mod numbers;
 mod page;

@@ -47,7 +47,7 @@ pub fn named(name: &str) -> Dataset {
 }
 
 /// The tables of a data set, with other objects.
-fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
+pub fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
     let mut memory = Memory::default();
     for info in homenode_dataset::tables::ALL.iter().filter(|t| t.name != Object::NAME) {
         for chunk in set.chunks_of(info.name, &(info.columns)()) {
