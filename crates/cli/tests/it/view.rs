@@ -134,19 +134,15 @@ fn the_page_says_what_explain_says() {
     assert_eq!(model(&dir.join("report.html"))["sources"], serde_json::json!([]), "the source is not there");
 
     // The same under another policy beside it.
-    let both = ["view", "R", "-m", machine, "--against", "interleave", "-o", "both.html"];
+    let both = ["view", "R", "-m", machine, "--against", "cyclic", "-o", "both.html"];
     let (status, _, err) = run(&dir, &both);
     assert_eq!(status, Some(0), "{err}");
     let page = model(&dir.join("both.html"));
     assert!(page["label"].as_str().unwrap().contains("first-touch"), "{}", page["label"]);
-    assert!(
-        page["against"]["label"].as_str().unwrap().contains("interleave"),
-        "{}",
-        page["against"]["label"]
-    );
+    assert!(page["against"]["label"].as_str().unwrap().contains("cyclic"), "{}", page["against"]["label"]);
     assert!(page["changes"][0].as_str().unwrap().starts_with("remote "), "{}", page["changes"]);
-    let (status, _, err) = run(&dir, &["view", "R", "--against", "intrleave", "-o", "no.html"]);
-    assert!(status == Some(2) && err.contains("interleave"), "{err}");
+    let (status, _, err) = run(&dir, &["view", "R", "--against", "cyclc", "-o", "no.html"]);
+    assert!(status == Some(2) && err.contains("cyclic"), "{err}");
 }
 
 #[test]
