@@ -63,6 +63,43 @@ missing_packages() {
         printf 'ca-certificates\n'
 }
 
+# Good to have: tests that lack it print that they are skipped. On Ubuntu the package only fetches a snap, which a
+# container cannot run.
+wanted_packages() {
+    have chromium || have chromium-browser || have google-chrome || printf 'chromium\n'
+}
+
+# A package that only fetches a snap is left alone, and so is one that this system does not have.
+is_installable() {
+    local version
+    have apt-cache || return 1
+    version=$(apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p')
+    [ -n "$version" ] && [ "$version" != "(none)" ] && [[ $version != *snap* ]] &&
+        ! apt-cache show "$1" 2>/dev/null | grep -qi 'transitional.*snap'
+}
+
+# Never fails: what cannot be had is told once a day at most, so that a build does not wait for the network each time.
+install_wanted() {
+    local root note="${XDG_CACHE_HOME:-$HOME/.cache}/homenode-bootstrap-wanted"
+    [ -z "$(find "$note" -mmin -1440 2>/dev/null)" ] || return 0
+    mkdir -p "${note%/*}" 2>/dev/null && : 2>/dev/null >"$note" || return 0
+    # Nobody is asked for what is only good to have.
+    if [ "$(id -u)" = 0 ]; then root=; elif [ -n "${CI:-}" ] && have sudo; then root='sudo -n'; else return 0; fi
+    # shellcheck disable=SC2086 # $root is empty or a command with its option
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -qq update >&2 2>/dev/null || true
+    local package
+    for package in "$@"; do
+        if is_installable "$package"; then
+            say "installing $package, for tests"
+            # shellcheck disable=SC2086
+            $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "$package" >&2 ||
+                say "without $package: tests that need it are skipped"
+        else
+            say "there is no package $package here: tests that need it are skipped"
+        fi
+    done
+}
+
 # Prints the command that gives root's rights, or nothing for root itself; fails when there is none.
 as_root() {
     if [ "$(id -u)" = 0 ]; then
@@ -152,3 +189,5 @@ if [ "${#missing[@]}" -gt 0 ]; then
     [ "${#missing[@]}" = 0 ] || die "still missing after installation:" "${missing[*]}"
 fi
 rust_is_complete || install_rust
+mapfile -t wanted < <(wanted_packages)
+[ "${#wanted[@]}" = 0 ] || install_wanted "${wanted[@]}"

@@ -96,6 +96,40 @@ export function line(pen: CanvasRenderingContext2D, x0: number, y0: number, x1: 
   pen.stroke();
 }
 
+/** The keyboard in place of the mouse: arrows move over the picture, Enter clicks, Escape leaves. */
+export function byKeys(canvas: HTMLCanvasElement, left: () => number, tip: HTMLElement): void {
+  canvas.tabIndex = 0;
+  tip.setAttribute("role", "status");
+  let at: [number, number] | null = null;
+  const point = (type: string, r: DOMRect): void => {
+    const where = { clientX: r.left + (at?.[0] ?? 0), clientY: r.top + (at?.[1] ?? 0), bubbles: true };
+    canvas.dispatchEvent(type === "click" ? new MouseEvent(type, where) : new PointerEvent(type, where));
+  };
+  canvas.addEventListener("keydown", (event) => {
+    const r = canvas.getBoundingClientRect();
+    const arrows: Record<string, [number, number]> = {
+      ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1],
+    };
+    const arrow = arrows[event.key];
+    if (arrow) {
+      const step = event.shiftKey ? 10 : 1;
+      const from = at ?? [left() + 1, Math.min(40, r.height / 2)];
+      const x = at ? from[0] + (arrow[0] * step * (r.width - left())) / 100 : from[0];
+      const y = at ? from[1] + arrow[1] * 16 * step : from[1];
+      at = [Math.max(left() + 1, Math.min(r.width - 18, x)), Math.max(1, Math.min(r.height - 1, y))];
+      point("pointermove", r);
+    } else if (event.key === "Enter" && at) point("click", r);
+    else if (event.key === "Escape") {
+      at = null;
+      point("pointerleave", r);
+    } else return;
+    event.preventDefault();
+  });
+  canvas.addEventListener("blur", () => {
+    tip.hidden = true;
+  });
+}
+
 /** A text that is cut to a width, in its middle: names differ at their ends. */
 export function cut(pen: CanvasRenderingContext2D, text: string, width: number): string {
   if (pen.measureText(text).width <= width) return text;

@@ -13,6 +13,11 @@ interface Answer {
 const known = new Map<string, Picture | null>();
 let waiting: number | undefined;
 
+/** The recording has changed: what the server drew of it is out of date. */
+export function forget(): void {
+  known.clear();
+}
+
 /** A picture of the window that is finer than any the page came with, once the server has drawn it. */
 export function finerPicture(
   ctx: Context,
@@ -34,7 +39,7 @@ export function finerPicture(
   const [first, end] = outward(columns, level.columns);
   const each = 2 ** level.time_shift;
   const query =
-    `object=${object.report.object}&page=${from}&pages=${to - from}` +
+    `side=${ctx.side}&object=${object.report.object}&page=${from}&pages=${to - from}` +
     `&first=${first * each}&intervals=${(end - first) * each}`;
   const found = known.get(query);
   if (found !== undefined) return found;

@@ -99,7 +99,7 @@ function fromFile(ctx: Context, object: ObjectModel, page: number, fill: (e: Eve
 
 async function ask(ctx: Context, object: ObjectModel, page: number, fill: (e: Event_[], n: string[]) => void): Promise<void> {
   try {
-    const response = await fetch(`${ctx.finer}/history?object=${object.report.object}&page=${page}`);
+    const response = await fetch(`${ctx.finer}/history?side=${ctx.side}&object=${object.report.object}&page=${page}`);
     if (!response.ok) throw new Error(String(response.status));
     const answer = (await response.json()) as Answer;
     const events = answer.moves.map((m) => ofMove(ctx, m));

@@ -2,10 +2,12 @@
 
 import { nodeName } from "./colours";
 import { Context } from "./context";
-import { clear, el, moment, plural } from "./dom";
+import { el, moment, plural } from "./dom";
+import { forget } from "./finer";
 import { history } from "./history";
-import type { Model } from "./model";
-import { format, parse, type Range } from "./state";
+import { follow } from "./live";
+import { type Model, read } from "./model";
+import { format, parse, type Range, type State } from "./state";
 import { findings } from "./views/findings";
 import { locations } from "./views/locations";
 import { machine } from "./views/machine";
@@ -27,30 +29,47 @@ const VIEWS: [string, string, View][] = [
 ];
 const NAMES = VIEWS.map(([name]) => name);
 
-function start(): void {
-  const app = document.getElementById("app");
-  const data = document.getElementById("model")?.textContent;
-  if (!app || !data) return;
-  const model = JSON.parse(data) as Model;
-  const finer = app.dataset.finer ?? null;
-  clear(app);
+/** A view that can be drawn anew without being made anew. */
+type Shown = HTMLElement & { redraw?: () => void };
 
+/** Shows a model in place of what was shown. What a person has chosen stays. */
+function mount(app: HTMLElement, model: Model, finer: string | null, kept: Map<string, unknown>): void {
+  mounted?.abort();
+  mounted = new AbortController();
+  const { signal } = mounted;
+  const [scroll, focus] = [window.scrollY, focused(app)];
+  forget();
   const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
   const bar = el("div", { class: "bar", role: "group", "aria-label": "Selection" });
   const panel = el("div", { role: "tabpanel", id: "panel" });
   const side = el("div");
-  app.append(header(model), tabs, bar, panel, side);
+  app.replaceChildren(header(model), tabs, bar, panel, side);
 
   let drawn = "";
-  let view: HTMLElement & { redraw?: () => void } = el("section");
-  const ctx = new Context(model, finer, parse(location.hash, NAMES), (replace) => {
+  let views: Shown[] = [];
+  const changed = (change: Partial<State>, replace: boolean): void => {
+    ctx.state = { ...ctx.state, ...change };
     const hash = format(ctx.state);
     if (hash !== location.hash) {
       if (replace) window.history.replaceState(null, "", hash);
       else window.history.pushState(null, "", hash);
     }
     render();
-  });
+  };
+  const ctx = new Context(model, 0, finer, parse(location.hash, NAMES), kept, changed);
+  const both = [ctx];
+  if (model.against) {
+    const across = (change: Partial<State>, replace: boolean): void => {
+      const { node } = change;
+      const other: Partial<State> = "object" in change ? { object: beside.across(change.object ?? null) } : {};
+      if (node !== undefined && node !== null) other.node = at(model.nodes, beside.model.nodes[node]);
+      changed({ ...change, ...other }, replace);
+    };
+    const beside = new Context(model.against, 1, finer, ctx.state, kept, across);
+    [ctx.other, beside.other, beside.scales] = [beside, ctx, ctx.scales];
+    ctx.scales.redraw = () => views.forEach((view) => view.redraw?.());
+    both.push(beside);
+  }
 
   const buttons = VIEWS.map(([name, title], i) => {
     const button = el("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "panel" }, title);
@@ -71,10 +90,14 @@ function start(): void {
     const at = Number(event.key) - 1;
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !VIEWS[at]) return;
     ctx.set({ view: VIEWS[at][0] });
-  });
+  }, { signal });
 
   function render(): void {
     const { state } = ctx;
+    if (ctx.other) {
+      const node = state.node === null ? null : at(ctx.other.model.nodes, model.nodes[state.node]);
+      ctx.other.state = { ...state, object: ctx.across(state.object), region: null, node };
+    }
     buttons.forEach((button, i) => {
       const on = VIEWS[i][0] === state.view;
       button.setAttribute("aria-selected", String(on));
@@ -83,41 +106,78 @@ function start(): void {
     panel.setAttribute("aria-labelledby", `tab-${state.view}`);
     // The pictures draw themselves anew: their place keeps its focus and its drag.
     const self = state.view === "residency" && drawn === "residency";
-    if (self && view.redraw) view.redraw();
+    if (self && views.every((view) => view.redraw)) views.forEach((view) => view.redraw?.());
     else {
       const make = VIEWS.find(([name]) => name === state.view)?.[2] ?? findings;
-      view = make(ctx);
-      panel.replaceChildren(view);
+      views = both.map((c) => make(c));
+      panel.replaceChildren(...(ctx.other ? beside(model, views, state.view) : views));
     }
     drawn = state.view;
     selection(ctx, bar);
     const key = `${state.object} ${state.pages?.join("-")}`;
     if (side.dataset.key !== key) {
       side.dataset.key = key;
-      const shown = history(ctx);
-      side.replaceChildren(...(shown ? [shown] : []));
+      const shown = both.map((c) => history(c)).filter((h) => h !== null);
+      side.replaceChildren(...shown);
     }
     side.hidden = !["residency", "locations", "structures", "moves"].includes(state.view);
   }
-  window.addEventListener("popstate", () => {
+  const moved = (): void => {
     ctx.state = parse(location.hash, NAMES);
     render();
-  });
-  window.addEventListener("hashchange", () => {
-    ctx.state = parse(location.hash, NAMES);
-    render();
-  });
+  };
+  window.addEventListener("popstate", moved, { signal });
+  window.addEventListener("hashchange", moved, { signal });
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
-    if (window.innerWidth !== width) view.redraw?.();
+    if (window.innerWidth !== width) views.forEach((view) => view.redraw?.());
     width = window.innerWidth;
-  });
+  }, { signal });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     drawn = "";
     render();
-  });
+  }, { signal });
   render();
+  focus();
+  window.scrollTo(0, scroll);
   document.documentElement.dataset.ready = "yes";
+}
+
+let mounted: AbortController | null = null;
+
+/** The index of a node's number; none where it is not there. */
+function at(nodes: number[], number: number | undefined): number | null {
+  const index = number === undefined ? -1 : nodes.indexOf(number);
+  return index < 0 ? null : index;
+}
+
+/** Both sides below each other, on one axis of time. */
+function beside(model: Model, views: Shown[], view: string): HTMLElement[] {
+  const labels = [model.label, model.against?.label ?? ""];
+  const changes = view === "findings"
+    ? [el("div", { class: "answer" }, ...model.changes.map((line) => el("p", {}, line)))]
+    : [];
+  const parts = views.map((v, i) => el("section", { class: "side" }, el("h2", {}, labels[i]), v));
+  return [...changes, ...parts];
+}
+
+/** Gives the focus back to what stands where it was. */
+function focused(app: HTMLElement): () => void {
+  const had = document.activeElement;
+  if (!(had instanceof HTMLElement) || !app.contains(had)) return () => undefined;
+  const of = (): HTMLElement[] => [...app.querySelectorAll<HTMLElement>(had.tagName)];
+  const [id, index] = [had.id, of().indexOf(had)];
+  return () => (id ? document.getElementById(id) : of()[index])?.focus({ preventScroll: true });
+}
+
+function start(): void {
+  const app = document.getElementById("app");
+  const data = document.getElementById("model")?.textContent;
+  if (!app) return;
+  const finer = app.dataset.finer ?? null;
+  const kept = new Map<string, unknown>();
+  if (data) mount(app, read(data), finer, kept);
+  if (finer) follow(app, finer, data ? 1 : 0, (model) => mount(app, model, finer, kept));
 }
 
 function header(model: Model): HTMLElement {

@@ -114,7 +114,39 @@ export interface Touch {
   function: string | null;
 }
 
+export interface At {
+  file: string | null;
+  line: number | null;
+  short: string | null;
+}
+
+export interface Finding {
+  names: string;
+  fault: string;
+  at: string | null;
+  touched: string;
+  used: string;
+  variables: { id: string; name: string; place: At }[];
+  fixes: { text: string; at: At | null; expected: string | null }[];
+}
+
+export interface Findings {
+  answer: string[];
+  warnings: string[];
+  findings: Finding[];
+  together: string | null;
+}
+
+export interface Excerpt {
+  file: string;
+  line: number;
+  first: number;
+  lines: string[];
+}
+
 export interface ObjectModel {
+  /** Place in the order of the recording plus one: set when the model is read. */
+  place: number;
   report: ObjectReport;
   pages: number;
   levels: Level[];
@@ -147,7 +179,13 @@ export interface Model {
   schema: string;
   homenode: string;
   basis: string;
+  label: string;
   answer: string[];
+  findings: Findings | null;
+  sources: Excerpt[];
+  against: Model | null;
+  pairs: [number, number][];
+  changes: string[];
   summary: {
     whole: boolean;
     missing: string[];
@@ -290,6 +328,16 @@ export class Picture {
     }
     return low;
   }
+}
+
+/** A model from its text. Objects of the recording beside it stand in the order of the first one's. */
+export function read(text: string): Model {
+  const model = JSON.parse(text) as Model;
+  for (const m of [model, model.against]) m?.objects.forEach((o, i) => (o.place = i + 1));
+  const of = new Map(model.pairs.map(([mine, other]) => [other, model.objects.findIndex((o) => o.report.object === mine)]));
+  const order = (o: ObjectModel): number => of.get(o.report.object ?? -1) ?? model.objects.length + o.place;
+  model.against?.objects.sort((a, b) => order(a) - order(b));
+  return model;
 }
 
 /** The pictures of an object that came with the page, finest first. */

@@ -34,8 +34,8 @@ pub(crate) const MAX_META: u64 = 8 << 20;
 /// Memory that what it holds may take.
 pub(crate) const MAX_HELD: Bytes = Bytes(96 << 20);
 
-/// Files that a data set may have besides, each of one kind of recording.
-const BESIDE: [&str; 2] = ["lab.json", "dataset.json.new"];
+/// Files that a data set may have besides: of one kind of recording, or what the viewer keeps.
+const BESIDE: [&str; 4] = ["lab.json", "dataset.json.new", "view.tiles", "view.tiles.new"];
 
 /// Removes a data set of today's form, and nothing that is not part of one.
 ///

@@ -37,7 +37,7 @@ pub mod compared;
 pub mod diff;
 pub mod machine;
 pub mod map;
-mod matching;
+pub mod matching;
 pub mod moves;
 pub mod objects;
 mod report;

@@ -96,6 +96,11 @@ struct Totals {
 impl Report {
     /// Reads all tables of a data set once.
     pub fn of(set: &Dataset) -> Self {
+        Self::watched(set, &mut |_| {})
+    }
+
+    /// The same; `read` is told of the rows of accesses that were read so far, now and then.
+    pub fn watched(set: &Dataset, read: &mut dyn FnMut(u64)) -> Self {
         let meta = set.meta();
         let machine = Machine::of(set);
         let timeline = Timeline::of(set);
@@ -105,7 +110,7 @@ impl Report {
         let mut objects = Objects::new(rows, grain, meta.page_bytes);
         let moving = migrations(set, &timeline, &mut objects);
         let scope = if timeline.has_timed() { Scope::Timed } else { Scope::Everything };
-        let totals = accesses(set, &timeline, scope, &machine, grain, &mut objects);
+        let totals = accesses(set, &timeline, scope, &machine, grain, &mut objects, read);
         set.rows::<Residency>().for_each(|run| objects.get(run.object).lives(&run));
         set.rows::<FirstTouch>().for_each(|touch| objects.get(Some(touch.object)).touchers.add(touch));
         let guard = samples(set, &mut objects);
@@ -199,11 +204,15 @@ fn accesses(
     machine: &Machine,
     grain: Grain,
     objects: &mut Objects,
+    read: &mut dyn FnMut(u64),
 ) -> Totals {
     let mut totals = Totals::default();
     // Rows of one interval follow each other.
     let mut interval: Option<(IntervalNo, usize, bool)> = None;
-    for a in set.rows::<Access>() {
+    for (row, a) in (0_u64..).zip(set.rows::<Access>()) {
+        if row.is_multiple_of(1 << 16) {
+            read(row);
+        }
         let (_, at, counts) = match interval {
             Some(known) if known.0 == a.interval => known,
             _ => {

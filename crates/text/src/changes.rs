@@ -47,7 +47,7 @@ pub fn partial(diff: &Diff) -> Option<String> {
 
 /// The first lines: what is missing, whether numbers compare, what became of remote accesses and
 /// iterations, which object changed most. Whoever prints takes three.
-fn answer(diff: &Diff) -> Vec<String> {
+pub fn answer(diff: &Diff) -> Vec<String> {
     let mut lines: Vec<String> = partial(diff).into_iter().collect();
     if diff.unlike.contains(&Unlike::CountsAndPresence) {
         let what = |s: &Summary| if s.remote.of == Unit::Accesses { "counts" } else { "presence" };

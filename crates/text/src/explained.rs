@@ -55,7 +55,7 @@ pub fn render(it: &Explanation, verbose: bool) -> String {
 }
 
 /// The first three lines.
-fn answer(it: &Explanation) -> Vec<String> {
+pub fn answer(it: &Explanation) -> Vec<String> {
     let machine = &it.machine;
     let mut lines = Vec::new();
     match (it.findings.first(), &it.no_finding) {
@@ -103,7 +103,7 @@ fn answer(it: &Explanation) -> Vec<String> {
 }
 
 /// The fault in a few words.
-pub(super) const fn fault(pattern: Pattern) -> &'static str {
+pub const fn fault(pattern: Pattern) -> &'static str {
     match pattern {
         Pattern::SerialFirstTouch => "one thread touches all pages first",
         Pattern::FilledByOneThread => "one thread fills what all threads read",
@@ -173,6 +173,22 @@ pub fn share(share: &Share) -> String {
     share.percent().map_or_else(|| "?".into(), |p| fixed(p, 0))
 }
 
+/// Who uses the variables, in at most so many regions, and how much of it is remote.
+pub fn used(finding: &Finding, regions: usize) -> String {
+    let used: Vec<String> = finding.used.iter().take(regions).map(|u| place(&u.place)).collect();
+    let what = match finding.remote.of {
+        Unit::Accesses => "memory traffic",
+        Unit::Sightings => "sightings",
+    };
+    format!(
+        "used by {} in {}: {} % of {} {what} is remote",
+        plural(finding.users, "node", "nodes"),
+        used.join(", "),
+        share(&finding.remote),
+        if finding.variables.len() == 1 { "its" } else { "their" }
+    )
+}
+
 /// `first`: the finding also tells what helps the whole program; the others need not repeat it.
 fn finding(it: &Explanation, finding: &Finding, first: bool, verbose: bool) -> Vec<String> {
     let allocated = finding.variables.first().and_then(|v| v.allocated.short());
@@ -186,20 +202,7 @@ fn finding(it: &Explanation, finding: &Finding, first: bool, verbose: bool) -> V
         .map(|(_, part)| part)
         .collect();
     let mut lines = hanging("", &parts.join(GAP));
-    let used: Vec<String> =
-        finding.used.iter().take(if verbose { 5 } else { 1 }).map(|u| place(&u.place)).collect();
-    let what = match finding.remote.of {
-        Unit::Accesses => "memory traffic",
-        Unit::Sightings => "sightings",
-    };
-    let users = format!(
-        "used by {} in {}: {} % of {} {what} is remote",
-        plural(finding.users, "node", "nodes"),
-        used.join(", "),
-        share(&finding.remote),
-        if finding.variables.len() == 1 { "its" } else { "their" }
-    );
-    lines.extend(hanging("  ", &users));
+    lines.extend(hanging("  ", &used(finding, if verbose { 5 } else { 1 })));
     if verbose {
         for v in &finding.variables {
             let times = if v.allocations > 1 {
@@ -223,13 +226,17 @@ fn fix(it: &Explanation, fix: &Fix, first: bool) -> Vec<String> {
     let head = format!("  {:<width$}", if first { "fix" } else { "or" }, width = INDENT - 2);
     let Some(effect) = &fix.effect else { return hanging(&head, &fix.text) };
     if !first {
-        let at_most = if effect.basis == EffectBasis::Bound { "at most " } else { "" };
-        let expected = glued(&format!("expected {at_most}{} %", signed(effect.change())));
-        return hanging(&head, &format!("{}{GAP}{expected}", fix.text));
+        return hanging(&head, &format!("{}{GAP}{}", fix.text, glued(&expected_briefly(effect))));
     }
     let mut lines = hanging(&head, &fix.text);
     lines.extend(hanging(&format!("  {:<width$}", "expected", width = INDENT - 2), &expected(it, effect)));
     lines
+}
+
+/// What another fix brings, in a word: its time.
+pub fn expected_briefly(effect: &Effect) -> String {
+    let at_most = if effect.basis == EffectBasis::Bound { "at most " } else { "" };
+    format!("expected {at_most}{} %", signed(effect.change()))
 }
 
 /// What a fix brings: time, its range, remote share, and how that is known.

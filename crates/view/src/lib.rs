@@ -4,8 +4,15 @@
 //! |---|---|
 //! | [`tiles`] | pictures at several resolutions, made from the tables |
 //! | [`model`] | everything that the page is told |
+//! | [`findings`] | what to change in the source, in the words of `homenode explain` |
+//! | [`source`] | lines of the source beside them, from a folder that the user names |
+//! | [`opened`] | a recording that was read, and what the page is told of it and of another beside it |
+//! | [`cache`] | what was drawn, kept beside the recording |
+//! | [`job`] | reads, draws, explains, and serves the page or writes it |
+//! | [`live`] | a recording under way: read again and again while the program runs |
 //! | [`history`] | the way of one page of memory |
 //! | [`page`] | the page: one file without a reference to any other |
+//! | [`browser`] | starts the user's browser |
 //! | [`server`] | the same page from a server on the loopback interface, which draws finer pictures when asked |
 //!
 //! The page's program is `assets/viewer.js`. `scripts/viewer.sh` makes it from `viewer/`; a build of this
@@ -13,11 +20,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod browser;
+pub mod cache;
+pub mod findings;
 pub mod history;
+pub mod job;
+pub mod live;
 pub mod model;
+pub mod opened;
 pub mod page;
 pub mod server;
+pub mod source;
 pub mod tiles;
 
 pub use model::Model;
+pub use opened::Opened;
 pub use tiles::build::{Budget, build};

@@ -10,6 +10,8 @@ use homenode_report::summary::Summary;
 use homenode_report::time::Timeline;
 use serde::Serialize;
 
+use crate::findings::Findings;
+use crate::source::Excerpt;
 use crate::tiles::axis::Columns;
 use crate::tiles::grid::{Band, Level};
 use crate::tiles::moves::Moves;
@@ -26,8 +28,20 @@ pub struct Model {
     pub homenode: String,
     /// Basis of the recording's counts, in words.
     pub basis: String,
+    /// What tells this recording apart from the one beside it; empty where there is none.
+    pub label: String,
     /// The first lines: what is remote, which array, whether moving paid.
     pub answer: Vec<String>,
+    /// What to change in the source; none while it is not known yet.
+    pub findings: Option<Findings>,
+    /// Lines of the source around places that the page names.
+    pub sources: Vec<Excerpt>,
+    /// The recording beside this one, on the same axes.
+    pub against: Option<Box<Model>>,
+    /// Numbers of objects that are one: here, and in the recording beside this one.
+    pub pairs: Vec<[u32; 2]>,
+    /// What changed from this recording to the one beside it, in words.
+    pub changes: Vec<String>,
     /// The recording as a whole.
     pub summary: Summary,
     /// What moved, as a whole.

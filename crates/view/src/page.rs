@@ -1,6 +1,10 @@
 //! The page: one file without a reference to any other.
 
 use std::fmt::Write as _;
+use std::path::Path;
+use std::{fs, io};
+
+use homenode_model::Bytes;
 
 use crate::model::Model;
 
@@ -49,8 +53,11 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// JSON that cannot end the element that it stands in.
-fn json(model: &Model) -> Result<String, serde_json::Error> {
+/// What the page is told, as JSON that cannot end the element that it stands in.
+///
+/// # Errors
+/// The model cannot be written as JSON.
+pub fn json(model: &Model) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(model)?.replace('<', "\\u003c"))
 }
 
@@ -59,9 +66,13 @@ fn json(model: &Model) -> Result<String, serde_json::Error> {
 /// # Errors
 /// The model cannot be written as JSON.
 pub fn write(model: &Model, home: Home) -> Result<String, serde_json::Error> {
-    let json = json(model)?;
+    Ok(around(&json(model)?, &model.summary.command, home))
+}
+
+/// The page around what [`json`] made, or around nothing: then the page asks the server for it.
+pub fn around(json: &str, command: &[String], home: Home) -> String {
     let mut out = String::with_capacity(json.len() + SCRIPT.len() + STYLE.len() + 4096);
-    let title = escaped(&title(model));
+    let title = escaped(&title(command));
     let finer = if home == Home::Server { " data-finer=\"api\"" } else { "" };
     let _ = write!(
         out,
@@ -76,12 +87,11 @@ pub fn write(model: &Model, home: Home) -> Result<String, serde_json::Error> {
          <script>{SCRIPT}</script>\n</body>\n</html>\n",
         policy(home)
     );
-    Ok(out)
+    out
 }
 
 /// The name of the page.
-fn title(model: &Model) -> String {
-    let command: Vec<&str> = model.summary.command.iter().map(String::as_str).collect();
+fn title(command: &[String]) -> String {
     let mut command = command.join(" ");
     if let Some((at, _)) = command.char_indices().nth(80) {
         command.truncate(at);
@@ -104,8 +114,32 @@ pub fn write_file(model: &mut Model, most: usize) -> Result<String, serde_json::
     }
 }
 
-/// Leaves something out; says whether there was anything.
+/// Writes the page for a file to its place: it is whole or not there. Returns its size.
+///
+/// # Errors
+/// `file` names no file, or the system refuses.
+pub fn save(model: &mut Model, file: &Path) -> io::Result<Bytes> {
+    let page = write_file(model, MOST_BYTES)?;
+    let name = file.file_name().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "it names no file: -o report.html writes one")
+    })?;
+    let mut beside = name.to_owned();
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = file.with_file_name(beside);
+    let written = fs::write(&beside, &page).and_then(|()| fs::rename(&beside, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written.map(|()| Bytes(page.len() as u64))
+}
+
+/// Leaves something out, of a recording beside this one as well; says whether there was anything.
 fn coarser(model: &mut Model) -> bool {
+    let beside = model.against.as_deref_mut().is_some_and(coarser);
+    coarser_alone(model) || beside
+}
+
+fn coarser_alone(model: &mut Model) -> bool {
     let deep = model.objects.iter().map(|o| o.levels.len()).max().unwrap_or(0);
     if deep > 1 {
         for object in model.objects.iter_mut().filter(|o| o.levels.len() == deep) {

@@ -1,8 +1,9 @@
 // What the recording says first, and its objects.
 
+import { excerpt } from "../source";
 import type { Context } from "../context";
 import { baseName, basis, bytes, count, el, percent, plural, table, time, whole } from "../dom";
-import type { NodeAmount, ObjectReport } from "../model";
+import type { Finding, NodeAmount, ObjectReport } from "../model";
 
 /** Most objects without a picture that are listed. */
 const MOST_OTHERS = 200;
@@ -84,6 +85,7 @@ export function findings(ctx: Context): HTMLElement {
     "section",
     {},
     answer,
+    advice(ctx),
     selected ? detail(ctx, selected.report) : null,
     objects,
     others.length > 0
@@ -91,6 +93,58 @@ export function findings(ctx: Context): HTMLElement {
       : null,
     el("h2", {}, "What to know of this recording"),
     el("ul", {}, ...facts.map((f) => el("li", {}, f))),
+  );
+}
+
+/** What to change in the source, in the words of `homenode explain`. */
+function advice(ctx: Context): HTMLElement {
+  const { findings } = ctx.model;
+  if (!findings) return el("p", { class: "hint" }, ctx.side === 0 ? "What to change is being looked for." : "");
+  const list = findings.findings;
+  return el(
+    "section",
+    { class: "advice", "aria-label": "What to change" },
+    el("h2", {}, "What to change"),
+    ...findings.answer.map((line) => el("p", {}, line)),
+    ...findings.warnings.map((w) => el("p", { class: "warning" }, `! ${w}`)),
+    ...list.map((f, i) => card(ctx, f, i)),
+    findings.together ? el("p", {}, el("strong", {}, "All together: "), findings.together) : null,
+  );
+}
+
+function card(ctx: Context, f: Finding, number: number): HTMLElement {
+  const objects = f.variables.map((v) => ctx.model.objects.find((o) => o.report.id === v.id));
+  const object = objects.find((o) => o !== undefined);
+  const show = (view: string, text: string): HTMLElement | null => {
+    if (!object) return null;
+    const pick = (): void => ctx.set({ view, object: object.report.object });
+    return el("button", { type: "button", click: pick }, text);
+  };
+  const fixes = f.fixes.flatMap((fix, i) => [
+    el("dt", {}, i === 0 ? "fix" : "or"),
+    el("dd", {}, el("code", {}, fix.text), i > 0 && fix.expected ? ` – ${fix.expected}` : ""),
+    ...(i === 0 && fix.expected ? [el("dt", {}, "expected"), el("dd", { class: "expected" }, fix.expected)] : []),
+  ]);
+  const places = [f.fixes[0]?.at ?? null, f.variables[0]?.place ?? null].filter((at) => at !== null);
+  const shown = new Set<string>();
+  const lines = places.flatMap((at) => {
+    const once = `${at.file}:${at.line}`;
+    if (shown.has(once)) return [];
+    shown.add(once);
+    const found = excerpt(ctx, at.file, at.line);
+    return found ? [found] : [];
+  });
+  return el(
+    "article",
+    { class: "card finding" },
+    el("h3", {}, `${number + 1}. ${f.names}: ${f.fault}`),
+    el("p", {}, [f.at, f.touched].filter(Boolean).join(" · ")),
+    el("p", {}, f.used),
+    el("dl", {}, ...fixes),
+    lines.length > 0 ? el("div", { class: "columns" }, ...lines) : null,
+    object
+      ? el("div", { class: "controls" }, show("residency", "Its pages over time"), show("structures", "Who uses which part"), show("moves", "Its moves"))
+      : null,
   );
 }
 

@@ -1,6 +1,6 @@
 // First and last home of each page, and who uses it.
 
-import { cut, surface } from "../canvas";
+import { byKeys, cut, surface } from "../canvas";
 import { nodeLegend, nodeName, shareColour, shareLegend, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, el, percent, plural, table, whole } from "../dom";
@@ -28,7 +28,7 @@ export function locations(ctx: Context): HTMLElement {
   const { model } = ctx;
   const selected = ctx.selected();
   const objects = selected ? [selected] : model.objects.slice(0, FEW);
-  const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "First home, last home and main user of each page." });
+  const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "First home, last home and main user of each page. Arrow keys read it out." });
   const tip = el("div", { class: "tip", hidden: true });
   const place = el("div", { class: "plot" }, canvas, tip);
   let gutter = 230;
@@ -84,6 +84,7 @@ export function locations(ctx: Context): HTMLElement {
     const o = objects[Math.floor((event.clientY - r.top - 4) / each)];
     if (o) ctx.set({ object: o.report.object });
   });
+  byKeys(canvas, () => gutter, tip);
   queueMicrotask(draw);
 
   const rows = objects.map((o) => {

@@ -12,7 +12,7 @@ export function machine(ctx: Context): HTMLElement {
   const selected = ctx.selected();
   const share = (selected?.report ?? model.summary).remote;
   const sightings = share.of === "sightings";
-  const place = selected ? model.objects.indexOf(selected) + 1 : null;
+  const place = selected ? selected.place : null;
   const { traffic } = model;
   const said: string[] = [];
   let rows: number[][];
@@ -53,7 +53,8 @@ export function machine(ctx: Context): HTMLElement {
     ? `No ${share.of} ${said.join(", ")} are recorded in the part that counts.`
     : `${percent((100 * remote) / total)} of ${count(total)} ${share.of} ${said.join(", ")} are remote (${basis(share)}).`;
   const shown = Math.min(n, MOST_NODES);
-  const most = Math.max(1, ...cells.values());
+  // Of shares, so that both sides of a page have one scale.
+  const most = (ctx.most("node by node", Math.max(0, ...cells.values()) / Math.max(1, total)) || 1) * Math.max(1, total);
   return el(
     "section",
     {},
@@ -135,7 +136,7 @@ function matrix(
 function regions(ctx: Context, sightings: boolean): HTMLElement {
   const { model } = ctx;
   const selected = ctx.selected();
-  const place = selected ? model.objects.indexOf(selected) + 1 : null;
+  const place = selected ? selected.place : null;
   const sums = new Map<number, [number, number]>();
   for (const [region, object, node, home, seen, counted] of model.traffic.by_region) {
     if (place !== null && object !== place) continue;

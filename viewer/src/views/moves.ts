@@ -35,7 +35,7 @@ export function moves(ctx: Context): HTMLElement {
     const { pen } = s;
     const t = theme();
     const box = { x: 64, y: 24, w: s.width - 80, h: 186 };
-    const full: [number, number] = state.seenTime ?? [axis.begin_ns[0] ?? 0, axis.end_ns];
+    const full: [number, number] = state.seenTime ?? ctx.full();
     const slots = Math.max(1, Math.floor(box.w / 4));
     const slot = (ns: number): number => Math.floor(((ns - full[0]) / (full[1] - full[0])) * slots);
     const bars = new Map<number, Map<number, [number, number]>>();
@@ -49,6 +49,7 @@ export function moves(ctx: Context): HTMLElement {
       bars.set(at, bar);
       most = Math.max(most, [...bar.values()].reduce((n, [v]) => n + v, 0));
     }
+    most = ctx.most("moves", most);
     const y = valueAxis(pen, box, [0, most], "pages that moved, by the node where they arrived", false, (n) =>
       Number.isInteger(n) ? whole(n) : "",
     );

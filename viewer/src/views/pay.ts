@@ -1,6 +1,6 @@
 // Whether moving paid: times of iterations, beside what moved and what homenode itself cost.
 
-import { surface, timeAxis, valueAxis } from "../canvas";
+import { byKeys, surface, timeAxis, valueAxis } from "../canvas";
 import { key, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, el, percent, plural, table, time, timeUnit, whole } from "../dom";
@@ -10,7 +10,7 @@ export function pay(ctx: Context): HTMLElement {
   const { model } = ctx;
   const { rounds, summary } = model;
   const moved = ctx.selected()?.report.moves ?? model.moved;
-  const canvas = el("canvas", { role: "img", "aria-label": `Times of ${rounds.count} iterations.` });
+  const canvas = el("canvas", { role: "img", "aria-label": `Times of ${rounds.count} iterations. Arrow keys read them out, Enter selects one.` });
   const place = el("div", { class: "plot" }, canvas);
   const tip = el("div", { class: "tip", hidden: true });
   place.append(tip);
@@ -23,7 +23,7 @@ export function pay(ctx: Context): HTMLElement {
     const full = range(ctx);
     const x = (ns: number): number => box.x + ((ns - full[0]) / (full[1] - full[0])) * box.w;
     const inside = rounds.groups.filter((g) => g[2] >= full[0] && g[1] <= full[1]);
-    const longest = Math.max(1, ...inside.map((g) => g[5]));
+    const longest = ctx.most("iterations", Math.max(1, ...inside.map((g) => g[5])));
     const [size, unit] = timeUnit(longest);
     const y = valueAxis(pen, box, [0, (longest / size) * 1.05], `time of an iteration, ${unit}`);
     if (ctx.state.time) {
@@ -55,6 +55,7 @@ export function pay(ctx: Context): HTMLElement {
       bars.set(at, (bars.get(at) ?? 0) + pages);
       most = Math.max(most, bars.get(at) ?? 0);
     }
+    most = ctx.most("pages moved", most);
     const my = valueAxis(pen, lower, [0, most], "pages that moved", false, (n) => (n === 0 || n === most || n % 1 === 0 ? whole(n) : ""));
     pen.fillStyle = "#d55e00";
     for (const [at, pages] of bars) {
@@ -86,6 +87,7 @@ export function pay(ctx: Context): HTMLElement {
     const g = rounds.groups.find(([, from, to]) => at >= from && at <= to);
     if (g) ctx.set({ time: [g[1], g[2]] });
   });
+  byKeys(canvas, () => 70, tip);
   queueMicrotask(draw);
 
   const lines: string[] = [];
@@ -118,10 +120,10 @@ export function pay(ctx: Context): HTMLElement {
 }
 
 function range(ctx: Context): [number, number] {
-  const { groups } = ctx.model.rounds;
   if (ctx.state.seenTime) return ctx.state.seenTime;
-  const from = groups[0]?.[1] ?? 0;
-  return [from, Math.max(from + 1, ...groups.map((g) => g[2]))];
+  const groups = [...ctx.model.rounds.groups, ...(ctx.other?.model.rounds.groups ?? [])];
+  const from = groups.reduce((least, g) => Math.min(least, g[1]), groups[0]?.[1] ?? 0);
+  return [from, groups.reduce((most, g) => Math.max(most, g[2]), from + 1)];
 }
 
 function medians(moved: Moved | null): HTMLElement | null {

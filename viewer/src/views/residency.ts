@@ -30,7 +30,7 @@ export function residency(ctx: Context): HTMLElement {
     tabindex: "0",
     role: "application",
     "aria-label": "Pages over time. Arrow keys move the cursor, plus and minus zoom, Enter selects.",
-    "aria-describedby": "residency-keys",
+    "aria-describedby": `residency-keys-${ctx.side}`,
   });
   const readout = el("div", { class: "readout", role: "status", "aria-live": "polite" });
   const tip = el("div", { class: "tip", hidden: true });
@@ -38,7 +38,7 @@ export function residency(ctx: Context): HTMLElement {
   const legend = el("div");
   const colours: [Colour, string][] = [["home", "home node"], ["who", "who touches"], ["remote", "remote share"]];
   const switches = colours.map(([value, text]) =>
-    el("label", {}, radio(value, ctx.state.colour === value, () => ctx.set({ colour: value }, true)), text),
+    el("label", {}, radio(`colour-${ctx.side}`, value, ctx.state.colour === value, () => ctx.set({ colour: value }, true)), text),
   );
   const back = el("button", { type: "button", click: () => ctx.set({ object: null, seenTime: null }) }, "All objects");
   const reset = el(
@@ -57,22 +57,21 @@ export function residency(ctx: Context): HTMLElement {
   );
   const keys = el(
     "p",
-    { class: "hint", id: "residency-keys" },
+    { class: "hint", id: `residency-keys-${ctx.side}` },
     "Wheel: zoom. Drag: pan. Shift and drag: select. Double click: open the object. Keys: arrows move the cursor, ",
     "Shift and arrows pan, + and − zoom, 0 shows everything, Enter selects, O opens the object, Escape clears.",
   );
 
-  let all = false;
+  let all = ctx.kept.get("all objects") === true;
   let rows: Row[] = [];
   let box: Box = { x: 0, y: 0, w: 1, h: 1 };
   let seen: Range = [0, model.time.end_ns];
-  let cursor: Spot | null = null;
+  let cursor = keptCursor(ctx);
   let shown: Picture | null = null;
   let brush: { from: [number, number]; to: [number, number] } | null = null;
   let drag: { x: number; y: number; time: Range; pages: Range | null } | null = null;
 
-  const begin = model.time.begin_ns[0] ?? 0;
-  const full: Range = [begin, Math.max(begin + 1, model.time.end_ns)];
+  const full: Range = ctx.full();
   const x = (ns: number): number => box.x + ((ns - seen[0]) / (seen[1] - seen[0])) * box.w;
   const timeAt = (px: number): number => seen[0] + ((px - box.x) / box.w) * (seen[1] - seen[0]);
   const rowAt = (py: number): Row | null => rows.find((r) => py >= r.y && py < r.y + r.h + GAP) ?? null;
@@ -88,16 +87,19 @@ export function residency(ctx: Context): HTMLElement {
     seen = ctx.state.seenTime ?? full;
     rows = [];
     let y = box.y;
+    // Large screens show more bands.
+    const larger = Math.max(1, (window.innerHeight * 0.45) / 420);
     if (selected) {
       const pages: Range = ctx.state.seenPages ?? [0, selected.pages];
-      rows.push({ object: selected, y, h: 380, pages });
-      y += 380;
+      const h = Math.round(380 * larger);
+      rows.push({ object: selected, y, h, pages });
+      y += h;
     } else {
       const objects = all ? model.objects : model.objects.slice(0, FEW);
       const roots = objects.map((o) => Math.sqrt(o.pages));
       const sum = roots.reduce((a, b) => a + b, 0) || 1;
       objects.forEach((object, i) => {
-        const h = Math.round(Math.max(14, Math.min(130, (420 * roots[i]) / sum)));
+        const h = Math.round(Math.max(14, larger * Math.min(130, (420 * roots[i]) / sum)));
         rows.push({ object, y, h, pages: [0, object.pages] });
         y += h + GAP;
       });
@@ -468,12 +470,14 @@ export function residency(ctx: Context): HTMLElement {
       }
     }
     cursor = { object, page, time };
+    ctx.kept.set(`cursor ${ctx.side}`, { id: object.report.id, page, time });
     readout.textContent = `${describe(cursor).join(". ")}.`;
     draw();
   }
 
   more.addEventListener("click", () => {
     all = !all;
+    ctx.kept.set("all objects", all);
     update();
   });
 
@@ -501,8 +505,15 @@ export function residency(ctx: Context): HTMLElement {
   return view;
 }
 
-function radio(value: string, on: boolean, pick: () => void): HTMLInputElement {
-  const input = el("input", { type: "radio", name: "colour", value, change: pick });
+/** Where the cursor was before the page was made anew. */
+function keptCursor(ctx: Context): Spot | null {
+  const kept = ctx.kept.get(`cursor ${ctx.side}`) as { id: string; page: number; time: number } | undefined;
+  const object = kept && ctx.model.objects.find((o) => o.report.id === kept.id);
+  return object ? { object, page: kept.page, time: kept.time } : null;
+}
+
+function radio(name: string, value: string, on: boolean, pick: () => void): HTMLInputElement {
+  const input = el("input", { type: "radio", name, value, change: pick });
   input.checked = on;
   return input;
 }

@@ -1,10 +1,11 @@
 // An array as its source declares it: a profile over its elements, and slices of its dimensions.
 
-import { surface, valueAxis } from "../canvas";
+import { byKeys, surface, valueAxis } from "../canvas";
 import { nodeColour, nodeLegend, shareColour, shareLegend, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, count, el, whole } from "../dom";
-import type { Band } from "../model";
+import { excerpt } from "../source";
+import type { Band, ObjectReport } from "../model";
 import { describe } from "./locations";
 
 type What = "used" | "first" | "last";
@@ -31,14 +32,23 @@ export function structures(ctx: Context): HTMLElement {
   const shape = known
     ? `${ctx.name(o)} is ${type}: ${whole(dims.reduce((a, b) => a * b, 1))} elements of ${report.element_bytes} bytes.`
     : `The recording does not know the type of ${ctx.name(o)}: the profile is by page, and there are no slices.`;
-  const profile = el("canvas", { role: "img", "aria-label": "Who touches which part of the object." });
+  const profile = el("canvas", { role: "img", "aria-label": "Who touches which part of the object. Arrow keys read it out." });
   const tip = el("div", { class: "tip", hidden: true });
   const place = el("div", { class: "plot" }, profile, tip);
   const slice = el("canvas", { role: "img", "aria-label": "A slice of the array." });
   const slicePlace = el("div", { class: "plot slice" }, slice);
-  let what: What = "used";
+  // Kept while the page of a running program is made anew, and the same on both sides.
+  const key = `slice ${report.id}`;
+  const kept = (ctx.kept.get(key) ?? {}) as { what?: What; rowDim?: number; columnDim?: number; at?: number[] };
+  ctx.kept.set(key, kept);
+  const fits = kept.at?.length === dims.length && kept.at.every((a, d) => a < dims[d]);
+  let what: What = kept.what ?? "used";
   let [rowDim, columnDim] = dims.length >= 2 ? [dims.length - 2, dims.length - 1] : [0, 0];
-  const at = dims.map((d) => Math.floor(d / 2));
+  if (fits) [rowDim, columnDim] = [kept.rowDim ?? rowDim, kept.columnDim ?? columnDim];
+  const at = fits && kept.at ? kept.at : dims.map((d) => Math.floor(d / 2));
+  const keep = (): void => {
+    Object.assign(kept, { what, rowDim, columnDim, at });
+  };
   const offset = report.address % model.summary.page_bytes;
 
   const bandOf = (element: number): Band | undefined => {
@@ -56,7 +66,7 @@ export function structures(ctx: Context): HTMLElement {
     const size = 2 ** o.profile_shift;
     const pagesOf = (i: number): number => Math.max(1, Math.min(size, o.pages - i * size));
     const heights = o.profile.map((b, i) => b.total / pagesOf(i));
-    const most = Math.max(1e-9, ...heights);
+    const most = ctx.most("touches", heights.reduce((a, b) => Math.max(a, b), 1e-9));
     const y = valueAxis(pen, box, [0, most], `${report.remote.of} a page, by node (${basis(report.remote)})`, false, count);
     o.profile.forEach((band, i) => {
       const from = Math.floor(box.x + (box.w * i * size) / o.pages);
@@ -91,6 +101,7 @@ export function structures(ctx: Context): HTMLElement {
   });
 
   const drawSlice = (): void => {
+    keep();
     if (!known || dims.length < 2) return;
     const s = surface(slice, 380);
     if (!s) return;
@@ -136,8 +147,13 @@ export function structures(ctx: Context): HTMLElement {
     drawProfile();
     drawSlice();
   };
+  byKeys(profile, () => 60, tip);
   queueMicrotask(redraw);
 
+  /** The other side shows the same slice. */
+  const both = (): void => {
+    if (ctx.other) ctx.set({}, true);
+  };
   const sliders = el("div", { class: "controls" });
   const build = (): void => {
     const choice = el(
@@ -148,8 +164,9 @@ export function structures(ctx: Context): HTMLElement {
         const pick = (): void => {
           what = value;
           drawSlice();
+          both();
         };
-        const input = el("input", { type: "radio", name: "slice", value, change: pick });
+        const input = el("input", { type: "radio", name: `slice-${ctx.side}`, value, change: pick });
         input.checked = what === value;
         return el("label", {}, input, text);
       }),
@@ -160,6 +177,7 @@ export function structures(ctx: Context): HTMLElement {
       if (d !== other) set(d);
       build();
       drawSlice();
+      both();
     };
     sliders.append(
       el("label", {}, "down ", pickDimension(rowDim, (d) => turn(d, columnDim, (n) => (rowDim = n)))),
@@ -180,6 +198,7 @@ export function structures(ctx: Context): HTMLElement {
         value: String(at[d]),
         "aria-label": `index of dimension ${d + 1}`,
         input: slide,
+        change: both,
       });
       sliders.append(el("label", {}, `dimension ${d + 1}: `, input, value));
     });
@@ -206,8 +225,25 @@ export function structures(ctx: Context): HTMLElement {
     known && dims.length >= 2 ? el("h2", {}, "Slice") : null,
     known && dims.length >= 2 ? sliders : null,
     known && dims.length >= 2 ? slicePlace : null,
+    sources(ctx, report),
     el("p", { class: "hint" }, `Accesses are known by page, so that elements of one page look alike.${coarse}`),
   );
   (section as HTMLElement & { redraw?: () => void }).redraw = redraw;
   return section;
+}
+
+/** The lines of the source that declare or allocate it, and those that touch it first. */
+function sources(ctx: Context, report: ObjectReport): HTMLElement | null {
+  const [touch] = report.first_touch;
+  const parts = [
+    ["Declared or allocated", excerpt(ctx, report.file, report.line)],
+    ["Touched first", touch ? excerpt(ctx, touch.file, touch.line) : null],
+  ] as const;
+  const there = parts.filter(([, lines]) => lines !== null);
+  if (there.length === 0) return null;
+  return el(
+    "div",
+    { class: "columns" },
+    ...there.map(([what, lines]) => el("div", {}, el("h2", {}, what), lines)),
+  );
 }

@@ -52,6 +52,9 @@ pub struct LiveArgs {
     /// Record what happens to which page in a new data set at REC: 'homenode show REC' reads it
     #[arg(long, value_name = "REC")]
     pub record: Option<PathBuf>,
+    /// Show what happens in the browser while the program runs, and until the page is closed
+    #[arg(long)]
+    pub view: bool,
     /// Put pages where a plan wants them ('homenode plan' makes one), instead of a policy
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub plan: Option<PathBuf>,

@@ -10,6 +10,9 @@ Examples:
   homenode view mine.hnrec                    in the browser; Ctrl-C ends it
   homenode view mine.hnrec -o report.html     one file, to keep or to send
   homenode view mine.hnrec --port 8400        for a tunnel: the printed ssh line stays the same
+  homenode view mine.hnrec --against new.hnrec          both on the same axes
+  homenode view trace.hnrec --against next-touch        a recording of accesses under two policies
+  homenode view --live mine.hnrec             while 'homenode run --record mine.hnrec -- ./app' goes on
 
 The page is served on 127.0.0.1 alone, under a secret path. A file needs no server and no network.
 Status 3 with -o: the recording is not whole; the page says what is missing.";
@@ -27,6 +30,15 @@ pub struct ViewArgs {
     /// Placement policy to simulate [default: first-touch]
     #[arg(long, value_name = "P")]
     pub policy: Option<String>,
+    /// Show another recording beside it, on the same axes; or REC under another policy, where it is simulated
+    #[arg(long, value_name = "REC|P")]
+    pub against: Option<String>,
+    /// Follow a recording that a running program writes ('homenode run --record REC')
+    #[arg(long, conflicts_with_all = ["output", "against", "machine", "policy"])]
+    pub live: bool,
+    /// Folder of the program's source, for the lines that the page shows beside a finding [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
     /// Write the page to one file instead; it has at most 5 MB
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -50,7 +62,7 @@ mod tests {
     fn a_file_needs_no_server() {
         assert!(parse::<ViewArgs>("view").is_err());
         assert_eq!(parse::<ViewArgs>("view x.hnrec --port 8400").unwrap().port, Some(8400));
-        for wrong in ["-o a.html --port 1", "-o a.html --no-browser", "--port 70000"] {
+        for wrong in ["-o a.html --port 1", "-o a.html --no-browser", "--port 70000", "--live -o a.html"] {
             assert!(parse::<ViewArgs>(&format!("view x.hnrec {wrong}")).is_err(), "{wrong}");
         }
     }

@@ -224,7 +224,7 @@ fn filter_lines(machine: &Topology) -> u32 {
 }
 
 /// A command as a person types it again. Of a long one, the program's name and an ellipsis: the JSON has all of it.
-fn command(words: &[String]) -> String {
+pub(super) fn command(words: &[String]) -> String {
     let (program, args) = match words {
         [program, args @ ..] => (program.as_str(), args),
         [] => ("./app", &[][..]),

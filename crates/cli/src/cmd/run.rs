@@ -27,10 +27,14 @@ use homenode_runtime::driver::Machine;
 use homenode_runtime::moving;
 use homenode_runtime::nodes::Nodes;
 use homenode_symbols as symbols;
+use homenode_task::Task as _;
+use homenode_view::browser;
+use homenode_view::live::{Follow, Watching};
 use homenode_wire::facts::{Arming, Facts};
 use homenode_wire::settings::{self, Settings};
 use homenode_wire::{Message, plan};
 
+use super::view::listen;
 use crate::args::run::{Budget, LiveArgs};
 use crate::args::subject::Subject;
 use crate::exit::Exit;
@@ -141,8 +145,11 @@ impl LiveArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let mut live = Live::new()?;
-        let recording =
-            self.record.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
+        // Without --record, what the page shows is kept as long as homenode runs.
+        let shown_alone = || self.view.then(|| live.folder.join("shown.hnrec"));
+        let recorded = self.record.clone().or_else(shown_alone);
+        let recording = recorded.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
+        let page = recording.as_ref().filter(|_| self.view).map(|r| page(r, &program, &args)).transpose()?;
         if by_kernel {
             live.told.push(RANKS.into());
         }
@@ -160,7 +167,7 @@ impl LiveArgs {
         let mut text = live.report(&self, &words(&program, &args), ran.elapsed);
         if let Some(recording) = recording {
             let (path, _) = recording.finish(&ran, |meta| live.complete(&self, meta))?;
-            if !self.json {
+            if !self.json && self.record.is_some() {
                 let _ = writeln!(text, "  recorded   {0}: homenode show {0}", shown(&path));
             }
         }
@@ -172,6 +179,10 @@ impl LiveArgs {
                     say(format_args!("cannot write the summary {}: {e}", path.display()));
                 }
             }
+        }
+        if let Some(page) = page {
+            let task = Terminal::watching(self.quiet)?;
+            page.until_closed(&|| task.stop_asked());
         }
         Ok(Exit::of_program(ran.status))
     }
@@ -198,6 +209,17 @@ impl LiveArgs {
             Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
         }
     }
+}
+
+/// The page of a recording while it is made.
+fn page(recording: &Recording, program: &OsStr, args: &[OsString]) -> Result<Watching> {
+    let server = listen(0)?;
+    let url = server.url();
+    say(browser::directions(&url, server.port()).trim_end());
+    browser::start(&url);
+    let recording = recording.path().to_owned();
+    let command = words(program, args);
+    Ok(Watching::start(server, Follow { recording, command, source: Some(".".into()) }))
 }
 
 /// A path with `%p` replaced by this process's number: several may run side by side.

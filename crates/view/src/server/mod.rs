@@ -14,16 +14,20 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use homenode_dataset::Dataset;
 use homenode_model::ObjectId;
-use homenode_report::{Report, Unit};
+use homenode_report::Unit;
+use serde::Serialize;
 
 pub use request::{Refusal, Request, read};
 
 use crate::history;
+use crate::live::Pulse;
+use crate::model::Model;
+use crate::opened::Opened;
 use crate::page::{self, Home};
 use crate::tiles::build::{Window, finer};
 use crate::tiles::nodes::Nodes;
@@ -51,36 +55,137 @@ pub enum ServerError {
     Random(io::Error),
 }
 
-/// What is served: a page, and finer pictures of its data set.
+/// The tables of a recording, for finer pictures.
 #[derive(Debug)]
-pub struct Site {
-    page: String,
+struct Tables {
     set: Dataset,
     nodes: Nodes,
     units: BTreeMap<ObjectId, Unit>,
+}
+
+impl Tables {
+    fn of(opened: &Opened) -> Self {
+        let nodes = Nodes::of(&opened.set, &opened.report);
+        let unit = |o: &homenode_report::objects::ObjectReport| Some((o.object?, o.remote.of));
+        let units = opened.report.objects.iter().filter_map(unit).collect();
+        Self { set: opened.set.clone(), nodes, units }
+    }
+}
+
+/// What is shown: what the page is told, and the recordings that it is told of.
+#[derive(Debug, Default)]
+pub struct Shown {
+    model: String,
+    command: Vec<String>,
+    tables: Vec<Tables>,
+}
+
+impl Shown {
+    /// A page of recordings: the one, and the one beside it if there is one.
+    ///
+    /// # Errors
+    /// The model cannot be written as JSON.
+    pub fn new(model: &Model, opened: &[Opened]) -> Result<Self, serde_json::Error> {
+        let tables = opened.iter().map(Tables::of).collect();
+        Ok(Self { model: page::json(model)?, command: model.summary.command.clone(), tables })
+    }
+}
+
+impl Shown {
+    /// What was drawn of a recording before, as JSON.
+    pub(crate) fn kept(model: String, set: Dataset, nodes: Nodes, units: BTreeMap<ObjectId, Unit>) -> Self {
+        let command = set.meta().command.clone();
+        Self { model, command, tables: vec![Tables { set, nodes, units }] }
+    }
+
+    /// What the page is told, as JSON.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+}
+
+/// How far a recording is, for a page that asks again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Counts what is shown: 0 while nothing is.
+    pub version: u64,
+    /// What homenode is doing, for a person; empty: nothing more is to come.
+    pub doing: String,
+    /// How much of that is done, in thousandths; none where nobody knows.
+    pub done: Option<u64>,
+    /// The program runs: what it did until now.
+    pub pulse: Option<Pulse>,
+    /// The program has ended while it was watched.
+    pub ended: bool,
+}
+
+/// What is served: a page, and finer pictures of its recordings. What is shown may change.
+#[derive(Debug, Default)]
+pub struct Site {
+    shown: RwLock<Arc<Shown>>,
+    progress: Mutex<Progress>,
+    asked: Mutex<Option<Instant>>,
     /// Only one finer picture is drawn at a time.
     drawing: Mutex<()>,
 }
 
 impl Site {
-    /// A page and the data set that it shows.
-    pub fn new(page: String, set: Dataset, report: &Report) -> Self {
-        let nodes = Nodes::of(&set, report);
-        let unit = |o: &homenode_report::objects::ObjectReport| Some((o.object?, o.remote.of));
-        let units = report.objects.iter().filter_map(unit).collect();
-        Self { page, set, nodes, units, drawing: Mutex::new(()) }
+    /// Nothing yet of a program: the page says what homenode is doing.
+    pub fn empty(command: &[String], doing: &str) -> Self {
+        let site = Self::default();
+        *site.shown.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(Shown { command: command.to_vec(), ..Shown::default() });
+        site.tell(|p| doing.clone_into(&mut p.doing));
+        site
+    }
+
+    /// Shows something else from now on.
+    pub fn show(&self, shown: Shown) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
+        self.tell(|p| p.version += 1);
+    }
+
+    /// Changes what pages that ask are told.
+    pub fn tell(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// When a page asked last for anything; never: none.
+    pub fn asked(&self) -> Option<Instant> {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to a request that was admitted: its type and its body.
     fn answer(&self, path: &str, request: &Request) -> Result<(&'static str, String), Refusal> {
+        const JSON: &str = "application/json";
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let shown = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner));
         let json = |value: Result<String, serde_json::Error>| {
-            value.map(|text| ("application/json", text)).map_err(|_| Refusal::Malformed)
+            value.map(|text| (JSON, text)).map_err(|_| Refusal::Malformed)
         };
         match path {
-            "" => Ok(("text/html; charset=utf-8", self.page.clone())),
+            "" => {
+                let page = page::around(&shown.model, &shown.command, Home::Server);
+                return Ok(("text/html; charset=utf-8", page));
+            }
+            "api/model" if shown.model.is_empty() => return Err(Refusal::NotFound),
+            "api/model" => return Ok((JSON, shown.model.clone())),
+            "api/progress" => {
+                let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                return json(serde_json::to_string(&progress));
+            }
+            _ => {}
+        }
+        let side: usize = if request.query.contains_key("side") { request.number("side")? } else { 0 };
+        let tables = shown.tables.get(side).ok_or(Refusal::NotFound)?;
+        let object = || {
+            let object = ObjectId(request.number("object")?);
+            let unit = *tables.units.get(&object).ok_or(Refusal::NotFound)?;
+            Ok((object, unit))
+        };
+        match path {
             "api/finer" => {
-                let object = ObjectId(request.number("object")?);
-                let unit = *self.units.get(&object).ok_or(Refusal::NotFound)?;
+                let (object, unit) = object()?;
                 let window = Window {
                     object,
                     page: request.number("page")?,
@@ -89,14 +194,13 @@ impl Site {
                     intervals: request.number("intervals")?,
                 };
                 let _one = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
-                json(serde_json::to_string(&finer(&self.set, &self.nodes, unit, window)))
+                json(serde_json::to_string(&finer(&tables.set, &tables.nodes, unit, window)))
             }
             "api/history" => {
-                let object = ObjectId(request.number("object")?);
-                self.units.get(&object).ok_or(Refusal::NotFound)?;
+                let (object, _) = object()?;
                 let page = request.number("page")?;
                 let _one = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
-                json(serde_json::to_string(&history::of(&self.set, &self.nodes, object, page)))
+                json(serde_json::to_string(&history::of(&tables.set, &tables.nodes, object, page)))
             }
             _ => Err(Refusal::NotFound),
         }
@@ -140,8 +244,7 @@ impl Server {
     }
 
     /// Answers until `stop` says so. Connections that are open then end with the process.
-    pub fn run(self, site: Site, stop: &dyn Fn() -> bool) {
-        let site = Arc::new(site);
+    pub fn run(self, site: &Arc<Site>, stop: &dyn Fn() -> bool) {
         let token: Arc<str> = self.token.into();
         let open = Arc::new(AtomicUsize::new(0));
         while !stop() {
@@ -154,7 +257,7 @@ impl Server {
                 continue;
             }
             open.fetch_add(1, Ordering::Relaxed);
-            let (site, token, counted) = (Arc::clone(&site), Arc::clone(&token), Arc::clone(&open));
+            let (site, token, counted) = (Arc::clone(site), Arc::clone(&token), Arc::clone(&open));
             let answering = move || {
                 // A browser that went away is nobody's error.
                 let _ = serve(&stream, &token, &site);

@@ -40,6 +40,19 @@ impl Budget {
     /// For a page in one file.
     pub const FILE: Self =
         Self { numbers: 1 << 21, columns: 384, bands: 6000, objects: 200, moves: 10_000, touches: 4000 };
+    /// This, for each of two recordings on one page.
+    #[must_use]
+    pub const fn halved(self) -> Self {
+        Self {
+            numbers: self.numbers / 2,
+            bands: self.bands / 2,
+            objects: self.objects / 2,
+            moves: self.moves / 2,
+            touches: self.touches / 2,
+            ..self
+        }
+    }
+
     /// For a page from a server.
     pub const SERVER: Self =
         Self { numbers: 3 << 20, columns: 768, bands: 16_000, objects: 500, moves: 40_000, touches: 20_000 };
@@ -175,7 +188,13 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
         schema: "homenode/view/1",
         homenode: set.meta().homenode.clone(),
         basis: set.meta().basis.clone(),
+        label: String::new(),
         answer: Vec::new(),
+        findings: None,
+        sources: Vec::new(),
+        against: None,
+        pairs: Vec::new(),
+        changes: Vec::new(),
         nodes: nodes.listed().iter().map(|n| n.0).collect(),
         links: links(set),
         time: TimeModel::of(&timeline, columns),

@@ -29,6 +29,12 @@ impl Nodes {
         Self { listed: all.into_iter().take(MOST).collect() }
     }
 
+    /// These nodes.
+    pub fn of_list(nodes: impl IntoIterator<Item = NodeId>) -> Self {
+        let all: BTreeSet<NodeId> = nodes.into_iter().take(MOST).collect();
+        Self { listed: all.into_iter().collect() }
+    }
+
     /// The listed nodes, ascending.
     pub fn listed(&self) -> &[NodeId] {
         &self.listed

@@ -12,7 +12,7 @@ use homenode_view::page;
 use crate::support::{HOSTILE, fresh, hostile, model, number_of, synthetic};
 
 /// The browser; says why a test is skipped.
-fn browser() -> Option<&'static str> {
+pub fn browser() -> Option<&'static str> {
     let there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| there(name));
     if found.is_none() {

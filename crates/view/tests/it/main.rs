@@ -2,6 +2,10 @@
 
 mod assets;
 mod browser;
+mod cache;
+mod drive;
+mod extremes;
+mod live;
 mod numbers;
 mod page;
 mod server;

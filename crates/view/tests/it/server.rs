@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use homenode_report::Report;
 use homenode_view::Budget;
-use homenode_view::page::{self, Home};
-use homenode_view::server::{Server, Site};
+use homenode_view::server::{Server, Shown, Site};
 
-use crate::support::{model, number_of, synthetic};
+use crate::support::{number_of, opened, synthetic};
 
 struct Running {
     port: u16,
@@ -23,15 +21,15 @@ struct Running {
 impl Running {
     fn start() -> Self {
         let set = synthetic(8, 64);
-        let report = Report::of(&set);
-        let page = page::write(&model(&set, Budget::SERVER), Home::Server).unwrap();
+        let opened = opened(set);
+        let site = Arc::new(Site::default());
+        site.show(Shown::new(&opened.model(Budget::SERVER, &mut |_| true), &[opened]).unwrap());
         let server = Server::listen(0).unwrap();
         let (port, url) = (server.port(), server.url());
         let path = url.strip_prefix(&format!("http://127.0.0.1:{port}")).unwrap().to_owned();
-        let site = Site::new(page, set, &report);
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || server.run(site, &|| asked.load(Ordering::Relaxed)));
+        let thread = std::thread::spawn(move || server.run(&site, &|| asked.load(Ordering::Relaxed)));
         Self { port, path, stop, thread: Some(thread) }
     }
 

@@ -7,7 +7,7 @@ use homenode_dataset::tables::Object;
 use homenode_dataset::{Dataset, Memory, Sink as _, Table as _};
 use homenode_model::ObjectId;
 use homenode_report::Report;
-use homenode_view::{Budget, Model, build};
+use homenode_view::{Budget, Model, Opened, build};
 
 /// A text that would be markup if anybody took it for such.
 pub const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
@@ -47,7 +47,7 @@ pub fn named(name: &str) -> Dataset {
 }
 
 /// The tables of a data set, with other objects.
-fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
+pub fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
     let mut memory = Memory::default();
     for info in homenode_dataset::tables::ALL.iter().filter(|t| t.name != Object::NAME) {
         for chunk in set.chunks_of(info.name, &(info.columns)()) {
@@ -73,6 +73,11 @@ fn push(to: &mut Memory, name: &str, chunk: &homenode_dataset::column::Chunk) {
     copy!(t::Node t::Link t::ThreadStay t::FirstTouch t::Region t::Interval t::RegionTime t::Iteration
         t::Access t::Residency t::Migration t::Sample t::OwnCost)
     .unwrap();
+}
+
+/// The program that made the synthetic data sets.
+pub fn opened(set: Dataset) -> Opened {
+    Opened::read(set, &mut |_| {}).explained("synthetic")
 }
 
 /// What a page is told of a data set.

@@ -116,6 +116,7 @@ impl RecordArgs {
             source: self.source.unwrap_or(Wanted::Auto),
             journal: None,
             record: None,
+            view: false,
             plan: None,
             pretend_nodes: self.pretend_nodes,
             budget: Some(BUDGET),

@@ -1,0 +1,173 @@
+//! What was drawn of a recording, kept beside its tables, so that the next opening reads no table.
+//!
+//! One file in the recording's folder. It has a version, a stamp of the tables that it was drawn from, and a
+//! checksum. A file that is of another version, of other tables or damaged is drawn anew; where none can be
+//! written, because the disk is full or may only be read, the pictures live in memory alone.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use homenode_dataset::folder::{META, TABLES};
+use homenode_dataset::{Dataset, Table as _, foreign, tables};
+use homenode_model::{NodeId, ObjectId};
+use homenode_report::Unit;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Model;
+use crate::opened::Opened;
+use crate::page;
+use crate::server::Shown;
+use crate::source;
+use crate::tiles::nodes::Nodes;
+
+/// The file, in the folder of the recording.
+pub const FILE: &str = "view.tiles";
+/// The file while it is written.
+const NEW: &str = "view.tiles.new";
+/// Version of the file and of what it holds. A change of the model is a new version.
+const SCHEMA: &str = "homenode/tiles/1";
+/// Most bytes of a file that are read.
+const MOST: u64 = 256 << 20;
+/// Bytes of accesses above which a file is worth its room.
+pub const WORTH: u64 = 16 << 20;
+/// Bytes at each end of a table that the stamp looks at.
+const ENDS: u64 = 4096;
+/// Stands in front of the lines of the source, which are read anew each time.
+const SOURCES: &str = "\"sources\":[";
+
+/// The first line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    schema: String,
+    homenode: String,
+    stamp: String,
+    /// Checksum of what follows the line.
+    sum: u64,
+    nodes: Vec<u16>,
+    /// Objects, and whether their remote share is one of sightings.
+    units: Vec<(u32, bool)>,
+    /// Places in the source that the page names.
+    places: Vec<(String, u32)>,
+}
+
+/// FNV-1a: tells changed bytes from unchanged ones, and guards against no attacker.
+struct Sum(u64);
+
+impl Sum {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+fn add_file(sum: &mut Sum, path: &Path) -> io::Result<()> {
+    let mut file = foreign::open(path)?;
+    let meta = file.metadata()?;
+    let changed = meta.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    sum.add(path.file_name().unwrap_or_default().as_encoded_bytes());
+    sum.add(&meta.len().to_le_bytes());
+    sum.add(&changed.map_or(0, |t| t.as_nanos()).to_le_bytes());
+    let mut ends = Vec::new();
+    (&file).take(ENDS).read_to_end(&mut ends)?;
+    if meta.len() > ENDS {
+        file.seek(io::SeekFrom::End(-(ENDS as i64)))?;
+        file.take(ENDS).read_to_end(&mut ends)?;
+    }
+    sum.add(&ends);
+    Ok(())
+}
+
+/// Of a data set in a folder of its own that is complete: its folder, and a stamp of all its tables.
+fn stamp(set: &Dataset) -> Option<(PathBuf, String)> {
+    let folder = set.path()?.to_owned();
+    let meta = set.meta();
+    if meta.ended.is_none() || !meta.members.is_empty() {
+        return None;
+    }
+    let mut sum = Sum::new();
+    add_file(&mut sum, &folder.join(META)).ok()?;
+    for table in tables::ALL {
+        let path = folder.join(TABLES).join(format!("{}.hntable", table.name));
+        match add_file(&mut sum, &path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return None,
+            _ => sum.add(table.name.as_bytes()),
+        }
+    }
+    Some((folder, format!("{:016x}", sum.0)))
+}
+
+/// Whether what is drawn of a data set is worth keeping.
+pub fn is_worth(set: &Dataset) -> bool {
+    set.size_of(tables::Access::NAME) > WORTH
+}
+
+/// Keeps what was drawn.
+///
+/// # Errors
+/// It cannot be kept, and nothing is left behind.
+pub fn save(opened: &Opened, model: &Model) -> io::Result<()> {
+    let unkept =
+        || io::Error::new(io::ErrorKind::Unsupported, "it is not in a folder of its own, or not complete");
+    let (folder, stamp) = stamp(&opened.set).ok_or_else(unkept)?;
+    let bare = Model { sources: Vec::new(), ..model.clone() };
+    let json = page::json(&bare)?;
+    let mut sum = Sum::new();
+    sum.add(json.as_bytes());
+    let unit =
+        |o: &homenode_report::objects::ObjectReport| Some((o.object?.0, o.remote.of == Unit::Sightings));
+    let head = Head {
+        schema: SCHEMA.into(),
+        homenode: env!("CARGO_PKG_VERSION").into(),
+        stamp,
+        sum: sum.0,
+        nodes: model.nodes.clone(),
+        units: opened.report.objects.iter().filter_map(unit).collect(),
+        places: source::places(&bare),
+    };
+    let new = folder.join(NEW);
+    let written = write(&new, &head, &json).and_then(|()| fs::rename(&new, folder.join(FILE)));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+fn write(new: &Path, head: &Head, json: &str) -> io::Result<()> {
+    let _ = fs::remove_file(new);
+    let mut file = File::options().write(true).create_new(true).open(new)?;
+    file.write_all(&serde_json::to_vec(head)?)?;
+    file.write_all(b"\n")?;
+    file.write_all(json.as_bytes())?;
+    file.sync_data()
+}
+
+/// What was kept of a data set, if it is still right. `folder`: where the source lies, if it is looked for.
+pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<Shown> {
+    let (place, stamp) = stamp(set)?;
+    let text = foreign::read(&place.join(FILE), MOST).ok()?;
+    let (head, json) = text.split_once('\n')?;
+    let head: Head = serde_json::from_str(head).ok()?;
+    let mut sum = Sum::new();
+    sum.add(json.as_bytes());
+    let right = head.schema == SCHEMA && head.homenode == env!("CARGO_PKG_VERSION") && head.stamp == stamp;
+    // Whoever made the file: it must not end the element of the page that it stands in.
+    if !right || head.sum != sum.0 || json.contains('<') {
+        return None;
+    }
+    serde_json::from_str::<serde::de::IgnoredAny>(json).ok()?;
+    let (before, after) = json.split_once(SOURCES)?;
+    let sources = folder.map(|folder| source::around(&head.places, folder)).unwrap_or_default();
+    let sources = serde_json::to_string(&sources).ok()?.replace('<', "\\u003c");
+    let model = format!("{before}{}{}{after}", &SOURCES[..SOURCES.len() - 1], sources.strip_suffix(']')?);
+    let unit =
+        |(object, sightings)| (ObjectId(object), if sightings { Unit::Sightings } else { Unit::Accesses });
+    let nodes = Nodes::of_list(head.nodes.into_iter().map(NodeId));
+    Some(Shown::kept(model, set.clone(), nodes, head.units.into_iter().map(unit).collect()))
+}

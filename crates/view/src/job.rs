@@ -1,0 +1,134 @@
+//! Shows recordings: reads them, draws the page, explains, and serves the page or writes it to a file.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use homenode_dataset::{Dataset, Table as _, tables};
+use homenode_error::{Context as _, Error, Result};
+use homenode_model::Bytes;
+use homenode_task::{Progress, Task};
+
+use crate::cache;
+use crate::findings::Findings;
+use crate::model::Model;
+use crate::opened::{Opened, load};
+use crate::page;
+use crate::server::{Server, Shown, Site};
+use crate::tiles::build::Budget;
+
+/// Bytes of accesses above which progress is shown on the terminal.
+const LARGE: u64 = 64 << 20;
+
+/// What is to be shown.
+pub struct Job<'a> {
+    /// The recording, and one beside it if there is one.
+    pub sets: Vec<Dataset>,
+    /// The folder in which the source lies; none: it is not looked for.
+    pub source: Option<&'a Path>,
+    /// What to change in the source of the first recording.
+    pub explain: &'a (dyn Fn(&Dataset) -> Findings + Sync),
+    /// Who watches.
+    pub task: &'a (dyn Task + Sync),
+}
+
+impl Job<'_> {
+    /// Serves the page until somebody asks to stop. The page is there at once, and says how far it is.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub fn serve(self, server: Server) -> Result<()> {
+        let command = self.sets.first().map(|set| set.meta().command.clone()).unwrap_or_default();
+        let site = Arc::new(Site::empty(&command, "reading the tables"));
+        let task = self.task;
+        let failed = Mutex::new(None);
+        let failure = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if let Err(e) = self.fill(&site) {
+                    *failure() = Some(e);
+                }
+            });
+            server.run(&site, &|| task.stop_asked() || failure().is_some());
+        });
+        failure().take().map_or(Ok(()), Err)
+    }
+
+    /// Shows the pictures, then what to change: that takes longer where fixes are simulated.
+    fn fill(mut self, site: &Site) -> Result<()> {
+        let wrong = || "cannot write the page".into();
+        if let [set] = &self.sets[..]
+            && let Some(shown) = cache::load(set, self.source)
+        {
+            site.show(shown);
+            site.tell(|p| p.doing.clear());
+            return Ok(());
+        }
+        let mut watch = watch(&self.sets, self.task);
+        let sets = std::mem::take(&mut self.sets);
+        let loaded = load(sets, self.source, Budget::SERVER, &mut |doing, done| {
+            site.tell(|p| (p.doing, p.done) = (doing.to_owned(), done));
+            watch(doing, done)
+        });
+        let Some((mut model, mut opened)) = loaded else { return Ok(()) };
+        site.tell(|p| (p.doing, p.done) = ("looking for what to change in the source".into(), None));
+        site.show(Shown::new(&model, &opened).context(wrong)?);
+        self.explain(&mut model, &mut opened);
+        site.show(Shown::new(&model, &opened).context(wrong)?);
+        if let [opened] = &opened[..]
+            && cache::is_worth(&opened.set)
+            && let Err(e) = cache::save(opened, &model)
+        {
+            self.task.remark(&format_args!("the pictures are not kept for the next time: {e}"));
+        }
+        site.tell(|p| p.doing.clear());
+        Ok(())
+    }
+
+    /// Adds what to change. Of a recording beside, that needs a data set of its own: one that was simulated is of the
+    /// same program.
+    fn explain(&self, model: &mut Model, opened: &mut [Opened]) {
+        for (side, opened) in opened.iter_mut().enumerate() {
+            let model = if side == 0 { Some(&mut *model) } else { model.against.as_deref_mut() };
+            if let Some(model) = model.filter(|_| side == 0 || opened.set.path().is_some()) {
+                opened.findings = Some((self.explain)(&opened.set));
+                opened.complete(model);
+            }
+        }
+    }
+
+    /// Writes the page to a file. Returns its size, and whether the recordings are whole.
+    ///
+    /// # Errors
+    /// The file cannot be written; somebody asked to stop.
+    pub fn write(mut self, file: &Path) -> Result<(Bytes, bool)> {
+        let mut watch = watch(&self.sets, self.task);
+        let sets = std::mem::take(&mut self.sets);
+        let loaded = load(sets, self.source, Budget::FILE, &mut watch);
+        let Some((mut model, mut opened)) = loaded else { return Err(Error::interrupted()) };
+        self.explain(&mut model, &mut opened);
+        let bytes = page::save(&mut model, file).context(|| format!("cannot write {}", file.display()))?;
+        Ok((bytes, opened.iter().all(|o| o.report.summary.whole)))
+    }
+}
+
+/// Progress on the terminal, of large recordings alone.
+fn watch<'a>(
+    sets: &[Dataset],
+    task: &'a (dyn Task + Sync),
+) -> impl FnMut(&str, Option<u64>) -> bool + use<'a> {
+    let large = sets.iter().any(|set| set.size_of(tables::Access::NAME) > LARGE);
+    let mut bar: Option<(String, u64, Box<dyn Progress>)> = None;
+    move |doing, done| {
+        if large && let Some(done) = done {
+            if bar.as_ref().is_none_or(|(of, ..)| of != doing) {
+                bar.take().into_iter().for_each(|(_, _, old)| old.finish());
+                bar = Some((doing.to_owned(), 0, task.progress(doing, Some(1000))));
+            }
+            if let Some((_, before, bar)) = &mut bar {
+                bar.advance(done.saturating_sub(*before));
+                *before = done;
+            }
+        }
+        !task.stop_asked()
+    }
+}
