@@ -32,6 +32,7 @@ struct Target {
 impl PlanArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let task = Terminal::watching(self.quiet)?;
+        self.output.check(&columns())?;
         let target = self.target()?;
         let page = schemes::page_size(&target.topology, None)?;
         tables::refuse(&self.recording, "plan from")?;
@@ -177,23 +178,25 @@ fn facts(
     }
     table.fact("remote_plan", share(&plan));
     table.fact("remote_latency_bound", share(&bound));
-    table.note(
+    table.explain(
         "remote: share of the timed memory accesses that go to another node. The plan keeps to what the nodes hold \
          and balances their load; the latency bound does neither",
     );
 }
 
+/// The table without rows.
+fn columns() -> Table {
+    let columns = vec![
+        Column::text("object", "object"),
+        Column::unit("bytes", "size", "KiB"),
+        Column::number("stretches", "stretches"),
+        Column::text("homes", "lives on (node:%)"),
+    ];
+    Table::new("planned", 1, columns)
+}
+
 fn table(plan: &file::Plan, top: usize) -> Table {
-    let mut table = Table::new(
-        "planned",
-        1,
-        vec![
-            Column::text("object", "object"),
-            Column::unit("bytes", "size", "KiB"),
-            Column::number("stretches", "stretches"),
-            Column::text("homes", "lives on (node:%)"),
-        ],
-    );
+    let mut table = columns();
     let mut largest: Vec<&Object> = plan.objects.iter().collect();
     largest.sort_by_key(|o| (std::cmp::Reverse(o.bytes), o.order));
     for object in largest.iter().take(top) {
