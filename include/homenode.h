@@ -121,6 +121,190 @@ const char *hn_message(int32_t code);
  * if none has failed. Never null, never to be freed; changed by the next call that fails in this thread. */
 const char *hn_last_error(void);
 
+/* ---- Without the library ---- */
+
+/* With HN_HEADER_ONLY defined in front of the #include, nothing has to be linked: each function goes to the library that
+ * homenode run loads into the program, and does nothing where there is none. Functions that return a code answer HN_IDLE then. */
+#ifdef HN_HEADER_ONLY
+#include <dlfcn.h>
+
+static inline int hn_iteration_found(uint32_t number) {
+    static int (*f)(uint32_t number);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_iteration");
+        asked = 1;
+    }
+    return f ? f(number) : ((void)(number), HN_IDLE);
+}
+#define hn_iteration hn_iteration_found
+
+static inline int hn_next_touch_found(const void *address, size_t length) {
+    static int (*f)(const void *address, size_t length);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_next_touch");
+        asked = 1;
+    }
+    return f ? f(address, length) : ((void)(address), (void)(length), HN_IDLE);
+}
+#define hn_next_touch hn_next_touch_found
+
+static inline int hn_bind_cpu_found(int32_t cpu) {
+    static int (*f)(int32_t cpu);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_bind_cpu");
+        asked = 1;
+    }
+    return f ? f(cpu) : ((void)(cpu), HN_IDLE);
+}
+#define hn_bind_cpu hn_bind_cpu_found
+
+static inline int hn_bind_node_found(int32_t node) {
+    static int (*f)(int32_t node);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_bind_node");
+        asked = 1;
+    }
+    return f ? f(node) : ((void)(node), HN_IDLE);
+}
+#define hn_bind_node hn_bind_node_found
+
+static inline int hn_unbind_found(void) {
+    static int (*f)(void);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_unbind");
+        asked = 1;
+    }
+    return f ? f() : (HN_IDLE);
+}
+#define hn_unbind hn_unbind_found
+
+static inline int hn_here_found(int32_t *cpu, int32_t *node) {
+    static int (*f)(int32_t *cpu, int32_t *node);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_here");
+        asked = 1;
+    }
+    return f ? f(cpu, node) : ((void)(cpu), (void)(node), HN_IDLE);
+}
+#define hn_here hn_here_found
+
+static inline int hn_place_found(const void *address, size_t length, int32_t node) {
+    static int (*f)(const void *address, size_t length, int32_t node);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_place");
+        asked = 1;
+    }
+    return f ? f(address, length, node) : ((void)(address), (void)(length), (void)(node), HN_IDLE);
+}
+#define hn_place hn_place_found
+
+static inline int hn_move_found(const void *address, size_t length, int32_t node, hn_placement *found) {
+    static int (*f)(const void *address, size_t length, int32_t node, hn_placement *found);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_move");
+        asked = 1;
+    }
+    return f ? f(address, length, node, found) : ((void)(address), (void)(length), (void)(node), (void)(found), HN_IDLE);
+}
+#define hn_move hn_move_found
+
+static inline int hn_verify_found(const void *address, size_t length, int32_t node, hn_placement *found) {
+    static int (*f)(const void *address, size_t length, int32_t node, hn_placement *found);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_verify");
+        asked = 1;
+    }
+    return f ? f(address, length, node, found) : ((void)(address), (void)(length), (void)(node), (void)(found), HN_IDLE);
+}
+#define hn_verify hn_verify_found
+
+static inline int hn_where_found(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages) {
+    static int (*f)(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_where");
+        asked = 1;
+    }
+    return f ? f(address, length, nodes, capacity, pages) : ((void)(address), (void)(length), (void)(nodes), (void)(capacity), (void)(pages), HN_IDLE);
+}
+#define hn_where hn_where_found
+
+static inline int hn_nodes_found(int32_t *nodes, size_t capacity, size_t *count) {
+    static int (*f)(int32_t *nodes, size_t capacity, size_t *count);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_nodes");
+        asked = 1;
+    }
+    return f ? f(nodes, capacity, count) : ((void)(nodes), (void)(capacity), (void)(count), HN_IDLE);
+}
+#define hn_nodes hn_nodes_found
+
+static inline int hn_node_info_found(int32_t number, hn_node *node) {
+    static int (*f)(int32_t number, hn_node *node);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_node_info");
+        asked = 1;
+    }
+    return f ? f(number, node) : ((void)(number), (void)(node), HN_IDLE);
+}
+#define hn_node_info hn_node_info_found
+
+static inline int hn_node_cpus_found(int32_t node, int32_t *cpus, size_t capacity, size_t *count) {
+    static int (*f)(int32_t node, int32_t *cpus, size_t capacity, size_t *count);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_node_cpus");
+        asked = 1;
+    }
+    return f ? f(node, cpus, capacity, count) : ((void)(node), (void)(cpus), (void)(capacity), (void)(count), HN_IDLE);
+}
+#define hn_node_cpus hn_node_cpus_found
+
+static inline int hn_distance_found(int32_t from, int32_t to, int32_t *distance) {
+    static int (*f)(int32_t from, int32_t to, int32_t *distance);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_distance");
+        asked = 1;
+    }
+    return f ? f(from, to, distance) : ((void)(from), (void)(to), (void)(distance), HN_IDLE);
+}
+#define hn_distance hn_distance_found
+
+static inline const char *hn_message_found(int32_t code) {
+    static const char *(*f)(int32_t code);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_message");
+        asked = 1;
+    }
+    return f ? f(code) : ((void)(code), "homenode is not there");
+}
+#define hn_message hn_message_found
+
+static inline const char *hn_last_error_found(void) {
+    static const char *(*f)(void);
+    static char asked;
+    if (!asked) {
+        *(void **)(&f) = dlsym((void *)0, "hn_last_error");
+        asked = 1;
+    }
+    return f ? f() : ("homenode is not there");
+}
+#define hn_last_error hn_last_error_found
+#endif
+
 #ifdef __cplusplus
 }
 #endif

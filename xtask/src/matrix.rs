@@ -99,13 +99,7 @@ fn record(to: &Path, program: &str, class: &str, options: &[&str]) -> Outcome {
 
 fn compare(recording: &Path, machine: &str) -> Result<Value, String> {
     let mut command = homenode();
-    command.arg("compare").arg(recording).args([
-        "--quiet",
-        "--json",
-        "--statistics",
-        "--yardsticks",
-        "bound",
-    ]);
+    command.arg("compare").arg(recording).args(["--quiet", "--json", "--statistics", "--yardsticks=bound"]);
     command.args(["--machine", machine]);
     for (policy, options) in POLICIES {
         for from in FROM {

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use homenode_cli::terminal::render;
 use homenode_table::{Cell, Column, Table};
+use homenode_text::table::{Shown, render};
 
 /// A form of a table.
 type Form = (&'static str, fn(&Table) -> String);
@@ -33,8 +33,11 @@ fn large() -> Table {
 
 fn main() {
     let table = large();
-    let forms: [Form; 3] =
-        [("terminal", |t| render(t, false, None)), ("json", Table::to_json), ("csv", Table::to_csv)];
+    let forms: [Form; 3] = [
+        ("terminal", |t| render(t, Shown { colour: false, width: None, legend: false })),
+        ("json", Table::to_json),
+        ("csv", Table::to_csv),
+    ];
     for (name, form) in forms {
         let best = (0..5)
             .map(|_| {

@@ -26,7 +26,6 @@ pub mod output;
 pub mod progress;
 pub mod tables;
 pub mod task;
-pub mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -12,10 +12,9 @@ use homenode_dataset::foreign;
 use homenode_error::{Context, Error, Result};
 use homenode_table::FailIf;
 use homenode_table::Table;
+use homenode_text::table::{Shown, render};
 
 use crate::exit::Exit;
-
-use crate::terminal::render;
 
 /// Options of every command that prints a table.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -27,6 +26,9 @@ pub struct OutputArgs {
     /// Print comma-separated values: column names, then rows
     #[arg(long)]
     pub csv: bool,
+    /// Say below a table what its columns and rows mean
+    #[arg(long)]
+    pub legend: bool,
     /// End with status 1 when the condition holds: COLUMN or ROW:COLUMN, <, <=, =, !=, >= or >, and a number
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<FailIf>,
@@ -51,6 +53,14 @@ impl OutputArgs {
             (_, true) => Format::Csv,
             _ => Format::Table,
         }
+    }
+
+    /// Refuses conditions that name no column of a table, before anything runs.
+    ///
+    /// # Errors
+    /// A condition names what the table lacks.
+    pub fn check(&self, table: &Table) -> Result<()> {
+        self.fail_if.iter().try_for_each(|condition| condition.check(table))
     }
 
     /// Prints `table` to stdout and judges the conditions of `--fail-if`.
@@ -114,7 +124,10 @@ impl OutputArgs {
         match self.format() {
             Format::Json => table.to_json(),
             Format::Csv => foreign::without_escapes(&table.to_csv()).into_owned(),
-            Format::Table => render(table, terminal && colours(), terminal.then(terminal_width).flatten()),
+            Format::Table => {
+                let width = terminal.then(terminal_width).flatten().map(usize::from);
+                render(table, Shown { colour: terminal && colours(), width, legend: self.legend })
+            }
         }
     }
 
@@ -171,7 +184,9 @@ pub fn colours() -> bool {
 
 /// Columns of the terminal; none where there is no terminal.
 pub fn terminal_width() -> Option<u16> {
-    comfy_table::Table::new().width()
+    let of = |size: rustix::termios::Winsize| Some(size.ws_col).filter(|columns| *columns > 0);
+    let ask = [rustix::termios::tcgetwinsize(io::stdout()), rustix::termios::tcgetwinsize(io::stderr())];
+    ask.into_iter().flatten().find_map(of)
 }
 
 #[cfg(test)]

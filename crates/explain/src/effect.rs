@@ -89,6 +89,14 @@ pub fn dealt(machine: &Topology, outcome: &Outcome, places: &Places<'_>, objects
     plan
 }
 
+/// Time of the rounds that count. `more`: rounds that were not simulated; each takes as long as the last two did on average.
+pub fn time(outcome: &Outcome, more: u64) -> u64 {
+    let rounds = outcome.iterations();
+    let last = &rounds[rounds.len().saturating_sub(2)..];
+    let each = last.iter().map(|t| t.0).sum::<u64>() / last.len().max(1) as u64;
+    Ps(outcome.timed.0.saturating_add(each.saturating_mul(more))).ns().0
+}
+
 /// Remote accesses of the timed part in percent.
 pub fn remote(outcome: &Outcome) -> f64 {
     let (local, remote) = outcome.timed_counts.total();
@@ -97,10 +105,15 @@ pub fn remote(outcome: &Outcome) -> f64 {
 }
 
 /// What came of a fix and of today's program, each simulated as it is and, where there is time, in the ways of [`variants`]. A way
-/// that failed is left out; `None`: the first one failed.
-pub fn effect(basis: EffectBasis, today: &[Option<&Outcome>], fixed: &[Option<&Outcome>]) -> Option<Effect> {
+/// that failed is left out; `None`: the first one failed. `more` as in [`time`].
+pub fn effect(
+    basis: EffectBasis,
+    today: &[Option<&Outcome>],
+    fixed: &[Option<&Outcome>],
+    more: u64,
+) -> Option<Effect> {
     let (before, after) = ((*today.first()?)?, (*fixed.first()?)?);
-    let time = |outcome: &Outcome| outcome.timed.ns().0;
+    let time = |outcome: &Outcome| time(outcome, more);
     let changes: Vec<f64> = today
         .iter()
         .zip(fixed)

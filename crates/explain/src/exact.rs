@@ -5,23 +5,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use homenode_dataset::tables::Object;
-use homenode_dataset::{Basis, identity};
+use homenode_dataset::{Basis, Dataset, identity};
 use homenode_error::{Error, Result};
 use homenode_model::{Bytes, CacheScope, ObjectId, Topology};
 use homenode_order::Trace;
+use homenode_report::Report;
 use homenode_schemes::scheme::Layout;
 use homenode_schemes::{self as schemes, Loaded, Pass};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::Job;
+use homenode_sim::run::{Enough, Job};
 use homenode_simulated::Simulated;
 use homenode_simulated::places::Places;
 use homenode_task::Task;
 
+use crate::against::Explained;
 use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, variants};
 use crate::explanation::{
     Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Reason, ReasonKind, SCHEMA,
-    Variable,
+    Variable, change,
 };
 use crate::group::{self, Group};
 use crate::lines::{self, LineUse};
@@ -33,6 +35,8 @@ use crate::{observed, pattern};
 
 /// A finding whose first fix saves less than so many percent of the time is left out.
 pub const LEAST: f64 = 3.0;
+/// So much of a long recording is simulated: its rounds are alike.
+const ENOUGH: Enough = Enough { rounds: 3, accesses: 8_000_000 };
 /// Accesses of a recording beyond which effects have no range: it would take three times as long.
 const LONG: u64 = 20_000_000;
 /// Bytes of a cache line.
@@ -55,6 +59,10 @@ pub struct Request {
     pub evidence: String,
     /// Program and arguments as a person types them.
     pub command: String,
+    /// The policy under which the program runs today: `first-touch`, or [`crate::numactl::INTERLEAVED`].
+    pub today: &'static str,
+    /// Simulate all rounds of a long recording, not only the first ones.
+    pub all_rounds: bool,
 }
 
 /// Findings from a recording of every access.
@@ -62,6 +70,25 @@ pub struct Request {
 /// # Errors
 /// The recording cannot be read, or its threads do not fit the machine.
 pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Explanation> {
+    Ok(explain_and(loaded, request, task, |_| ())?.0)
+}
+
+/// The same with the numbers of all variables.
+///
+/// # Errors
+/// As [`explain`].
+pub fn explained(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Explained> {
+    let (explanation, report) = explain_and(loaded, request, task, Report::of)?;
+    Ok(Explained { explanation, report })
+}
+
+/// The findings, and what `read` makes of the data set that they rest on.
+fn explain_and<T>(
+    loaded: &Loaded,
+    request: &Request,
+    task: &dyn Task,
+    read: impl FnOnce(&Dataset) -> T,
+) -> Result<(Explanation, T)> {
     let machine = &request.machine;
     let pass = Pass { loaded, workers: request.workers, task };
     let approximate = schemes::fit(machine, loaded.recording.meta.filter_lines)?;
@@ -74,13 +101,15 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         machine: machine.clone(),
         binding,
         page: request.page,
-        policy: TODAY.into(),
+        policy: request.today.into(),
         way: None,
         options: MemoryOptions::default(),
     };
     let mut first = today.clone();
     first.options.collect = Some(Collect::default());
-    let results = pass.simulate(std::slice::from_ref(&first))?;
+    // What is missing at the end must be met.
+    let enough = (!request.all_rounds && pass.has_ends()?).then_some(ENOUGH);
+    let results = pass.simulate_until(std::slice::from_ref(&first), enough)?;
     let outcome = results
         .outcomes
         .into_iter()
@@ -92,7 +121,7 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         symbols: &loaded.symbols,
         machine,
         page: request.page,
-        policy: TODAY,
+        policy: request.today,
         trace: &results.trace,
         outcome: &outcome,
         incomplete: homenode_simulated::missing(&loaded.recording, &results.trace),
@@ -101,12 +130,32 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
     let missing = simulated.incomplete.clone();
     let set =
         simulated.dataset().map_err(|e| Error::failed("cannot make tables of the simulation").tried(e))?;
+    let read = read(&set);
     let mut usage = Usage::of(&set);
     for it in &mut usage.objects {
         it.object.name = identity::without_slot(&it.object.name).to_owned();
     }
-    let run =
-        Run { loaded, request, task, pass, today, trace: &results.trace, outcome: &outcome, usage: &usage };
+    let simulated = outcome.marks.len().saturating_sub(1) as u64;
+    let all = if results.stopped_early { pass.rounds()?.unwrap_or(simulated) } else { simulated };
+    let run = Run {
+        loaded,
+        request,
+        task,
+        pass,
+        today,
+        trace: &results.trace,
+        outcome: &outcome,
+        usage: &usage,
+        enough,
+        more: all.saturating_sub(simulated),
+    };
+    let mut notes = set.meta().coarsened.clone();
+    if run.more > 0 {
+        notes.push(format!(
+            "the first {simulated} of {all} rounds were simulated, and the others are taken to be like the last two of these: \
+             --all-rounds simulates all"
+        ));
+    }
     let emulated = loaded.recording.meta.kind == "emulated";
     let mut explanation = Explanation {
         schema: SCHEMA,
@@ -120,16 +169,19 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
         nodes: machine.nodes.len() as u64,
         page_bytes: request.page.0,
         threads: results.trace.threads as u64,
-        rounds: (outcome.marks.len() > 1).then(|| outcome.marks.len() as u64 - 1),
-        timed_ns: outcome.timed.ns().0,
-        time_ns: outcome.time.ns().0,
+        rounds: (simulated > 0).then_some(all),
+        rounds_simulated: (simulated > 0).then_some(simulated),
+        timed_ns: effect::time(&outcome, run.more),
+        time_ns: (outcome.time.ns().0)
+            .saturating_add(effect::time(&outcome, run.more))
+            .saturating_sub(outcome.timed.ns().0),
         remote: usage.accesses.share(&usage.remote),
         warnings: run.warnings(approximate, &missing),
         findings: Vec::new(),
         no_finding: None,
         together: None,
         whole: Vec::new(),
-        notes: set.meta().coarsened.clone(),
+        notes,
         missing,
     };
     // Of data that stays in the caches, only its first fetch is remote: no finding, however large its share of little time.
@@ -141,7 +193,7 @@ pub fn explain(loaded: &Loaded, request: &Request, task: &dyn Task) -> Result<Ex
     if explanation.findings.is_empty() {
         explanation.no_finding = Some(run.reason(&explanation, tried));
     }
-    Ok(explanation)
+    Ok((explanation, read))
 }
 
 /// A recording under way to its explanation.
@@ -154,6 +206,9 @@ struct Run<'a> {
     trace: &'a Trace,
     outcome: &'a Outcome,
     usage: &'a Usage,
+    enough: Option<Enough>,
+    /// Rounds that are not simulated.
+    more: u64,
 }
 
 impl<'a> Run<'a> {
@@ -200,6 +255,18 @@ impl<'a> Run<'a> {
         let lines = data / LINE;
         let rounds = self.outcome.marks.len().saturating_sub(1) as u64;
         data <= caches && self.usage.accesses.seen() <= lines.saturating_mul((rounds / 4).max(2))
+    }
+
+    /// Whether the environment asks OpenMP to bind its threads.
+    fn bound(&self) -> bool {
+        let environment = &self.loaded.recording.meta.environment;
+        let asks = |(name, value): (&str, &str)| match name {
+            "OMP_PROC_BIND" => !value.eq_ignore_ascii_case("false"),
+            "OMP_PLACES" | "GOMP_CPU_AFFINITY" => !value.is_empty(),
+            "KMP_AFFINITY" => !value.is_empty() && !value.contains("none") && !value.contains("disabled"),
+            _ => false,
+        };
+        environment.iter().any(|(name, value)| asks((name, value)))
     }
 
     fn warnings(&self, approximate: Option<String>, missing: &[String]) -> Vec<Warning> {
@@ -268,6 +335,12 @@ impl<'a> Run<'a> {
                     "threads wait for memory {:.1} % of their time: placement can hardly help",
                     self.waiting()
                 ),
+            );
+        }
+        if !self.trace.region_pcs.is_empty() && self.trace.threads > 1 && !self.bound() {
+            warn(
+                WarningKind::Unbound,
+                "threads are not bound, and may leave their pages behind: OMP_PROC_BIND=spread OMP_PLACES=cores".into(),
             );
         }
         if let Some(why) = approximate {
@@ -343,6 +416,11 @@ impl<'a> Run<'a> {
             (FixKind::HomenodeRun, format!("homenode run -- {command}"), "next-touch:at=first-region"),
             (FixKind::NumactlInterleave, format!("numactl --interleave=all {command}"), "round-robin"),
         ];
+        let interleaved = self.request.today != TODAY;
+        // What numactl does today is no remedy.
+        let whole =
+            whole.into_iter().filter(|(kind, ..)| !interleaved || *kind != FixKind::NumactlInterleave);
+        let whole: Vec<_> = whole.collect();
         let mut jobs = Jobs { all: Vec::new(), ranges: Vec::new(), vary: self.trace.accesses <= LONG };
         let variants = jobs.variants(&self.today);
         let globals: Vec<usize> =
@@ -360,6 +438,7 @@ impl<'a> Run<'a> {
                         let ids: Vec<String> = objects.iter().map(|o| o.0.to_string()).collect();
                         under(&self.today, format!("next-touch:at=region,objects={}", ids.join("/")))
                     }
+                    How::FirstTouch => under(&self.today, TODAY),
                     How::Bound => {
                         own.push(*local.get_or_insert_with(|| jobs.varied(&all_local(&self.today))));
                         continue;
@@ -375,7 +454,13 @@ impl<'a> Run<'a> {
             let objects: Vec<ObjectId> = placed.iter().flat_map(|g| g.objects()).collect();
             jobs.plain(planned(&self.today, best(self.machine(), self.outcome, &places, &objects)))
         });
-        let outcomes = self.pass.simulate(&jobs.all)?.outcomes;
+        // All threads on one node, if they fit there. Where a placement makes accesses local, that is no better.
+        let packed = schemes::binding(self.machine(), Layout::Packed, self.today.binding.len()).ok();
+        let mends = |r: &Remedy| matches!(r.how, How::Best | How::FirstTouch);
+        let packed = packed.filter(|_| !groups.iter().filter_map(|g| g.remedies.first()).any(mends));
+        let packed =
+            packed.map(|binding| jobs.plain(Job { binding, policy: TODAY.into(), ..self.today.clone() }));
+        let outcomes = self.pass.simulate_until(&jobs.all, self.enough)?.outcomes;
         let of = |number: usize| -> Vec<Option<&Outcome>> {
             let range = jobs.ranges.get(number).cloned().unwrap_or_default();
             outcomes.get(range).unwrap_or(&[]).iter().map(|o| o.as_ref().ok()).collect()
@@ -384,7 +469,7 @@ impl<'a> Run<'a> {
         today.extend(of(variants));
         let effect = |number: usize| {
             let basis = if Some(number) == local { EffectBasis::Bound } else { EffectBasis::Simulated };
-            effect::effect(basis, &today, &of(number))
+            effect::effect(basis, &today, &of(number), self.more)
         };
         let globals: Vec<Fix> = whole
             .into_iter()
@@ -402,7 +487,19 @@ impl<'a> Run<'a> {
         findings.truncate(self.request.most);
         explanation.findings = findings;
         explanation.whole = globals;
-        explanation.together = together.and_then(effect);
+        explanation.together = together.and_then(&effect);
+        let least = |fixes: &[Fix]| fixes.iter().filter_map(|f| f.effect).map(|e| e.after_ns).min();
+        let others = explanation.findings.iter().filter_map(|f| least(&f.fixes)).min();
+        if let Some(one) = packed.and_then(&effect)
+            && one.change() <= -LEAST
+            && others.is_none_or(|after| change(after, one.after_ns) <= -LEAST)
+        {
+            let text = format!(
+                "one node alone is expected to win, {:.0} % less time: numactl --cpunodebind=0 --membind=0 {command}",
+                -one.change()
+            );
+            explanation.warnings.insert(0, Warning::new(WarningKind::OneNodeWins, text));
+        }
         Ok(())
     }
 
@@ -421,6 +518,11 @@ impl<'a> Run<'a> {
             effect: effect(*at),
         };
         let mut fixes: Vec<Fix> = remedies.into_iter().zip(at).map(fix).collect();
+        if self.request.today != TODAY {
+            let touches =
+                |f: &&mut Fix| matches!(f.kind, FixKind::ParallelFirstTouch | FixKind::MatchSchedule);
+            fixes.iter_mut().filter(touches).for_each(|f| f.text += ", and leave out numactl --interleave");
+        }
         // Of a table the cheap fix comes first where it pays; else the copies.
         if found.pattern == Pattern::ContestedTable
             && !fixes.first().is_some_and(pays)

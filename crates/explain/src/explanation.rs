@@ -30,6 +30,8 @@ pub struct Explanation {
     pub threads: u64,
     /// Rounds of the outer loop that count; none where no rounds are known.
     pub rounds: Option<u64>,
+    /// Rounds that were simulated, the first ones. The others are taken to be like them.
+    pub rounds_simulated: Option<u64>,
     /// The part of the run that counts, on the modelled clock or the wall clock.
     pub timed_ns: u64,
     /// The whole run on the same clock.

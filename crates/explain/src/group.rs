@@ -52,8 +52,10 @@ impl<'a> Group<'a> {
 
 /// The place of the first touch as the programmer knows it: what a container does is done where it is made or resized.
 fn touched_by_container(found: &mut Diagnosis, object: &Object) {
-    if is_system(found.touched.file.as_deref()) && object.line.is_some() && !is_system(object.file.as_deref())
-    {
+    // What numpy does with an array of Python code is done where the array is made, as far as anybody knows.
+    let in_python = object.file.as_deref().is_some_and(|f| f.ends_with(".py"));
+    let elsewhere = is_system(found.touched.file.as_deref()) || in_python;
+    if elsewhere && object.line.is_some() && !is_system(object.file.as_deref()) {
         found.touched = observed::allocated(object);
     }
 }

@@ -13,6 +13,9 @@
 //! | [`effect`] | what a fix brings, simulated |
 //! | [`exact`] | findings from a recording of every access |
 //! | [`observed`] | findings from a data set of a live run: without effects |
+//! | [`against`] | what a change of the program brought |
+//! | [`numactl`] | a program behind numactl |
+//! | [`source`] | whether the source moved since the program was built |
 //! | [`warning`] | what a reader must know before the findings |
 //!
 //! # Approach
@@ -30,14 +33,17 @@
 
 #![forbid(unsafe_code)]
 
+pub mod against;
 pub mod effect;
 pub mod exact;
 pub mod explanation;
 mod group;
 pub mod lines;
+pub mod numactl;
 pub mod observed;
 pub mod pattern;
 pub mod remedy;
+pub mod source;
 pub mod usage;
 pub mod warning;
 

@@ -126,6 +126,9 @@ pub fn read(
         if !go_on() {
             return None;
         }
+        if scope.marks.is_some_and(|all| all > 1 && profile.marks >= all) {
+            break; // nothing counts any more
+        }
     }
     let node_of = |thread: u32| binding.get(thread as usize).map_or(NodeId(0), |cpu| machine.node_of(*cpu));
     let nodes: Vec<NodeId> = (0..=THREADS).map(node_of).collect();

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use homenode_dataset::tables::{Interval, Object, RegionNo};
 use homenode_dataset::{Dataset, Kind};
-use homenode_report::Amount;
 use homenode_report::time::Timeline;
+use homenode_report::{Amount, Report};
 
+use crate::against::Explained;
 use crate::explanation::{
     Evidence, EvidenceKind, Explanation, Finding, Fix, Place, Reason, ReasonKind, SCHEMA, Use, Variable,
 };
@@ -119,6 +120,7 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         page_bytes: meta.page_bytes,
         threads: usage.threads,
         rounds: rounds(set),
+        rounds_simulated: None,
         timed_ns,
         time_ns,
         remote: usage.accesses.share(&usage.remote),
@@ -130,6 +132,11 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         notes: meta.coarsened.iter().chain(&meta.notes).cloned().collect(),
         missing,
     }
+}
+
+/// The same with the numbers of all variables.
+pub fn explained(set: &Dataset, most: usize, command: &str) -> Explained {
+    Explained { explanation: explain(set, most, command), report: Report::of(set) }
 }
 
 /// The time of the intervals that count, and of all.

@@ -56,6 +56,8 @@ pub enum How {
     Best,
     /// The pages of the variables in turns.
     Deal,
+    /// All pages where they are touched first.
+    FirstTouch,
     /// The pages of the variables follow their next user whenever a region begins.
     Follow,
     /// Every access is local: the fix saves at most that.
@@ -81,6 +83,7 @@ enum Language {
     C,
     Cxx,
     Fortran,
+    Python,
 }
 
 impl Language {
@@ -88,6 +91,7 @@ impl Language {
         let extension = place.file.as_deref().and_then(|f| f.rsplit_once('.')).map_or("", |(_, e)| e);
         match extension {
             "cpp" | "cc" | "cxx" | "C" | "hpp" | "hh" | "hxx" | "h++" | "c++" => Self::Cxx,
+            "py" => Self::Python,
             e if e.len() <= 3 && e.to_ascii_lowercase().starts_with('f') => Self::Fortran,
             _ => Self::C,
         }
@@ -134,6 +138,20 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
     let fix = |kind, text: String, at: Option<Place>, how| Remedy { kind, text, at, how };
     // A container that touches its memory when it is made or resized.
     let container = !found.touched.is_unknown() && found.touched == *allocated && language == Language::Cxx;
+    // Python has no directive: the threads that use an array have to touch it first themselves.
+    if Language::of(allocated) == Language::Python
+        && matches!(
+            found.pattern,
+            Pattern::SerialFirstTouch
+                | Pattern::FilledByOneThread
+                | Pattern::WrongSchedule
+                | Pattern::SharedPages
+        )
+    {
+        let text =
+            format!("make {name} with numpy.empty, then let each worker thread set its own part of it first");
+        return vec![fix(FixKind::ParallelFirstTouch, text, at, How::Best)];
+    }
     let first = match found.pattern {
         Pattern::SerialFirstTouch | Pattern::FilledByOneThread if container => {
             let text = format!(
@@ -165,7 +183,7 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
         }
         Pattern::Misplaced => {
             let text = "leave out numactl --interleave or --membind: the threads that use the pages touch them first";
-            fix(FixKind::FirstTouch, text.into(), None, How::Best)
+            fix(FixKind::FirstTouch, text.into(), None, How::FirstTouch)
         }
         Pattern::PhaseChange => {
             let text = format!(

@@ -21,6 +21,8 @@ pub enum WarningKind {
     OneThread,
     /// Threads were not bound and were seen on several nodes.
     Unbound,
+    /// One node alone is expected to be faster than all of them.
+    OneNodeWins,
     /// The data fits the modelled caches.
     FitsCaches,
     /// Fewer rounds than a judgement needs.

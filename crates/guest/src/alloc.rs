@@ -7,6 +7,7 @@ use std::ffi::c_void;
 
 use homenode_trace::alloc::{born, dies};
 use homenode_trace::next::next;
+use homenode_trace::python::is_arena;
 
 thread_local! {
     /// The thread looks one of the functions up.
@@ -134,7 +135,7 @@ pub unsafe extern "C" fn mmap(
     type Map = unsafe extern "C" fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
     let Some(f) = next!(mmap: Map) else { return libc::MAP_FAILED };
     let p = unsafe { f(at, bytes, prot, flags, fd, offset) };
-    if p != libc::MAP_FAILED && prot & libc::PROT_EXEC == 0 {
+    if p != libc::MAP_FAILED && prot & libc::PROT_EXEC == 0 && !is_arena(bytes, prot, flags) {
         born(p, bytes, 0);
     }
     p

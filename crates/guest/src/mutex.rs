@@ -1,9 +1,71 @@
-//! The mutexes of the program's own code; those of the system's libraries are their own affair.
+//! The mutexes of the program's own code; those of the system's libraries are their own affair. Who waits for a condition gives
+//! the mutex up meanwhile.
+
+use std::ffi::c_void;
 
 use homenode_trace::next::next;
 use homenode_trace::{locks, modules};
 
 type Mutex = *mut libc::pthread_mutex_t;
+type Condition = *mut libc::pthread_cond_t;
+type Time = *const libc::timespec;
+
+/// The loader's function of that name and version: conditions have an older one, too, of another layout.
+macro_rules! version {
+    ($name:literal, $version:literal, $ty:ty) => {{
+        static FOUND: std::sync::atomic::AtomicPtr<c_void> =
+            std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
+        let mut p = FOUND.load(std::sync::atomic::Ordering::Relaxed);
+        if p.is_null() {
+            // SAFETY: C strings.
+            p = unsafe { libc::dlvsym(libc::RTLD_NEXT, $name.as_ptr(), $version.as_ptr()) };
+            if p.is_null() {
+                // SAFETY: a C string. Since 2.34 nothing but the newest has another version.
+                p = unsafe { libc::dlsym(libc::RTLD_NEXT, $name.as_ptr()) };
+            }
+            FOUND.store(p, std::sync::atomic::Ordering::Relaxed);
+        }
+        // SAFETY: the function of this name has this type; null becomes None.
+        unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(p) }
+    }};
+}
+
+homenode_trace::with_pc! {
+    pthread_cond_wait, "rdx", wait;
+    pthread_cond_timedwait, "rcx", wait_until;
+    pthread_cond_clockwait, "r8", wait_by_clock;
+}
+
+/// Gives the mutex up while `real` waits. A thread that is cancelled there leaves through these frames, which hold nothing.
+fn waiting(mutex: Mutex, site: usize, real: impl FnOnce() -> i32) -> i32 {
+    if !modules::is_program(site) {
+        return real();
+    }
+    locks::releases(mutex as u64);
+    let code = real();
+    locks::acquired(mutex as u64);
+    code
+}
+
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+
+extern "C-unwind" fn wait(condition: Condition, mutex: Mutex, site: usize) -> i32 {
+    type Wait = unsafe extern "C-unwind" fn(Condition, Mutex) -> i32;
+    let Some(f) = version!(c"pthread_cond_wait", c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
+    waiting(mutex, site, || unsafe { f(condition, mutex) })
+}
+
+extern "C-unwind" fn wait_until(condition: Condition, mutex: Mutex, until: Time, site: usize) -> i32 {
+    type Wait = unsafe extern "C-unwind" fn(Condition, Mutex, Time) -> i32;
+    let Some(f) = version!(c"pthread_cond_timedwait", c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
+    waiting(mutex, site, || unsafe { f(condition, mutex, until) })
+}
+
+extern "C-unwind" fn wait_by_clock(c: Condition, mutex: Mutex, clock: i32, until: Time, site: usize) -> i32 {
+    type Wait = unsafe extern "C-unwind" fn(Condition, Mutex, i32, Time) -> i32;
+    let Some(f) = version!(c"pthread_cond_clockwait", c"GLIBC_2.30", Wait) else { return libc::ENOSYS };
+    waiting(mutex, site, || unsafe { f(c, mutex, clock, until) })
+}
 
 macro_rules! mutex {
     ($($name:ident $body:ident $acquires:literal;)*) => {

@@ -39,6 +39,10 @@ use homenode_model::{LineNo, Ticks};
 /// Version of the log format. Older ones are read by [`file::LogReader`] as long as an upgrader exists for them.
 pub const VERSION: u32 = 1;
 
+/// Calls of allocations from this number on are lines of Python code: `python.txt` in the recording says which. No code has such
+/// an address.
+pub const PYTHON: u64 = 1 << 63;
+
 /// One record of a thread's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {

@@ -5,6 +5,7 @@
 //! | `meta.json` | [`Meta`]: what was recorded, how, and how it ended |
 //! | `threads/NNNNN.hnlog` | a log a thread |
 //! | `modules.txt` | which file's code and data lay where, written by the recorder |
+//! | `python.txt` | lines of Python code that allocate, by number, written by the recorder |
 //! | `symbols.json` | [`Symbols`]: names for addresses, resolved right after the run |
 //! | `status` | why the recorder stopped early, if it did (room for it is taken before the run) |
 //!
@@ -363,6 +364,13 @@ impl Recording {
         text.lines().filter_map(parse_module).collect()
     }
 
+    /// Places of Python code that allocates, by their number ([`crate::PYTHON`] and up).
+    pub fn python(&self) -> BTreeMap<u64, SourcePlace> {
+        let file = regular::open_within(&self.path.join("python.txt"));
+        let text = file.and_then(|f| regular::text(f, MAX_JSON)).unwrap_or_default();
+        text.lines().filter_map(parse_python).collect()
+    }
+
     /// All marks of all threads, in the order of the files; a damaged log ends early.
     ///
     /// # Errors
@@ -388,9 +396,28 @@ fn parse_module(line: &str) -> Option<Module> {
     Some(Module { index, base, low, high, path: it.next()?.to_owned() })
 }
 
+fn parse_python(line: &str) -> Option<(u64, SourcePlace)> {
+    let mut it = line.splitn(4, '\t');
+    let number =
+        u64::from_str_radix(it.next()?.strip_prefix("0x")?, 16).ok().filter(|n| *n >= crate::PYTHON)?;
+    let (line, function) = (it.next()?.parse().ok()?, it.next()?.to_owned());
+    let place = SourcePlace { file: Some(it.next()?.to_owned()), line: Some(line), function: Some(function) };
+    Some((number, place))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn python_lines_are_parsed_or_left_out() {
+        let (number, place) = parse_python("0x8000000000000001\t12\tblur\t/a b/blur.py").unwrap();
+        assert_eq!((number, place.line), (crate::PYTHON + 1, Some(12)));
+        assert_eq!((place.file.as_deref(), place.function.as_deref()), (Some("/a b/blur.py"), Some("blur")));
+        for bad in ["", "0x10\t1\tf\tx.py", "0x8000000000000001\tx\tf\tx.py", "0x8000000000000001\t1\tf"] {
+            assert_eq!(parse_python(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn module_lines_are_parsed_or_left_out() {

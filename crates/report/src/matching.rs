@@ -2,9 +2,13 @@
 //!
 //! | step | two objects are one where |
 //! |---|---|
-//! | 1 | their ids are equal |
-//! | 2 | name and kind are equal |
-//! | 3 | kind, file and function are equal: the line or the number of the allocation changed |
+//! | 1 | id and name are equal |
+//! | 2 | name and kind are equal, and the name is a variable's: lines of the source moved |
+//! | 3 | their ids are equal: the variable has another name |
+//! | 4 | kind, file and function are equal: the line or the number of the allocation changed |
+//!
+//! Ids of allocations have lines of the source. Where lines moved, the id of one variable may be what another one had before:
+//! names come first.
 //!
 //! A step looks at what the steps before it left. Where it finds several objects on a side, those
 //! of equal type and size go together first, then those of equal type, then they go in the order
@@ -12,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use homenode_dataset::identity::without_slot;
 use homenode_dataset::tables::ObjectKind;
 use serde::Serialize;
 
@@ -37,7 +42,7 @@ pub fn pairs(before: &[ObjectReport], after: &[ObjectReport]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let mut left: Vec<usize> = (0..before.len()).collect();
     let mut right: Vec<usize> = (0..after.len()).collect();
-    for step in [Matched::Id, Matched::Name, Matched::Place] {
+    for step in [Step::Same, Step::Name, Step::Id, Step::Place] {
         let found = match_by(step, before, after, &left, &right);
         let gone = |side: fn(&(usize, usize)) -> usize| -> std::collections::BTreeSet<usize> {
             found.iter().map(side).collect()
@@ -45,27 +50,56 @@ pub fn pairs(before: &[ObjectReport], after: &[ObjectReport]) -> Vec<Pair> {
         let (gone_left, gone_right) = (gone(|p| p.0), gone(|p| p.1));
         left.retain(|i| !gone_left.contains(i));
         right.retain(|i| !gone_right.contains(i));
-        pairs.extend(found.into_iter().map(|(b, a)| (Some(b), Some(a), Some(step))));
+        pairs.extend(found.into_iter().map(|(b, a)| (Some(b), Some(a), Some(step.matched()))));
     }
     pairs.extend(left.into_iter().map(|i| (Some(i), None, None)));
     pairs.extend(right.into_iter().map(|i| (None, Some(i), None)));
     pairs
 }
 
+/// A step of the table above.
+#[derive(Clone, Copy)]
+enum Step {
+    Same,
+    Name,
+    Id,
+    Place,
+}
+
+impl Step {
+    const fn matched(self) -> Matched {
+        match self {
+            Self::Same | Self::Id => Matched::Id,
+            Self::Name => Matched::Name,
+            Self::Place => Matched::Place,
+        }
+    }
+}
+
 /// What two objects must have in common. None: this step does not match the object.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
+    Same(&'a str, &'a str),
     Id(&'a str),
     Name(&'a str, ObjectKind),
     Place(ObjectKind, &'a str, Option<&'a str>),
 }
 
-fn key(step: Matched, object: &ObjectReport) -> Option<Key<'_>> {
+/// Whether the name is only the place of the allocation: nobody knows the variable.
+fn is_named_by_place(object: &ObjectReport) -> bool {
+    object.kind == ObjectKind::Allocated && object.id.starts_with(without_slot(&object.name))
+}
+
+fn key(step: Step, object: &ObjectReport) -> Option<Key<'_>> {
     match step {
+        Step::Same => Some(Key::Same(&object.id, &object.name)),
+        Step::Name => {
+            let known = object.object.is_some() && !is_named_by_place(object);
+            known.then_some(Key::Name(&object.name, object.kind))
+        }
         // The empty id is that of memory that nobody knows: it is one in both.
-        Matched::Id => Some(Key::Id(&object.id)),
-        Matched::Name => object.object.map(|_| Key::Name(&object.name, object.kind)),
-        Matched::Place => {
+        Step::Id => Some(Key::Id(&object.id)),
+        Step::Place => {
             let file = object.file.as_deref()?;
             let file = file.rsplit('/').next().unwrap_or(file);
             let allocated = object.kind == ObjectKind::Allocated;
@@ -76,7 +110,7 @@ fn key(step: Matched, object: &ObjectReport) -> Option<Key<'_>> {
 
 type Groups<'a> = BTreeMap<Key<'a>, Vec<usize>>;
 
-fn groups<'a>(step: Matched, all: &'a [ObjectReport], which: &[usize]) -> Groups<'a> {
+fn groups<'a>(step: Step, all: &'a [ObjectReport], which: &[usize]) -> Groups<'a> {
     let mut groups = Groups::new();
     for i in which {
         if let Some(key) = key(step, &all[*i]) {
@@ -87,7 +121,7 @@ fn groups<'a>(step: Matched, all: &'a [ObjectReport], which: &[usize]) -> Groups
 }
 
 fn match_by(
-    step: Matched,
+    step: Step,
     before: &[ObjectReport],
     after: &[ObjectReport],
     left: &[usize],

@@ -57,6 +57,22 @@ fn an_array_is_found_though_its_address_and_line_changed() {
 }
 
 #[test]
+fn a_name_counts_more_than_an_id_that_another_variable_had() {
+    // A line more at the top: the first array now has the id that the second one had.
+    let (before, after) = (Heat::default(), Heat { line: Heat::default().line + 1, ..moved() });
+    let diff = diff(&before, &after);
+    let named = |o: &&homenode_report::diff::ObjectDiff| o.name.starts_with("temperature");
+    let pairs: Vec<_> = diff.objects.iter().filter(named).collect();
+    assert_eq!(pairs.len(), 2);
+    for o in pairs {
+        let (before, after) = (o.before.as_ref().unwrap(), o.after.as_ref().unwrap());
+        assert_eq!(before.name, after.name);
+        assert_ne!(before.id, after.id);
+        assert_eq!(o.matched, Some(Matched::Name));
+    }
+}
+
+#[test]
 fn a_presence_is_never_subtracted_from_a_count() {
     let presence = Heat { basis: Basis::Presence, kind: Kind::Live, ..Heat::default() };
     let diff = self::diff(&presence, &moved());

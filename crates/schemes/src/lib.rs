@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use homenode_dataset::Dataset;
 use homenode_error::{Context, Error, Result};
+use homenode_log::Mark;
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
 use homenode_machine::Machine;
@@ -21,7 +22,7 @@ use homenode_policy::{Offer, PolicyContext, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
-use homenode_sim::run::{self, Job, RunError};
+use homenode_sim::run::{self, Enough, Job, RunError};
 use homenode_sim::yardsticks::Meets;
 use homenode_simulated::Names;
 use homenode_task::Task;
@@ -150,6 +151,19 @@ pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
         ))
         .hint(why)),
     }
+}
+
+/// The filter that a recorder has for a machine: the largest whose counts are exact, else the largest that fits. `usual` is the
+/// recorder's own.
+pub fn filter_lines(machine: &Topology, usual: u32) -> u32 {
+    if !machine.remote_cacheable {
+        return 0; // every access to uncached memory counts
+    }
+    let fit = |lines: u32| filter_fit(machine, lines.into(), 64);
+    let filters = [usual, 1024, 256];
+    let exact = filters.into_iter().find(|lines| matches!(fit(*lines), FilterFit::Exact));
+    let nearly = || filters.into_iter().find(|lines| !matches!(fit(*lines), FilterFit::Refused(_)));
+    exact.or_else(nearly).unwrap_or(0)
 }
 
 /// A machine and how it is simulated, in a few words.
@@ -487,6 +501,45 @@ impl Pass<'_> {
     pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
         self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
     }
+    /// Simulates jobs up to the end of the round in which there is `enough`; none: to the end of the recording.
+    ///
+    /// # Errors
+    /// As [`Pass::simulate`].
+    pub fn simulate_until(&self, jobs: &[Job], enough: Option<Enough>) -> Result<run::Results> {
+        self.run_until(self.open()?, jobs, &[], enough, "simulating").map_err(|e| self.failed(e))
+    }
+    /// Whether each log has an end and no damage, which a simulation that stops early does not meet.
+    ///
+    /// # Errors
+    /// The recording's folder cannot be read.
+    pub fn has_ends(&self) -> Result<bool> {
+        let recording = &self.loaded.recording;
+        let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
+        let ends = |path: &std::path::PathBuf| {
+            let mut ended = false;
+            let mark = |mark| ended |= matches!(mark, Mark::ThreadEnd { .. });
+            let read = LogReader::open(path).and_then(|mut log| log.scan(mark, |_| ()));
+            read.is_ok() && ended
+        };
+        Ok(logs.iter().all(ends))
+    }
+    /// Rounds of the recording, told or found; none where there are none.
+    ///
+    /// # Errors
+    /// Its logs cannot be read.
+    pub fn rounds(&self) -> Result<Option<u64>> {
+        let recording = &self.loaded.recording;
+        let cannot = || format!("cannot read {}", recording.path.display());
+        let mut marks = 0u64;
+        let mut count = |mark| marks += u64::from(matches!(mark, Mark::Iteration { .. }));
+        recording.for_marks(&mut count).context(cannot)?;
+        if marks > 0 {
+            return Ok(Some(marks - 1));
+        }
+        let logs = recording.logs().context(cannot)?;
+        let found = homenode_order::found::find(&logs).map_err(|e| self.cannot(&e))?;
+        Ok(found.map(|begins| begins.rounds() as u64))
+    }
     /// Simulates jobs and tallies what the yardsticks of each need.
     ///
     /// # Errors
@@ -523,11 +576,21 @@ impl Pass<'_> {
         tallied: &[usize],
         doing: &str,
     ) -> std::result::Result<run::Results, RunError> {
+        self.run_until(order, jobs, tallied, None, doing)
+    }
+    fn run_until(
+        &self,
+        order: Order<LogReader>,
+        jobs: &[Job],
+        tallied: &[usize],
+        enough: Option<Enough>,
+        doing: &str,
+    ) -> std::result::Result<run::Results, RunError> {
         let path = &self.loaded.recording.path;
         let name = path.file_name().unwrap_or(path.as_os_str());
         let mut progress = self.task.progress(&format!("{doing} {}, accesses", name.display()), None);
         let mut told = 0;
-        let results = run::run(order, jobs, tallied, self.workers, |accesses| {
+        let results = run::run_until(order, jobs, tallied, self.workers, enough, |accesses| {
             progress.advance(accesses - told);
             told = accesses;
             !self.task.stop_asked()

@@ -1,4 +1,4 @@
-//! What the schemes of a comparison are measured against: floor, bound, oracle, and the best placement found.
+//! What the schemes of a comparison are measured against: floor, bound, each page by itself, and the best placement found.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ pub fn second_pass(
         };
         measures.best = Err("no placement could be simulated".to_owned());
         let schemes = group.schemes.iter().map(|(name, o)| ((*name).to_owned(), Ok(Box::new((*o).clone()))));
-        let oracle = measures.oracle.clone().ok().map(|o| ("oracle".to_owned(), Ok(o)));
+        let oracle = measures.oracle.clone().ok().map(|o| ("each page's own cheapest way".to_owned(), Ok(o)));
         let found: Vec<_> = candidates.into_iter().map(|c| (c.name, next())).collect();
         for (from, outcome) in schemes.chain(oracle).chain(found) {
             let Ok(outcome) = outcome else { continue };

@@ -61,6 +61,8 @@ pub struct Results {
     pub outcomes: Vec<Result<Outcome, MemoryError>>,
     /// In the order asked for.
     pub yardsticks: Vec<Result<Yardsticks, TallyError>>,
+    /// There was enough before the recording's end.
+    pub stopped_early: bool,
 }
 
 /// Why a simulation failed.
@@ -139,13 +141,17 @@ impl Lane {
     }
 }
 
-struct Lanes(Vec<Lane>);
+struct Lanes {
+    lanes: Vec<Lane>,
+    /// Rounds that began, and the end of the last one.
+    marks: usize,
+}
 
 impl Sink for Lanes {
     #[inline]
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         let mut new = false;
-        for lane in &mut self.0 {
+        for lane in &mut self.lanes {
             match lane.caches.access(thread, tick, line, write, &mut lane.chunk) {
                 Ok(cold) => new |= cold,
                 Err(e) => drop(lane.failed.get_or_insert(e)),
@@ -154,12 +160,13 @@ impl Sink for Lanes {
         new
     }
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
-        for lane in &mut self.0 {
+        for lane in &mut self.lanes {
             lane.pass(&Step { thread, tick, what: What::Sync(sync) });
         }
     }
     fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
-        for lane in &mut self.0 {
+        self.marks += usize::from(matches!(mark, Mark::Iteration { .. }));
+        for lane in &mut self.lanes {
             lane.pass(&Step { thread, tick, what: What::Mark(mark) });
         }
     }
@@ -236,6 +243,15 @@ struct Share {
     tallying: Vec<Tallying>,
 }
 
+/// How much of a long recording is simulated: its rounds are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enough {
+    /// Rounds at least.
+    pub rounds: usize,
+    /// Accesses of the rounds at least.
+    pub accesses: u64,
+}
+
 /// Results by number.
 #[derive(Default)]
 struct Yield {
@@ -263,10 +279,26 @@ impl Share {
 /// # Errors
 /// The first that makes all jobs pointless.
 pub fn run(
+    order: Order<LogReader>,
+    jobs: &[Job],
+    tallied: &[usize],
+    workers: usize,
+    progress: impl FnMut(u64) -> bool,
+) -> Result<Results, RunError> {
+    run_until(order, jobs, tallied, workers, None, progress)
+}
+
+/// The same, until there are `enough` rounds; what was begun of the next one counts for nothing.
+/// [`Results::stopped_early`] says whether rounds are left.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until(
     mut order: Order<LogReader>,
     jobs: &[Job],
     tallied: &[usize],
     workers: usize,
+    enough: Option<Enough>,
     mut progress: impl FnMut(u64) -> bool,
 ) -> Result<Results, RunError> {
     let threads = order.threads();
@@ -306,7 +338,7 @@ pub fn run(
             shares[number % n].tallying.push(Tallying { number, lane, tally });
         }
     }
-    let mut lanes = Lanes(lanes);
+    let mut lanes = Lanes { lanes, marks: 0 };
     let mut damage = None;
     let all = thread::scope(|scope| {
         let mut senders: Vec<SyncSender<Message>> = Vec::new();
@@ -316,7 +348,7 @@ pub fn run(
             senders.push(send);
             handles.push(scope.spawn(move || share.work(&receive)));
         }
-        let ended = produce(&mut order, &mut lanes, &senders, &mut damage, &mut progress);
+        let ended = produce(&mut order, &mut lanes, &senders, enough, &mut damage, &mut progress);
         drop(senders);
         let mut all = Yield::default();
         for handle in handles {
@@ -328,11 +360,16 @@ pub fn run(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        ended.map(|()| all)
+        ended.map(|early| (all, early))
     })?;
-    let trace = Trace { damage, ..order.trace() };
+    let (all, stopped_early) = all;
+    let mut trace = Trace { damage, ..order.trace() };
+    if stopped_early {
+        // Threads that have no end here have one behind the last simulated round.
+        trace.unfinished = 0;
+    }
     let outcomes = all.outcomes.into_values().collect();
-    Ok(Results { trace, outcomes, yardsticks: all.yardsticks.into_values().collect() })
+    Ok(Results { trace, outcomes, yardsticks: all.yardsticks.into_values().collect(), stopped_early })
 }
 
 /// An empty chunk with room for as much as `like` has.
@@ -345,10 +382,14 @@ fn produce(
     order: &mut Order<LogReader>,
     lanes: &mut Lanes,
     senders: &[SyncSender<Message>],
+    enough: Option<Enough>,
     damage: &mut Option<String>,
     progress: &mut impl FnMut(u64) -> bool,
-) -> Result<(), RunError> {
+) -> Result<bool, RunError> {
     let mut more = true;
+    let mut stopped_early = false;
+    // Accesses before the first round.
+    let mut before = None;
     while more {
         more = match order.advance(lanes, BUDGET) {
             Ok(more) => more,
@@ -358,7 +399,15 @@ fn produce(
                 false
             }
         };
-        for (i, lane) in lanes.0.iter_mut().enumerate() {
+        if lanes.marks > 0 {
+            let read = order.accesses() - *before.get_or_insert(order.accesses());
+            // The round under way counts for nothing: the last mark has ended the one before.
+            if more && enough.is_some_and(|e| lanes.marks > e.rounds && read >= e.accesses) {
+                order.end(lanes);
+                (more, stopped_early) = (false, true);
+            }
+        }
+        for (i, lane) in lanes.lanes.iter_mut().enumerate() {
             if let Some(e) = lane.failed.take() {
                 return Err(RunError::Caches(e));
             }
@@ -375,5 +424,5 @@ fn produce(
             return Err(RunError::Stopped);
         }
     }
-    Ok(())
+    Ok(stopped_early)
 }

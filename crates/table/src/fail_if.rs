@@ -67,10 +67,7 @@ impl FailIf {
     /// # Errors
     /// When the table has no such column or row: a condition that can never hold is a mistake.
     pub fn holds(&self, table: &Table) -> Result<bool> {
-        let keys: Vec<&str> = table.columns().iter().map(|c| c.key).collect();
-        let Some(column) = keys.iter().position(|k| *k == self.column) else {
-            return Err(self.unknown("column", &self.column, &keys));
-        };
+        let column = self.column(table)?;
         let name = |row: &Row| match row.cells.first() {
             Some(Cell::Text(text)) => text.clone(),
             _ => String::new(),
@@ -82,6 +79,21 @@ impl FailIf {
             return Err(self.unknown("row", row, &names.iter().map(String::as_str).collect::<Vec<_>>()));
         }
         Ok(rows.any(|r| r.cells[column].number().is_some_and(|x| self.meets(x))))
+    }
+
+    /// Refuses a condition that can never hold, before there is a result: `table` has the columns, and needs no rows.
+    ///
+    /// # Errors
+    /// The table has no such column.
+    pub fn check(&self, table: &Table) -> Result<()> {
+        self.column(table).map(drop)
+    }
+
+    /// The index of its column.
+    fn column(&self, table: &Table) -> Result<usize> {
+        let keys: Vec<&str> = table.columns().iter().map(|c| c.key).collect();
+        let found = keys.iter().position(|k| *k == self.column);
+        found.ok_or_else(|| self.unknown("column", &self.column, &keys))
     }
 
     /// As the user wrote it.

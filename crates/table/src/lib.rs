@@ -123,6 +123,7 @@ pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Row>,
     notes: Vec<String>,
+    legend: Vec<String>,
     warnings: Vec<String>,
 }
 
@@ -142,6 +143,7 @@ impl Table {
             columns,
             rows: Vec::new(),
             notes: Vec::new(),
+            legend: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -182,6 +184,11 @@ impl Table {
         self.notes.push(note.into());
     }
 
+    /// Adds what a column or row means: shown to people who ask for it, `notes` in JSON, left out of CSV. No new line in it.
+    pub fn explain(&mut self, meaning: impl Into<String>) {
+        self.legend.push(meaning.into());
+    }
+
     /// Makes the `index`th row stand out.
     pub fn emphasise(&mut self, index: usize, emphasis: Emphasis) {
         if let Some(row) = self.rows.get_mut(index) {
@@ -209,6 +216,10 @@ impl Table {
     /// Its warnings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+    /// What its columns and rows mean.
+    pub fn legend(&self) -> &[String] {
+        &self.legend
     }
     /// Its notes.
     pub fn notes(&self) -> &[String] {

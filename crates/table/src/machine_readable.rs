@@ -104,7 +104,7 @@ struct Document<'a> {
     columns: Vec<Heading<'a>>,
     rows: Vec<Keyed<'a>>,
     missing: Vec<Missing<'a>>,
-    notes: &'a [String],
+    notes: Vec<&'a String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
 }
@@ -124,7 +124,7 @@ impl<'a> Document<'a> {
             columns: table.columns.iter().map(heading).collect(),
             rows: table.rows.iter().map(|row| Keyed(table, row)).collect(),
             missing: missing.collect(),
-            notes: &table.notes,
+            notes: table.notes.iter().chain(&table.legend).collect(),
             warnings: &table.warnings,
         }
     }

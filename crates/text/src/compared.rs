@@ -29,7 +29,7 @@ pub fn table(plan: &Plan) -> Table {
         Column::unit("above_bound", "static", "%"),
         Column::unit("over_floor", "floor", "%"),
         Column::unit("over_bound", "bound", "%"),
-        Column::unit("over_oracle", "oracle", "%"),
+        Column::unit("over_oracle", "page by page", "%"),
         Column::unit("over_best", "best", "%"),
     ]);
     Table::new("compare", 1, columns)
@@ -58,7 +58,6 @@ fn command(recording: &Recording) -> String {
     words.join(" ")
 }
 
-/// The rows of all machines.
 /// Adds a row a scheme, and a row a yardstick.
 pub fn add(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
     for m in 0..plan.machines.len() {
@@ -110,7 +109,7 @@ fn yardsticks(group: &Measures, uma: Option<Ps>) -> Vec<Vec<Cell>> {
         rows.push(named(name, values));
     }
     if let Ok(oracle) = &group.oracle {
-        rows.push(row("oracle", oracle, uma, Some(group)));
+        rows.push(row("page by page", oracle, uma, Some(group)));
     }
     if let Ok(best) = &group.best {
         rows.push(row("best found", &best.outcome, uma, Some(group)));
@@ -163,6 +162,7 @@ fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>)
             _ => Cell::missing("there are fewer than two iterations"),
         },
         match outcome.latency.bound {
+            _ if group.is_none() => Cell::missing("no yardsticks were asked for"),
             Ps::ZERO => Cell::missing("no access to main memory"),
             bound => Cell::percent(outcome.latency.actual.0 as f64 / bound.0 as f64 - 1.0, 1),
         },
@@ -171,7 +171,6 @@ fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>)
     named(name, values)
 }
 
-/// What the reader has to know of schemes and columns.
 /// Adds notes on schemes and yardsticks.
 pub fn explain(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
     let named: Vec<String> = plan
@@ -181,25 +180,31 @@ pub fn explain(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeas
         .map(|s| format!("{}: {}", s.name, s.about))
         .collect();
     for line in named {
-        table.note(line);
+        table.explain(line);
     }
     if plan.schemes.iter().any(|s| s.variant == Variant::Parallel) {
-        table.note("PI is another run of the program: its data has other addresses, so its cache conflicts differ from the rest");
+        table.explain("PI is another run of the program: its data has other addresses, so its cache conflicts differ from the rest");
     }
     let timed = cells.values().flatten().any(|o| o.marks.len() > 1);
     table.note(if timed {
-        "times are modelled, over the timed iterations; overhead: first minus second iteration"
+        "times are modelled, over the timed iterations"
     } else {
         "times are modelled, over the whole run"
     });
-    table.note(
-        "remote: share of main-memory accesses; static: latency spent over that of the best static placement",
-    );
+    table.explain("× UMA: time over that of a machine whose memory is equally far from all CPUs");
+    table.explain("remote: share of main-memory accesses");
+    table.explain("overhead: first minus second iteration");
     if !measures.is_empty() {
-        table.note(
-            "floor, bound, oracle, best: time over that yardstick of the same recording and threads. floor: all accesses local, \
-             no queues; bound: no policy without replication is faster; oracle: each page's own cheapest way, simulated",
-        );
+        for line in [
+            "static: latency spent over that of the best static placement, without queues",
+            "floor, bound, page by page, best: how much longer than that yardstick of the same recording and threads",
+            "floor: all accesses local, no queues",
+            "bound: no policy without replication is faster",
+            "page by page: each page goes its own cheapest way, which others may crowd; simulated",
+            "best: the fastest of all placements that were simulated",
+        ] {
+            table.explain(line);
+        }
     }
     for ((m, _, _), group) in
         measures.iter().filter(|((_, v, l), _)| (*v, *l) == (Variant::Serial, Layout::Spread))

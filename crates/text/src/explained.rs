@@ -1,6 +1,8 @@
 //! An explanation in lines of at most 80 columns.
 
+pub mod against;
 pub mod markdown;
+pub mod table;
 
 use homenode_explain::Explanation;
 use homenode_explain::explanation::{Effect, EffectBasis, Finding, Fix, Place, Variable};
@@ -91,8 +93,17 @@ pub fn answer(it: &Explanation) -> Vec<String> {
         (None, Some(reason)) => lines.push(format!("no finding: {}", reason.text)),
         (None, None) => lines.push("no finding".into()),
     }
-    let rounds = it.rounds.map(|n| format!(", {}", plural(n, "round", "rounds"))).unwrap_or_default();
-    let head = format!("evidence: {}, {}{rounds}", it.evidence.text, plural(it.threads, "thread", "threads"));
+    let threads = plural(it.threads, "thread", "threads");
+    let head = match (it.rounds, it.rounds_simulated) {
+        // The line has no room for both.
+        (Some(all), Some(first)) if first < all => {
+            format!("evidence: {}, rounds 1–{first} of {all}", it.evidence.text)
+        }
+        (Some(n), _) => {
+            format!("evidence: {}, {threads}, {}", it.evidence.text, plural(n, "round", "rounds"))
+        }
+        (None, _) => format!("evidence: {}, {threads}", it.evidence.text),
+    };
     if lines.len() == 1 {
         // The reason may take two lines.
         let reason = lines.remove(0);
@@ -274,9 +285,10 @@ fn basis(it: &Explanation) -> Vec<String> {
     lines.extend(hanging(
         "",
         &format!(
-            "counted: {} of {}; pages of {}",
+            "counted: {} of {}; {}; pages of {}",
             time(Ns(it.timed_ns)),
             time(Ns(it.time_ns)),
+            plural(it.threads, "thread", "threads"),
             bytes(Bytes(it.page_bytes))
         ),
     ));

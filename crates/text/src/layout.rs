@@ -1,5 +1,6 @@
 //! Tables for a terminal of a given width. No word is broken: cells wrap at spaces, and a word that
-//! is too long for the terminal loses its middle.
+//! is too long for the terminal loses its middle. A table whose numbers do not fit side by side is
+//! printed in parts, one below the other, each with the first column.
 
 use crate::human::{elided, plain, width, wrapped};
 
@@ -13,6 +14,8 @@ const LEAST: usize = 9;
 pub enum Form {
     /// Text: to the left, wraps.
     Text,
+    /// The same, of words that keep their length.
+    Whole,
     /// A number: to the right, stays on its line.
     Number,
     /// Two numbers with an arrow between them: to the right, wraps.
@@ -28,11 +31,34 @@ struct Column {
     form: Form,
 }
 
+/// How a row stands out where escape sequences are welcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Not at all.
+    #[default]
+    Plain,
+    /// Green and bold.
+    Best,
+    /// Faint.
+    Dim,
+}
+
+impl Style {
+    fn paint(self, text: String) -> String {
+        match self {
+            _ if text.is_empty() => text,
+            Self::Plain => text,
+            Self::Best => format!("\x1b[1;32m{text}\x1b[0m"),
+            Self::Dim => format!("\x1b[2m{text}\x1b[0m"),
+        }
+    }
+}
+
 /// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<(Style, Vec<String>)>,
 }
 
 impl Layout {
@@ -42,9 +68,14 @@ impl Layout {
     }
 
     /// Adds a row. Cells that lack are empty.
-    pub fn row(&mut self, mut cells: Vec<String>) {
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.styled(Style::Plain, cells);
+    }
+
+    /// Adds a row that stands out.
+    pub fn styled(&mut self, style: Style, mut cells: Vec<String>) {
         cells.resize(self.columns.len(), String::new());
-        self.rows.push(cells);
+        self.rows.push((style, cells));
     }
 
     /// Whether it has no rows.
@@ -54,21 +85,54 @@ impl Layout {
 
     /// The table without its empty columns.
     fn without_empty(&self) -> Self {
-        let used = |i: &usize| self.rows.iter().any(|r| !r[*i].is_empty());
+        let used = |i: &usize| self.rows.iter().any(|(_, r)| !r[*i].is_empty());
         let kept: Vec<usize> = (0..self.columns.len()).filter(used).collect();
+        self.only(&kept)
+    }
+
+    /// The table with these columns alone.
+    fn only(&self, kept: &[usize]) -> Self {
+        let cells = |r: &Vec<String>| kept.iter().map(|i| r[*i].clone()).collect();
         Self {
             columns: kept.iter().map(|i| self.columns[*i].clone()).collect(),
-            rows: self.rows.iter().map(|r| kept.iter().map(|i| r[*i].clone()).collect()).collect(),
+            rows: self.rows.iter().map(|(style, r)| (*style, cells(r))).collect(),
         }
     }
 
-    /// The table in at most `most` columns, as far as its numbers allow. `bold`: headings are, by
+    /// Columns that the table takes at least.
+    fn least(&self) -> usize {
+        self.widths(0).iter().sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
+    }
+
+    /// Its parts, each at most `most` columns wide as far as single numbers allow, with the first column in each.
+    fn parts(self, most: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let mut part: Vec<usize> = Vec::new();
+        for i in 0..self.columns.len() {
+            part.push(i);
+            if part.len() > 2 && self.only(&part).least() > most {
+                part.pop();
+                parts.push(self.only(&part));
+                part = vec![0, i];
+            }
+        }
+        parts.push(self.only(&part));
+        parts
+    }
+
+    /// The table in at most `most` columns, as far as single numbers allow. `bold`: headings are, by
     /// escape sequences.
     pub fn render(&self, most: usize, bold: bool) -> String {
-        let table = self.without_empty();
+        let parts = self.without_empty().parts(most);
+        let all: Vec<String> = parts.iter().map(|part| part.part(most, bold)).collect();
+        all.join("\n")
+    }
+
+    fn part(&self, most: usize, bold: bool) -> String {
+        let table = self;
         let widths = table.widths(most);
         let mut out = String::new();
-        let mut add = |cells: Vec<Vec<String>>, bold: bool| {
+        let mut add = |cells: Vec<Vec<String>>, paint: &dyn Fn(String) -> String| {
             let height = cells.iter().map(Vec::len).max().unwrap_or(0);
             for line in 0..height {
                 let mut text = String::new();
@@ -78,12 +142,12 @@ impl Layout {
                     let gap = if i > 0 { GAP } else { 0 };
                     text += &" ".repeat(gap);
                     text += &match column.form {
-                        Form::Text => format!("{cell}{room}"),
+                        Form::Text | Form::Whole => format!("{cell}{room}"),
                         Form::Number | Form::Change => format!("{room}{cell}"),
                     };
                 }
                 let text = plain(text.trim_end());
-                out += &if bold && !text.is_empty() { format!("\x1b[1m{text}\x1b[0m") } else { text };
+                out += &paint(text);
                 out.push('\n');
             }
         };
@@ -93,12 +157,18 @@ impl Layout {
             lines.extend((!c.unit.is_empty()).then(|| wrapped(&c.unit, *width)).into_iter().flatten());
             lines
         };
-        add(headings.map(heading).collect(), bold);
+        let headline = |text: String| match bold && !text.is_empty() {
+            true => format!("\x1b[1m{text}\x1b[0m"),
+            false => text,
+        };
+        add(headings.map(heading).collect(), &headline);
         let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        add(vec![vec!["─".repeat(whole)]], false);
-        for row in &table.rows {
+        add(vec![vec!["─".repeat(whole)]], &|text| text);
+        for (style, row) in &table.rows {
             let cells = row.iter().zip(&table.columns).zip(&widths);
-            add(cells.map(|((cell, c), width)| lines(cell, c.form, *width)).collect(), false);
+            let style = if bold { *style } else { Style::Plain };
+            let cells = cells.map(|((cell, c), width)| lines(cell, c.form, *width)).collect();
+            add(cells, &|text| style.paint(text));
         }
         out
     }
@@ -107,8 +177,9 @@ impl Layout {
     fn widths(&self, most: usize) -> Vec<usize> {
         let gaps = GAP * self.columns.len().saturating_sub(1);
         let words = |text: &str| text.split(' ').map(width).max().unwrap_or(0);
-        let all =
-            |i: usize, of: &dyn Fn(&str) -> usize| self.rows.iter().map(|r| of(&r[i])).max().unwrap_or(0);
+        let all = |i: usize, of: &dyn Fn(&str) -> usize| {
+            self.rows.iter().map(|(_, r)| of(&r[i])).max().unwrap_or(0)
+        };
         let mut widths = Vec::new();
         let mut least = Vec::new();
         for (i, c) in self.columns.iter().enumerate() {
@@ -195,6 +266,30 @@ tempe…_old  3 276 800  node 0
 u                  12
 ";
         assert_eq!(shown, expected, "\n{shown}");
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_side_by_side_stand_below() {
+        let mut t = Layout::default();
+        t.column("scheme", "", Form::Text);
+        for title in ["first", "second", "third"] {
+            t.column(title, "s", Form::Number);
+        }
+        t.styled(Style::Best, vec!["next-touch".into(), "123.45".into(), "234.56".into(), "345.67".into()]);
+        let shown = t.render(27, false);
+        let expected = "\
+scheme       first  second
+                 s       s
+──────────────────────────
+next-touch  123.45  234.56
+
+scheme       third
+                 s
+──────────────────
+next-touch  345.67
+";
+        assert_eq!(shown, expected, "\n{shown}");
+        assert!(t.render(27, true).contains("\x1b[1;32mnext-touch"));
     }
 
     #[test]

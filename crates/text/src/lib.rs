@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`human`] | numbers, sizes, times and shares as people read them |
 //! | [`layout`] | tables that break no word |
+//! | [`table`] | a table of results in that form |
 //! | [`answer`] | the first lines on a recording, and the notes below its tables |
 //! | [`objects`] | its tables: a row an object |
 //! | [`page`] | all of that together |
@@ -27,3 +28,4 @@ pub mod map;
 pub mod measured;
 pub mod objects;
 pub mod page;
+pub mod table;

@@ -9,7 +9,7 @@ use homenode_recorder::{process, state};
 
 use crate::next::next;
 use crate::ranges::with_pc;
-use crate::{emulator, modules, thread};
+use crate::{emulator, modules, python, thread};
 
 /// Smallest allocation that is an object.
 pub const OBJECT: usize = 64 << 10;
@@ -36,9 +36,14 @@ pub fn born(p: *mut c_void, bytes: usize, site: usize) {
     process::set_errno(errno);
 }
 
-/// Where an allocation stands in the source: the call's return address and that of the function around it. In programs built
+/// Where an allocation stands in the source: a line of Python, or the call's return address and that of the function around it. In programs built
 /// without the recorder, calls come from libraries, too; there it is the nearest call of the program's own.
 fn place(site: usize) -> (usize, usize) {
+    if site != 0
+        && let Some(python) = python::site()
+    {
+        return (python as usize, 0);
+    }
     if site == 0 || !emulator::outside() || modules::is_program(site) {
         return (site, caller_of(site));
     }

@@ -27,6 +27,7 @@ pub mod modules;
 pub mod next;
 mod ompt;
 mod process;
+pub mod python;
 pub mod ranges;
 mod stack;
 mod start;

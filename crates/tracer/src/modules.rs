@@ -122,6 +122,14 @@ pub fn is_program(pc: usize) -> bool {
     ranges.take_while(|(_, high)| *high != 0).any(|(low, high)| (low..high).contains(&pc))
 }
 
+/// Whether one of the loaded files is a Python interpreter, by its name.
+pub fn has_python() -> bool {
+    loaded().iter().any(|m| {
+        let name = m.path.rsplit(|c| *c == b'/').next().unwrap_or(&m.path);
+        name.starts_with(b"python") || name.starts_with(b"libpython")
+    })
+}
+
 /// Tells the emulator's plug-in whose code lies where.
 fn tell(module: &Module, whose: Whose) {
     let at = |(low, high): (u64, u64)| (module.base + low, module.base + high);

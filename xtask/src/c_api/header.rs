@@ -58,7 +58,42 @@ pub fn text(api: &Api) -> Result<String, String> {
             Item::Function(f) => out += &function(f)?,
         }
     }
+    out += &header_only(api)?;
     Ok(out + TAIL)
+}
+
+const ONLY: &str = "
+/* ---- Without the library ---- */
+
+/* With HN_HEADER_ONLY defined in front of the #include, nothing has to be linked: each function goes to the library that
+ * homenode run loads into the program, and does nothing where there is none. Functions that return a code answer HN_IDLE then. */
+#ifdef HN_HEADER_ONLY
+#include <dlfcn.h>
+";
+
+/// Functions that look for the library when they are called first.
+fn header_only(api: &Api) -> Result<String, String> {
+    let mut out = ONLY.to_owned();
+    for f in api.items.iter().filter_map(|i| if let Item::Function(f) = i { Some(f) } else { None }) {
+        let types: Vec<String> =
+            f.arguments.iter().map(|(name, rust)| declare(rust, name)).collect::<Result<_, _>>()?;
+        let types = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
+        let names: Vec<&str> = f.arguments.iter().map(|(name, _)| name.as_str()).collect();
+        let (returns, nothing) = match f.returns.as_str() {
+            "i32" => ("int ".to_owned(), "HN_IDLE"),
+            text => (declare(text, "")?, "\"homenode is not there\""),
+        };
+        let unused: String = names.iter().map(|name| format!("(void)({name}), ")).collect();
+        let _ = write!(
+            out,
+            "\nstatic inline {returns}{name}_found({types}) {{\n    static {returns}(*f)({types});\n    static char \
+             asked;\n    if (!asked) {{\n        *(void **)(&f) = dlsym((void *)0, \"{name}\");\n        asked = 1;\n    }}\n    return f ? f({arguments}) : ({unused}{nothing});\n}}\n#define \
+             {name} {name}_found\n",
+            name = f.name,
+            arguments = names.join(", "),
+        );
+    }
+    Ok(out + "#endif\n")
 }
 
 fn digits(n: i32) -> usize {

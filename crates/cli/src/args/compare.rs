@@ -26,11 +26,11 @@ Examples:
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Yardsticks {
     /// None.
+    #[default]
     None,
     /// Floor and bound: what one pass over the recording yields.
     Bound,
-    /// Oracle and best placement found, too: a second pass.
-    #[default]
+    /// Each page by itself and the best placement found, too: a second pass.
     All,
 }
 
@@ -74,8 +74,9 @@ pub struct CompareArgs {
     /// Percent of the latency that prefetching hides of misses in sequential streams [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub coverage: Option<u8>,
-    /// What to measure the schemes against: all takes a second pass over the recording
-    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
+    /// Measure the schemes against yardsticks, too: bound or, in a second pass over the recording, all [default of WHICH: all]
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "all", hide_default_value = true)]
     pub yardsticks: Yardsticks,
     /// Moves by kind and by iteration, accesses by node, iteration times: more tables below the first
     #[arg(long)]

@@ -17,6 +17,7 @@ Examples:
   homenode explain -- ./app                       record it, then say what to change
   homenode explain mine.hnrec -m epyc-nps4        on another machine
   homenode explain kernel:nas-cg --class W        one of the papers' programs
+  homenode explain --against old.hnrec -- ./app   what a change brought
   homenode explain mine.hnrec --json              for programs
   homenode explain mine.hnrec --markdown          for the comment of a merge request
   homenode explain mine.hnrec --fail-if 'saved>5' status 1 when a fix saves more than 5 % of the time
@@ -43,6 +44,9 @@ pub struct ExplainArgs {
     /// Page size, one that the machine offers [default: the machine's smallest]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub page: Option<Bytes>,
+    /// Say what a change brought: BEFORE is a recording of the program as it was
+    #[arg(long, value_name = "BEFORE")]
+    pub against: Option<PathBuf>,
     /// All findings, all fixes, and what they rest on
     #[arg(short, long)]
     pub verbose: bool,
@@ -52,9 +56,13 @@ pub struct ExplainArgs {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// End with status 1 when the condition holds: findings>0, remote>20, or saved>5 (percent of the time)
+    /// End with status 1 when the condition holds: findings>0, remote>20, or saved>5 (percent of the time); with
+    /// --against also new>0, gone<1, time_change>2
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<FailIf>,
+    /// Simulate all rounds of a long recording, not only the first ones
+    #[arg(long)]
+    pub all_rounds: bool,
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,

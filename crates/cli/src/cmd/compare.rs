@@ -59,6 +59,7 @@ impl CompareArgs {
             options: self.options(),
             extent: self.yardsticks.into(),
         };
+        self.output.check(&compared::table(&plan))?;
         let folder = Folder::new("compare", self.keep.as_deref())?;
         let runs = self.recordings(&subject, &plan, &folder, &task)?;
         self.simulate(&plan, &runs, &task)

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use homenode_dataset::Dataset;
 use homenode_error::{Context, Error, Failure, Result};
-use homenode_explain::{Explanation, exact, observed};
+use homenode_explain::against::{self, Explained};
+use homenode_explain::effect::TODAY;
+use homenode_explain::{exact, numactl, observed, source};
 use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::folder::Folder;
 use homenode_launch::program::{find, refuse_unrecordable};
@@ -15,10 +17,9 @@ use homenode_launch::record::{FILTER_LINES, RecordSpec, Recorded, Streams, Way, 
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
 use homenode_schemes::{self as schemes, Loaded};
-use homenode_sim::caches::{FilterFit, filter_fit};
-use homenode_table::{Cell, Column, Table};
+use homenode_table::Table;
 use homenode_task::Task as _;
-use homenode_text::explained::{self, markdown};
+use homenode_text::explained::{self, against as changed, markdown, table};
 
 use crate::args::explain::ExplainArgs;
 use crate::args::subject::Subject;
@@ -33,35 +34,46 @@ const MACHINE: &str = "2s-xeon";
 const LONG_COMMAND: usize = 40;
 /// Findings at most.
 const MOST: usize = 5;
+/// How a recording came about.
+const INSTRUMENTED: &str = "every access, recorded by the program's own code";
+const EMULATED: &str = "every access, recorded by the emulator";
 
 impl ExplainArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let task = Terminal::watching(self.quiet)?;
         let subject = self.subject()?;
+        let columns = if self.against.is_some() { changed::columns() } else { table::columns() };
+        self.fail_if.iter().try_for_each(|condition| condition.check(&columns))?;
         if let Subject::Recording(path) = &subject
             && Dataset::is_at(path)
         {
             return self.data_set(path);
         }
+        let (subject, today) = without_numactl(subject)?;
         let machine = self.machine()?;
         let page = schemes::page_size(&machine, self.page)?;
+        let before = self.against.as_deref().map(earlier).transpose()?;
         let folder = Folder::new("explain", self.keep.as_deref())?;
-        let (recording, evidence) = self.evidence(&subject, &machine, &folder, &task)?;
+        let (recording, evidence) = self.evidence(&subject, before.as_ref(), &machine, &folder, &task)?;
         if task.interrupt.asked() {
             return Err(Error::interrupted());
         }
-        let command = command(&recording.meta.command);
-        let loaded = Loaded::new(recording)?;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let request = exact::Request {
-            machine,
-            page,
-            most: MOST,
-            workers: self.jobs.map_or(cpus, usize::from),
-            evidence,
-            command,
+        let workers = self.jobs.map_or(cpus, usize::from);
+        let explain = |recording: Recording, evidence: String| -> Result<Explained> {
+            let (machine, command) = (machine.clone(), command(&recording.meta.command));
+            let all_rounds = self.all_rounds;
+            let request =
+                exact::Request { machine, page, most: MOST, workers, evidence, command, today, all_rounds };
+            exact::explained(&Loaded::new(recording)?, &request, &task)
         };
-        self.print(&exact::explain(&loaded, &request, &task)?)
+        let mut after = explain(recording, evidence)?;
+        if let Subject::Program { program, .. } = &subject {
+            let moved = find(program).ok().and_then(|program| source::moved(&after.explanation, &program));
+            after.explanation.warnings.extend(moved);
+        }
+        let before = before.map(|(recording, evidence)| explain(recording, evidence)).transpose()?;
+        self.print(before, after)
     }
 
     /// The machine asked for; else this one where it has several nodes with memory.
@@ -92,21 +104,13 @@ impl ExplainArgs {
     fn evidence(
         &self,
         subject: &Subject,
+        before: Option<&(Recording, String)>,
         machine: &Topology,
         folder: &Folder,
         task: &Terminal,
     ) -> Result<(Recording, String)> {
         let (program, args, way) = match subject {
-            Subject::Recording(path) => {
-                let recording = Recording::open(path)
-                    .context(|| "cannot explain".into())
-                    .map_err(|e| e.kind(Failure::Usage))?;
-                let text = match recording.meta.kind.as_str() {
-                    "emulated" => "every access, recorded by the emulator",
-                    _ => "every access, recorded by the program's own code",
-                };
-                return Ok((recording, text.into()));
-            }
+            Subject::Recording(path) => return opened(path),
             Subject::Program { program, args } => {
                 if self.run.class.is_some() {
                     return Err(Error::usage("--class is for kernels")
@@ -131,15 +135,17 @@ impl ExplainArgs {
             program,
             args,
             target: Target::Path { path: folder.path.join("explained.hnrec"), force: self.keep.is_some() },
-            filter_lines: filter_lines(machine),
-            threads: self.threads(machine),
+            // What is compared is recorded alike.
+            filter_lines: before
+                .map_or_else(|| schemes::filter_lines(machine, FILTER_LINES), |(b, _)| b.meta.filter_lines),
+            threads: before
+                .filter(|_| self.run.threads.is_none())
+                .and_then(threads_of)
+                .or_else(|| self.threads(machine)),
             streams: Streams::Stderr,
             way,
         };
-        let text = match way {
-            Way::Instrumented => "every access, recorded by the program's own code",
-            Way::Emulated => "every access, recorded by the emulator",
-        };
+        let text = if way == Way::Emulated { EMULATED } else { INSTRUMENTED };
         task.remark(&format_args!("recording {} ({text})", clean(&spec.command())));
         let recorded = record(&spec, task).map_err(|e| match way {
             Way::Instrumented => e,
@@ -180,47 +186,100 @@ impl ExplainArgs {
                 .tried("simulate it on a machine or with a page size")
                 .hint("leave --machine and --page out; 'homenode record --on emulator' writes a recording that can be simulated"));
         }
-        let set = Dataset::open(path)
-            .and_then(homenode_observed::adopt)
-            .context(|| format!("cannot read the recording {}", shown(path)))?;
-        let command = command(&set.meta().command);
-        self.print(&observed::explain(&set, MOST, &command))
+        let explain = |path: &Path| -> Result<Explained> {
+            let set = Dataset::open(path)
+                .and_then(homenode_observed::adopt)
+                .context(|| format!("cannot read the recording {}", shown(path)))?;
+            Ok(observed::explained(&set, MOST, &command(&set.meta().command)))
+        };
+        let before = match self.against.as_deref() {
+            Some(before) if !Dataset::is_at(before) => return Err(unlike(before, path)),
+            before => before.map(explain).transpose()?,
+        };
+        self.print(before, explain(path)?)
     }
 
-    fn print(&self, explanation: &Explanation) -> Result<Exit> {
-        let table = table(explanation);
+    fn print(&self, before: Option<Explained>, after: Explained) -> Result<Exit> {
+        let Some(before) = before else {
+            let it = &after.explanation;
+            let text = || match self.markdown {
+                true => markdown::render(it),
+                false => explained::render(it, self.verbose),
+            };
+            return self.answer(&table::table(it), it, text, !it.missing.is_empty());
+        };
+        let it = against::compare(before, after);
+        let text = || match self.markdown {
+            true => changed::markdown(&it),
+            false => changed::render(&it, self.verbose),
+        };
+        self.answer(&changed::table(&it), &it, text, !it.missing().is_empty())
+    }
+
+    fn answer(
+        &self,
+        table: &Table,
+        json: &impl serde::Serialize,
+        text: impl Fn() -> String,
+        partial: bool,
+    ) -> Result<Exit> {
         let mut exit = Exit::Done;
         for condition in &self.fail_if {
-            if condition.holds(&table)? {
+            if condition.holds(table)? {
                 say(format_args!("condition held: {}", condition.text()));
                 exit = Exit::ConditionHeld;
             }
         }
-        let text = match () {
-            () if self.json => {
-                serde_json::to_string_pretty(explanation)
-                    .context(|| "cannot make JSON of the result".into())?
-                    + "\n"
+        let text = match self.json {
+            true => {
+                serde_json::to_string_pretty(json).context(|| "cannot make JSON of the result".into())? + "\n"
             }
-            () if self.markdown => markdown::render(explanation),
-            () => explained::render(explanation, self.verbose),
+            false => text(),
         };
         to_stdout(&text)?;
-        let partial = !explanation.missing.is_empty() && exit == Exit::Done;
-        Ok(if partial { Exit::Partial } else { exit })
+        Ok(if partial && exit == Exit::Done { Exit::Partial } else { exit })
     }
 }
 
-/// The filter that the recorder has for a machine: the largest whose counts are exact, else the largest that fits.
-fn filter_lines(machine: &Topology) -> u32 {
-    if !machine.remote_cacheable {
-        return 0; // every access to uncached memory counts
+/// What to run, and the policy that numactl in front of it stands for.
+fn without_numactl(subject: Subject) -> Result<(Subject, &'static str)> {
+    let Subject::Program { program, args } = &subject else { return Ok((subject, TODAY)) };
+    if !numactl::is(program) {
+        return Ok((subject, TODAY));
     }
-    let fit = |lines: u32| filter_fit(machine, lines.into(), 64);
-    let filters = [FILTER_LINES, 1024, 256];
-    let exact = filters.into_iter().find(|lines| matches!(fit(*lines), FilterFit::Exact));
-    let nearly = || filters.into_iter().find(|lines| !matches!(fit(*lines), FilterFit::Refused(_)));
-    exact.or_else(nearly).unwrap_or(0)
+    let behind = numactl::parse(args).map_err(|what| {
+        Error::usage(format!("cannot explain a program under '{what}'"))
+            .tried("simulate first touch, or numactl --interleave=all")
+            .hint("leave numactl out: homenode explain -- ./app")
+    })?;
+    let (program, args) = (behind.words[0].clone(), behind.words[1..].to_vec());
+    let today = if behind.interleaved { numactl::INTERLEAVED } else { TODAY };
+    Ok((Subject::Program { program, args }, today))
+}
+
+/// A recording of every access, and how it came about.
+fn opened(path: &Path) -> Result<(Recording, String)> {
+    let recording =
+        Recording::open(path).context(|| "cannot explain".into()).map_err(|e| e.kind(Failure::Usage))?;
+    let text = if recording.meta.kind == "emulated" { EMULATED } else { INSTRUMENTED };
+    Ok((recording, text.into()))
+}
+
+/// The recording of `--against`, beside one that is simulated.
+fn earlier(path: &Path) -> Result<(Recording, String)> {
+    if Dataset::is_at(path) { Err(unlike(path, Path::new("the program"))) } else { opened(path) }
+}
+
+/// Why two recordings do not compare: one has every access, the other what happened to pages.
+fn unlike(before: &Path, after: &Path) -> Error {
+    Error::usage(format!("cannot compare {} with {}", shown(before), shown(after)))
+        .tried("one has every access and is simulated, the other tells where pages lived")
+        .hint("record both in one way: 'homenode record -- ./app', or 'homenode record --on live -- ./app'")
+}
+
+/// Threads of a recorded program.
+fn threads_of((recording, _): &(Recording, String)) -> Option<u32> {
+    recording.logs().ok().and_then(|logs| u32::try_from(logs.len()).ok())
 }
 
 /// A command as a person types it again. Of a long one, the program's name and an ellipsis: the JSON has all of it.
@@ -235,39 +294,4 @@ pub(super) fn command(words: &[String]) -> String {
     }
     let name = Path::new(program).file_name().unwrap_or(program.as_ref()).to_string_lossy();
     format!("{}{}", shown(Path::new(name.as_ref())), if args.is_empty() { "" } else { " …" })
-}
-
-/// What `--fail-if` judges: a row for everything, then one a finding.
-fn table(explanation: &Explanation) -> Table {
-    let mut table = Table::new(
-        "explain",
-        1,
-        vec![
-            Column::text("finding", "finding"),
-            Column::number("findings", "findings"),
-            Column::unit("remote", "remote", "%"),
-            Column::unit("saved", "saved", "%"),
-        ],
-    );
-    let saved = |f: &homenode_explain::explanation::Finding| {
-        f.fixes.first().and_then(|fix| fix.effect).map(|e| -e.change())
-    };
-    let cell =
-        |value: Option<f64>, why: &str| value.map_or_else(|| Cell::missing(why), |v| Cell::float(v, 1));
-    let most = explanation.findings.iter().filter_map(saved).fold(0.0, f64::max);
-    table.row(vec![
-        Cell::text("all"),
-        Cell::int(explanation.findings.len() as u64),
-        cell(explanation.remote.percent(), "no accesses"),
-        Cell::float(most, 1),
-    ]);
-    for finding in &explanation.findings {
-        table.row(vec![
-            Cell::text(finding.variables.first().map_or("", |v| v.name.as_str())),
-            Cell::missing("not one finding's"),
-            cell(finding.remote.percent(), "no accesses"),
-            cell(saved(finding), "nothing was simulated"),
-        ]);
-    }
-    table
 }

@@ -32,6 +32,7 @@ struct Target {
 impl PlanArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let task = Terminal::watching(self.quiet)?;
+        self.output.check(&columns())?;
         let target = self.target()?;
         let page = schemes::page_size(&target.topology, None)?;
         tables::refuse(&self.recording, "plan from")?;
@@ -78,7 +79,7 @@ impl PlanArgs {
         table.fact("remote_plan", remote(with_plan.timed_counts.total()));
         let Meets { accesses, remote: away } = planned.bound;
         table.fact("remote_latency_bound", remote((accesses - away, away)));
-        table.note(
+        table.explain(
             "remote: share of the timed memory accesses that go to another node, as 'homenode compare' simulates them. The \
              plan keeps to what the nodes hold and balances their load; the latency bound does neither",
         );
@@ -172,17 +173,19 @@ fn remote((local, remote): (u64, u64)) -> Cell {
     Cell::percent(remote as f64 / (local + remote).max(1) as f64, 1)
 }
 
+/// The table without rows.
+fn columns() -> Table {
+    let columns = vec![
+        Column::text("object", "object"),
+        Column::unit("bytes", "size", "KiB"),
+        Column::number("stretches", "stretches"),
+        Column::text("homes", "lives on (node:%)"),
+    ];
+    Table::new("planned", 1, columns)
+}
+
 fn table(plan: &file::Plan, top: usize) -> Table {
-    let mut table = Table::new(
-        "planned",
-        1,
-        vec![
-            Column::text("object", "object"),
-            Column::unit("bytes", "size", "KiB"),
-            Column::number("stretches", "stretches"),
-            Column::text("homes", "lives on (node:%)"),
-        ],
-    );
+    let mut table = columns();
     let mut largest: Vec<&Object> = plan.objects.iter().collect();
     largest.sort_by_key(|o| (std::cmp::Reverse(o.bytes), o.order));
     for object in largest.iter().take(top) {

@@ -25,7 +25,8 @@ fn all() -> Vec<(&'static str, &'static str)> {
     POLICIES.iter().flat_map(of).collect()
 }
 
-fn names() -> Vec<&'static str> {
+/// Names of all.
+pub fn names() -> Vec<&'static str> {
     all().into_iter().map(|(name, _)| name).collect()
 }
 

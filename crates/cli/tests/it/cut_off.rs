@@ -34,7 +34,7 @@ fn is_whole(dir: &Path, line: &str) {
 }
 
 /// What an exact recording is read by.
-const EXACT: [&str; 3] = ["show R", "compare R --yardsticks none", "plan R -m 2s-xeon -o R.hnplan"];
+const EXACT: [&str; 3] = ["show R", "compare R", "plan R -m 2s-xeon -o R.hnplan"];
 
 /// Writes at random, then is killed.
 const VICTIM: &str = r#"

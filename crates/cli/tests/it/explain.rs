@@ -61,10 +61,15 @@ fn build(dir: &Path, source: &str, name: &str, options: &[&str]) -> Option<()> {
 
 /// Explains a program on the small machine.
 fn explained(dir: &Path, name: &str) -> Value {
+    explained_under(dir, &[], name)
+}
+
+/// Explains a program behind other words.
+fn explained_under(dir: &Path, under: &[&str], name: &str) -> Value {
     let machine = programs().join("two-nodes.toml");
     let program = format!("./{name}");
-    let words =
-        ["explain", "-q", "--json", "-m", machine.to_str().unwrap(), "--threads", "4", "--", &program];
+    let words = ["explain", "-q", "--json", "-m", machine.to_str().unwrap(), "--threads", "4", "--"];
+    let words: Vec<&str> = words.iter().chain(under).copied().chain([program.as_str()]).collect();
     let (status, out, err) = run(dir, &words);
     assert_eq!(status, Some(0), "{err}");
     let json: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out} {err}"));
@@ -84,7 +89,8 @@ fn check(source: &str) {
     if build(&dir, source, name, &[]).is_none() {
         return;
     }
-    let answer = explained(&dir, name);
+    let under: Vec<&str> = expected.get("under").map(|u| u.split(',').collect()).unwrap_or_default();
+    let answer = explained_under(&dir, &under, name);
     if let Some(word) = expected.get("warning") {
         let warnings = answer["warnings"].to_string();
         assert!(warnings.contains(word), "{word} in {warnings}");
@@ -141,7 +147,7 @@ macro_rules! programs {
             let mut sources: Vec<String> = std::fs::read_dir(programs())
                 .unwrap()
                 .map(|e| e.unwrap().file_name().into_string().unwrap())
-                .filter(|name| !name.ends_with(".md") && !name.ends_with(".toml"))
+                .filter(|name| ![".md", ".toml", ".py"].iter().any(|end| name.ends_with(end)))
                 .collect();
             sources.sort();
             assert_eq!(sources, tested);
@@ -155,6 +161,7 @@ programs! {
     serial_first_touch_is_found_in_fortran "fortran_allocatable.F90";
     serial_first_touch_is_found_in_a_common_block "fortran_common.F90";
     a_buffer_that_one_thread_fills_is_found "io_buffer.c";
+    numactl_that_takes_pages_away_is_found "over_interleaved.c";
     parts_that_share_a_page_are_found "page_false_sharing.c";
     parallel_first_touch_has_no_fault "parallel_first_touch.c";
     a_late_change_is_found "phase_change.c";
@@ -162,6 +169,7 @@ programs! {
     serial_first_touch_is_found "serial_first_touch.c";
     one_thread_has_no_fault "single_thread.c";
     jumping_from_row_to_row_is_found "transposed.c";
+    threads_that_nothing_binds_are_told_of "unbound.c";
     a_wrong_schedule_is_found "wrong_schedule.c";
 }
 
@@ -292,7 +300,7 @@ fn a_data_set_of_a_simulation_is_explained_without_effects() {
         return;
     }
     let machine = programs().join("two-nodes.toml");
-    let words = ["compare", "-q", "-p", "first-touch", "--yardsticks", "none", "--keep", "kept", "-m"];
+    let words = ["compare", "-q", "-p", "first-touch", "--keep", "kept", "-m"];
     let all: Vec<&str> = words.iter().copied().chain([machine.to_str().unwrap(), "--", "./app"]).collect();
     let (status, _, err) = run(&dir, &all);
     assert_eq!(status, Some(0), "{err}");
@@ -326,4 +334,175 @@ fn a_program_as_it_is_runs_under_the_emulator() {
     assert_eq!(status, Some(0), "{err}");
     assert!(out.contains("recorded by the emulator"), "{out} {err}");
     assert!(out.contains("one thread touches all pages first"), "{out}");
+}
+
+/// A Python with numpy; `None`: there is none, and none can be had.
+fn numpy() -> Option<PathBuf> {
+    let has = |python: &Path| {
+        let got = Command::new(python).args(["-c", "import numpy"]).output();
+        got.is_ok_and(|o| o.status.success())
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("numpy");
+    let own = folder.join("bin/python");
+    if let Some(python) = [PathBuf::from("python3"), own.clone()].into_iter().find(|p| has(p)) {
+        return Some(python);
+    }
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).output();
+    if !made.is_ok_and(|o| o.status.success()) {
+        println!("skipped: no folder for Python packages can be made (python3 -m venv)");
+        return None;
+    }
+    let words =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "10", "numpy"];
+    let got = Command::new(&own).args(words).output();
+    if !got.is_ok_and(|o| o.status.success()) {
+        println!("skipped: numpy cannot be had");
+        return None;
+    }
+    Some(own)
+}
+
+#[test]
+fn an_array_of_python_code_has_its_line_and_a_change_of_it_its_effect() {
+    let dir = fresh("explain-python");
+    let Some(python) = numpy() else { return };
+    let source = programs().join("blur.py");
+    let expected = Expected::of(&source);
+    let machine = programs().join("two-nodes.toml");
+    let explain = |words: &[&str], fixed: bool| {
+        let mut command = crate::support::homenode(&dir);
+        command.args(["explain", "-q", "--json", "--threads", "4", "-m", machine.to_str().unwrap()]);
+        command.args(words).arg("--").arg(&python).arg(&source).args(["512", "4"]);
+        command.env("OPENBLAS_NUM_THREADS", "1");
+        if fixed {
+            command.env("FIXED", "1");
+        }
+        outcome(&command.output().unwrap())
+    };
+    let (status, out, err) = explain(&["--keep", "before"], false);
+    if status != Some(0) && err.contains("emulator") {
+        eprintln!("skipped: no emulator: {err}");
+        return;
+    }
+    assert_eq!(status, Some(0), "{err}");
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    let finding = &answer["findings"][0];
+    assert_eq!(finding["variables"][0]["name"].as_str(), expected.get("variable"), "{finding:#}");
+    assert_eq!(line(&finding["variables"][0]["allocated"]).as_deref(), expected.get("line"));
+    assert_eq!(line(&finding["touched"]).as_deref(), expected.get("touched"));
+    assert_eq!(finding["fixes"][0]["kind"].as_str(), expected.get("fix"), "{finding:#}");
+    assert!(finding["fixes"][0]["text"].as_str().unwrap().contains("numpy.empty"));
+    // Each worker sets its rows first: what the finding promised.
+    let (status, out, err) = explain(&["--against", "before/explained.hnrec"], true);
+    assert_eq!(status, Some(0), "{err}");
+    let changed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(changed["gone"].as_array().unwrap().len(), 1, "{changed:#}");
+    assert_eq!(changed["new"].as_array().unwrap().len(), 0, "{changed:#}");
+    let promised = finding["fixes"][0]["effect"]["after_ns"].as_f64().unwrap();
+    let really = changed["after"]["timed_ns"].as_f64().unwrap();
+    assert!((promised - really).abs() < 0.2 * really, "expected {promised} ns, it takes {really} ns");
+}
+
+#[test]
+fn a_change_says_what_it_brought_though_lines_moved() {
+    let dir = fresh("explain-against");
+    let Some(()) = build(&dir, "serial_first_touch.c", "before", &[]) else { return };
+    // The fixed program has two more lines at its top.
+    let source = std::fs::read_to_string(programs().join("serial_first_touch.c")).unwrap();
+    let source = format!("// one\n// two\n{}", source.replace("#ifdef FIXED", "#if 1"));
+    let path = dir.join("after.c");
+    std::fs::write(&path, source).unwrap();
+    build(&dir, path.to_str().unwrap(), "after", &[]).unwrap();
+    let machine = programs().join("two-nodes.toml");
+    let explain = |words: &[&str]| {
+        let all = ["explain", "-q", "-m", machine.to_str().unwrap()];
+        run(&dir, &all.iter().chain(words).copied().collect::<Vec<_>>())
+    };
+    let (status, _, err) = explain(&["--threads", "4", "--keep", "old", "--", "./before"]);
+    assert_eq!(status, Some(0), "{err}");
+    let (status, out, err) = explain(&["--against", "old/explained.hnrec", "--keep", "new", "--", "./after"]);
+    assert_eq!(status, Some(0), "{err}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(
+        lines[0].contains(" % less time on two-nodes: ") && lines[0].contains(" a round; remote "),
+        "{out}"
+    );
+    assert!(lines[1].starts_with("gone: grid, next (one thread touches all pages first)"), "{out}");
+    assert!(lines[2].starts_with("evidence of both: every access"), "{out}");
+    assert!(lines.iter().all(|l| l.chars().count() <= 80), "{out}");
+    let again = |words: &[&str]| {
+        let all = ["new/explained.hnrec", "--against", "old/explained.hnrec"];
+        explain(&all.iter().chain(words).copied().collect::<Vec<_>>())
+    };
+    let (status, json, err) = again(&["--json"]);
+    assert_eq!(status, Some(0), "{err}");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema"], "homenode/explain-against/1");
+    for name in ["grid", "next"] {
+        let all = json["variables"].as_array().unwrap();
+        let it = all.iter().find(|v| v["name"] == name).unwrap_or_else(|| panic!("{name} in {json:#}"));
+        let share = |side: &str| it[side]["remote"]["percent"].as_f64().unwrap();
+        assert!(share("before") > 40.0 && share("after") < 5.0, "{it:#}");
+        assert_ne!(it["before"]["id"], it["after"]["id"]);
+    }
+    assert!(json["time"]["change"].as_f64().unwrap() < -20.0, "{json:#}");
+    let (_, markdown, _) = again(&["--markdown"]);
+    assert!(
+        markdown.contains("- gone: `grid, next`") && markdown.contains("| `grid` | 50 % |"),
+        "{markdown}"
+    );
+    for (condition, status) in
+        [("gone<1", 0), ("new>0", 0), ("time_change>2", 0), ("gone>0", 1), ("grid:remote>10", 0)]
+    {
+        assert_eq!(again(&["--fail-if", condition]).0, Some(status), "{condition}");
+    }
+    // The other way round: the finding is new.
+    let (status, out, err) =
+        explain(&["old/explained.hnrec", "--against", "new/explained.hnrec", "--fail-if", "new>0"]);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(out.contains("new: grid, next (one thread touches all pages first)"), "{out}");
+    assert!(out.contains("#pragma omp parallel for schedule(static)"), "a new finding has its fix: {out}");
+}
+
+#[test]
+fn a_condition_is_checked_before_anything_runs() {
+    let dir = fresh("explain-conditions");
+    // No such program: nothing was run when the condition was refused.
+    for (words, parts) in [
+        (&["explain", "--fail-if", "savd>5", "--", "./nowhere"][..], ["savd", "did you mean 'saved'?"]),
+        (&["explain", "--against", "x", "--fail-if", "time>5", "--", "./nowhere"], ["time", "time_change"]),
+        (&["compare", "--fail-if", "remot>5", "--", "./nowhere"], ["remot", "did you mean 'remote'?"]),
+        (&["plan", "nowhere.hnrec", "--fail-if", "byts>5"], ["byts", "did you mean 'bytes'?"]),
+        (
+            &["explain", "--", "numactl", "--membind=0", "./nowhere"],
+            ["numactl --membind=0", "leave numactl out"],
+        ),
+    ] {
+        let (status, out, err) = run(&dir, words);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{words:?}: {err}");
+        assert!(parts.iter().all(|p| err.contains(p)), "{parts:?} in {err}");
+    }
+}
+
+#[test]
+fn source_that_moved_since_and_threads_that_are_bound() {
+    let dir = fresh("explain-moved");
+    let text = std::fs::read_to_string(programs().join("serial_first_touch.c")).unwrap();
+    let source = dir.join("app.c");
+    std::fs::write(&source, text).unwrap();
+    if build(&dir, source.to_str().unwrap(), "app", &[]).is_none() {
+        return;
+    }
+    let explain = || {
+        let mut command = crate::support::homenode(&dir);
+        let machine = programs().join("two-nodes.toml");
+        command.args(["explain", "-q", "--threads", "4", "-m", machine.to_str().unwrap(), "--", "./app"]);
+        outcome(&command.env("OMP_PROC_BIND", "true").output().unwrap())
+    };
+    let (_, out, err) = explain();
+    assert!(!out.contains("changed after") && !out.contains("not bound"), "{out} {err}");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+    std::fs::File::options().append(true).open(&source).unwrap().set_modified(later).unwrap();
+    let (_, out, err) = explain();
+    assert!(out.contains("the file was changed after the program was built"), "{out} {err}");
 }

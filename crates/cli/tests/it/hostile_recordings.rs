@@ -97,7 +97,7 @@ const COMMANDS: &[&str] = &[
     "rec check R",
     "diff R set --color always",
     "rec export R -o out",
-    "compare R --yardsticks none",
+    "compare R",
     "rec merge R other -o out",
     "show R --json",
     "rec upgrade R -o out",

@@ -44,8 +44,7 @@ fn show_says_what_compare_says() {
     let (status, _, err) = run(&dir, &["record", "-q", "--threads", "2", "-o", "r", "--", "./app"]);
     assert_eq!(status, Some(0), "{err}");
     let policies = ["first-touch", "round-robin", "competitive"];
-    let mut words =
-        vec!["compare", "-q", "r", "-m", "sf15k", "--yardsticks", "none", "--json", "--keep", "kept"];
+    let mut words = vec!["compare", "-q", "r", "-m", "sf15k", "--json", "--keep", "kept"];
     policies.iter().for_each(|p| words.extend(["-p", p]));
     let compared = json(&dir, &words);
     let mut seen = Vec::new();

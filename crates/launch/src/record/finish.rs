@@ -169,6 +169,7 @@ pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>)
         let mut found = symbols::resolve(&recording.modules(), &summary.addresses);
         trouble.append(&mut found.trouble);
         symbols::add_variables(&mut found.symbols, &recording.modules(), &summary.allocations);
+        found.symbols.places.extend(recording.python());
         if let Err(e) = recording.save_symbols(&found.symbols) {
             trouble.push(format!("objects and regions have no names in the recording: {e}"));
         }

@@ -54,9 +54,9 @@ fn moves<'a>(runs: impl Iterator<Item = Run<'a>>) -> Table {
         let share = Cell::percent(statistics::overhead(outcome), 2);
         table.row(row(machine, scheme, counts.into_iter().chain([share])));
     }
-    table.note("ping-pong: back to where the page came from; multiple: on to a third node; incorrect: away from its main user");
-    table.note("copies: of pages that several nodes read, made on one of them; collapsed: gone because somebody wrote");
-    table.note("moving: share of all threads' time, waiting for other moves included");
+    table.explain("ping-pong: back to where the page came from; multiple: on to a third node; incorrect: away from its main user");
+    table.explain("copies: of pages that several nodes read, made on one of them; collapsed: gone because somebody wrote");
+    table.explain("moving: share of all threads' time, waiting for other moves included");
     if unlisted > 0 {
         table.note(format!("{unlisted} moves beyond the first million of a scheme are in migrations alone"));
     }

@@ -7,7 +7,7 @@ use super::{expected, fault, names, share, signed, touched};
 use crate::human::plain;
 
 /// A text that Markdown and HTML take as it is.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
         match c {
@@ -21,7 +21,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// A piece of code. A back tick would end it.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     format!("`{}`", clean(text).replace('`', "'"))
 }
 

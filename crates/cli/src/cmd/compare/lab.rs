@@ -185,6 +185,7 @@ fn check(args: &CompareArgs) -> Result<()> {
 
 pub fn run(args: &CompareArgs) -> Result<Exit> {
     check(args)?;
+    args.output.check(&Table::new("compare-lab", 1, columns()))?;
     let machine = machine_args(args)?;
     let subject = args.subject()?;
     if let Subject::Recording(path) = &subject {
@@ -318,18 +319,18 @@ impl<'a> Bench<'a> {
         table.fact("machine", Cell::text(schemes::describe(machine, Bytes::kib(4), None)));
         table.fact("linux", Cell::text(linux));
         table.fact("repetitions", Cell::int(self.args.repeat));
-        table.note(
+        table.explain(
             "memory accesses, remote, pages moved: measured, by a monitor outside of the guest (emulated)",
         );
         if self.kernel.is_some() {
-            table.note("counted: the timed iterations, with what moves pages in them");
+            table.explain("counted: the timed iterations, with what moves pages in them");
         }
-        table.note(
+        table.explain(
             "modelled: time of the slowest CPU from caches and latencies, one miss at a time, or of the busiest controller, port or \
              link that it uses, if that is longer",
         );
-        table.note("emulated: by the guest's clock; an emulator's memory is equally far from all CPUs");
-        table.note("spread: largest minus smallest of the repetitions, in percent of the median");
+        table.explain("emulated: by the guest's clock; an emulator's memory is equally far from all CPUs");
+        table.explain("spread: largest minus smallest of the repetitions, in percent of the median");
         let exit = self.args.output.print(&table)?;
         Ok(if failed && exit == Exit::Done { Exit::Partial } else { exit })
     }

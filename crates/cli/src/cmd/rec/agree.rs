@@ -53,7 +53,8 @@ pub fn run(
     if let Some(machine) = machine {
         table.fact("machine", Cell::text(machine));
     }
-    table.note("difference: sum over the array's pages of |first - second|, in percent of the first's sum");
+    table
+        .explain("difference: sum over the array's pages of |first - second|, in percent of the first's sum");
     if table.rows().is_empty() {
         return Err(Error::failed(format!("{} has no array to compare", first.display()))
             .tried(format!("look for objects of at least {} bytes that were used", smallest.0))

@@ -1,0 +1,193 @@
+//! A table of results for people.
+
+use homenode_dataset::foreign::clean;
+use homenode_table::{Align, Cell, Emphasis, Table};
+
+use crate::human::{GLUE, fixed, glued, grouped, wrapped};
+use crate::layout::{Form, Layout, Style};
+
+/// What stands for a value that is not there.
+const MISSING: &str = "–";
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Headings are bold and rows have colours, by escape sequences.
+    pub colour: bool,
+    /// Columns of the output; none where lines may have any length.
+    pub width: Option<usize>,
+    /// What columns and rows mean stands below the table.
+    pub legend: bool,
+}
+
+/// The table in words: warnings, facts, rows, notes. A column without a value is left out.
+pub fn render(table: &Table, how: Shown) -> String {
+    let most = how.width.unwrap_or(usize::MAX);
+    let mut out = String::new();
+    let line = |out: &mut String, text: &str| {
+        for line in wrapped(text, most) {
+            *out += &line.replace(GLUE, " ");
+            out.push('\n');
+        }
+    };
+    for warning in table.warnings() {
+        line(&mut out, &format!("! {}", clean(warning)));
+    }
+    if !table.facts().is_empty() {
+        let facts: Vec<String> =
+            table.facts().iter().map(|(key, value)| glued(&format!("{key} {}", show(value)))).collect();
+        let whole = facts.join(" · ");
+        // A fact that is longer than a line breaks where it can.
+        let fits = facts.iter().all(|f| f.chars().count() <= most);
+        line(&mut out, &if fits { whole } else { whole.replace(GLUE, " ") });
+        out.push('\n');
+    }
+    out += &layout(table).render(most, how.colour);
+    let legend = table.legend().iter().filter(|_| how.legend);
+    let notes: Vec<String> =
+        missing(table).into_iter().chain(table.notes().iter().cloned()).chain(legend.cloned()).collect();
+    for (i, note) in notes.iter().enumerate() {
+        if i == 0 {
+            out.push('\n');
+        }
+        line(&mut out, &clean(note));
+    }
+    out
+}
+
+fn layout(table: &Table) -> Layout {
+    let mut layout = Layout::default();
+    let kept: Vec<usize> = (0..table.width()).filter(|i| has_values(table, *i)).collect();
+    for column in kept.iter().map(|i| &table.columns()[*i]) {
+        let form = if column.align == Align::Left { Form::Whole } else { Form::Number };
+        // A sign does not stand alone.
+        let title = clean(&column.title).replace("× ", &format!("×{GLUE}"));
+        layout.column(&title, column.unit.unwrap_or(""), form);
+    }
+    for row in table.rows() {
+        let style = match row.emphasis {
+            Emphasis::None => Style::Plain,
+            Emphasis::Best => Style::Best,
+            Emphasis::Yardstick => Style::Dim,
+        };
+        layout.styled(style, kept.iter().map(|i| show(&row.cells[*i])).collect());
+    }
+    layout
+}
+
+/// Whether a column says anything. The first one names the rows.
+fn has_values(table: &Table, column: usize) -> bool {
+    let says = |cell: &Cell| match cell {
+        Cell::Missing(_) => false,
+        Cell::Text(text) => !text.is_empty(),
+        _ => true,
+    };
+    column == 0 || table.rows().iter().any(|row| says(&row.cells[column]))
+}
+
+fn show(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => clean(text),
+        Cell::Int(value) => grouped(*value),
+        Cell::Float(value, digits) | Cell::Percent(value, digits) if value.is_finite() => {
+            fixed(*value, *digits)
+        }
+        Cell::Float(..) | Cell::Percent(..) | Cell::Missing(_) => MISSING.to_owned(),
+    }
+}
+
+/// Why cells have no value: one line for each reason, with the columns it stands for. A yardstick has no value where it is no run.
+fn missing(table: &Table) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (i, column) in table.columns().iter().enumerate().filter(|(i, _)| has_values(table, *i)) {
+        for row in table.rows().iter().filter(|row| row.emphasis != Emphasis::Yardstick) {
+            let Cell::Missing(why) = &row.cells[i] else { continue };
+            match reasons.iter_mut().find(|(known, _)| known == why) {
+                Some((_, columns)) if columns.contains(&column.title.as_str()) => {}
+                Some((_, columns)) => columns.push(&column.title),
+                None => reasons.push((why, vec![&column.title])),
+            }
+        }
+    }
+    reasons.iter().map(|(why, columns)| format!("{MISSING} under {}: {why}", columns.join(", "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use homenode_table::{Column, example};
+
+    use super::*;
+
+    const PIPE: Shown = Shown { colour: false, width: None, legend: false };
+
+    const PLAIN: &str = "\
+program nas-cg W · threads 16
+
+scheme           time   moves  remote
+                    s               %
+─────────────────────────────────────
+first-touch     12.35       0    26.2
+next-touch       7.00  18 743     1.7
+replay, \"last\"      –       5     0.0
+
+– under time: the program was stopped
+times are modelled
+";
+
+    #[test]
+    fn facts_then_rows_then_notes() {
+        let shown = render(&example(), PIPE);
+        assert_eq!(shown, PLAIN, "\n{shown}");
+    }
+
+    #[test]
+    fn only_colour_adds_escape_sequences() {
+        let shown = render(&example(), Shown { colour: true, ..PIPE });
+        let best = shown.lines().find(|l| l.contains("next-touch")).unwrap();
+        assert!(best.contains("\u{1b}["), "{best:?}");
+        assert!(!PLAIN.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
+        for width in [24, 34, 40] {
+            let shown = render(&example(), Shown { width: Some(width), ..PIPE });
+            assert!(shown.lines().all(|l| l.chars().count() <= width), "\n{shown}");
+            for word in ["next-touch", "18 743", "12.35", "26.2"] {
+                assert!(shown.contains(word), "{word}\n{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_without_values_go_and_a_legend_waits_to_be_asked() {
+        let mut table = Table::new(
+            "t",
+            1,
+            vec![
+                Column::text("scheme", "scheme"),
+                Column::number("never", "never"),
+                Column::number("n", "n"),
+            ],
+        );
+        table.row(vec![Cell::text("a"), Cell::missing("nobody measured it"), Cell::int(1)]);
+        table.explain("n: how many");
+        let shown = render(&table, PIPE);
+        assert!(
+            !shown.contains("never") && !shown.contains("nobody") && !shown.contains("how many"),
+            "{shown}"
+        );
+        assert!(render(&table, Shown { legend: true, ..PIPE }).ends_with("\nn: how many\n"));
+        assert!(table.to_json().contains("how many") && table.to_json().contains("nobody measured it"));
+    }
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        assert_eq!(show(&Cell::text("a\u{1b}[2J\nb")), "a\u{fffd}[2J\u{fffd}b");
+    }
+
+    #[test]
+    fn not_a_number_is_not_shown_as_one() {
+        assert_eq!(show(&Cell::float(f64::NAN, 1)), MISSING);
+    }
+}

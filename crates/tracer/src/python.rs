@@ -1,0 +1,254 @@
+//! Where Python code allocates, in an emulated program: the line of the innermost frame that is not a package's.
+//!
+//! An object of Python code has the same allocating call as all others: one in the interpreter or in numpy. So the interpreter is
+//! asked for its frames while it allocates. The place gets a number, [`homenode_log::PYTHON`] and up, which stands in the log as the allocating
+//! call; `python.txt` in the recording says what the number means.
+//!
+//! The interpreter is asked only by a thread that holds its lock, with its garbage collector off, and never while one of its own
+//! arenas is made: those are mappings, and come through `mmap`.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use homenode_log::PYTHON as FIRST;
+use homenode_recorder::{io, state};
+
+use crate::{emulator, modules};
+
+/// Frames that are looked at for one that is not a package's.
+const FRAMES: usize = 24;
+/// Places that are told apart.
+const PLACES: usize = 1 << 12;
+type Object = *mut c_void;
+
+/// The interpreter's own functions, as its headers have them since 3.9; the garbage collector's since 3.10.
+struct Interpreter {
+    is_initialised: unsafe extern "C" fn() -> c_int,
+    has_lock: unsafe extern "C" fn() -> c_int,
+    /// Borrowed; null where no Python code runs.
+    frame: unsafe extern "C" fn() -> Object,
+    back: unsafe extern "C" fn(Object) -> Object,
+    code: unsafe extern "C" fn(Object) -> Object,
+    line: unsafe extern "C" fn(Object) -> c_int,
+    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
+    text: unsafe extern "C" fn(Object) -> *const c_char,
+    give_up: unsafe extern "C" fn(Object),
+    /// Borrowed; null where no exception is under way.
+    error: unsafe extern "C" fn() -> Object,
+    clear_error: unsafe extern "C" fn(),
+    collector: Option<[unsafe extern "C" fn() -> c_int; 2]>,
+}
+
+/// The loader's function of that name.
+///
+/// # Safety
+/// `F` is a function's type, and the one of this name has it in every version that has it.
+unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<Object>()) };
+    // SAFETY: asks the loader; the caller's promise.
+    unsafe {
+        let p = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+        (!p.is_null()).then(|| std::mem::transmute_copy(&p))
+    }
+}
+
+impl Interpreter {
+    /// The process's, if it has one that shows its functions. Programs without one are asked ever more rarely.
+    fn get() -> Option<&'static Self> {
+        static FOUND: OnceLock<Interpreter> = OnceLock::new();
+        static LOOKED: AtomicUsize = AtomicUsize::new(0);
+        if let Some(found) = FOUND.get() {
+            return Some(found);
+        }
+        if !(LOOKED.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() || !modules::has_python() {
+            return None;
+        }
+        let found = Self::look()?;
+        Some(FOUND.get_or_init(|| found))
+    }
+
+    fn look() -> Option<Self> {
+        // SAFETY: the types of the interpreter's headers.
+        unsafe {
+            let collector = symbol(c"PyGC_Disable").zip(symbol(c"PyGC_Enable"));
+            Some(Self {
+                is_initialised: symbol(c"Py_IsInitialized")?,
+                has_lock: symbol(c"PyGILState_Check")?,
+                frame: symbol(c"PyEval_GetFrame")?,
+                back: symbol(c"PyFrame_GetBack")?,
+                code: symbol(c"PyFrame_GetCode")?,
+                line: symbol(c"PyFrame_GetLineNumber")?,
+                attribute: symbol(c"PyObject_GetAttrString")?,
+                text: symbol(c"PyUnicode_AsUTF8")?,
+                give_up: symbol(c"Py_DecRef")?,
+                error: symbol(c"PyErr_Occurred")?,
+                clear_error: symbol(c"PyErr_Clear")?,
+                collector: collector.map(|(off, on)| [off, on]),
+            })
+        }
+    }
+
+    /// An attribute of the frame's code.
+    ///
+    /// # Safety
+    /// The calling thread holds the interpreter's lock and the code.
+    unsafe fn attribute(&self, code: Object, name: &CStr) -> Option<String> {
+        // SAFETY: the caller's promise; what is new is given up again.
+        unsafe {
+            let value = (self.attribute)(code, name.as_ptr());
+            if value.is_null() {
+                (self.clear_error)();
+                return None;
+            }
+            let text = (self.text)(value);
+            let known = (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned());
+            if known.is_none() {
+                (self.clear_error)();
+            }
+            (self.give_up)(value);
+            known
+        }
+    }
+
+    /// File, line and function of a frame.
+    ///
+    /// # Safety
+    /// The calling thread holds the interpreter's lock and the frame.
+    unsafe fn describe(&self, frame: Object) -> Option<(String, u32, String)> {
+        // SAFETY: the caller's promise; the code is given up again.
+        unsafe {
+            let code = (self.code)(frame);
+            let file = self.attribute(code, c"co_filename");
+            let function = self.attribute(code, c"co_name");
+            let line = u32::try_from((self.line)(frame)).ok().filter(|line| *line > 0);
+            (self.give_up)(code);
+            Some((file?, line?, function?))
+        }
+    }
+
+    /// The innermost frame of the person's own code.
+    ///
+    /// # Safety
+    /// The calling thread holds the interpreter's lock.
+    unsafe fn place(&self) -> Option<(String, u32, String)> {
+        // SAFETY: the caller's promise. The first frame is borrowed, those behind it are new.
+        unsafe {
+            let mut frame = (self.frame)();
+            let mut found = None;
+            for i in 0..FRAMES {
+                if frame.is_null() {
+                    break;
+                }
+                let place = self.describe(frame).filter(|(file, ..)| is_own(file));
+                let outer = if place.is_none() { (self.back)(frame) } else { std::ptr::null_mut() };
+                if i > 0 {
+                    (self.give_up)(frame);
+                }
+                frame = outer;
+                found = place;
+                if found.is_some() {
+                    break;
+                }
+            }
+            if !frame.is_null() {
+                (self.give_up)(frame);
+            }
+            found
+        }
+    }
+}
+
+/// Whether a file is the person's own: not a package's, the interpreter's or a text that was compiled.
+fn is_own(file: &str) -> bool {
+    let library =
+        |part: &str| part == "site-packages" || part == "dist-packages" || part.starts_with("python3.");
+    !file.starts_with('<') && !file.split('/').any(library)
+}
+
+thread_local! {
+    /// The interpreter is being asked: what it allocates for that is nobody's.
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The number of the Python line that allocates. None where no Python code does, or nobody may ask.
+pub fn site() -> Option<u64> {
+    if !emulator::active() || ASKING.replace(true) {
+        return None;
+    }
+    let found = Interpreter::get().and_then(ask);
+    ASKING.set(false);
+    found
+}
+
+fn ask(python: &'static Interpreter) -> Option<u64> {
+    // SAFETY: both may be asked by any thread at any time; all else with the interpreter's lock held and no exception under way.
+    let (file, line, function) = unsafe {
+        if (python.is_initialised)() == 0 || (python.has_lock)() == 0 || !(python.error)().is_null() {
+            return None;
+        }
+        let was_on = python.collector.is_some_and(|[off, _]| off() != 0);
+        let place = python.place();
+        if let (true, Some([_, on])) = (was_on, python.collector) {
+            on();
+        }
+        place?
+    };
+    number(&file, line, &function)
+}
+
+/// The number of a place: a new one is written down.
+fn number(file: &str, line: u32, function: &str) -> Option<u64> {
+    static KNOWN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+    let mut hasher = DefaultHasher::new();
+    (file, line, function).hash(&mut hasher);
+    let key = hasher.finish().max(1);
+    // Whoever holds the interpreter's lock is alone here.
+    let at = KNOWN.iter().position(|k| [0, key].contains(&k.load(Ordering::Relaxed)))?;
+    let site = FIRST + at as u64;
+    if KNOWN[at].swap(key, Ordering::Relaxed) == 0 {
+        let one_line = |text: &str| text.replace(['\n', '\t'], "\u{fffd}");
+        let mut text = String::new();
+        let _ = writeln!(text, "{site:#x}\t{line}\t{}\t{}", one_line(function), one_line(file));
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
+        let fd = io::open_at(state::dir(), c"python.txt", flags);
+        if fd >= 0 {
+            let _ = io::write_all(fd, text.as_bytes()); // without it the object has no name, which shows
+            io::close(fd);
+        }
+    }
+    Some(site)
+}
+
+/// Bytes of the arenas from which the interpreter serves small objects, in 3.9 and since 3.10.
+const ARENAS: [usize; 2] = [256 << 10, 1 << 20];
+
+/// Whether a mapping is one of the interpreter's arenas, which are nobody's object.
+pub fn is_arena(bytes: usize, prot: i32, flags: i32) -> bool {
+    ARENAS.contains(&bytes)
+        && prot == libc::PROT_READ | libc::PROT_WRITE
+        && flags & libc::MAP_ANONYMOUS != 0
+        && emulator::active()
+        && Interpreter::get().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own;
+
+    #[test]
+    fn packages_are_not_the_persons_own() {
+        assert!(is_own("blur.py") && is_own("/home/a/work/blur.py"));
+        for file in [
+            "/usr/lib/python3.11/threading.py",
+            "/v/lib/python3.12/site-packages/numpy/core/numeric.py",
+            "/usr/lib/python3/dist-packages/numpy/x.py",
+            "<frozen importlib._bootstrap>",
+        ] {
+            assert!(!is_own(file), "{file}");
+        }
+    }
+}
