@@ -6,13 +6,16 @@ use homenode_dataset::identity;
 use homenode_log::recording::{Elements, Module, Recording, SourcePlace, Symbols};
 use homenode_order::space::{Object, ObjectKind};
 
+/// An allocating call: its return address, and that of its function.
+type Call = (u64, u64);
+
 /// The names of a recording.
 #[derive(Clone, Debug)]
 pub struct Names<'a> {
     symbols: &'a Symbols,
     modules: Vec<Module>,
     /// Of allocating calls that one line makes, all but the first: how many calls come before, and how many there are.
-    same_line: BTreeMap<(u64, u64), (u32, u32)>,
+    same_line: BTreeMap<Call, (u32, u32)>,
 }
 
 /// What an object is called.
@@ -38,7 +41,7 @@ impl<'a> Names<'a> {
 
     /// Numbers the calls that share a line and a caller: an id tells of places alone, and must not name two arrays.
     fn with_lines(mut self) -> Self {
-        let mut calls: BTreeMap<(String, Option<String>), Vec<(u64, u64)>> = BTreeMap::new();
+        let mut calls: BTreeMap<(String, Option<String>), Vec<Call>> = BTreeMap::new();
         for a in &self.symbols.allocated {
             let place = (self.site(a.site).unwrap_or_default(), self.caller(a.caller));
             calls.entry(place).or_default().push((a.site, a.caller));
