@@ -7,6 +7,7 @@ use homenode_dataset::foreign::clean;
 use homenode_dataset::{Dataset, Table as _, tables};
 use homenode_error::{Context as _, Result};
 use homenode_explain::Explanation;
+use homenode_explain::effect::TODAY;
 use homenode_explain::exact;
 use homenode_explain::explanation::{Finding as Found, Fix as Told, Place, Variable as Named};
 use homenode_explain::observed;
@@ -183,6 +184,8 @@ pub fn simulated(
         workers: std::thread::available_parallelism().map_or(1, usize::from),
         evidence: format!("every access, recorded by {by}"),
         command: command.to_owned(),
+        today: TODAY,
+        all_rounds: false,
     };
     Ok(Findings::from(&exact::explain(&Loaded::new(recording)?, &request, task)?))
 }

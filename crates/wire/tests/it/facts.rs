@@ -57,7 +57,7 @@ fn facts() -> impl Strategy<Value = Facts> {
     let verdicts =
         [Verdict::Open, Verdict::Pays, Verdict::AtHome, Verdict::Evener, Verdict::NoGain, Verdict::Harms];
     let armings = [Arming::Asked, Arming::First, Arming::Region, Arming::Watch];
-    let head = (any::<[u64; 20]>(), any::<u32>(), ".{0,30}", any::<[bool; 4]>());
+    let head = (any::<[u64; 20]>(), any::<u32>(), ".{0,30}", any::<[bool; 5]>());
     let guard = (0..verdicts.len(), 0..armings.len(), samples(), samples(), samples());
     let lists = (
         proptest::collection::vec(object(), 0..4),
@@ -80,6 +80,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             cpu: Ns(n[3]),
             settled: yes[0].then_some(Settled { own: Ns(n[4]), cpu: Ns(n[5]), regions: n[6] }),
             budget: Budget { permille: n[7], fixed: Ns(n[8]) },
+            on_trial: yes[4],
             policy: text.clone(),
             arming: armings[a],
             nodes: n[9],

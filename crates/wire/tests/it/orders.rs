@@ -17,7 +17,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     let node = (vec(any::<u32>(), 0..4), any::<u64>(), vec(any::<u64>(), 0..4))
         .prop_map(|(cpus, memory, distances)| Node { cpus, memory: Bytes(memory), distances });
     let journal = proptest::option::of(vec(1..=u8::MAX, 0..30));
-    (".{0,30}", vec(node, 0..4), any::<[u64; 2]>(), any::<[bool; 6]>(), 0..Wanted::ALL.len(), journal)
+    (".{0,30}", vec(node, 0..4), any::<[u64; 2]>(), any::<[bool; 7]>(), 0..Wanted::ALL.len(), journal)
         .prop_map(|(policy, nodes, [permille, fixed], yes, source, journal)| Settings {
             stream: journal.clone().map(|bytes| OsString::from_vec(bytes).into()),
             policy,
@@ -25,6 +25,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             machine: Machine { nodes },
             pretend: yes[1],
             budget: Budget { permille, fixed: Ns(fixed) },
+            trial: yes[6],
             force: yes[2],
             plan: yes[3],
             source: Wanted::ALL[source].1,
