@@ -105,16 +105,17 @@ module homenode
    end type
 
    interface
-      ! Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of parallel regions or
-      ! inside master/single, at the top of the loop; and once more with the number of rounds after the loop, which ends
-      ! the last round.
+      ! Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of
+      ! parallel regions or inside master/single, at the top of the loop; and once more with the
+      ! number of rounds after the loop, which ends the last round.
       function hn_iteration(number) bind(c) result(code)
          import
          integer(c_int32_t), value :: number
          integer(c_int) :: code
       end function
-      ! Each whole page in [address, address + length) goes to the node of the thread that touches it next. Contents are
-      ! kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays where it is.
+      ! Each whole page in [address, address + length) goes to the node of the thread that touches it
+      ! next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays
+      ! where it is.
       function hn_next_touch(address, length) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -138,17 +139,18 @@ module homenode
          import
          integer(c_int) :: code
       end function
-      ! The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound may be elsewhere when
-      ! the answer arrives.
+      ! The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound
+      ! may be elsewhere when the answer arrives.
       function hn_here(cpu, node) bind(c) result(code)
          import
          integer(c_int32_t), intent(out), optional :: cpu
          integer(c_int32_t), intent(out), optional :: node
          integer(c_int) :: code
       end function
-      ! Pages that [address, address + length) touches and that are not in memory yet come from node when they are first
-      ! touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH from the toucher's node, as without
-      ! homenode. Pages that are in memory stay. What a program places itself, homenode run leaves alone.
+      ! Pages that [address, address + length) touches and that are not in memory yet come from node
+      ! when they are first touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH
+      ! from the toucher's node, as without homenode. Pages that are in memory stay. What a program
+      ! places itself, homenode run leaves alone.
       function hn_place(address, length, node) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -156,9 +158,9 @@ module homenode
          integer(c_int32_t), value :: node
          integer(c_int) :: code
       end function
-      ! Pages that [address, address + length) touches and that are in memory go to node. Contents are kept. HN_PARTIAL:
-      ! not all are there afterwards; found, which may be null, tells how many. What a program moves itself, homenode run
-      ! leaves alone.
+      ! Pages that [address, address + length) touches and that are in memory go to node. Contents are
+      ! kept. HN_PARTIAL: not all are there afterwards; found, which may be null, tells how many. What
+      ! a program moves itself, homenode run leaves alone.
       function hn_move(address, length, node, found) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -167,8 +169,8 @@ module homenode
          type(hn_placement), intent(out), optional :: found
          integer(c_int) :: code
       end function
-      ! Counts the pages that [address, address + length) touches by where they are: HN_OK when all are on node, HN_PARTIAL
-      ! when not. found may be null.
+      ! Counts the pages that [address, address + length) touches by where they are: HN_OK when all are
+      ! on node, HN_PARTIAL when not. found may be null.
       function hn_verify(address, length, node, found) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -177,9 +179,10 @@ module homenode
          type(hn_placement), intent(out), optional :: found
          integer(c_int) :: code
       end function
-      ! The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into nodes, which has
-      ! room for capacity numbers; the number of pages into pages, which may be null. HN_ERANGE: there are more pages
-      ! than room, the first capacity are answered. With capacity 0, nodes may be null: asks for the number alone.
+      ! The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into
+      ! nodes, which has room for capacity numbers; the number of pages into pages, which may be
+      ! null. HN_ERANGE: there are more pages than room, the first capacity are answered. With
+      ! capacity 0, nodes may be null: asks for the number alone.
       function hn_where(address, length, nodes, capacity, pages) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -189,9 +192,10 @@ module homenode
          integer(c_size_t), intent(out), optional :: pages
          integer(c_int) :: code
       end function
-      ! Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have gaps), into nodes, which
-      ! has room for capacity of them; how many there are into count, which may be null. HN_ERANGE: there are more than
-      ! room. With capacity 0, nodes may be null: asks for the number alone.
+      ! Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have
+      ! gaps), into nodes, which has room for capacity of them; how many there are into count,
+      ! which may be null. HN_ERANGE: there are more than room. With capacity 0, nodes may be null:
+      ! asks for the number alone.
       function hn_nodes(nodes, capacity, count) bind(c) result(code)
          import
          integer(c_int32_t), intent(out), optional :: nodes(*)
@@ -229,8 +233,9 @@ module homenode
          integer(c_int32_t), value :: code
          type(c_ptr) :: text
       end function
-      ! What the last of these functions that failed in this thread tried, on what, what the system said, and what to do; empty
-      ! if none has failed. Never null, never to be freed; changed by the next call that fails in this thread.
+      ! What the last of these functions that failed in this thread tried, on what, what the system
+      ! said, and what to do; empty if none has failed. Never null, never to be freed; changed by the
+      ! next call that fails in this thread.
       function hn_last_error() bind(c) result(text)
          import
          type(c_ptr) :: text

@@ -51,13 +51,14 @@ typedef struct hn_placement {
 
 /* ---- What homenode cannot see ---- */
 
-/* Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of parallel regions or
- * inside master/single, at the top of the loop; and once more with the number of rounds after the loop, which ends
- * the last round. */
+/* Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of
+ * parallel regions or inside master/single, at the top of the loop; and once more with the
+ * number of rounds after the loop, which ends the last round. */
 int hn_iteration(uint32_t number);
 
-/* Each whole page in [address, address + length) goes to the node of the thread that touches it next. Contents are
- * kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays where it is. */
+/* Each whole page in [address, address + length) goes to the node of the thread that touches it
+ * next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays
+ * where it is. */
 int hn_next_touch(const void *address, size_t length);
 
 /* ---- Threads ---- */
@@ -71,36 +72,39 @@ int hn_bind_node(int32_t node);
 /* The calling thread runs where it might before it was first bound by the two functions above. */
 int hn_unbind(void);
 
-/* The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound may be elsewhere when
- * the answer arrives. */
+/* The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound
+ * may be elsewhere when the answer arrives. */
 int hn_here(int32_t *cpu, int32_t *node);
 
 /* ---- Memory ---- */
 
-/* Pages that [address, address + length) touches and that are not in memory yet come from node when they are first
- * touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH from the toucher's node, as without
- * homenode. Pages that are in memory stay. What a program places itself, homenode run leaves alone. */
+/* Pages that [address, address + length) touches and that are not in memory yet come from node
+ * when they are first touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH
+ * from the toucher's node, as without homenode. Pages that are in memory stay. What a program
+ * places itself, homenode run leaves alone. */
 int hn_place(const void *address, size_t length, int32_t node);
 
-/* Pages that [address, address + length) touches and that are in memory go to node. Contents are kept. HN_PARTIAL:
- * not all are there afterwards; found, which may be null, tells how many. What a program moves itself, homenode run
- * leaves alone. */
+/* Pages that [address, address + length) touches and that are in memory go to node. Contents are
+ * kept. HN_PARTIAL: not all are there afterwards; found, which may be null, tells how many. What
+ * a program moves itself, homenode run leaves alone. */
 int hn_move(const void *address, size_t length, int32_t node, hn_placement *found);
 
-/* Counts the pages that [address, address + length) touches by where they are: HN_OK when all are on node, HN_PARTIAL
- * when not. found may be null. */
+/* Counts the pages that [address, address + length) touches by where they are: HN_OK when all are
+ * on node, HN_PARTIAL when not. found may be null. */
 int hn_verify(const void *address, size_t length, int32_t node, hn_placement *found);
 
-/* The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into nodes, which has
- * room for capacity numbers; the number of pages into pages, which may be null. HN_ERANGE: there are more pages
- * than room, the first capacity are answered. With capacity 0, nodes may be null: asks for the number alone. */
+/* The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into
+ * nodes, which has room for capacity numbers; the number of pages into pages, which may be
+ * null. HN_ERANGE: there are more pages than room, the first capacity are answered. With
+ * capacity 0, nodes may be null: asks for the number alone. */
 int hn_where(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages);
 
 /* ---- The machine ---- */
 
-/* Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have gaps), into nodes, which
- * has room for capacity of them; how many there are into count, which may be null. HN_ERANGE: there are more than
- * room. With capacity 0, nodes may be null: asks for the number alone. */
+/* Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have
+ * gaps), into nodes, which has room for capacity of them; how many there are into count,
+ * which may be null. HN_ERANGE: there are more than room. With capacity 0, nodes may be null:
+ * asks for the number alone. */
 int hn_nodes(int32_t *nodes, size_t capacity, size_t *count);
 
 /* What is known of a node. */
@@ -117,8 +121,9 @@ int hn_distance(int32_t from, int32_t to, int32_t *distance);
 /* Text of a return code; never null, never to be freed. */
 const char *hn_message(int32_t code);
 
-/* What the last of these functions that failed in this thread tried, on what, what the system said, and what to do; empty
- * if none has failed. Never null, never to be freed; changed by the next call that fails in this thread. */
+/* What the last of these functions that failed in this thread tried, on what, what the system
+ * said, and what to do; empty if none has failed. Never null, never to be freed; changed by the
+ * next call that fails in this thread. */
 const char *hn_last_error(void);
 
 /* ---- Without the library ---- */

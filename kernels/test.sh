@@ -3,9 +3,8 @@
 #
 #   kernels/test.sh FOLDER [JOBS]
 #
-# Builds go to FOLDER/{gcc,clang,listening,tsan}. Exit status 0: all passed; what this machine lacks is printed as
-# "skipped: why". CI runs the same.
-# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds go to FOLDER/{gcc,clang,listening,tsan}. Exit status 0: all passed; what this machine lacks
+# is printed as "skipped: why". CI runs the same. SPDX-License-Identifier: MIT OR Apache-2.0
 set -u
 
 [ $# -ge 1 ] || { echo "usage: kernels/test.sh FOLDER [JOBS]   e.g. kernels/test.sh build/kernels 2" >&2; exit 2; }
@@ -154,8 +153,8 @@ check_unverified() {
     done
 }
 
-# i-cg's file: a saved one gives the same result; a missing, cut, changed or foreign one is refused, and nothing is left
-# behind where none can be written.
+# i-cg's file: a saved one gives the same result; a missing, cut, changed or foreign one is refused,
+# and nothing is left behind where none can be written.
 check_matrix_file() {
     folder=$out/matrix.$1
     rm -rf "$folder" && mkdir "$folder" && cd "$folder" || return
@@ -228,8 +227,9 @@ check_calls() {
     done
 }
 
-# Who takes the page faults before the first round: with two threads, the other one takes at least a quarter when they
-# initialise in parallel and next to none when the initial thread does. (false-sharing has one page.)
+# Who takes the page faults before the first round: with two threads, the other one takes at least a
+# quarter when they initialise in parallel and next to none when the initial thread does.
+# (false-sharing has one page.)
 check_first_touch() {
     for line in 'nas-cg --class W' 'nas-mg --class W' 'nas-ft --class W' 'nas-bt --class W' 'nas-sp --class W' \
         'heat --class W' 'sor --class A' 'lu --class A' 'lu --class A --schedule affinity' \
@@ -296,8 +296,8 @@ else
     fail "the build against a libhomenode"
 fi
 
-# GCC's libgomp is opaque to ThreadSanitizer; LLVM's libomp explains its barriers to it through Archer, and runs code
-# that GCC compiled.
+# GCC's libgomp is opaque to ThreadSanitizer; LLVM's libomp explains its barriers to it through
+# Archer, and runs code that GCC compiled.
 libomp=$(ls /usr/lib/llvm-*/lib/libomp.so.5 2>/dev/null | tail -n 1)
 archer=$(dirname "${libomp:-/none/x}")/libarcher.so
 if has gcc && [ -e "$archer" ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Records one kernel three times, on the lab, under the user-mode emulator and instrumented, and prints how much the recordings
-# differ, array by array and page by page: sum of |a - b| over the pages, in percent of the sum of a. docs/lab.md explains what is
-# left. Usage: scripts/agreement.sh [KERNEL [CLASS [THREADS]]]; $HOMENODE names another command, $KEEP a folder for the recordings.
+# Records one kernel three times, on the lab, under the user-mode emulator and instrumented, and
+# prints how much the recordings differ, array by array and page by page: sum of |a - b| over the
+# pages, in percent of the sum of a. docs/lab.md explains what is left. Usage: scripts/agreement.sh
+# [KERNEL [CLASS [THREADS]]]; $HOMENODE names another command, $KEEP a folder for the recordings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kernel=${1:-nas-cg} class=${2:-W} threads=${3:-4}

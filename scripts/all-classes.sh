@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every kernel in every class (or those named: scripts/all-classes.sh THREADS CLASS…) and prints a line each as CSV: what it
-# said of its result, its exit status and its elapsed seconds. Ends with 1 if one of them failed. Class B takes half an hour.
+# Runs every kernel in every class (or those named: scripts/all-classes.sh THREADS CLASS…) and
+# prints a line each as CSV: what it said of its result, its exit status and its elapsed seconds.
+# Ends with 1 if one of them failed. Class B takes half an hour.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 homenode=${HOMENODE:-target/release/homenode}

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Makes sure that everything needed to build and test homenode is there, and installs what is missing:
-# Debian packages with apt-get, Rust with rustup. Says nothing and takes well under a second when nothing is missing.
+# Makes sure that everything needed to build and test homenode is there, and installs what is
+# missing: Debian packages with apt-get, Rust with rustup. Says nothing and takes well under a
+# second when nothing is missing.
 #
-# As root it installs; otherwise it asks and uses sudo. With CI set it does not ask. Run it as often as you like.
+# As root it installs; otherwise it asks and uses sudo. With CI set it does not ask. Run it as often
+# as you like.
 set -euo pipefail
 
 # The oldest Rust that builds homenode; rust-version in Cargo.toml says the same.
@@ -19,8 +21,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # --- Debian packages --------------------------------------------------------------------------------------------------
 
-# What a compiler finds matters, not which package brought it: it may be a distribution that names them differently.
-# A header of clang's OpenMP lies outside of the usual folders, so clang itself is asked.
+# What a compiler finds matters, not which package brought it: it may be a distribution that names
+# them differently. A header of clang's OpenMP lies outside of the usual folders, so clang itself is
+# asked.
 has_clang_openmp() { have clang && clang -fopenmp -fsyntax-only -x c - <<<'#include <omp.h>' 2>/dev/null; }
 has_hwloc() { have pkg-config && pkg-config --exists hwloc 2>/dev/null; }
 has_libzstd() { have pkg-config && pkg-config --exists libzstd 2>/dev/null; }
@@ -63,8 +66,8 @@ missing_packages() {
         printf 'ca-certificates\n'
 }
 
-# Good to have: tests that lack it print that they are skipped. On Ubuntu the package only fetches a snap, which a
-# container cannot run.
+# Good to have: tests that lack it print that they are skipped. On Ubuntu the package only fetches a
+# snap, which a container cannot run.
 wanted_packages() {
     have chromium || have chromium-browser || have google-chrome || printf 'chromium\n'
 }
@@ -78,7 +81,8 @@ is_installable() {
         ! apt-cache show "$1" 2>/dev/null | grep -qi 'transitional.*snap'
 }
 
-# Never fails: what cannot be had is told once a day at most, so that a build does not wait for the network each time.
+# Never fails: what cannot be had is told once a day at most, so that a build does not wait for the
+# network each time.
 install_wanted() {
     local root note="${XDG_CACHE_HOME:-$HOME/.cache}/homenode-bootstrap-wanted"
     [ -z "$(find "$note" -mmin -1440 2>/dev/null)" ] || return 0

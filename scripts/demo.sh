@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A program with one wrong line, explained; two of the papers' programs, recorded once each and simulated under every placement on
-# the papers' machine; and a third, whose pages move on an emulated machine with four nodes.
-# Needs target/release/homenode; "make demo" builds it first.
+# A program with one wrong line, explained; two of the papers' programs, recorded once each and
+# simulated under every placement on the papers' machine; and a third, whose pages move on an
+# emulated machine with four nodes. Needs target/release/homenode; "make demo" builds it first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,8 @@ for kernel in nas-cg nas-mg; do
     "$homenode" compare "kernel:$kernel" --class W --machine sf15k
 done
 
-# On a machine with four nodes, which is emulated: the same program, initialised by one thread, without and with homenode.
+# On a machine with four nodes, which is emulated: the same program, initialised by one thread,
+# without and with homenode.
 lacking=
 for tool in qemu-system-x86_64 busybox gcc; do command -v "$tool" >/dev/null || lacking="$lacking $tool"; done
 if [ -n "$lacking" ]; then

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Writes what 'homenode measure' reads of /sys and /proc into one text file, for fixtures/sysfs and 'homenode measure --tree':
+# Writes what 'homenode measure' reads of /sys and /proc into one text file, for fixtures/sysfs and
+# 'homenode measure --tree':
 #
 #   scripts/record-sysfs.sh > mine.tree
 #
-# "== PATH" begins a file, what follows is its contents. Nothing that names a person, a process or a serial number is read.
+# "== PATH" begins a file, what follows is its contents. Nothing that names a person, a process or a
+# serial number is read.
 set -u
 
 put() {

@@ -1,9 +1,10 @@
 //! Lets the crate link where hwloc is installed and libudev's development files are not.
 //!
-//! `hwlocality-sys` asks pkg-config for hwloc's *static* dependencies even when it links the shared library, so the linker looks
-//! for `-ludev`. The shared hwloc brings its own libudev, nothing here calls it, and Debian's `libhwloc-dev` does not install
-//! `libudev-dev`. So where pkg-config knows no libudev, an empty archive of that name satisfies the linker. Where it knows one,
-//! nothing is done, and a static hwloc links as it should.
+//! `hwlocality-sys` asks pkg-config for hwloc's *static* dependencies even when it links the shared
+//! library, so the linker looks for `-ludev`. The shared hwloc brings its own libudev, nothing here
+//! calls it, and Debian's `libhwloc-dev` does not install `libudev-dev`. So where pkg-config knows
+//! no libudev, an empty archive of that name satisfies the linker. Where it knows one, nothing is
+//! done, and a static hwloc links as it should.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

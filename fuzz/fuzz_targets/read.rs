@@ -1,4 +1,5 @@
-//! What is tried on a log, and how to make damaged bytes reach what lies behind the checksum and the compression.
+//! What is tried on a log, and how to make damaged bytes reach what lies behind the checksum and
+//! the compression.
 
 use std::path::Path;
 
@@ -89,7 +90,8 @@ pub fn unpacked(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A log from heads and decompressed chunks: where a head follows, or everything is at its end, a chunk is closed.
+/// A log from heads and decompressed chunks: where a head follows, or everything is at its end, a
+/// chunk is closed.
 pub fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes[..HEADER.min(bytes.len())].to_vec();
     let mut at = HEADER;

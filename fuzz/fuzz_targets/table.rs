@@ -1,5 +1,5 @@
-//! What is tried on a table of a data set, and how to make damaged bytes reach what lies behind the checksums and the
-//! compression.
+//! What is tried on a table of a data set, and how to make damaged bytes reach what lies behind the
+//! checksums and the compression.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! The benchmarks, each beside its last result.
 //!
-//! A benchmark is a `[[bench]]` target without a harness that prints lines `bench: NAME VALUE UNIT`, lower being better;
-//! all other lines are for people. The last results are kept in `target/`, so they compare one machine with itself.
+//! A benchmark is a `[[bench]]` target without a harness that prints lines
+//! `bench: NAME VALUE UNIT`, lower being better; all other lines are for people. The last results
+//! are kept in `target/`, so they compare one machine with itself.
 
 use std::collections::BTreeMap;
 use std::fs;

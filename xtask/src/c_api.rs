@@ -1,6 +1,8 @@
-//! The C header and the Fortran module, made from the Rust source of the C API, so that the three cannot differ.
+//! The C header and the Fortran module, made from the Rust source of the C API, so that the three
+//! cannot differ.
 //!
-//! The source is read line by line, in the form that rustfmt gives it; what is not understood is an error, never left out.
+//! The source is read line by line, in the form that rustfmt gives it; what is not understood is an
+//! error, never left out.
 
 mod fortran;
 mod header;
@@ -22,7 +24,8 @@ const MADE: [Made; 2] = [("include/homenode.h", header::text), ("fortran/homenod
 /// The C API, in the order of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Api {
-    /// Codes: name, value, what it means. Those of a function's answers (negative, or of arguments) come behind the return codes.
+    /// Codes: name, value, what it means. Those of a function's answers (negative, or of arguments)
+    /// come behind the return codes.
     pub codes: Vec<Code>,
     /// Structures.
     pub structs: Vec<Struct>,

@@ -8,7 +8,8 @@ use crate::{Outcome, root, testing, tidy};
 /// A step: its name and what it does.
 type Step = (&'static str, fn() -> Outcome);
 
-/// Steps run in order. A failure before this one ends the run; from this one on all steps run before the verdict.
+/// Steps run in order. A failure before this one ends the run; from this one on all steps run
+/// before the verdict.
 const FIRST_TEST: &str = "test";
 
 const STEPS: &[Step] = &[
@@ -41,7 +42,8 @@ const STEPS: &[Step] = &[
     }),
 ];
 
-/// What `--long` does after them: ignored tests too, optimised, and many more cases of each property.
+/// What `--long` does after them: ignored tests too, optimised, and many more cases of each
+/// property.
 const LONG: Step = ("test, long", || {
     // Tests record programs with the compilers and libraries of their own profile.
     process::run(cargo().args(["build", "--workspace", "--locked", "--release", "--quiet"]))?;

@@ -1,8 +1,8 @@
-//! How near the best on-line policy comes to what no policy can beat: four programs, from three initial placements, on
-//! three machines.
+//! How near the best on-line policy comes to what no policy can beat: four programs, from three
+//! initial placements, on three machines.
 //!
-//! Two figures for each: the time of all iterations over the bound, moves included, and the time of the last iteration over
-//! an n-th of the bound, which says where the policy ends.
+//! Two figures for each: the time of all iterations over the bound, moves included, and the time of
+//! the last iteration over an n-th of the bound, which says where the policy ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,8 @@ const POLICIES: [(&str, &str); 5] = [
     ("daemon", ""),
     ("out-u", ""),
 ];
-/// Programs with classes whose data do not fit into the machines' caches, and iterations; all initialised by one thread.
+/// Programs with classes whose data do not fit into the machines' caches, and iterations; all
+/// initialised by one thread.
 const PROGRAMS: [(&str, &str, &[&str]); 4] = [
     ("nas-cg", "A", &[]),
     ("nas-mg", "A", &["--iterations", "10"]),
@@ -119,7 +120,8 @@ struct Did<'a> {
     end: f64,
 }
 
-/// The rest of a table's line: the policy that ends nearest to the bound, and the one that is nearest in total.
+/// The rest of a table's line: the policy that ends nearest to the bound, and the one that is
+/// nearest in total.
 fn line(table: &Value, from: &str) -> Result<String, String> {
     let rows = table["rows"].as_array().ok_or("compare --json: no rows")?;
     let of = |scheme: &str| rows.iter().find(|r| r["scheme"] == scheme);

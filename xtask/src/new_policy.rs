@@ -1,5 +1,5 @@
-//! A new placement policy: its file, its tests, its registration. What it makes compiles and passes, so that its author
-//! starts from something that runs.
+//! A new placement policy: its file, its tests, its registration. What it makes compiles and
+//! passes, so that its author starts from something that runs.
 
 use std::fs;
 use std::path::Path;
@@ -98,7 +98,8 @@ fn add_entry(registry: &str, names: &Names) -> Option<String> {
     Some(format!("{}{entry}{}", &registry[..end], &registry[end..]))
 }
 
-/// Puts `line` before the first of the lines with a `key` that sorts after its own, or after the last of them.
+/// Puts `line` before the first of the lines with a `key` that sorts after its own, or after the
+/// last of them.
 fn insert(text: &str, line: &str, key: fn(&str) -> Option<&str>) -> Option<String> {
     let own = key(line)?;
     let mut lines: Vec<&str> = text.lines().collect();

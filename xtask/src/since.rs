@@ -1,8 +1,8 @@
 //! `cargo xtask bench since REV`: what recording and replay cost beside an older revision.
 //!
-//! The revision's tools are built in `target/since/`, from `git archive`, by the same compiler as those of the working tree. Both
-//! sides then run in turns (A B B A …), and the CPU time of each pair gives one ratio. The median of the ratios comes with its
-//! 95 % interval.
+//! The revision's tools are built in `target/since/`, from `git archive`, by the same compiler as
+//! those of the working tree. Both sides then run in turns (A B B A …), and the CPU time of each
+//! pair gives one ratio. The median of the ratios comes with its 95 % interval.
 //!
 //! | what | program | runs |
 //! |---|---|---|
@@ -23,7 +23,8 @@ pub const USAGE: &str = "since REV [--rounds N] [--built]";
 
 /// Pairs of each measurement unless told: the interval then leaves out four at each end.
 const ROUNDS: usize = 17;
-/// What `bench recording` and `bench replay` run, too: the kernel, and its arguments. A run takes some seconds.
+/// What `bench recording` and `bench replay` run, too: the kernel, and its arguments. A run takes
+/// some seconds.
 const KERNELS: [(&str, &[&str]); 2] =
     [("nas-cg", &["--class", "W", "--iterations", "5"]), ("nas-mg", &["--class", "W", "--iterations", "4"])];
 /// Threads of the recording that is replayed.
@@ -234,7 +235,8 @@ fn timed(command: &mut Command) -> Result<f64, String> {
 /// User and system time of all processes that were waited for, in seconds.
 fn children() -> Result<f64, String> {
     let stat = fs::read_to_string("/proc/self/stat").map_err(|e| format!("/proc/self/stat: {e}"))?;
-    // The name may hold spaces. Behind it, fields 16 and 17 of proc(5), in hundredths of a second on every Linux.
+    // The name may hold spaces. Behind it, fields 16 and 17 of proc(5), in hundredths of a second
+    // on every Linux.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |n: usize| fields.get(n - 3)?.parse::<f64>().ok();
     let sum = ticks(16).zip(ticks(17)).map(|(user, system)| (user + system) / 100.0);

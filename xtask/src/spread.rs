@@ -74,7 +74,8 @@ fn add(lines: &mut Vec<Line>, text: &str, number: usize, runs: usize) -> Outcome
 }
 
 impl Line {
-    /// Standard deviation over mean, and (largest − smallest) over the middle one; nothing when a run lacks it.
+    /// Standard deviation over mean, and (largest − smallest) over the middle one; nothing when a
+    /// run lacks it.
     fn spread(&self) -> Option<(f64, f64)> {
         let mut values: Vec<f64> = self.values.iter().copied().collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);

@@ -1,9 +1,10 @@
-//! Running tests, and saying at the end what their exit status does not say: which of them were skipped, and which failed
-//! beside all others and passed alone.
+//! Running tests, and saying at the end what their exit status does not say: which of them were
+//! skipped, and which failed beside all others and passed alone.
 //!
-//! Tests of live programs measure time on a machine that other tests keep busy. A few that fail run once more, one at a time.
-//! Those that pass then do not fail the run. They are named in the summary as unstable, with their output above, for each
-//! of them is a defect of the test or of the program.
+//! Tests of live programs measure time on a machine that other tests keep busy. A few that fail run
+//! once more, one at a time. Those that pass then do not fail the run. They are named in the
+//! summary as unstable, with their output above, for each of them is a defect of the test or of the
+//! program.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -25,8 +26,9 @@ const SECOND_TRIES: usize = 3;
 /// Such a line of a test's output says why it, or a part of it, was skipped.
 const MARK: &str = "skipped: ";
 
-/// Runs `cargo test` with `options` and `--show-output`, and shows of its output what is shown without. All tests run before
-/// the verdict. At most [`SECOND_TRIES`] that failed run once more, alone.
+/// Runs `cargo test` with `options` and `--show-output`, and shows of its output what is shown
+/// without. All tests run before the verdict. At most [`SECOND_TRIES`] that failed run once more,
+/// alone.
 ///
 /// # Errors
 /// A test failed twice, too many failed, or a test program crashed.

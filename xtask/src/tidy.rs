@@ -35,6 +35,7 @@ pub fn run(args: &[String]) -> Outcome {
         unsafety::check(&files),
         policies::check(&files),
         files::check_lengths(&files),
+        files::check_widths(&files),
         files::check_markers(&files),
         files::check_no_std(&files),
         files::check_licences(&files, &packages),

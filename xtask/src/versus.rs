@@ -1,4 +1,5 @@
-//! Our programs beside others' that do the same: both run in turns, the ratio of what they measure with its interval.
+//! Our programs beside others' that do the same: both run in turns, the ratio of what they measure
+//! with its interval.
 
 mod memory;
 mod npb;

@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //!
-//! What goes wrong with the placements there are, and for which programs. (To be replaced, like all text below: what
-//! stands here is first touch, which is a policy to start from.)
+//! What goes wrong with the placements there are, and for which programs. (To be replaced, like all
+//! text below: what stands here is first touch, which is a policy to start from.)
 //!
 //! # Approach
 //!

@@ -1,4 +1,5 @@
-//! `scripts/bootstrap.sh` on machines that lack something, made of a folder of stand-ins that is all its PATH.
+//! `scripts/bootstrap.sh` on machines that lack something, made of a folder of stand-ins that is
+//! all its PATH.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -64,7 +65,8 @@ impl Machine {
         fs::remove_file(self.bin.join(tool)).unwrap();
         self
     }
-    /// Runs it with neither terminal nor input; whether it succeeded, what it said, what was called.
+    /// Runs it with neither terminal nor input; whether it succeeded, what it said, what was
+    /// called.
     fn bootstrap(&self, ci: bool) -> (bool, String, String) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/bootstrap.sh");
         let mut command = Command::new(self.bin.join("setsid"));

@@ -1,6 +1,7 @@
-//! Allocations of at least 64 KiB are objects. The allocator is the program's own: each function does its work through the
-//! one of the same name behind this library. Fortran's `allocate` comes through `malloc`, and so does C++'s `new` unless an allocator
-//! brings its own ([`cpp`]); the return addresses on the stack tell where they stand.
+//! Allocations of at least 64 KiB are objects. The allocator is the program's own: each function
+//! does its work through the one of the same name behind this library. Fortran's `allocate` comes
+//! through `malloc`, and so does C++'s `new` unless an allocator brings its own ([`cpp`]); the
+//! return addresses on the stack tell where they stand.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -23,7 +24,8 @@ const PLACES: usize = 1 << 14;
 /// Live objects by address. An object that finds no place is not told of, but counted.
 static OBJECTS: [Place; PLACES] =
     [const { Place { address: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; PLACES];
-/// How many there are whose first place is this one, so that `free` of anything else costs one look, however many have come and gone.
+/// How many there are whose first place is this one, so that `free` of anything else costs one
+/// look, however many have come and gone.
 static HERE: [AtomicU16; PLACES] = [const { AtomicU16::new(0) }; PLACES];
 /// Objects that found none.
 static LOST: AtomicUsize = AtomicUsize::new(0);
@@ -90,7 +92,8 @@ fn keep(address: usize, bytes: usize) -> bool {
     true
 }
 
-/// The length of what was an object until now. Its allocator orders who has it before who gives it back.
+/// The length of what was an object until now. Its allocator orders who has it before who gives it
+/// back.
 #[inline]
 fn no_more(p: *mut c_void) -> Option<usize> {
     let first = first_place(p as usize);
@@ -104,9 +107,9 @@ fn no_more(p: *mut c_void) -> Option<usize> {
     Some(bytes)
 }
 
-/// Called before the memory goes back, so that nobody else can get it first. What it returns is to be retired when the
-/// memory has gone: until then nobody arms it. Waits for nobody who has the driver: he may be waiting for the caller, by a lock of the loader's
-/// or of an allocator's.
+/// Called before the memory goes back, so that nobody else can get it first. What it returns is to
+/// be retired when the memory has gone: until then nobody arms it. Waits for nobody who has the
+/// driver: he may be waiting for the caller, by a lock of the loader's or of an allocator's.
 #[inline]
 pub fn dies(p: *mut c_void) -> Option<InFlight> {
     no_more(p).map(|bytes| gone(p as usize, bytes))
@@ -218,7 +221,8 @@ macro_rules! allocator {
     }};
 }
 
-/// `entries! { name => function, register; … }`: functions of the C library that pass on, behind their arguments, who called them.
+/// `entries! { name => function, register; … }`: functions of the C library that pass on, behind
+/// their arguments, who called them.
 macro_rules! entries {
     ($($name:ident => $f:ident, $register:literal;)*) => { $(
         #[doc = concat!("`", stringify!($name), "`.")]
@@ -245,7 +249,8 @@ entries! {
     pvalloc => pvalloc_for, "rsi";
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
+// same name.
 
 unsafe extern "C" fn malloc_for(bytes: usize, caller: usize) -> *mut c_void {
     match allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) {

@@ -1,9 +1,10 @@
 //! Whose run-time system a call is meant for.
 //!
-//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`; one process may hold several.
-//! A call that is forwarded to another copy than the caller's gives wrong results without a word. So the copy is looked up
-//! as the loader would have done it for the calling object: first in the global scope, then among the object's own
-//! dependencies. The answer is kept by object, so that all calls of an object go to one copy, and by call site, so that a
+//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`;
+//! one process may hold several. A call that is forwarded to another copy than the caller's gives
+//! wrong results without a word. So the copy is looked up as the loader would have done it for the
+//! calling object: first in the global scope, then among the object's own dependencies. The answer
+//! is kept by object, so that all calls of an object go to one copy, and by call site, so that a
 //! call costs a look into a table.
 
 use std::ffi::{CStr, c_void};
@@ -19,7 +20,8 @@ use crate::next::next;
 pub struct Target {
     /// The function.
     pub function: usize,
-    /// It belongs to LLVM's libomp, which exports libgomp's names and tells of its regions through OMPT.
+    /// It belongs to LLVM's libomp, which exports libgomp's names and tells of its regions through
+    /// OMPT.
     pub libomp: bool,
 }
 
@@ -29,8 +31,8 @@ const PROBES: usize = 16;
 struct Place {
     /// Call site and entry point, mixed; 0: free.
     key: AtomicUsize,
-    /// The function; its lowest bit is never set in code of x86 that compilers align, but functions may be unaligned, so
-    /// whether it is libomp's is kept apart.
+    /// The function; its lowest bit is never set in code of x86 that compilers align, but functions
+    /// may be unaligned, so whether it is libomp's is kept apart.
     function: AtomicUsize,
     libomp: AtomicUsize,
 }
@@ -69,7 +71,8 @@ pub fn target(caller: usize, entry: usize, name: &CStr) -> Option<Target> {
     look(caller, key, first, name)
 }
 
-/// Objects whose copy is known: the object's base and the handle that it was looked up through (null: the global scope).
+/// Objects whose copy is known: the object's base and the handle that it was looked up through
+/// (null: the global scope).
 static OBJECTS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 #[cold]
@@ -93,8 +96,9 @@ fn look(caller: usize, key: usize, first: usize, name: &CStr) -> Option<Target> 
 
 /// Where the loader would have led a call of `name` at `caller` without this library.
 pub fn resolve(caller: usize, name: &CStr) -> Option<usize> {
-    // SAFETY: asks the loader; `info` is filled when it returns non-zero. A handle that is got is kept for ever: the object
-    // that called is loaded, and its dependencies stay as long as it does.
+    // SAFETY: asks the loader; `info` is filled when it returns non-zero. A handle that is got is
+    // kept for ever: the object that called is loaded, and its dependencies stay as long as it
+    // does.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let known = libc::dladdr(caller as *const c_void, &raw mut info) != 0;
@@ -152,7 +156,8 @@ fn is_libomp(function: usize) -> bool {
     }
 }
 
-/// Objects were unloaded, which lay in these places (`None`: it is not known where): others may come to lie there.
+/// Objects were unloaded, which lay in these places (`None`: it is not known where): others may
+/// come to lie there.
 pub fn forget(gone: Option<&[Span]>) {
     if gone.is_some_and(<[Span]>::is_empty) {
         return;

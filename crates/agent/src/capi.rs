@@ -1,5 +1,5 @@
-//! The functions of `homenode.h`. The header and the Fortran module are made from this file by `cargo xtask c-api`: doc
-//! comments become theirs, headings are lines `// # …`.
+//! The functions of `homenode.h`. The header and the Fortran module are made from this file by
+//! `cargo xtask c-api`: doc comments become theirs, headings are lines `// # …`.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
@@ -45,9 +45,9 @@ pub struct hn_placement {
 
 // # What homenode cannot see
 
-/// Round `number` (from 0) of the program's outer loop begins. Call it from one thread, outside of parallel regions or
-/// inside `master`/`single`, at the top of the loop; and once more with the number of rounds after the loop, which ends
-/// the last round.
+/// Round `number` (from 0) of the program's outer loop begins. Call it from one thread, outside of
+/// parallel regions or inside `master`/`single`, at the top of the loop; and once more with the
+/// number of rounds after the loop, which ends the last round.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_iteration(number: u32) -> i32 {
     match state::with(|d| d.iteration(number)) {
@@ -56,8 +56,9 @@ pub extern "C" fn hn_iteration(number: u32) -> i32 {
     }
 }
 
-/// Each whole page in [address, address + length) goes to the node of the thread that touches it next. Contents are
-/// kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays where it is.
+/// Each whole page in [address, address + length) goes to the node of the thread that touches it
+/// next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays
+/// where it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
     let overflows = (address as usize).checked_add(length).is_none();
@@ -94,8 +95,8 @@ pub extern "C" fn hn_unbind() -> i32 {
     answer(threads::unbind)
 }
 
-/// The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound may be elsewhere when
-/// the answer arrives.
+/// The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound
+/// may be elsewhere when the answer arrives.
 ///
 /// # Safety
 /// Each pointer is null or may be written.
@@ -114,18 +115,19 @@ pub unsafe extern "C" fn hn_here(cpu: *mut i32, node: *mut i32) -> i32 {
 
 // # Memory
 
-/// Pages that [address, address + length) touches and that are not in memory yet come from `node` when they are first
-/// touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH from the toucher's node, as without
-/// homenode. Pages that are in memory stay. What a program places itself, `homenode run` leaves alone.
+/// Pages that [address, address + length) touches and that are not in memory yet come from `node`
+/// when they are first touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH
+/// from the toucher's node, as without homenode. Pages that are in memory stay. What a program
+/// places itself, `homenode run` leaves alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_place(address: *const c_void, length: usize, node: i32) -> i32 {
     tell_placed(address, length, node != HN_FIRST_TOUCH);
     answer(|| memory::place(pages_of(address as usize, length)?, node))
 }
 
-/// Pages that [address, address + length) touches and that are in memory go to `node`. Contents are kept. HN_PARTIAL:
-/// not all are there afterwards; `found`, which may be null, tells how many. What a program moves itself, `homenode run`
-/// leaves alone.
+/// Pages that [address, address + length) touches and that are in memory go to `node`. Contents are
+/// kept. HN_PARTIAL: not all are there afterwards; `found`, which may be null, tells how many. What
+/// a program moves itself, `homenode run` leaves alone.
 ///
 /// # Safety
 /// `found` is null or may be written.
@@ -146,8 +148,8 @@ pub unsafe extern "C" fn hn_move(
     })
 }
 
-/// Counts the pages that [address, address + length) touches by where they are: HN_OK when all are on `node`, HN_PARTIAL
-/// when not. `found` may be null.
+/// Counts the pages that [address, address + length) touches by where they are: HN_OK when all are
+/// on `node`, HN_PARTIAL when not. `found` may be null.
 ///
 /// # Safety
 /// `found` is null or may be written.
@@ -167,9 +169,10 @@ pub unsafe extern "C" fn hn_verify(
     })
 }
 
-/// The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into `nodes`, which has
-/// room for `capacity` numbers; the number of pages into `pages`, which may be null. HN_ERANGE: there are more pages
-/// than room, the first `capacity` are answered. With `capacity` 0, `nodes` may be null: asks for the number alone.
+/// The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into
+/// `nodes`, which has room for `capacity` numbers; the number of pages into `pages`, which may be
+/// null. HN_ERANGE: there are more pages than room, the first `capacity` are answered. With
+/// `capacity` 0, `nodes` may be null: asks for the number alone.
 ///
 /// # Safety
 /// `nodes` may be written `capacity` times, `pages` is null or may be written.
@@ -200,9 +203,10 @@ pub unsafe extern "C" fn hn_where(
 
 // # The machine
 
-/// Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have gaps), into `nodes`, which
-/// has room for `capacity` of them; how many there are into `count`, which may be null. HN_ERANGE: there are more than
-/// room. With `capacity` 0, `nodes` may be null: asks for the number alone.
+/// Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have
+/// gaps), into `nodes`, which has room for `capacity` of them; how many there are into `count`,
+/// which may be null. HN_ERANGE: there are more than room. With `capacity` 0, `nodes` may be null:
+/// asks for the number alone.
 ///
 /// # Safety
 /// `nodes` may be written `capacity` times, `count` is null or may be written.
@@ -276,8 +280,9 @@ pub extern "C" fn hn_message(code: i32) -> *const c_char {
     code::message(code).as_ptr()
 }
 
-/// What the last of these functions that failed in this thread tried, on what, what the system said, and what to do; empty
-/// if none has failed. Never null, never to be freed; changed by the next call that fails in this thread.
+/// What the last of these functions that failed in this thread tried, on what, what the system
+/// said, and what to do; empty if none has failed. Never null, never to be freed; changed by the
+/// next call that fails in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_last_error() -> *const c_char {
     LAST.try_with(|last| last.get().cast::<c_char>().cast_const()).unwrap_or(c"".as_ptr())
@@ -297,7 +302,8 @@ fn remember(text: &str) {
         end -= 1;
     }
     let _ = LAST.try_with(|last| {
-        // SAFETY: this thread's alone; nobody holds a reference into it, and C reads it when this thread lets it.
+        // SAFETY: this thread's alone; nobody holds a reference into it, and C reads it when this
+        // thread lets it.
         let buffer = unsafe { &mut *last.get() };
         buffer[..end].copy_from_slice(&text.as_bytes()[..end]);
         buffer[end..].fill(0);

@@ -1,8 +1,9 @@
-//! Memory that the C library allocates for itself: buffers of streams and folders, paths, names, thread-local storage. It hands
-//! them to the kernel by calls of its own, which no front end sees; so their pages are never armed.
+//! Memory that the C library allocates for itself: buffers of streams and folders, paths, names,
+//! thread-local storage. It hands them to the kernel by calls of its own, which no front end sees;
+//! so their pages are never armed.
 //!
-//! Who calls `malloc` tells: the return address lies in the library. A page that was excluded stays so while its mapping
-//! lives, whoever gets it next from the allocator.
+//! Who calls `malloc` tells: the return address lies in the library. A page that was excluded stays
+//! so while its mapping lives, whoever gets it next from the allocator.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +35,8 @@ fn theirs() -> [usize; 2] {
     [libc::gnu_get_libc_version as *const () as usize, __tls_get_addr as *const () as usize]
 }
 
-/// Looks where they lie. Before that nothing is theirs; memory that was there before is no object and never armed.
+/// Looks where they lie. Before that nothing is theirs; memory that was there before is no object
+/// and never armed.
 pub fn find() {
     let modules = crate::modules::loaded();
     let mut around = Span { start: usize::MAX, end: 0 };
@@ -50,7 +52,8 @@ pub fn find() {
     }
 }
 
-/// From the first byte of one to the last of the other: most programs lie elsewhere, and cost one comparison.
+/// From the first byte of one to the last of the other: most programs lie elsewhere, and cost one
+/// comparison.
 static AROUND: Part = Part::nowhere();
 
 impl Part {

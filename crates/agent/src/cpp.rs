@@ -1,12 +1,15 @@
-//! C++'s `operator new` and `operator delete`. Those of the C++ library call `malloc` and `free`, whose front ends tell all: calls go
-//! straight on to it, at the cost of two jumps. Allocators (jemalloc, mimalloc, tcmalloc) bring their own, which do not come by `malloc`:
-//! then what is large is told here.
+//! C++'s `operator new` and `operator delete`. Those of the C++ library call `malloc` and `free`,
+//! whose front ends tell all: calls go straight on to it, at the cost of two jumps. Allocators
+//! (jemalloc, mimalloc, tcmalloc) bring their own, which do not come by `malloc`: then what is
+//! large is told here.
 //!
-//! A C++ library that nobody but a module knows (an extension of Python's) is not to be found behind this library. What it would do is
-//! done here then, by the `malloc` and `free` that it would have called; only when there is no memory is the one looked up that the caller
-//! would have got, for it throws, or asks the program for more.
+//! A C++ library that nobody but a module knows (an extension of Python's) is not to be found
+//! behind this library. What it would do is done here then, by the `malloc` and `free` that it
+//! would have called; only when there is no memory is the one looked up that the caller would have
+//! got, for it throws, or asks the program for more.
 //!
-//! Exceptions pass: a call that goes straight on leaves no frame, and others leave one that has nothing to tidy up.
+//! Exceptions pass: a call that goes straight on leaves no frame, and others leave one that has
+//! nothing to tidy up.
 
 use std::arch::naked_asm;
 use std::cell::Cell;
@@ -36,11 +39,13 @@ const FORMS: usize = 20;
 
 /// Where a call goes: looked up when it is made first, or when this library starts.
 static TARGETS: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
-/// The function behind this library; of those that are not there, the C library's or the program's for the same.
+/// The function behind this library; of those that are not there, the C library's or the program's
+/// for the same.
 static REAL: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
 
 thread_local! {
-    /// What this thread has got last that is large: what `operator new` returns may have been told of already.
+    /// What this thread has got last that is large: what `operator new` returns may have been told
+    /// of already.
     static TOLD: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -92,7 +97,8 @@ fn real<const I: usize>() -> Real {
     unsafe { std::mem::transmute::<usize, Real>(REAL[I].load(Ordering::Relaxed)) }
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
+// same name.
 
 unsafe extern "C-unwind" fn new<const I: usize>(bytes: usize, b: usize, c: usize, _: usize) -> usize {
     unsafe { noted(bytes, || real::<I>()(bytes, b, c)) }

@@ -1,4 +1,5 @@
-//! `execl` and its kin, which take a program's arguments one by one: they become `execv`'s, which finds memory complete.
+//! `execl` and its kin, which take a program's arguments one by one: they become `execv`'s, which
+//! finds memory complete.
 
 use std::arch::naked_asm;
 use std::ffi::c_char;
@@ -7,7 +8,8 @@ use crate::interpose_signal::{execv, execve, execvp};
 
 type Text = *const c_char;
 
-/// The words of a call as its stub leaves them: those of the registers, the return address, those on the stack.
+/// The words of a call as its stub leaves them: those of the registers, the return address, those
+/// on the stack.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Words(*const Text);

@@ -1,5 +1,5 @@
-//! `HOMENODE_RUN_FORCE_ARM=MS`: arms all objects, or moves and watches some of each, every so many milliseconds, whatever policy and guard say. For tests of
-//! programs that are hard on homenode.
+//! `HOMENODE_RUN_FORCE_ARM=MS`: arms all objects, or moves and watches some of each, every so many
+//! milliseconds, whatever policy and guard say. For tests of programs that are hard on homenode.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::state;
 /// The variable.
 const FORCE_ARM: &str = "HOMENODE_RUN_FORCE_ARM";
 
-/// `HOMENODE_RUN_FORCE_ERROR=1`: an error of homenode's own, a moment after the start. For tests of what becomes of the program.
+/// `HOMENODE_RUN_FORCE_ERROR=1`: an error of homenode's own, a moment after the start. For tests of
+/// what becomes of the program.
 const FORCE_ERROR: &str = "HOMENODE_RUN_FORCE_ERROR";
 
 /// Of these threads' stacks; Rust's own for a thread.

@@ -1,6 +1,6 @@
-//! libgomp, which has no tools interface: its entry points that start teams are interposed, and its barriers. Everything
-//! else of it the program calls directly. Each call is passed on to the copy of libgomp that the calling object would have
-//! reached without us ([`crate::callers`]).
+//! libgomp, which has no tools interface: its entry points that start teams are interposed, and its
+//! barriers. Everything else of it the program calls directly. Each call is passed on to the copy
+//! of libgomp that the calling object would have reached without us ([`crate::callers`]).
 
 use std::arch::naked_asm;
 use std::cell::Cell;
@@ -27,7 +27,8 @@ type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize
 /// The functions above, as types that `sym` accepts.
 const _: [Forward; 6] = [team, start, end, barrier, cancellable, unregister];
 
-/// The program calls a function that no loaded run-time system has: it could not run without us either.
+/// The program calls a function that no loaded run-time system has: it could not run without us
+/// either.
 #[cold]
 fn missing(entry: usize) -> ! {
     state::complain(&format!("no loaded OpenMP run-time system has {}", NAMES[entry].to_string_lossy()));
@@ -39,14 +40,16 @@ fn target(caller: usize, entry: usize) -> callers::Target {
 }
 
 fn real(target: callers::Target) -> Real {
-    // SAFETY: the loader's address of the function of that name; the ABI lets a caller pass more arguments than it takes.
+    // SAFETY: the loader's address of the function of that name; the ABI lets a caller pass more
+    // arguments than it takes.
     unsafe { std::mem::transmute::<usize, Real>(target.function) }
 }
 
 /// What is known of a call that starts a team or ends one.
 struct Call {
     function: usize,
-    /// Of those that start a team the number of threads, of which the lower half counts; 0: as many as the program has set.
+    /// Of those that start a team the number of threads, of which the lower half counts; 0: as many
+    /// as the program has set.
     third: usize,
     caller: usize,
     entry: usize,
@@ -65,7 +68,8 @@ impl Call {
         }
         match self.third as u32 {
             0 => callers::resolve(self.caller, c"omp_get_max_threads").map_or(0, |f| {
-                // SAFETY: the function of that name, of the copy that the call goes to; it has no arguments.
+                // SAFETY: the function of that name, of the copy that the call goes to; it has no
+                // arguments.
                 let f = unsafe { std::mem::transmute::<usize, extern "C" fn() -> i32>(f) };
                 usize::try_from(f()).unwrap_or(0)
             }),
@@ -111,7 +115,8 @@ thread_local! {
     static WAITING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the barrier that libomp tells of will be told by its front end here: libomp takes those of libgomp's names for its own.
+/// Whether the barrier that libomp tells of will be told by its front end here: libomp takes those
+/// of libgomp's names for its own.
 pub fn waiting() -> bool {
     WAITING.get()
 }
@@ -144,11 +149,13 @@ waits! {
     barrier(_first, result) false
 }
 waits! {
-    /// Waits for the team unless that is cancelled, which is what it answers: a `bool`, of which the lowest byte counts.
+    /// Waits for the team unless that is cancelled, which is what it answers: a `bool`, of which
+    /// the lowest byte counts.
     cancellable(_first, result) result as u8 != 0
 }
 waits! {
-    /// Ends what has reductions over tasks, and waits for the team unless that is cancelled: a `bool`, as above.
+    /// Ends what has reductions over tasks, and waits for the team unless that is cancelled: a
+    /// `bool`, as above.
     unregister(first, result) first as u8 != 0
 }
 
@@ -169,8 +176,9 @@ macro_rules! entries {
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             pub unsafe extern "C-unwind" fn $name() {
-                // Arguments 7 and 8 lie above the return address, whether the entry point has them or not: reading two
-                // words there is harmless, for the caller's frame is larger. 5 words keep the stack aligned.
+                // Arguments 7 and 8 lie above the return address, whether the entry point has them
+                // or not: reading two words there is harmless, for the caller's frame is larger. 5
+                // words keep the stack aligned.
                 naked_asm!(
                     ".cfi_startproc",
                     "sub rsp, 8",
@@ -231,7 +239,8 @@ mod tests {
     use object::{Object, ObjectSymbol};
     use std::process::Command;
 
-    /// What looks like the begin or the end of a team or like a barrier by its name, and why it is left alone.
+    /// What looks like the begin or the end of a team or like a barrier by its name, and why it is
+    /// left alone.
     const ALONE: &[(&str, &str)] = &[
         (
             "GOMP_teams",

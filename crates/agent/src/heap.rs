@@ -1,7 +1,8 @@
 //! Where this library's own memory comes from: glibc's heap, whatever allocator the program has.
 //!
-//! An allocator that the program brings along (jemalloc) calls `mmap`, `madvise` and `munmap` with its locks held; this library
-//! stands before these, notes what they do, and must not ask that allocator for memory to do so.
+//! An allocator that the program brings along (jemalloc) calls `mmap`, `madvise` and `munmap` with
+//! its locks held; this library stands before these, notes what they do, and must not ask that
+//! allocator for memory to do so.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, c_void};
@@ -15,7 +16,8 @@ unsafe extern "C" {
     fn __libc_free(p: *mut c_void);
 }
 
-/// Where glibc has its functions. Allocators (mimalloc) bring some of these names, too, and the loader binds to the first that it finds.
+/// Where glibc has its functions. Allocators (mimalloc) bring some of these names, too, and the
+/// loader binds to the first that it finds.
 static FOUND: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
@@ -24,7 +26,8 @@ const NAMES: [&CStr; FOUND.len()] =
 
 #[cold]
 fn look() {
-    // SAFETY: C strings; glibc itself, which is there already. The handle is kept: it is never unloaded.
+    // SAFETY: C strings; glibc itself, which is there already. The handle is kept: it is never
+    // unloaded.
     unsafe {
         let glibc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
         let bound = [
@@ -122,7 +125,8 @@ unsafe impl GlobalAlloc for Glibc {
             // SAFETY: from the functions above.
             return unsafe { glibc::realloc(p.cast(), bytes).cast() };
         }
-        // SAFETY: the caller's promise of layout and size; both are of at least the smaller of the sizes.
+        // SAFETY: the caller's promise of layout and size; both are of at least the smaller of the
+        // sizes.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !new.is_null() {

@@ -61,8 +61,9 @@ pub fn span<T>(p: *const T, n: usize) -> Span {
     Span::new(p as usize, n.saturating_mul(size_of::<T>().max(1)))
 }
 
-/// `front! { before |args| { … } name(arg: type, …) -> type; … }`: functions of the C library that do something with their
-/// arguments and then pass them on. They may be left by cancellation, so nothing here has a destructor.
+/// `front! { before |args| { … } name(arg: type, …) -> type; … }`: functions of the C library that
+/// do something with their arguments and then pass them on. They may be left by cancellation, so
+/// nothing here has a destructor.
 macro_rules! front {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $before:expr;)*) => { $(
         $(#[$doc])*
@@ -92,7 +93,8 @@ pub fn path(p: *const c_char) -> Span {
     span(p.cast::<u8>(), if p.is_null() { 0 } else { libc::PATH_MAX as usize })
 }
 
-/// The text at `p`, which the C library reads and has the kernel read. Reading its length here brings it over; publishing keeps it.
+/// The text at `p`, which the C library reads and has the kernel read. Reading its length here
+/// brings it over; publishing keeps it.
 ///
 /// # Safety
 /// Null or a string.
@@ -104,7 +106,8 @@ pub unsafe fn text(p: *const c_char) -> Span {
     Span::new(p as usize, unsafe { CStr::from_ptr(p) }.count_bytes() + 1)
 }
 
-/// Functions of the C library that have the kernel read or write some buffers, which are published meanwhile.
+/// Functions of the C library that have the kernel read or write some buffers, which are published
+/// meanwhile.
 macro_rules! buffers {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, [$($span:expr),*];)*) => { $(
         #[doc = concat!("`", stringify!($name), "`: its buffers are published.")]

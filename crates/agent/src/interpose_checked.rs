@@ -1,5 +1,5 @@
-//! What programs that are built with `_FORTIFY_SOURCE` call instead: each function takes the room there is, too, and ends the
-//! program where that is not enough.
+//! What programs that are built with `_FORTIFY_SOURCE` call instead: each function takes the room
+//! there is, too, and ends the program where that is not enough.
 
 use std::ffi::{c_char, c_void};
 

@@ -1,6 +1,6 @@
-//! Contexts that a program switches between by the C library: the kernel reads and writes the masks of signals in them, and what they name
-//! is a stack. Functions that return in another context cannot be called by one of ours; each is jumped to, with the caller's own
-//! registers and stack.
+//! Contexts that a program switches between by the C library: the kernel reads and writes the masks
+//! of signals in them, and what they name is a stack. Functions that return in another context
+//! cannot be called by one of ours; each is jumped to, with the caller's own registers and stack.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -23,7 +23,8 @@ fn holds(context: Context) {
 fn enters(context: Context) {
     holds(context);
     if state::running() {
-        // SAFETY: the caller's context, which is not const but for the C library's promise not to change it.
+        // SAFETY: the caller's context, which is not const but for the C library's promise not to
+        // change it.
         unsafe {
             let mask = &raw mut (*context.cast_mut()).uc_sigmask;
             *mask = signals::without_faults(&*mask);
@@ -55,7 +56,8 @@ macro_rules! contexts {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            // All arguments are in these registers, or above the return address; none in a vector's.
+            // All arguments are in these registers, or above the return address; none in a
+            // vector's.
             naked_asm!(
                 "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
                 "call {before}",

@@ -1,5 +1,6 @@
-//! What closes descriptors, and what puts others in their place: a program that does so to all that it does not know (a daemon at its
-//! start) leaves homenode's own alone, and is told that there is nothing.
+//! What closes descriptors, and what puts others in their place: a program that does so to all that
+//! it does not know (a daemon at its start) leaves homenode's own alone, and is told that there is
+//! nothing.
 
 use std::ffi::{c_int, c_uint};
 
@@ -27,7 +28,8 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     next!(close: unsafe extern "C-unwind" fn(c_int) -> c_int).map_or(-1, |f| unsafe { f(fd) })
 }
 
-/// `dup2`: homenode's have numbers that no program asks for, but for a reason; as if they were beyond the limit.
+/// `dup2`: homenode's have numbers that no program asks for, but for a reason; as if they were
+/// beyond the limit.
 ///
 /// # Safety
 /// As `dup2`.

@@ -1,4 +1,5 @@
-//! Children that get a copy of the memory: it must be complete then. Of `fork` the C library tells; these it does not tell of.
+//! Children that get a copy of the memory: it must be complete then. Of `fork` the C library tells;
+//! these it does not tell of.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
@@ -36,8 +37,9 @@ pub unsafe extern "C" fn _Fork() -> i32 {
     next!(_Fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| forked(|| unsafe { f() }))
 }
 
-/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a function in between, which has to let go of
-/// the memory first. POSIX lets it be `fork`. Where nothing is ever armed it is what the program has asked for.
+/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a
+/// function in between, which has to let go of the memory first. POSIX lets it be `fork`. Where
+/// nothing is ever armed it is what the program has asked for.
 ///
 /// # Safety
 /// As `vfork`.
@@ -63,14 +65,16 @@ struct Child {
 
 unsafe extern "C-unwind" fn begin(child: *mut c_void) -> c_int {
     in_child();
-    // SAFETY: the maker's, in the child's copy of its stack; the program's function with its argument.
+    // SAFETY: the maker's, in the child's copy of its stack; the program's function with its
+    // argument.
     unsafe {
         let Child { run, argument } = child.cast::<Child>().read();
         run(argument)
     }
 }
 
-/// `clone`: a child that shares the memory shares homenode, too. Who waits for it to start another program has nothing armed meanwhile.
+/// `clone`: a child that shares the memory shares homenode, too. Who waits for it to start another
+/// program has nothing armed meanwhile.
 ///
 /// # Safety
 /// As `clone`.

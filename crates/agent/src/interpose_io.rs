@@ -1,5 +1,5 @@
-//! Memory that the kernel reads or writes for the program: published before the call, so that it is neither armed nor
-//! gets armed while the kernel works on it.
+//! Memory that the kernel reads or writes for the program: published before the call, so that it is
+//! neither armed nor gets armed while the kernel works on it.
 
 use std::ffi::{c_char, c_long, c_void};
 
@@ -18,8 +18,8 @@ use crate::state;
 /// Buffers of a vector.
 const VECTOR: usize = 4;
 
-/// The buffers of a vector; where there are more than the mover tells apart, one that stands for all. In a frame of its own, where nothing else is
-/// published.
+/// The buffers of a vector; where there are more than the mover tells apart, one that stands for
+/// all. In a frame of its own, where nothing else is published.
 #[inline(never)]
 unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() -> R) -> R {
     let mut spans = [Span::EMPTY; VECTOR + 1];
@@ -243,7 +243,8 @@ macro_rules! peers {
             type Vector = *const libc::iovec;
             type Real = unsafe extern "C-unwind" fn(i32, Vector, u64, Vector, u64, u64) -> isize;
             let Some(f) = next!($name: Real) else { return -1 };
-            // SAFETY: the caller's arguments; where the peer is this process itself, its side is published as well.
+            // SAFETY: the caller's arguments; where the peer is this process itself, its side is
+            // published as well.
             unsafe {
                 let call = || with_vector(mine, n as usize, || f(peer, mine, n, theirs, m, flags));
                 if peer as u32 == std::process::id() { with_vector(theirs, m as usize, call) } else { call() }

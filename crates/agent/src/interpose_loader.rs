@@ -18,8 +18,8 @@ static SEEN: AtomicU64 = AtomicU64::new(0);
 /// A file is there some milliseconds after it is asked for, and the caller does not say when.
 const MOST_LOOKS: u32 = 1024;
 
-/// `dlopen`, which must see who called it, for that is where it finds the folders to look in: so nothing can be done here when it returns. That
-/// something may come is written down.
+/// `dlopen`, which must see who called it, for that is where it finds the folders to look in: so
+/// nothing can be done here when it returns. That something may come is written down.
 ///
 /// # Safety
 /// As `dlopen`.
@@ -57,7 +57,8 @@ extern "C" fn look() -> usize {
     if found == 0 { none as *const () as usize } else { found }
 }
 
-/// Whether files may have come or gone since the last time: after a `dlopen` it takes some 50 ns to say that none has.
+/// Whether files may have come or gone since the last time: after a `dlopen` it takes some 50 ns to
+/// say that none has.
 #[inline]
 pub fn changed() -> bool {
     LOOKS.load(Ordering::Relaxed) > 0 && ask()

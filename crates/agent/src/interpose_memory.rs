@@ -121,9 +121,11 @@ fn sleeps_on<T>(p: *const T) {
     }
 }
 
-/// Nobody sleeps on a mutex that is tried; but the kernel looks at a robust one, and its neighbours in the thread's list, when its owner dies.
+/// Nobody sleeps on a mutex that is tried; but the kernel looks at a robust one, and its neighbours
+/// in the thread's list, when its owner dies.
 fn tries(mutex: *const libc::pthread_mutex_t) {
-    /// Where glibc has a mutex's kind, and what is set of a robust one and of one that inherits priorities.
+    /// Where glibc has a mutex's kind, and what is set of a robust one and of one that inherits
+    /// priorities.
     const KIND: usize = 16;
     const KERNEL_LOOKS: i32 = 16 | 32;
     // SAFETY: the caller's mutex.

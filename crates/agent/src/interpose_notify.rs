@@ -1,11 +1,13 @@
 //! Callbacks in threads that the C library makes by itself (`SIGEV_THREAD`).
 //!
-//! glibc makes these threads without the exported `pthread_create`, so no front end sees them begin. A thread for a timer or a message
-//! queue begins with every signal blocked: it would die at an armed page. So the C library gets a function of ours in place of the
-//! program's. Ours lets the two faults through, takes a stack for handlers, and calls the program's function.
+//! glibc makes these threads without the exported `pthread_create`, so no front end sees them
+//! begin. A thread for a timer or a message queue begins with every signal blocked: it would die at
+//! an armed page. So the C library gets a function of ours in place of the program's. Ours lets the
+//! two faults through, takes a stack for handlers, and calls the program's function.
 //!
-//! Threads for `aio_*` and `getaddrinfo_a` begin with no signal blocked, but the workers behind them block all signals. Workers
-//! read and write the program's orders directly, so orders are never armed.
+//! Threads for `aio_*` and `getaddrinfo_a` begin with no signal blocked, but the workers behind
+//! them block all signals. Workers read and write the program's orders directly, so orders are
+//! never armed.
 
 use std::collections::HashMap;
 use std::ffi::c_char;
@@ -39,7 +41,8 @@ struct Work {
     value: usize,
 }
 
-/// The one `Work` of each kind, for ever: the C library does not tell when it has called for the last time.
+/// The one `Work` of each kind, for ever: the C library does not tell when it has called for the
+/// last time.
 fn kept(work: Work) -> Option<&'static Work> {
     static ALL: Mutex<Option<HashMap<Work, &'static Work>>> = Mutex::new(None);
     state::guarded(|| {
@@ -49,7 +52,8 @@ fn kept(work: Work) -> Option<&'static Work> {
     })
 }
 
-/// What the C library calls in the thread that it has made. The program's function may leave it by `pthread_exit`.
+/// What the C library calls in the thread that it has made. The program's function may leave it by
+/// `pthread_exit`.
 unsafe extern "C-unwind" fn called(work: *const Work) {
     let before = signals::admit_faults();
     if state::may_arm() {
@@ -65,7 +69,8 @@ unsafe extern "C-unwind" fn called(work: *const Work) {
     signals::block_as(before);
 }
 
-/// What the C library is given instead of `event`: the same, or with our function in place of the program's.
+/// What the C library is given instead of `event`: the same, or with our function in place of the
+/// program's.
 ///
 /// # Safety
 /// Null or a `struct sigevent`.
@@ -122,7 +127,8 @@ pub unsafe extern "C-unwind" fn mq_notify(queue: i32, how: *const libc::sigevent
     result
 }
 
-/// An order of asynchronous I/O and its buffer are never armed again: workers of the C library use both.
+/// An order of asynchronous I/O and its buffer are never armed again: workers of the C library use
+/// both.
 unsafe fn exclude_order(order: *const libc::aiocb) {
     expect_workers(Workers::Orders);
     // SAFETY: null or the caller's order.

@@ -172,7 +172,8 @@ macro_rules! opens {
     )* };
 }
 
-// The mode is there only where a file is made; an argument that was not passed is any number, and is not looked at.
+// The mode is there only where a file is made; an argument that was not passed is any number, and
+// is not looked at.
 opens! {
     open(name: *const c_char, flags: i32, mode: u32), name;
     open64(name: *const c_char, flags: i32, mode: u32), name;

@@ -1,5 +1,6 @@
-//! `printf` and its kin: a long text is written from where it lies, by calls of the C library's own (up to glibc 2.36). The C library has read
-//! it before, so none of it is armed, if nothing is armed meanwhile.
+//! `printf` and its kin: a long text is written from where it lies, by calls of the C library's own
+//! (up to glibc 2.36). The C library has read it before, so none of it is armed, if nothing is
+//! armed meanwhile.
 
 use std::arch::naked_asm;
 use std::ffi::{c_char, c_int, c_void};
@@ -49,8 +50,9 @@ macro_rules! printfs {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C-unwind" fn $name() {
-            // What a compiler makes of `va_start` (System V ABI, AMD64, 3.5.7): 176 bytes of registers, and before them the list, of how
-            // many of them are named arguments', where the others begin, and where those begin that came on the stack.
+            // What a compiler makes of `va_start` (System V ABI, AMD64, 3.5.7): 176 bytes of
+            // registers, and before them the list, of how many of them are named arguments', where
+            // the others begin, and where those begin that came on the stack.
             naked_asm!(
                 ".cfi_startproc",
                 "sub rsp, 216",

@@ -1,4 +1,5 @@
-//! SIGBUS and SIGSEGV are homenode's first, and never blocked; what starts other programs finds memory complete.
+//! SIGBUS and SIGSEGV are homenode's first, and never blocked; what starts other programs finds
+//! memory complete.
 
 use std::ffi::{c_char, c_void};
 

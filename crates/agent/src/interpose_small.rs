@@ -1,5 +1,5 @@
-//! Small things that the kernel reads or writes: addresses of sockets, sets of CPUs and descriptors, times, limits, who ended
-//! and how.
+//! Small things that the kernel reads or writes: addresses of sockets, sets of CPUs and
+//! descriptors, times, limits, who ended and how.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
@@ -119,7 +119,8 @@ buffers! {
     shmctl(memory: i32, what: i32, p: *mut libc::shmid_ds) -> i32, [span(p, 1)];
     semop(all: i32, p: *mut libc::sembuf, n: usize) -> i32, [span(p, n)];
     semtimedop(all: i32, p: *mut libc::sembuf, n: usize, wait: Time) -> i32, [span(p, n), span(wait, 1)];
-    // The last is a number, a structure, or one number for each; or it was not passed: then it is not looked at.
+    // The last is a number, a structure, or one number for each; or it was not passed: then it is
+    // not looked at.
     semctl(all: i32, which: i32, what: i32, p: *mut c_void) -> i32, [span(p, SEMAPHORES)];
     mq_open(name: Text, flags: i32, mode: u32, p: *mut libc::mq_attr) -> i32,
         [path(name), span(p, usize::from(flags & libc::O_CREAT != 0))];

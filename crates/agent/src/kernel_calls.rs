@@ -1,8 +1,10 @@
-//! System calls that a program makes by number (`syscall`): what memory of the program's each of them reads or writes.
+//! System calls that a program makes by number (`syscall`): what memory of the program's each of
+//! them reads or writes.
 //!
-//! The [`table`] is the one list. `syscall` publishes what its row says; `tests/harmless.rs` makes a program of the same
-//! rows, which calls each number on armed memory and compares the answers with those on plain memory. A number without a row may do
-//! anything: nothing is armed while it runs.
+//! The [`table`] is the one list. `syscall` publishes what its row says; `tests/harmless.rs` makes
+//! a program of the same rows, which calls each number on armed memory and compares the answers
+//! with those on plain memory. A number without a row may do anything: nothing is armed while it
+//! runs.
 
 pub mod table;
 

@@ -1,8 +1,9 @@
 //! Homenode ends before the program does.
 //!
-//! Some things a program can only do in a process that has no other threads, or they fail or hang beside one of homenode's: its first
-//! thread ends and the others go on, it changes its user or its name spaces, it gives up privileges. Then everything is in place
-//! before, the report is written, and homenode's own threads have ended. What it does afterwards is as without homenode.
+//! Some things a program can only do in a process that has no other threads, or they fail or hang
+//! beside one of homenode's: its first thread ends and the others go on, it changes its user or its
+//! name spaces, it gives up privileges. Then everything is in place before, the report is written,
+//! and homenode's own threads have ended. What it does afterwards is as without homenode.
 
 use std::ffi::c_void;
 
@@ -21,7 +22,8 @@ fn leave(why: &str) {
     state::guarded(moving::leave);
 }
 
-/// The same where a thread of homenode's runs. Where none does there is nothing in the program's way, and homenode goes on.
+/// The same where a thread of homenode's runs. Where none does there is nothing in the program's
+/// way, and homenode goes on.
 pub fn leave_if_threads() {
     if own_threads::any() {
         leave("the program changed its privileges");
@@ -38,7 +40,8 @@ pub fn thread_exits() {
 
 const FIRST_THREAD: &str = "the program's first thread ended";
 
-/// Called by the C library when the first thread ends by `pthread_exit` or by cancellation, and not when it returns.
+/// Called by the C library when the first thread ends by `pthread_exit` or by cancellation, and not
+/// when it returns.
 unsafe extern "C" fn first_thread_ends(_: *mut c_void) {
     leave(FIRST_THREAD);
 }

@@ -1,16 +1,18 @@
-//! `libhomenode`: what a program that includes `homenode.h` links, and what `homenode run` loads into a program.
+//! `libhomenode`: what a program that includes `homenode.h` links, and what `homenode run` loads
+//! into a program.
 //!
-//! Started directly, a program finds the functions of `homenode.h` here and they do nothing. Under the recorder, whose
-//! library comes earlier in the link order and exports the same names, the calls become marks of the recording. Under
-//! `homenode run` they reach the live runtime, and so do the program's parallel regions ([`gomp`], [`ompt`]) and its
-//! large allocations ([`alloc`]).
+//! Started directly, a program finds the functions of `homenode.h` here and they do nothing. Under
+//! the recorder, whose library comes earlier in the link order and exports the same names, the
+//! calls become marks of the recording. Under `homenode run` they reach the live runtime, and so do
+//! the program's parallel regions ([`gomp`], [`ompt`]) and its large allocations ([`alloc`]).
 //!
-//! There is no logic here: front ends turn what the program does into calls of [`homenode_runtime`]. None of them panics
-//! across the program's border ([`state::with`]), all keep `errno`, and without `HOMENODE_RUN_DIR` in the environment
-//! they only pass on.
+//! There is no logic here: front ends turn what the program does into calls of
+//! [`homenode_runtime`]. None of them panics across the program's border ([`state::with`]), all
+//! keep `errno`, and without `HOMENODE_RUN_DIR` in the environment they only pass on.
 
-// Front ends may unwind (many are cancellation points), which the standard library's own declarations of `read`, `write` and `open` do not
-// say. Newer compilers refuse that; older ones do not know that they do.
+// Front ends may unwind (many are cancellation points), which the standard library's own
+// declarations of `read`, `write` and `open` do not say. Newer compilers refuse that; older ones do
+// not know that they do.
 #![allow(unknown_lints, invalid_runtime_symbol_definitions)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

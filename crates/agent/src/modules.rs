@@ -26,7 +26,8 @@ impl Places {
         places
     }
 
-    /// What lies nowhere any more of what these are, if nothing came in between: else another file may lie where one lay.
+    /// What lies nowhere any more of what these are, if nothing came in between: else another file
+    /// may lie where one lay.
     pub fn gone(self, now: &Self) -> Option<Vec<Span>> {
         let gone = self.spans.into_iter().filter(|span| !now.spans.contains(span));
         (self.added == now.added).then(|| gone.collect())

@@ -4,7 +4,8 @@ use homenode_runtime::driver::{Arming, Live, Mover, Settings};
 use homenode_runtime::watch::Chosen;
 use homenode_runtime::watch::choice::{self, Eyes};
 
-/// Makes both, for real or pretended nodes; before the program's threads, for those that it starts from now on are seen.
+/// Makes both, for real or pretended nodes; before the program's threads, for those that it starts
+/// from now on are seen.
 ///
 /// # Errors
 /// There is nothing to move to.

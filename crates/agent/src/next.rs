@@ -1,8 +1,8 @@
 //! The functions that ours stand in front of.
 //!
-//! They are looked up when this library starts, not when they are first called: the loader's lock, which a look-up takes, may be with a
-//! thread that waits for the caller (a library's constructor that waits for a thread of its own), or with one that a forked child does
-//! not have.
+//! They are looked up when this library starts, not when they are first called: the loader's lock,
+//! which a look-up takes, may be with a thread that waits for the caller (a library's constructor
+//! that waits for a thread of its own), or with one that a forked child does not have.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -75,8 +75,8 @@ pub fn look_all() {
     unsafe { libc::dlerror() };
 }
 
-/// `next!(NAME: type)`: the function of that name behind this library, as an `Option` of its type; `next!(NAME, VERSION: type)`: of that
-/// version, if there is one.
+/// `next!(NAME: type)`: the function of that name behind this library, as an `Option` of its type;
+/// `next!(NAME, VERSION: type)`: of that version, if there is one.
 macro_rules! next {
     ($name:ident $(, $version:literal)? : $ty:ty) => {{
         let next = $crate::next::place!($name $(, $version)?);

@@ -1,8 +1,9 @@
 //! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): regions and barriers.
 //!
-//! libomp takes one tool. If another is named already (by a library that defines `ompt_start_tool`, or in
-//! `OMP_TOOL_LIBRARIES`), it is asked first, and what it registers for the events that homenode wants is called after
-//! homenode's own call-back. homenode uses none of the words that libomp keeps for tools, so they are the other tool's.
+//! libomp takes one tool. If another is named already (by a library that defines `ompt_start_tool`,
+//! or in `OMP_TOOL_LIBRARIES`), it is asked first, and what it registers for the events that
+//! homenode wants is called after homenode's own call-back. homenode uses none of the words that
+//! libomp keeps for tools, so they are the other tool's.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -44,7 +45,8 @@ const SYNC_REGION: c_int = 23;
 const OURS: [c_int; 3] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION];
 // ompt_scope_endpoint_t
 const END: c_int = 2;
-// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers; 1, 2, 3 and 8 those that a program's text has
+// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers; 1, 2, 3 and 8 those that a program's text
+// has
 const EXPLICIT_BARRIERS: [c_int; 4] = [1, 2, 3, 8];
 // ompt_set_result_t
 const SET_ALWAYS: c_int = 5;
@@ -67,7 +69,8 @@ pub unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char
 
 /// Asks the tool that libomp would have found without us.
 unsafe fn other_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolResult {
-    // SAFETY: the symbol has this type wherever it is defined; libraries that are no tools are closed again.
+    // SAFETY: the symbol has this type wherever it is defined; libraries that are no tools are
+    // closed again.
     unsafe {
         let next = libc::dlsym(libc::RTLD_NEXT, c"ompt_start_tool".as_ptr());
         let own = ompt_start_tool as *const () as *mut c_void;
@@ -100,8 +103,8 @@ unsafe fn other_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolR
 }
 
 unsafe extern "C" fn initialize(lookup: Lookup, device: c_int, data: *mut u64) -> c_int {
-    // SAFETY: the interface promises this type for this name; the other tool is initialised as libomp would have done it,
-    // but that its registrations for three events come to us.
+    // SAFETY: the interface promises this type for this name; the other tool is initialised as
+    // libomp would have done it, but that its registrations for three events come to us.
     unsafe {
         LOOKUP.store(lookup as usize, Ordering::Release);
         let Some(set) = lookup(c"ompt_set_callback".as_ptr()) else { return 0 };
@@ -136,7 +139,8 @@ unsafe extern "C" fn finalize(_data: *mut u64) {
 }
 
 unsafe extern "C" fn lookup_for_other(name: *const c_char) -> Option<AnyFn> {
-    // SAFETY: the other tool's C string; our own functions have the types that the interface gives to these names.
+    // SAFETY: the other tool's C string; our own functions have the types that the interface gives
+    // to these names.
     unsafe {
         match CStr::from_ptr(name).to_bytes() {
             b"ompt_set_callback" => Some(std::mem::transmute::<*const (), AnyFn>(set_for_other as *const ())),
@@ -185,7 +189,8 @@ unsafe extern "C" fn get_for_other(which: c_int, out: *mut Option<AnyFn>) -> c_i
 /// The other tool's call-back for an event, as its type.
 unsafe fn their<F>(which: usize) -> Option<F> {
     let f = THEIRS[which].load(Ordering::Acquire);
-    // SAFETY: the caller names the event's own type; registered function pointers are as large as a word.
+    // SAFETY: the caller names the event's own type; registered function pointers are as large as a
+    // word.
     (f != 0).then(|| unsafe { std::mem::transmute_copy::<usize, F>(&f) })
 }
 
@@ -223,7 +228,8 @@ unsafe extern "C" fn sync_region(
     task: *mut u64,
     caller: *const c_void,
 ) {
-    // The end of a region is a barrier, too, of no region any more: before LLVM 15 of the same kind as a loop's.
+    // The end of a region is a barrier, too, of no region any more: before LLVM 15 of the same kind
+    // as a loop's.
     if endpoint == END && !parallel.is_null() && EXPLICIT_BARRIERS.contains(&kind) && !gomp::waiting() {
         state::barrier(caller as usize);
     }

@@ -1,10 +1,11 @@
 //! Where Python code allocates: file, line and function of the innermost frames.
 //!
-//! An allocation is no place to ask the interpreter: since 3.11 a frame becomes an object when it is asked for, which allocates, and the
-//! interpreter's allocator may be the one that has just called. So the interpreter is asked for a *pending call*, as signal
-//! handlers do: its main thread makes the call between two instructions, mostly on the very line that allocated, or soon after.
-//! Nothing is asked for by a thread that does not hold the interpreter's lock, nor by any but the process's first, for whose
-//! calls nobody else's frames would tell.
+//! An allocation is no place to ask the interpreter: since 3.11 a frame becomes an object when it
+//! is asked for, which allocates, and the interpreter's allocator may be the one that has just
+//! called. So the interpreter is asked for a *pending call*, as signal handlers do: its main thread
+//! makes the call between two instructions, mostly on the very line that allocated, or soon after.
+//! Nothing is asked for by a thread that does not hold the interpreter's lock, nor by any but the
+//! process's first, for whose calls nobody else's frames would tell.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -55,8 +56,8 @@ unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
     }
 }
 
-/// Whether one of the loaded files is an interpreter, by its name. A look for functions that are not there would be what the program's next
-/// `dlerror` tells of.
+/// Whether one of the loaded files is an interpreter, by its name. A look for functions that are
+/// not there would be what the program's next `dlerror` tells of.
 fn has_python() -> bool {
     let is_python = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -156,11 +157,13 @@ impl Interpreter {
 }
 
 thread_local! {
-    /// What the kernel has said of the thread: two system calls for every object are a tenth of what one costs.
+    /// What the kernel has said of the thread: two system calls for every object are a tenth of
+    /// what one costs.
     static FIRST: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// The thread is the process's first, in which Python runs its pending calls. (In a forked child there is no homenode.)
+/// The thread is the process's first, in which Python runs its pending calls. (In a forked child
+/// there is no homenode.)
 fn is_first_thread() -> bool {
     FIRST.get().unwrap_or_else(|| {
         // SAFETY: no arguments.
@@ -170,7 +173,8 @@ fn is_first_thread() -> bool {
     })
 }
 
-/// An object has come to life at `address`: if Python code runs in this thread, it is asked where it stands.
+/// An object has come to life at `address`: if Python code runs in this thread, it is asked where
+/// it stands.
 pub fn born(address: usize) {
     if !is_first_thread() {
         return;
@@ -182,7 +186,8 @@ pub fn born(address: usize) {
     }
     let free = |a: &&AtomicUsize| a.compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     if ADDRESSES.iter().find(free).is_some() && !ASKED.swap(true, Ordering::AcqRel) {
-        // SAFETY: what signal handlers may call, too; `look` lives as long as the library, which is never unloaded.
+        // SAFETY: what signal handlers may call, too; `look` lives as long as the library, which is
+        // never unloaded.
         if unsafe { (python.add_pending_call)(look, std::ptr::null_mut()) } != 0 {
             ASKED.store(false, Ordering::Release);
         }

@@ -1,7 +1,7 @@
 //! Run-times that make system calls past the C library, by instructions of their own.
 //!
-//! No front end sees them, and a call that meets an armed page fails. So where such a run-time is loaded nothing is armed: the kernel's
-//! own moves go on.
+//! No front end sees them, and a call that meets an armed page fails. So where such a run-time is
+//! loaded nothing is armed: the kernel's own moves go on.
 
 use std::ffi::c_void;
 
@@ -40,7 +40,8 @@ unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_
     }
 }
 
-/// What the notes of a segment tell. Each: lengths of name and text, a kind, the name and the text, padded to four bytes.
+/// What the notes of a segment tell. Each: lengths of name and text, a kind, the name and the text,
+/// padded to four bytes.
 fn among(mut notes: &[u8]) -> Option<&'static str> {
     const HEAD: usize = 12;
     while let Some((head, rest)) = notes.split_at_checked(HEAD) {

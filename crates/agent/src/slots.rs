@@ -1,6 +1,6 @@
-//! Where the program defines `malloc` itself, with an allocator that it links, the C library's own calls go there, past this
-//! library's front ends. Then the slots through which the C library calls it are led here, so that its memory is known
-//! ([`crate::clib`]) as it is elsewhere.
+//! Where the program defines `malloc` itself, with an allocator that it links, the C library's own
+//! calls go there, past this library's front ends. Then the slots through which the C library calls
+//! it are led here, so that its memory is known ([`crate::clib`]) as it is elsewhere.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,8 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 
-// SAFETY of these: the loader's addresses of functions of these names, which have these types; the arguments are the caller's.
+// SAFETY of these: the loader's addresses of functions of these names, which have these types; the
+// arguments are the caller's.
 
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     let f = unsafe { std::mem::transmute::<usize, Malloc>(THEIRS[0].load(Ordering::Relaxed)) };
@@ -127,7 +128,8 @@ impl Library {
         (found != 0 && !library.dynamic.is_null()).then_some(library)
     }
 
-    /// An entry of its dynamic section. The loader has made addresses of what are offsets in the file.
+    /// An entry of its dynamic section. The loader has made addresses of what are offsets in the
+    /// file.
     unsafe fn entry(&self, tag: usize) -> Option<usize> {
         let mut at = self.dynamic;
         // SAFETY: the section ends with an entry whose tag is 0.

@@ -54,7 +54,8 @@ pub fn complain(text: &str) {
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// Whether homenode may come to take pages away from threads that are made now: it does, or it is yet to start.
+/// Whether homenode may come to take pages away from threads that are made now: it does, or it is
+/// yet to start.
 pub fn may_arm() -> bool {
     static ASKED: AtomicU8 = AtomicU8::new(0);
     if STARTED.load(Ordering::Relaxed) == 2 {
@@ -94,7 +95,8 @@ fn note_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let _ = BROKEN.set(format!("{place}: {text}"));
 }
 
-/// Runs `f` as homenode: `errno` is kept, allocations are not the program's, and a panic turns homenode off.
+/// Runs `f` as homenode: `errno` is kept, allocations are not the program's, and a panic turns
+/// homenode off.
 pub fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
     if INSIDE.replace(true) {
         return None;
@@ -143,7 +145,8 @@ pub fn tell(what: Told) {
     });
 }
 
-/// Reads the settings and makes the driver, once. Called by the constructor, or by libomp if that is earlier.
+/// Reads the settings and makes the driver, once. Called by the constructor, or by libomp if that
+/// is earlier.
 pub fn start() {
     if STARTED.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return;
@@ -159,7 +162,8 @@ pub fn start() {
             Ok(driver) => {
                 *DRIVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(driver);
                 PROCESS.store(std::process::id(), Ordering::Relaxed);
-                // SAFETY: registers a function that lives as long as the library, which is never unloaded.
+                // SAFETY: registers a function that lives as long as the library, which is never
+                // unloaded.
                 unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
                 clib::find();
                 raw_calls::look();
@@ -202,7 +206,8 @@ pub unsafe extern "C" fn in_child() {
     RUNNING.store(false, Ordering::Relaxed);
 }
 
-/// Whether the caller is of the process that homenode was made for, not of a child that shares its memory.
+/// Whether the caller is of the process that homenode was made for, not of a child that shares its
+/// memory.
 pub fn is_own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
@@ -222,7 +227,8 @@ fn is_team_thread() -> bool {
     }
 }
 
-/// The thread starts a team. `threads` tells of how many, if a plan is to be compared with it; 0: that is not known.
+/// The thread starts a team. `threads` tells of how many, if a plan is to be compared with it; 0:
+/// that is not known.
 pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> usize) {
     if !running() {
         return;
@@ -287,8 +293,8 @@ fn tick() -> Option<Ns> {
     next
 }
 
-/// Tells a recording of files that were loaded since it began: a program that is killed tells nothing at its end. The
-/// look takes at most one part in a hundred of the time.
+/// Tells a recording of files that were loaded since it began: a program that is killed tells
+/// nothing at its end. The look takes at most one part in a hundred of the time.
 fn keep_modules() {
     static DUE: AtomicU64 = AtomicU64::new(0);
     const SOONEST: Ns = Ns(1_000_000_000);
@@ -309,8 +315,8 @@ fn keep_modules() {
     DUE.store(begin.0 + gap.0, Ordering::Relaxed);
 }
 
-/// Leaves a message for the launcher, whole or not at all: the program may be killed in the middle of it. A launcher that
-/// is gone takes none.
+/// Leaves a message for the launcher, whole or not at all: the program may be killed in the middle
+/// of it. A launcher that is gone takes none.
 fn leave<M: Message>(folder: &Path, name: &str, message: &M) {
     let new = folder.join(format!("new.{}", std::process::id()));
     match homenode_wire::encode(message) {
@@ -335,7 +341,8 @@ pub fn region_end() {
     }
 }
 
-/// Where the stack of the calling thread ends, but for a distance that is the same in each call from one place of homenode's.
+/// Where the stack of the calling thread ends, but for a distance that is the same in each call
+/// from one place of homenode's.
 #[inline(never)]
 fn stack_here() -> usize {
     let here = 0_u8;
@@ -382,7 +389,8 @@ fn finish() {
     });
 }
 
-/// The program is about to forbid itself system calls, perhaps with death: everything in place, the report, and nothing any more.
+/// The program is about to forbid itself system calls, perhaps with death: everything in place, the
+/// report, and nothing any more.
 pub fn stop() {
     if running() && is_own_process() {
         finish();
@@ -390,7 +398,8 @@ pub fn stop() {
     }
 }
 
-/// Homenode ended before the program did. The driver is as the error left it: it is not asked any more.
+/// Homenode ended before the program did. The driver is as the error left it: it is not asked any
+/// more.
 fn report_of_an_error() {
     if let (Some(why), Some(folder)) = (broken(), std::env::var_os(settings::RUN_DIR)) {
         let facts = Facts::of_an_error(std::process::id(), &why);

@@ -1,8 +1,8 @@
-//! The program's large static objects, from the symbols of its own file (whatever started it, a wrapper or a shell) and of the libraries
-//! that it loads, at its start or by `dlopen`.
+//! The program's large static objects, from the symbols of its own file (whatever started it, a
+//! wrapper or a shell) and of the libraries that it loads, at its start or by `dlopen`.
 //!
-//! Libraries are looked through at the start, and at the first region after a file has come or gone. Of those whose data is small
-//! no file is opened.
+//! Libraries are looked through at the start, and at the first region after a file has come or
+//! gone. Of those whose data is small no file is opened.
 
 use std::cmp::Reverse;
 use std::fs::File;
@@ -44,7 +44,8 @@ fn is_left_out(path: &str) -> bool {
     LEFT_OUT.iter().any(|start| file.starts_with(start))
 }
 
-/// A file, mapped, mapped: to read it would change what the heap that it shares with the program does next.
+/// A file, mapped, mapped: to read it would change what the heap that it shares with the program
+/// does next.
 struct Mapped {
     at: *mut libc::c_void,
     bytes: usize,
@@ -66,8 +67,8 @@ impl Mapped {
     }
 
     fn contents(&self) -> &[u8] {
-        // SAFETY: mapped until it is dropped; the system lets nobody write to a program that runs, and who writes to a library that is in
-        // use has its program crash.
+        // SAFETY: mapped until it is dropped; the system lets nobody write to a program that runs,
+        // and who writes to a library that is in use has its program crash.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
     }
 }
@@ -79,7 +80,8 @@ impl Drop for Mapped {
     }
 }
 
-/// Address and length of each large object of an ELF file; of those that overlap the first. Nothing of what is none.
+/// Address and length of each large object of an ELF file; of those that overlap the first. Nothing
+/// of what is none.
 fn large(file: &[u8]) -> Vec<(u64, u64)> {
     let Ok(file) = object::File::parse(file) else { return Vec::new() };
     let is_object = |s: &object::Symbol<'_, '_>| {
@@ -99,13 +101,15 @@ fn large(file: &[u8]) -> Vec<(u64, u64)> {
     apart
 }
 
-/// Whether a library brings an allocator: its tables are used at each allocation, with its locks held.
+/// Whether a library brings an allocator: its tables are used at each allocation, with its locks
+/// held.
 fn allocates(file: &[u8]) -> bool {
     let Ok(file) = object::File::parse(file) else { return false };
     file.dynamic_symbols().any(|s| s.is_definition() && s.name_bytes() == Ok(b"malloc"))
 }
 
-/// Tells the driver of the program's, and of those of the libraries that it starts with. Before the program's `main`.
+/// Tells the driver of the program's, and of those of the libraries that it starts with. Before the
+/// program's `main`.
 pub fn add(driver: &mut Driver) {
     driver.look_up(all);
 }
@@ -130,7 +134,8 @@ pub fn look(driver: &mut Driver) {
     driver.look_up(compare);
 }
 
-/// Tells the driver what has come since the last time, and of what has gone. The program is the first.
+/// Tells the driver what has come since the last time, and of what has gone. The program is the
+/// first.
 fn compare(driver: &mut Driver) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     // With the lock held: what goes from now on is seen to go.

@@ -1,5 +1,6 @@
-//! A program ends, changes its user and makes its threads under homenode exactly as it does alone: same output, same status or
-//! signal, and in time. Each program of `tests/hostile/` here says what it sees; the run without homenode says what it should see.
+//! A program ends, changes its user and makes its threads under homenode exactly as it does alone:
+//! same output, same status or signal, and in time. Each program of `tests/hostile/` here says what
+//! it sees; the run without homenode says what it should see.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,8 @@ const NOT_TRIED: &[&str] = &[
     "setgroups",
 ];
 
-/// Functions of the C library, an argument each: p a pointer, n a small number, f a descriptor, 0 a zero.
+/// Functions of the C library, an argument each: p a pointer, n a small number, f a descriptor, 0 a
+/// zero.
 const FUNCTIONS: &str = "
     read:fpn write:fpn pread:fpn0 pwrite:fpn0 recv:fpn0 send:fpn0 recvfrom:fpn0pp getrandom:pn0 getcwd:pn poll:p00
     epoll_wait:fpn0 epoll_pwait:fpn0p epoll_pwait2:fpnpp accept:fpp accept4:fpp0 getsockname:fpp getpeername:fpp connect:fpn bind:fpn

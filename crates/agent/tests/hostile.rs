@@ -1,5 +1,6 @@
-//! Programs that are hard on whoever takes pages away from under them (`tests/hostile/`), with everything armed again every
-//! millisecond: none may see a wrong byte. Each also runs without homenode, so that a failure is homenode's.
+//! Programs that are hard on whoever takes pages away from under them (`tests/hostile/`), with
+//! everything armed again every millisecond: none may see a wrong byte. Each also runs without
+//! homenode, so that a failure is homenode's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,7 +14,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The library of this profile's build, which must not be an old one: cargo does not build it for this test.
+/// The library of this profile's build, which must not be an old one: cargo does not build it for
+/// this test.
 fn library() -> Option<PathBuf> {
     let here = std::env::current_exe().ok()?;
     let library = here.parent()?.parent()?.join("libhomenode.so");
@@ -108,7 +110,8 @@ impl Ran {
         assert!(told, "`{words}` is not in {:?}", self.reports);
     }
 
-    /// It was told by this source, and pages moved by it; or this machine refuses it, which is said.
+    /// It was told by this source, and pages moved by it; or this machine refuses it, which is
+    /// said.
     fn was_told_by(&self, source: &str) {
         let name = match source {
             "blocks" => "pages taken away at random times",
@@ -152,7 +155,8 @@ fn told_by(source: Wanted) -> impl Fn(&mut Settings) {
     }
 }
 
-/// The same with these variables, and homenode set so; `preloaded`: another library, in front of the program's C library.
+/// The same with these variables, and homenode set so; `preloaded`: another library, in front of
+/// the program's C library.
 #[allow(clippy::too_many_arguments)]
 fn hostile_as(
     name: &str,
@@ -253,7 +257,8 @@ fn hostile_with_allocator(package: &str, library: &str) {
         Some(path) => {
             for name in ["writers", "threads", "remaps", "files", "paths", "stdio"] {
                 let test = format!("{name}-{package}");
-                // Memory changes so often in this one that under load nothing may be touched while it is armed.
+                // Memory changes so often in this one that under load nothing may be touched while
+                // it is armed.
                 let moves = name != "remaps";
                 hostile_as(name, &test, &[], |_| Vec::new(), moves, &[], ASKED, Some(&path)).was_armed();
             }
@@ -349,7 +354,8 @@ fn an_allocator_that_maps_memory_with_its_lock_held() {
     hostile_watched("allocator", "writes", false);
 }
 
-// It may be refused (docs/live.md); calls through the C library are seen, and are a test of their own.
+// It may be refused (docs/live.md); calls through the C library are seen, and are a test of their
+// own.
 #[test]
 fn memory_that_is_remapped_by_system_calls_of_the_programs_own() {
     hostile_with("remaps_raw", "remaps_raw", &[], |_| Vec::new(), false).was_armed();
@@ -401,7 +407,8 @@ fn threads_that_block_all_signals_unseen() {
 
 #[test]
 fn exec_from_armed_memory() {
-    // Their reports are lost with them; each waits until its memory is armed, and does not come further if it never is.
+    // Their reports are lost with them; each waits until its memory is armed, and does not come
+    // further if it never is.
     hostile_with("execs", "execs", &[], |_| Vec::new(), false);
 }
 
@@ -442,8 +449,9 @@ fn under_an_interleaved_policy() {
     }
 }
 
-/// Memory that the kernel comes to when it likes: by all mechanisms, on pretended nodes and as if this machine's were two, by next touch and watched
-/// by blocks. Whatever the program does past the C library is seen when memory is next armed, which the report tells.
+/// Memory that the kernel comes to when it likes: by all mechanisms, on pretended nodes and as if
+/// this machine's were two, by next touch and watched by blocks. Whatever the program does past the
+/// C library is seen when memory is next armed, which the report tells.
 fn hostile_to_who_waits_for_memory(name: &str, args: &'static [&'static str], says: &str) {
     for (way, real, blocks) in [
         ("pretended", false, false),

@@ -1,19 +1,21 @@
 //! Who knows the current version of each line.
 //!
 //! # Problem
-//! Programs touch up to gigabytes; every miss and every store to a shared line asks the directory. It must be one host
-//! cache line away and small.
+//! Programs touch up to gigabytes; every miss and every store to a shared line asks the directory.
+//! It must be one host cache line away and small.
 //!
 //! # Approach
-//! Canonical addresses are compact from a fixed base, so the directory is a two-level table indexed by line: chunks of
-//! [`CHUNK`] entries, allocated when first touched, up to a bound (recordings are hostile input). An entry is one word
-//! (8 B for up to 63 agents, 16 B for up to 127, [`Words`] beyond: 8 B for each 64): a bit for each agent that read or wrote the line since the last store
+//! Canonical addresses are compact from a fixed base, so the directory is a two-level table indexed
+//! by line: chunks of [`CHUNK`] entries, allocated when first touched, up to a bound (recordings
+//! are hostile input). An entry is one word (8 B for up to 63 agents, 16 B for up to 127, [`Words`]
+//! beyond: 8 B for each 64): a bit for each agent that read or wrote the line since the last store
 //! by *another* agent, and one bit for "was ever written".
 //!
-//! An agent that has silently dropped a clean line keeps its bit, as in the full-map directories of real machines that
-//! get no replacement hints (Laudon and Lenoski, *The SGI Origin*, ISCA 1997, section 3.2). So no eviction ever touches
-//! the directory, and the word answers all questions: nobody → never touched; one agent → it may own the line (exclusive
-//! or modified); several → shared; one's own bit set on a miss → the line was there and fell out.
+//! An agent that has silently dropped a clean line keeps its bit, as in the full-map directories of
+//! real machines that get no replacement hints (Laudon and Lenoski, *The SGI Origin*, ISCA 1997,
+//! section 3.2). So no eviction ever touches the directory, and the word answers all questions:
+//! nobody → never touched; one agent → it may own the line (exclusive or modified); several →
+//! shared; one's own bit set on a miss → the line was there and fell out.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -98,7 +100,8 @@ macro_rules! sharers {
 sharers!(u64);
 sharers!(u128);
 
-/// `N` words of 64 bits, the lowest agents in the first one: for machines with more agents than a machine word has bits.
+/// `N` words of 64 bits, the lowest agents in the first one: for machines with more agents than a
+/// machine word has bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<const N: usize>([u64; N]);
 
@@ -169,7 +172,8 @@ const CHUNK_SHIFT: u32 = 14;
 /// Entries of a chunk: 1 MiB of a program's memory with 64-byte lines.
 pub const CHUNK: usize = 1 << CHUNK_SHIFT;
 
-/// The directory would exceed its bound: the line's number is too large or too much has been touched.
+/// The directory would exceed its bound: the line's number is too large or too much has been
+/// touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// The line that was to be entered.
@@ -193,7 +197,8 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-/// Line numbers may be this many times as large as the number of lines that may be touched: address space is sparse.
+/// Line numbers may be this many times as large as the number of lines that may be touched: address
+/// space is sparse.
 const SPREAD: u64 = 64;
 
 /// A dense table of entries by line.

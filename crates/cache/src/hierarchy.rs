@@ -1,39 +1,46 @@
 //! The protocol: private caches, shared caches and the directory, one access at a time.
 //!
 //! # Problem
-//! Given one canonical order of accesses, say of each whether some cache of its CPU had the line and which level, and
-//! if none had, why not; and say which dirty lines went back to memory.
+//! Given one canonical order of accesses, say of each whether some cache of its CPU had the line
+//! and which level, and if none had, why not; and say which dirty lines went back to memory.
 //!
 //! # Terms
-//! *Agent*, *path*, *common level*: see [`crate::shape`]. An agent *knows* a line when it has read or written it since the
-//! last store by another agent. A line with one knower is *owned* by it (exclusive or modified; MESI), with several it
-//! is shared. Contents are never modelled, only presence and dirtiness.
+//! *Agent*, *path*, *common level*: see [`crate::shape`]. An agent *knows* a line when it has read
+//! or written it since the last store by another agent. A line with one knower is *owned* by it
+//! (exclusive or modified; MESI), with several it is shared. Contents are never modelled, only
+//! presence and dirtiness.
 //!
 //! # Algorithm
-//! The levels are neither inclusive nor exclusive (NINE): an access fills every level of its path that missed, each
-//! level evicts its own least recently used line, and an eviction in an outer level leaves the inner ones alone. A
-//! dirty victim is written to the next level of the path, made there if absent, and beyond the last level to memory.
+//! The levels are neither inclusive nor exclusive (NINE): an access fills every level of its path
+//! that missed, each level evicts its own least recently used line, and an eviction in an outer
+//! level leaves the inner ones alone. A dirty victim is written to the next level of the path, made
+//! there if absent, and beyond the last level to memory.
 //!
 //! * *Read, hit in a private level:* done.
-//! * *Read, otherwise:* if the agent does not know the line, what another agent may have dirty is fetched: it becomes
-//!   clean in all caches of that agent's path that are not on this one, and dirty in the common level or, without one, it
-//!   is written back to memory. When the owner still has the line, it supplies it at the cost of the common level.
+//! * *Read, otherwise:* if the agent does not know the line, what another agent may have dirty is
+//!   fetched: it becomes clean in all caches of that agent's path that are not on this one, and
+//!   dirty in the common level or, without one, it is written back to memory. When the owner still
+//!   has the line, it supplies it at the cost of the common level.
 //! * *Write, the agent owns the line:* done, silently (E → M).
-//! * *Write, otherwise:* every other knower loses the line in all caches of its path that are not on this one. The
-//!   request reaches as far as the outermost common level among them: memory (an [`Miss::Upgrade`] if the data was near)
-//!   or a shared cache, whose hit time it costs. A modified line passes from owner to owner without a write-back.
+//! * *Write, otherwise:* every other knower loses the line in all caches of its path that are not
+//!   on this one. The request reaches as far as the outermost common level among them: memory (an
+//!   [`Miss::Upgrade`] if the data was near) or a shared cache, whose hit time it costs. A modified
+//!   line passes from owner to owner without a write-back.
 //!
-//! The cause of a miss, from what the directory says before the access: [`Miss::Cold`], [`Miss::Capacity`],
-//! [`Miss::Coherence`].
+//! The cause of a miss, from what the directory says before the access: [`Miss::Cold`],
+//! [`Miss::Capacity`], [`Miss::Coherence`].
 //!
 //! # Properties
-//! * `equals_the_naive_model`: levels, causes and write-backs equal those of a model with neither directory nor hints that
-//!   scans all caches and each line's whole history (`tests/reference.rs`).
-//! * `at_most_one_owner`: a line that is exclusive in a cache is in no private cache of another agent.
-//! * `a_filter_changes_nothing` (simulator): a direct-mapped filter in front with the same line and no more sets than the
-//!   first level leaves all outcomes of a race-free program as they are. This is why the levels are not inclusive: what a
-//!   filter hides is a hit on the most recently used line of a first-level set, which changes nothing there and which,
-//!   without back-invalidation, nothing elsewhere can see.
+//! * `equals_the_naive_model`: levels, causes and write-backs equal those of a model with neither
+//!   directory nor hints that scans all caches and each line's whole history
+//!   (`tests/reference.rs`).
+//! * `at_most_one_owner`: a line that is exclusive in a cache is in no private cache of another
+//!   agent.
+//! * `a_filter_changes_nothing` (simulator): a direct-mapped filter in front with the same line and
+//!   no more sets than the first level leaves all outcomes of a race-free program as they are. This
+//!   is why the levels are not inclusive: what a filter hides is a hit on the most recently used
+//!   line of a first-level set, which changes nothing there and which, without back-invalidation,
+//!   nothing elsewhere can see.
 
 use alloc::vec::Vec;
 
@@ -46,14 +53,17 @@ use crate::{Agent, Line};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Miss {
-    /// First access by this agent or one that shares its last-level cache, and nobody has written the line before.
+    /// First access by this agent or one that shares its last-level cache, and nobody has written
+    /// the line before.
     Cold = 0,
-    /// The path, or another one under the same last-level cache, had the current version and evicted it.
+    /// The path, or another one under the same last-level cache, had the current version and
+    /// evicted it.
     Capacity = 1,
-    /// An agent under another last-level cache wrote the line since this one last knew it, or ever if it never did.
+    /// An agent under another last-level cache wrote the line since this one last knew it, or ever
+    /// if it never did.
     Coherence = 2,
-    /// Store to a line that is in the path, but that agents under another last-level cache know, too: no data, only
-    /// permission.
+    /// Store to a line that is in the path, but that agents under another last-level cache know,
+    /// too: no data, only permission.
     Upgrade = 3,
 }
 
@@ -73,8 +83,8 @@ impl Outcome {
     pub const FRONT: Self = Self { level: 0, miss: None, write_backs: 0 };
 }
 
-/// Caches and directory of a machine's CPUs in use, all empty at first. `W` bounds the agents: `u64` 63, `u128` 127,
-/// [`Words<N>`](crate::Words) 64 `N` − 1.
+/// Caches and directory of a machine's CPUs in use, all empty at first. `W` bounds the agents:
+/// `u64` 63, `u128` 127, [`Words<N>`](crate::Words) 64 `N` − 1.
 #[derive(Clone, Debug)]
 pub struct Hierarchy<W> {
     tags: Vec<Tags>,
@@ -112,7 +122,8 @@ impl core::fmt::Display for TooManyAgents {
 impl core::error::Error for TooManyAgents {}
 
 impl<W: Sharers> Hierarchy<W> {
-    /// Empty caches of `shape`, and a directory that holds at most `max_chunks` × [`crate::directory::CHUNK`] lines.
+    /// Empty caches of `shape`, and a directory that holds at most `max_chunks` ×
+    /// [`crate::directory::CHUNK`] lines.
     ///
     /// # Errors
     /// [`TooManyAgents`] for the word `W`.
@@ -180,18 +191,22 @@ impl<W: Sharers> Hierarchy<W> {
         self.behind_the_front(agent, line, write)
     }
 
-    /// `line` is the next of its set to fall out of the agent's first level, if it is there. For who answers the agent's hits there and so knows the order of use; it is told before each such access.
+    /// `line` is the next of its set to fall out of the agent's first level, if it is there. For
+    /// who answers the agent's hits there and so knows the order of use; it is told before each
+    /// such access.
     #[inline]
     pub fn makes_room(&mut self, agent: Agent, line: Line) {
         self.tags[self.path[agent.index() * self.levels] as usize].make_last(line);
     }
 
-    /// Leading levels that no two agents share: when one of these answers, no other agent's caches have changed.
+    /// Leading levels that no two agents share: when one of these answers, no other agent's caches
+    /// have changed.
     pub const fn private(&self) -> usize {
         self.private
     }
 
-    /// The lines that the last access sent to memory, in order. Meaningful after an outcome that announces some.
+    /// The lines that the last access sent to memory, in order. Meaningful after an outcome that
+    /// announces some.
     pub fn write_backs(&self) -> &[Line] {
         &self.write_backs
     }
@@ -203,7 +218,8 @@ impl<W: Sharers> Hierarchy<W> {
         let (tags, levels) = (&mut self.tags, self.levels);
         let path = &self.path[agent.index() * levels..][..levels];
 
-        // The first level is nobody else's: what it serves changes nothing but the order in its set.
+        // The first level is nobody else's: what it serves changes nothing but the order in its
+        // set.
         let first = &mut tags[path[0] as usize];
         let mut found = levels;
         match first.touch(line) {
@@ -241,7 +257,8 @@ impl<W: Sharers> Hierarchy<W> {
             let others = old.others(agent);
             let common = &self.common[agent.index() * self.agents..][..self.agents];
             let owner = old.sole();
-            // A line that nobody has written yet stays without the hint, so that its first store reaches the directory.
+            // A line that nobody has written yet stays without the hint, so that its first store
+            // reaches the directory.
             exclusive = write || (others.is_empty() && old.written());
             if write {
                 let (mut supply, mut reach) = (found, 0);
@@ -266,7 +283,8 @@ impl<W: Sharers> Hierarchy<W> {
                 *entry = W::of(agent).and_written();
             } else {
                 if !old.has(agent) && !others.is_empty() && (old.written() || owner.is_some()) {
-                    // A dirty copy is on the path of all that know the line, so any of them leads to it.
+                    // A dirty copy is on the path of all that know the line, so any of them leads
+                    // to it.
                     let other = others.first();
                     let at = usize::from(common[other.index()]);
                     let (mut had, mut dirty) = (false, false);

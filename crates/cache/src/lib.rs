@@ -7,7 +7,8 @@
 //! | [`shape`] | which cache of each level a CPU uses, from a [`Topology`](homenode_model::Topology) |
 //! | [`hierarchy`] | the protocol over both |
 //!
-//! No I/O, no clock, no floating point; `no_std` with `alloc`. The simulator, the tracer and the QEMU plug-in use it.
+//! No I/O, no clock, no floating point; `no_std` with `alloc`. The simulator, the tracer and the
+//! QEMU plug-in use it.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,8 +30,8 @@ pub use tags::Tags;
 #[repr(transparent)]
 pub struct Line(pub u64);
 
-/// A first-level cache and the CPUs behind it, dense from 0 within a [`Shape`]: what the directory calls a sharer. CPUs
-/// that share a first-level cache (hardware threads of a core) are one agent.
+/// A first-level cache and the CPUs behind it, dense from 0 within a [`Shape`]: what the directory
+/// calls a sharer. CPUs that share a first-level cache (hardware threads of a core) are one agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Agent(pub u32);

@@ -1,7 +1,8 @@
 //! Which caches the CPUs in use have, and which of them they share.
 //!
-//! Sharing nests (CPU ⊂ group ⊂ node), so the caches form a forest: an agent's *path* is its cache of each level from
-//! the CPU outwards, and two agents have a *common level*, the innermost one where their paths meet, or none.
+//! Sharing nests (CPU ⊂ group ⊂ node), so the caches form a forest: an agent's *path* is its cache
+//! of each level from the CPU outwards, and two agents have a *common level*, the innermost one
+//! where their paths meet, or none.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -49,8 +50,9 @@ impl Shape {
     /// The caches that `cpus` of `machine` use. A CPU may be named several times.
     ///
     /// # Errors
-    /// The machine has no cache level or more than [`MAX_LEVELS`]; lines shorter than the recorder's or not of one size;
-    /// sharing that does not nest; no CPU, or one that does not exist.
+    /// The machine has no cache level or more than [`MAX_LEVELS`]; lines shorter than the
+    /// recorder's or not of one size; sharing that does not nest; no CPU, or one that does not
+    /// exist.
     pub fn new(machine: &Topology, cpus: &[CpuId]) -> Result<Self, ShapeError> {
         let line = check_levels(machine)?;
         let levels = machine.caches.len();

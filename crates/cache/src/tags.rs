@@ -1,11 +1,12 @@
 //! One set-associative cache: tags, no data.
 //!
 //! # Approach
-//! All ways lie in one `Vec<u32>`, set after set, each set ordered from the most to the least recently used, empty ways
-//! last. A word is a tag (the line number without its set) and three state bits: a set of 16 ways is one cache line of the
-//! host. A hit on the most recently used way, by far the most frequent one, is one load and one compare. For the usual
-//! numbers of ways the search and the reordering are loops of constant length without branches, which the compiler turns
-//! into vector code.
+//! All ways lie in one `Vec<u32>`, set after set, each set ordered from the most to the least
+//! recently used, empty ways last. A word is a tag (the line number without its set) and three
+//! state bits: a set of 16 ways is one cache line of the host. A hit on the most recently used way,
+//! by far the most frequent one, is one load and one compare. For the usual numbers of ways the
+//! search and the reordering are loops of constant length without branches, which the compiler
+//! turns into vector code.
 //!
 //! # Properties
 //! * `a_set_is_an_lru_list`: contents and order equal a list per set (see the tests below).
@@ -24,7 +25,8 @@ impl Way {
     const VALID: u32 = 1;
     /// Differs from memory.
     pub const DIRTY: u32 = 2;
-    /// Hint: no other agent knows the line and the directory knows that it has been written: a store needs nobody.
+    /// Hint: no other agent knows the line and the directory knows that it has been written: a
+    /// store needs nobody.
     pub const EXCLUSIVE: u32 = 4;
     /// Bits of state.
     const STATE: u32 = 3;
@@ -100,7 +102,8 @@ impl Tags {
         Self { words: vec![Way(0); sets as usize * ways], ways, set_bits: sets.ilog2() }
     }
 
-    /// Lines from this one on are taken for others: they do not fit a tag. At least 2^29 lines, 32 GiB.
+    /// Lines from this one on are taken for others: they do not fit a tag. At least 2^29 lines, 32
+    /// GiB.
     pub const fn end(&self) -> Line {
         Line(1 << (u32::BITS - Way::STATE + self.set_bits))
     }
@@ -151,7 +154,8 @@ impl Tags {
         set.first_mut()
     }
 
-    /// Looks `line` up; it is the most recently used of its set afterwards, clean and shared if it was not there.
+    /// Looks `line` up; it is the most recently used of its set afterwards, clean and shared if it
+    /// was not there.
     #[inline]
     pub fn touch_or_insert(&mut self, line: Line) -> Found {
         match self.touch(line) {
@@ -160,7 +164,8 @@ impl Tags {
         }
     }
 
-    /// Puts a line that is not there in front of its set, clean and shared; what fell out, if the set was full.
+    /// Puts a line that is not there in front of its set, clean and shared; what fell out, if the
+    /// set was full.
     #[inline]
     pub fn insert(&mut self, line: Line) -> Option<Held> {
         let key = self.key(line);
@@ -170,8 +175,8 @@ impl Tags {
         }
     }
 
-    /// Makes a line the next of its set to fall out, the others in their order; for a cache whose order somebody else keeps. A set that
-    /// is not full keeps it so until it is.
+    /// Makes a line the next of its set to fall out, the others in their order; for a cache whose
+    /// order somebody else keeps. A set that is not full keeps it so until it is.
     #[inline]
     pub fn make_last(&mut self, line: Line) {
         let key = self.key(line);
@@ -248,7 +253,8 @@ fn position(set: &[Way], key: Way) -> usize {
 fn find(set: &[Way], key: Way) -> usize {
     #[inline(always)]
     fn fixed<const W: usize>(set: &[Way; W], key: Way) -> usize {
-        // At most one way matches, so that "or" picks its number: vector code without a minimum or a move of masks.
+        // At most one way matches, so that "or" picks its number: vector code without a minimum or
+        // a move of masks.
         let mut number = 0;
         for (i, way) in set.iter().enumerate() {
             number |= if way.is(key) { i as u32 + 1 } else { 0 };
@@ -258,7 +264,8 @@ fn find(set: &[Way], key: Way) -> usize {
     by_ways!(set, fixed(key), set.iter().position(|w| w.is(key)).unwrap_or(set.len()))
 }
 
-/// Puts `key` in front, where it is not yet. What fell out is returned: zero if the last way was empty.
+/// Puts `key` in front, where it is not yet. What fell out is returned: zero if the last way was
+/// empty.
 #[inline(always)]
 fn push_front(set: &mut [Way], key: Way) -> Way {
     #[inline(always)]

@@ -1,5 +1,5 @@
-//! The protocol against a model that is as plain as possible: lists for sets, every line's whole history instead of a
-//! directory, and scans over all caches of the machine instead of hints.
+//! The protocol against a model that is as plain as possible: lists for sets, every line's whole
+//! history instead of a directory, and scans over all caches of the machine instead of hints.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,8 @@ impl Naive {
         let others: Vec<usize> = knowers.iter().copied().filter(|k| *k != cpu).collect();
 
         let found = (0..self.levels).find(|l| self.of(cpu, *l).dirty(line).is_some()).unwrap_or(self.levels);
-        // The only knower supplies the line to another CPU if it still has it where that one does not look.
+        // The only knower supplies the line to another CPU if it still has it where that one does
+        // not look.
         let mut level = found;
         let mut write_backs = Vec::new();
         if let ([owner], false) = (&knowers[..], knowers.contains(&cpu)) {
@@ -249,7 +250,8 @@ proptest! {
         compare::<Words<3>>(&machine(nodes, per_node, caches), &trace)?;
     }
 
-    /// `Hierarchy::check` after every access of traces that mostly read, so that lines are shared for long.
+    /// `Hierarchy::check` after every access of traces that mostly read, so that lines are shared
+    /// for long.
     #[test]
     fn at_most_one_owner(
         caches in geometry(),
@@ -262,7 +264,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
-    /// More CPUs than a machine word has bits; the naive model looks at each of them, hence the few cases.
+    /// More CPUs than a machine word has bits; the naive model looks at each of them, hence the few
+    /// cases.
     #[test]
     fn many_cpus_equal_the_naive_model(
         nodes in prop::sample::select(vec![20u16, 47, 63]),

@@ -1,8 +1,8 @@
-//! The lab's prices, each as a ratio within one run: the monitor against the same guest without it, the user-mode monitor against
-//! the bare emulator, and what moving a page costs there.
+//! The lab's prices, each as a ratio within one run: the monitor against the same guest without it,
+//! the user-mode monitor against the bare emulator, and what moving a page costs there.
 //!
-//! Elapsed and processor seconds, rounds in turn, medians. On a machine that does other things only the processor seconds say
-//! something, and they say less than on an idle one.
+//! Elapsed and processor seconds, rounds in turn, medians. On a machine that does other things only
+//! the processor seconds say something, and they say less than on an idle one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,8 @@ use std::time::Instant;
 use std::{fs, io};
 
 const ROUNDS: usize = 3;
-/// The lab's machine: four nodes with the caches of `epyc-nps4`, which the monitor has unless it is told otherwise.
+/// The lab's machine: four nodes with the caches of `epyc-nps4`, which the monitor has unless it is
+/// told otherwise.
 const MACHINE: [&str; 8] = ["--nodes", "4", "--cpus", "1", "--mem", "512M", "--numa-balancing", "off"];
 
 fn main() {

@@ -1,14 +1,18 @@
-//! What `homenode run` costs a program, on two pretended nodes: unarmed (regions are seen and nothing is armed), settled (its pages have
-//! moved, and nothing armed is touched any more) and while watching.
+//! What `homenode run` costs a program, on two pretended nodes: unarmed (regions are seen and
+//! nothing is armed), settled (its pages have moved, and nothing armed is touched any more) and
+//! while watching.
 //!
-//! Own time is CPU time as the closing report has it; settled, of the run's last part, as that tells. Wall time is the median ratio of
-//! interleaved pairs, with against without, and its 95 % interval by order statistics: alone, settled, alone, watching, and so on, each
-//! against the mean of those next to it. Alone is the program itself, without `homenode`. Settled, the ratio is of the later half of the
-//! iterations by the times that the program prints; those alone against one another show what this machine can resolve. `PAIRS` in the
-//! environment sets how many, 30 unless told, 0 leaves them out; `ONLY` names the one program to be run, or `every-region`, which
+//! Own time is CPU time as the closing report has it; settled, of the run's last part, as that
+//! tells. Wall time is the median ratio of interleaved pairs, with against without, and its 95 %
+//! interval by order statistics: alone, settled, alone, watching, and so on, each against the mean
+//! of those next to it. Alone is the program itself, without `homenode`. Settled, the ratio is of
+//! the later half of the iterations by the times that the program prints; those alone against one
+//! another show what this machine can resolve. `PAIRS` in the environment sets how many, 30 unless
+//! told, 0 leaves them out; `ONLY` names the one program to be run, or `every-region`, which
 //! compares arming at every region with arming once.
 //!
-//! A run in which nothing was armed, touched or copied that should have been ends the benchmark: its times would say nothing.
+//! A run in which nothing was armed, touched or copied that should have been ends the benchmark:
+//! its times would say nothing.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,8 +29,8 @@ const PAIRS: usize = 30;
 /// The part of a run that counts as later, of its iterations.
 const LATER: f64 = 0.5;
 
-/// Short regions, one after the other, ten thousand a second on two cores of 2.5 GHz, for about three seconds. A hundredth of them is an
-/// iteration, with its time.
+/// Short regions, one after the other, ten thousand a second on two cores of 2.5 GHz, for about
+/// three seconds. A hundredth of them is an iteration, with its time.
 const REGIONS: &str = "#include <omp.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
     int main(int c, char **v) { int n = 1 << 17, all = atoi(v[c - 1]); double *a = calloc(n, 8), since = omp_get_wtime();\n\
     for (int r = 0; r < all; r++) {\n#pragma omp parallel for schedule(static)\n for (int b = 0; b < n; b += 64)\n\
@@ -89,7 +93,8 @@ impl Program {
 }
 
 fn homenode() -> PathBuf {
-    // target/release/deps/live-…: the command is built for the same profile (`cargo xtask bench` does so).
+    // target/release/deps/live-…: the command is built for the same profile (`cargo xtask bench`
+    // does so).
     let here = std::env::current_exe().expect("a path of its own");
     here.parent().and_then(Path::parent).expect("target/release").join("homenode")
 }
@@ -158,7 +163,8 @@ fn is_settled(report: &Value) -> bool {
     number(&report["settled"], "regions") >= LATER * number(report, "region_runs")
 }
 
-/// Pages were asked for. Some programs write little (CG): in one run of a second it may be none of these. How many touches were told.
+/// Pages were asked for. Some programs write little (CG): in one run of a second it may be none of
+/// these. How many touches were told.
 fn check_watched(name: &str, report: &Value) -> f64 {
     let [asked, told] = asked(report);
     assert!(asked + told > 0.0, "{name}: nothing was watched; could not: {}", report["could_not"]);
@@ -203,7 +209,8 @@ fn own(program: &Program, folder: &Path) {
     );
 }
 
-/// Löf's question: memory armed at every region, as long as the guard says that it pays, beside once.
+/// Löf's question: memory armed at every region, as long as the guard says that it pays, beside
+/// once.
 fn every_region(folder: &Path) {
     for name in ["heat", "nas-cg", "nas-mg", "nas-ft", "nas-bt", "nas-sp"] {
         let Some(program) = Program::kernel(name, "W", None) else {

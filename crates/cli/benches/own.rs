@@ -1,9 +1,12 @@
-//! What `homenode run` spends of its own by default, on two and on four pretended nodes: over the kernels, and over a stand-in for each
-//! pattern of program in which there is little or nothing to gain (`own/patterns.c`).
+//! What `homenode run` spends of its own by default, on two and on four pretended nodes: over the
+//! kernels, and over a stand-in for each pattern of program in which there is little or nothing to
+//! gain (`own/patterns.c`).
 //!
-//! The goal is own CPU time of at most 3 % of the program's or 50 ms, whichever is more. Beside it stands the same run with `--budget 1%+2s`,
-//! which spends the whole budget from the start. `SECONDS` in the environment sets how long a pattern runs, 2 unless told; `ONLY` names the one
-//! program to be run; `NODES` the numbers of nodes, `2,4` unless told; `ALL_AT_ONCE=0` leaves the second run out.
+//! The goal is own CPU time of at most 3 % of the program's or 50 ms, whichever is more. Beside it
+//! stands the same run with `--budget 1%+2s`, which spends the whole budget from the start.
+//! `SECONDS` in the environment sets how long a pattern runs, 2 unless told; `ONLY` names the one
+//! program to be run; `NODES` the numbers of nodes, `2,4` unless told; `ALL_AT_ONCE=0` leaves the
+//! second run out.
 //!
 //! A table that no run of which armed anything ends the benchmark: it would say nothing.
 
@@ -42,7 +45,8 @@ struct Program {
 }
 
 fn homenode() -> PathBuf {
-    // target/release/deps/own-…: the command is built for the same profile (`cargo xtask bench` does so).
+    // target/release/deps/own-…: the command is built for the same profile (`cargo xtask bench`
+    // does so).
     let here = std::env::current_exe().expect("a path of its own");
     here.parent().and_then(Path::parent).expect("target/release").join("homenode")
 }

@@ -1,7 +1,8 @@
 //! What `homenode run --record` costs over `homenode run`, on two pretended nodes.
 //!
-//! The baseline is the same command without `--record`. Both run in turn, and each run with it is compared with its two
-//! neighbours without. The median of the ratios counts, with its 95 % interval. CPU time is user and system time:
+//! The baseline is the same command without `--record`. Both run in turn, and each run with it is
+//! compared with its two neighbours without. The median of the ratios counts, with its 95 %
+//! interval. CPU time is user and system time:
 //!
 //! | what | of whom | goal |
 //! |---|---|---|
@@ -9,10 +10,10 @@
 //! | own | homenode in that process, by its own clocks: what a busy machine does not blur | 1 % more |
 //! | all of it | `homenode` and what it starts, with names and tables made at the end | – |
 //!
-//! Bytes are those of the stream, which is what the program writes while it runs. The file is looked
-//! at every two milliseconds until homenode has made tables of it. Goals: 32 bytes a page of the
-//! objects that take part, and 1 MB a second. `ROUNDS` in the environment sets how many pairs there
-//! are, 9 unless told; `ONLY` names one program.
+//! Bytes are those of the stream, which is what the program writes while it runs. The file is
+//! looked at every two milliseconds until homenode has made tables of it. Goals: 32 bytes a page of
+//! the objects that take part, and 1 MB a second. `ROUNDS` in the environment sets how many pairs
+//! there are, 9 unless told; `ONLY` names one program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -127,8 +128,8 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// The interval that covers the median of such ratios with at least 95 %, whatever their distribution: the sign test's. All of
-/// them where they are fewer than six.
+/// The interval that covers the median of such ratios with at least 95 %, whatever their
+/// distribution: the sign test's. All of them where they are fewer than six.
 fn interval(mut all: Vec<f64>) -> (f64, f64) {
     all.sort_by(f64::total_cmp);
     let n = all.len();

@@ -10,7 +10,8 @@
 //! | 126 | the program exists and cannot be run | – |
 //! | 127 | there is no such program | – |
 //!
-//! Whoever runs a program returns the program's status, so homenode's own must stay out of its way, as with `env(1)`.
+//! Whoever runs a program returns the program's status, so homenode's own must stay out of its way,
+//! as with `env(1)`.
 
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
@@ -52,7 +53,8 @@ pub enum Family {
 const RUNNING: &[&[&str]] = &[&["run"], &["record"], &["lab"], &["kernel", "run"]];
 
 impl Family {
-    /// The family that a command line asks for, by its first words. Needed when the rest of it cannot be parsed.
+    /// The family that a command line asks for, by its first words. Needed when the rest of it
+    /// cannot be parsed.
     pub fn of_command_line<S: AsRef<OsStr>>(args: &[S]) -> Self {
         let words =
             args.iter().skip(1).map(AsRef::as_ref).filter(|a| !a.as_encoded_bytes().starts_with(b"-"));

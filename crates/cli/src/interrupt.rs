@@ -1,7 +1,7 @@
 //! Ctrl-C: the first asks, the second insists.
 //!
-//! A handler does nothing but set a flag. Long loops poll [`Interrupt::asked`] and stop with what they have
-//! ([`crate::exit::Exit::Partial`]).
+//! A handler does nothing but set a flag. Long loops poll [`Interrupt::asked`] and stop with what
+//! they have ([`crate::exit::Exit::Partial`]).
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ impl Interrupt {
         Self::default()
     }
 
-    /// Takes over SIGINT and SIGTERM. Programs started later get the default handling back by `exec`.
+    /// Takes over SIGINT and SIGTERM. Programs started later get the default handling back by
+    /// `exec`.
     ///
     /// # Errors
     /// What the system said.

@@ -5,7 +5,8 @@
 use std::process::ExitCode;
 use std::thread::Builder;
 
-/// What the command needs of a stack, with room. `ulimit -s`, which the programs that it runs inherit, may leave the first thread less.
+/// What the command needs of a stack, with room. `ulimit -s`, which the programs that it runs
+/// inherit, may leave the first thread less.
 const STACK: usize = 8 << 20;
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
 //! What goes where: results to stdout, everything else to stderr.
 //!
-//! While a program runs under homenode, stdout is the program's; then homenode's own report goes to stderr or to
-//! `--summary FILE` ([`OutputArgs::report`]).
+//! While a program runs under homenode, stdout is the program's; then homenode's own report goes to
+//! stderr or to `--summary FILE` ([`OutputArgs::report`]).
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -29,7 +29,8 @@ pub struct OutputArgs {
     /// Say below a table what its columns and rows mean
     #[arg(long)]
     pub legend: bool,
-    /// End with status 1 when the condition holds: COLUMN or ROW:COLUMN, <, <=, =, !=, >= or >, and a number
+    /// End with status 1 when the condition holds: COLUMN or ROW:COLUMN, <, <=, =, !=, >= or >, and
+    /// a number
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<FailIf>,
 }
@@ -81,7 +82,8 @@ impl OutputArgs {
         }
     }
 
-    /// As [`OutputArgs::print`], with more: for people, tables `below` it; in JSON, further keys. CSV has neither.
+    /// As [`OutputArgs::print`], with more: for people, tables `below` it; in JSON, further keys.
+    /// CSV has neither.
     ///
     /// # Errors
     /// As [`OutputArgs::print`].

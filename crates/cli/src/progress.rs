@@ -32,7 +32,8 @@ enum Show {
 }
 
 impl Progress {
-    /// Starts; `what` reads as in "recording nas-cg", `total` is in whatever [`advance`](homenode_task::Progress::advance) counts.
+    /// Starts; `what` reads as in "recording nas-cg", `total` is in whatever
+    /// [`advance`](homenode_task::Progress::advance) counts.
     pub fn new(what: impl Into<String>, total: Option<u64>) -> Self {
         let what = what.into();
         let show = if io::stderr().is_terminal() {

@@ -1,4 +1,5 @@
-//! A task of a library, seen from the terminal: its lines and its progress on stderr, Ctrl-C, signals for a program.
+//! A task of a library, seen from the terminal: its lines and its progress on stderr, Ctrl-C,
+//! signals for a program.
 
 use std::fmt::Display;
 use std::io;

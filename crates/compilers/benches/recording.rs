@@ -1,9 +1,12 @@
-//! What a recording costs: NAS CG and MG, class A, one thread, processor seconds (user and system) of the whole program.
+//! What a recording costs: NAS CG and MG, class A, one thread, processor seconds (user and system)
+//! of the whole program.
 //!
-//! Natively, with accesses counted only, and recorded to disk, in turn, for several rounds: the least of each, the median over the rounds
-//! of how many times the native time that is, and the bytes an access takes in the log. GCC, the kernels' own flags (`-O3`).
+//! Natively, with accesses counted only, and recorded to disk, in turn, for several rounds: the
+//! least of each, the median over the rounds of how many times the native time that is, and the
+//! bytes an access takes in the log. GCC, the kernels' own flags (`-O3`).
 //!
-//! Needs CMake, gcc and gfortran, and the recorder beside the drivers (`cargo build --release`, done here if need be).
+//! Needs CMake, gcc and gfortran, and the recorder beside the drivers (`cargo build --release`,
+//! done here if need be).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

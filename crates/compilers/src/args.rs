@@ -73,8 +73,8 @@ pub struct Request {
     pub pic: bool,
     /// `-shared`
     pub shared: bool,
-    /// An option with which the assembly is not to be rewritten: it is not plain AT&T x86-64, or more than an object
-    /// comes of the compilation.
+    /// An option with which the assembly is not to be rewritten: it is not plain AT&T x86-64, or
+    /// more than an object comes of the compilation.
     pub odd_assembly: bool,
 }
 

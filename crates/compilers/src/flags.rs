@@ -12,40 +12,43 @@ pub const TRACE_LIBRARY: &str = "homenode_trace";
 ///
 /// For all compilers:
 ///
-/// * `-fsanitize=thread` puts a call before each access. Entry and exit of functions are not needed.
+/// * `-fsanitize=thread` puts a call before each access. Entry and exit of functions are not
+///   needed.
 /// * `-fno-lto`: link-time optimisation would run the pass at the link, which gets no such flag.
-/// * `-U_FORTIFY_SOURCE`: the checked `__memcpy_chk` and its like are other functions than those wrapped.
+/// * `-U_FORTIFY_SOURCE`: the checked `__memcpy_chk` and its like are other functions than those
+///   wrapped.
 /// * `-g1`, where no `-g…` is given: source lines, without another effect on the code.
 ///
 /// Not there: `-fno-plt`, which made no difference (2.03 ns for a counted access with and without).
 ///
 /// GCC:
 ///
-/// * `-fno-builtin-mem…` (C and C++): a copy of constant size up to 256 bytes (1024 with AVX-512) is otherwise
-///   expanded inline *after* the instrumentation, and nothing is seen of it. Fortran has no such flag:
-///   there whole-array assignments of constant size up to 256 bytes stay unseen.
+/// * `-fno-builtin-mem…` (C and C++): a copy of constant size up to 256 bytes (1024 with AVX-512)
+///   is otherwise expanded inline *after* the instrumentation, and nothing is seen of it. Fortran
+///   has no such flag: there whole-array assignments of constant size up to 256 bytes stay unseen.
 /// * `-mmem…-strategy=libcall` (x86): the same for larger and for unknown sizes.
 /// * `-fno-tree-loop-distribute-patterns`: no loop becomes a `memset`. GCC 12 does not do it in
-///   instrumented loops anyhow: its pass runs before the loop optimisers (so loops are not vectorised
-///   either, and masked or gathered accesses do not occur).
-/// * `-fno-caller-saves`, `-fno-tree-reassoc`: with a call before each access, what a call may change is a poor place to keep a value,
-///   and sums of addresses that are shared keep more of them. NAS MG recorded takes 6 % less, CG counted 11 % more; what is
-///   accessed is the same. (`-fno-tree-pre` would mend CG, but changes the accesses.) Without `-ffast-math` and its like the order of
-///   floating-point operations is the program's in any case; with it sums are rounded otherwise than without homenode, whose
-///   loops are not vectorised.
+///   instrumented loops anyhow: its pass runs before the loop optimisers (so loops are not
+///   vectorised either, and masked or gathered accesses do not occur).
+/// * `-fno-caller-saves`, `-fno-tree-reassoc`: with a call before each access, what a call may
+///   change is a poor place to keep a value, and sums of addresses that are shared keep more of
+///   them. NAS MG recorded takes 6 % less, CG counted 11 % more; what is accessed is the same.
+///   (`-fno-tree-pre` would mend CG, but changes the accesses.) Without `-ffast-math` and its like
+///   the order of floating-point operations is the program's in any case; with it sums are rounded
+///   otherwise than without homenode, whose loops are not vectorised.
 /// * `-U__SANITIZE_THREAD__`: the program shall take the same `#if` branches as without homenode.
-/// * `-Wno-tsan`: it warns of fences, which the real ThreadSanitizer cannot model; the recorder can.
-///   `-Wno-error=maybe-uninitialized`: instrumented code draws false warnings.
+/// * `-Wno-tsan`: it warns of fences, which the real ThreadSanitizer cannot model; the recorder
+///   can. `-Wno-error=maybe-uninitialized`: instrumented code draws false warnings.
 ///
 /// clang:
 ///
-/// * its pass runs after the vectoriser and **silently drops** each access that is not 1, 2, 4, 8 or
-///   16 bytes: 32- and 64-byte vectors, but also interleaved groups (`a[3*i]`) and masked accesses
-///   with 128-bit vectors. So no vectorisation at all; `-force-vector-width=1` holds for
-///   `#pragma omp simd`, too, whose warning is turned off. `-mprefer-vector-width=128` for what is left.
-///   Bytes read and written in the test `stores_of_every_shape_are_seen` (216 608 and 287 744 are right):
-///   151 136 and 287 744 with `-O2`, 118 560 and 222 336 with `-O3 -mavx2`, 151 200 and 254 976 with
-///   AVX-512 and width 128; right in all three without vectorisation.
+/// * its pass runs after the vectoriser and **silently drops** each access that is not 1, 2, 4, 8
+///   or 16 bytes: 32- and 64-byte vectors, but also interleaved groups (`a[3*i]`) and masked
+///   accesses with 128-bit vectors. So no vectorisation at all; `-force-vector-width=1` holds for
+///   `#pragma omp simd`, too, whose warning is turned off. `-mprefer-vector-width=128` for what is
+///   left. Bytes read and written in the test `stores_of_every_shape_are_seen` (216 608 and 287 744
+///   are right): 151 136 and 287 744 with `-O2`, 118 560 and 222 336 with `-O3 -mavx2`, 151 200 and
+///   254 976 with AVX-512 and width 128; right in all three without vectorisation.
 /// * copies and fills become calls of `memcpy` and `memset` in the pass itself, loops that were
 ///   recognised as such among them: the link redirects them. No `-fno-builtin` is needed.
 pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<OsString> {
@@ -85,15 +88,17 @@ pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<
     if tool.family == Family::Clang && tool.x86 {
         flags.push("-mprefer-vector-width=128");
     }
-    // Names and types of variables are wanted, too: they cost time to compile and bytes of the file, and no instruction.
+    // Names and types of variables are wanted, too: they cost time to compile and bytes of the
+    // file, and no instruction.
     if !user_has_g {
         flags.push("-g");
     }
     flags.into_iter().map(OsString::from).collect()
 }
 
-/// Flags put before the user's in a link: the recorder comes before every other library, so that its
-/// definitions of the OpenMP entry points are found first, and it stays even if nothing refers to it.
+/// Flags put before the user's in a link: the recorder comes before every other library, so that
+/// its definitions of the OpenMP entry points are found first, and it stays even if nothing refers
+/// to it.
 pub fn link_flags_before(lib_dir: &Path) -> Vec<OsString> {
     let mut search = OsString::from("-L");
     search.push(lib_dir);

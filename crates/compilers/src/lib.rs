@@ -1,7 +1,7 @@
 //! Compiler drivers for the exact recorder: `homenode-cc`, `homenode-c++` and `homenode-fc`.
 //!
-//! They stand where `gcc`, `g++`, `gfortran`, `clang` or `clang++` would stand, take the same arguments, and
-//! survive autoconf and CMake (`CC=homenode-cc cmake …`). What they do by step:
+//! They stand where `gcc`, `g++`, `gfortran`, `clang` or `clang++` would stand, take the same
+//! arguments, and survive autoconf and CMake (`CC=homenode-cc cmake …`). What they do by step:
 //!
 //! | step | what is done |
 //! |---|---|
@@ -16,9 +16,11 @@
 //!
 //! Environment:
 //!
-//! * `HOMENODE_CC`, `HOMENODE_CXX`, `HOMENODE_FC`: the real compiler (default `gcc`, `g++`, `gfortran`); also
-//!   `--homenode-compiler=PATH` among the flags, which outlives the shell of a configure run;
-//! * `HOMENODE_LIB_DIR`: the folder of `libhomenode_trace.so` (default: beside this program, or `../lib/homenode`);
+//! * `HOMENODE_CC`, `HOMENODE_CXX`, `HOMENODE_FC`: the real compiler (default `gcc`, `g++`,
+//!   `gfortran`); also `--homenode-compiler=PATH` among the flags, which outlives the shell of a
+//!   configure run;
+//! * `HOMENODE_LIB_DIR`: the folder of `libhomenode_trace.so` (default: beside this program, or
+//!   `../lib/homenode`);
 //! * `HOMENODE_INCLUDE_DIR`: the folder of `homenode.h`;
 //! * `HOMENODE_CC_INLINE=0`: keep the calls; slower, but the compiler's own code;
 //! * `HOMENODE_CC_VERBOSE=1`: print each command before it runs.
@@ -28,11 +30,13 @@
 //! # What stays unseen
 //!
 //! * Assembly, and intrinsics that are not plain loads and stores (gather, masked, streaming).
-//! * GCC: copies and fills of constant size up to 256 bytes (1024 with AVX-512) that a program writes as
-//!   `__builtin_memcpy`, and that the Fortran front end and the headers of libstdc++ make.
+//! * GCC: copies and fills of constant size up to 256 bytes (1024 with AVX-512) that a program
+//!   writes as `__builtin_memcpy`, and that the Fortran front end and the headers of libstdc++
+//!   make.
 //! * clang: accesses that are not 1, 2, 4, 8 or 16 bytes: `long double`, 32-byte vector types.
 //! * Atomics that the compiler leaves to libatomic (larger than 16 bytes).
-//! * What libc writes for the program, but for the functions wrapped (`strcpy`, `recv`, `getline`, …).
+//! * What libc writes for the program, but for the functions wrapped (`strcpy`, `recv`, `getline`,
+//!   …).
 //! * Libraries built otherwise, except for the wrapped functions that static ones call.
 //! * A program linked by calling `ld` itself.
 

@@ -1,8 +1,9 @@
 //! From a command line to the commands that are run instead. Nothing is run or looked up here.
 //!
-//! `-fsanitize=thread` must reach the compile step and must not reach the link, where it would bring in
-//! the compiler's own runtime. A command that does both becomes one command for each source and a link, in
-//! which each object stands where its source stood (the order matters among libraries).
+//! `-fsanitize=thread` must reach the compile step and must not reach the link, where it would
+//! bring in the compiler's own runtime. A command that does both becomes one command for each
+//! source and a link, in which each object stands where its source stood (the order matters among
+//! libraries).
 
 use crate::args::{Arg, Kind, OpenMp, Request, Step, is_assembly, is_header};
 use crate::flags::{compile_flags, link_flags_after, link_flags_before};
@@ -36,7 +37,8 @@ pub enum Job {
         /// The command that reads `rewritten`.
         assemble: Vec<OsString>,
     },
-    /// The recorder's block for an executable: its text is written to the file, then the command runs.
+    /// The recorder's block for an executable: its text is written to the file, then the command
+    /// runs.
     Block(PathBuf, Vec<OsString>),
 }
 
@@ -49,8 +51,8 @@ pub struct Plan {
     pub last: Option<Vec<OsString>>,
 }
 
-/// Makes the plan. `scratch` is the folder for what is made on the way; folders `0`, `1`, … in it must exist when the
-/// plan is run, one for each source. `inline`: rewrite where possible.
+/// Makes the plan. `scratch` is the folder for what is made on the way; folders `0`, `1`, … in it
+/// must exist when the plan is run, one for each source. `inline`: rewrite where possible.
 pub fn plan(
     request: &Request,
     driver: Driver,
@@ -93,7 +95,8 @@ pub fn plan(
                 jobs.push(step.job(n, source, language, &object, names));
                 objects.push((index, object));
             }
-            // Objects that are linked may have been rewritten before, whatever holds for this command's sources.
+            // Objects that are linked may have been rewritten before, whatever holds for this
+            // command's sources.
             let mut block = None;
             if makes_executable(request, tool, places) {
                 let object = scratch.join("homenode-block.o");
@@ -177,7 +180,8 @@ fn include_flags(driver: Driver, places: &Places) -> Vec<OsString> {
     let Some(dir) = &places.include_dir else {
         return Vec::new();
     };
-    // After the system's folders, so that nothing of the user's is hidden. Modules have no such option.
+    // After the system's folders, so that nothing of the user's is hidden. Modules have no such
+    // option.
     let option = if driver == Driver::Fortran { "-I" } else { "-idirafter" };
     vec![option.into(), dir.clone().into_os_string()]
 }
@@ -319,7 +323,8 @@ fn link_step(
                     words.push(object.clone().into_os_string());
                 }
             }
-            // With -x an object would be read as a source; dependencies were written in the compile steps.
+            // With -x an object would be read as a source; dependencies were written in the compile
+            // steps.
             Kind::Language | Kind::DepRequest | Kind::DepFile | Kind::DepTarget => {}
             _ => words.extend(arg.words.iter().cloned()),
         }

@@ -7,8 +7,8 @@ use std::path::Path;
 /// Files may name files; a chain longer than this is a loop.
 const MAX_DEPTH: usize = 32;
 
-/// A command line longer than this goes to the compiler in a response file (the kernel's limit for all
-/// arguments and the environment is 2 MiB with the usual stack limit).
+/// A command line longer than this goes to the compiler in a response file (the kernel's limit for
+/// all arguments and the environment is 2 MiB with the usual stack limit).
 pub const LONG: usize = 256 * 1024;
 
 /// Replaces each `@FILE`. As with GCC, one that cannot be read stays as it is.
@@ -31,7 +31,8 @@ fn expand_to(args: Vec<OsString>, depth: usize) -> Vec<OsString> {
     out
 }
 
-/// The rules of libiberty: white space separates, quotes group, a backslash takes the next byte as it is.
+/// The rules of libiberty: white space separates, quotes group, a backslash takes the next byte as
+/// it is.
 fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

@@ -1,14 +1,16 @@
-//! Rewriting a compiler's assembly: the calls before accesses become the recorder's filter check in place.
+//! Rewriting a compiler's assembly: the calls before accesses become the recorder's filter check in
+//! place.
 //!
 //! # Problem
 //!
-//! A call for each access costs more than what it does. The compilers have no way to put other code there, but they
-//! write assembly, and in it a call is one line.
+//! A call for each access costs more than what it does. The compilers have no way to put other code
+//! there, but they write assembly, and in it a call is one line.
 //!
 //! # What is written
 //!
-//! A *run* is a stretch of code that is entered at its top and left at its end only: between two labels, jumps or
-//! calls. Each run's accesses are counted at once. Then each `call __tsan_read8` becomes
+//! A *run* is a stretch of code that is entered at its top and left at its end only: between two
+//! labels, jumps or calls. Each run's accesses are counted at once. Then each `call __tsan_read8`
+//! becomes
 //!
 //! ```text
 //!     shrq  $6, %rdi                               line
@@ -20,22 +22,29 @@
 //! .Lhnr0:
 //! ```
 //!
-//! In a run of several accesses whose own instructions do not mention `r8` to `r10`, these hold the three fields.
-//! The layout of `homenode_exe_tls` is `homenode_trace`'s `Tls`; [`EXE_TLS`] defines it in the executable.
+//! In a run of several accesses whose own instructions do not mention `r8` to `r10`, these hold the
+//! three fields. The layout of `homenode_exe_tls` is `homenode_trace`'s `Tls`; [`EXE_TLS`] defines
+//! it in the executable.
 //!
 //! # Why it is sound
 //!
-//! * At a call the compiler holds nothing in the call-clobbered registers (`rax rcx rdx rsi rdi r8`–`r11`) and flags,
-//!   so the check may use them. Between two accesses it may use them itself: hence the look at what is mentioned.
-//! * The slow branch is still a call at a place where the compiler had one: the stack is aligned and nothing lies
-//!   in the red zone. It stands before the end of the function's unwind range, with the call's frame address.
-//! * The jumps and labels of compilers have known shapes. Every line that is not understood ends a run.
-//! * The place that the log names is the one of the call: the slow branch passes the label behind the check.
-//! * `@tpoff` works in executables only: the driver does not rewrite position-independent code for libraries.
+//! * At a call the compiler holds nothing in the call-clobbered registers
+//!   (`rax rcx rdx rsi rdi r8`–`r11`) and flags, so the check may use them. Between two accesses it
+//!   may use them itself: hence the look at what is mentioned.
+//! * The slow branch is still a call at a place where the compiler had one: the stack is aligned
+//!   and nothing lies in the red zone. It stands before the end of the function's unwind range,
+//!   with the call's frame address.
+//! * The jumps and labels of compilers have known shapes. Every line that is not understood ends a
+//!   run.
+//! * The place that the log names is the one of the call: the slow branch passes the label behind
+//!   the check.
+//! * `@tpoff` works in executables only: the driver does not rewrite position-independent code for
+//!   libraries.
 
 use std::io::Write;
 
-/// Defines the recorder's thread-local block in an executable, whose code then reaches it in one instruction.
+/// Defines the recorder's thread-local block in an executable, whose code then reaches it in one
+/// instruction.
 pub const EXE_TLS: &str = "\
 	.section .tdata,\"awT\",@progbits
 	.globl homenode_exe_tls
@@ -79,7 +88,8 @@ enum Line<'a> {
     FunctionEnd,
 }
 
-/// Rewrites a compiler's output. `None`: it has a shape that is not understood, and is to be assembled as it is.
+/// Rewrites a compiler's output. `None`: it has a shape that is not understood, and is to be
+/// assembled as it is.
 pub fn rewrite(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let lines = classify(text)?;
@@ -207,8 +217,9 @@ fn label_line<'a>(label: &str, rest: &str) -> Line<'a> {
     let numbered = |prefix: &str| {
         label.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     };
-    // LVL: places of variables; LBB, LBE, LBI: lexical blocks (clang's LBB0_1 is a jump target); LEHB, LEHE: what an
-    // exception table speaks of; Ltmp: clang's for all of these, and for labels whose address is taken.
+    // LVL: places of variables; LBB, LBE, LBI: lexical blocks (clang's LBB0_1 is a jump target);
+    // LEHB, LEHE: what an exception table speaks of; Ltmp: clang's for all of these, and for labels
+    // whose address is taken.
     let silent =
         [".LVL", ".LBB", ".LBE", ".LBI", ".LEHB", ".LEHE", ".LCFI", ".Ltmp"].iter().any(|p| numbered(p));
     if numbered(".Lfunc_end") {

@@ -112,7 +112,8 @@ fn cannot_run(driver: Driver, tool: &Toolchain, e: &std::io::Error) -> Error {
     ))
 }
 
-/// Becomes the compiler, so that signals and its status need no forwarding. Returns on failure only.
+/// Becomes the compiler, so that signals and its status need no forwarding. Returns on failure
+/// only.
 fn exec(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Result<u8, Error> {
     let e = command(driver, tool, words).exec();
     Err(cannot_run(driver, tool, &e))
@@ -226,7 +227,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's cleaning of its folder for temporary files.
+        // What cannot be removed is left to the system's cleaning of its folder for temporary
+        // files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -14,8 +14,8 @@
 /// * allocation, C and C++: the objects of a recording, and the end of an address's life;
 /// * mappings: the same for programs that allocate by themselves;
 /// * input: the kernel writes the buffer;
-/// * locks: order between threads, at which the filter is emptied (threads are created inside of libraries, too: the
-///   recorder defines `pthread_create` and `pthread_join` itself);
+/// * locks: order between threads, at which the filter is emptied (threads are created inside of
+///   libraries, too: the recorder defines `pthread_create` and `pthread_join` itself);
 /// * `_exit` skips the handlers that flush the log.
 pub const WRAPPED_SYMBOLS: &[&str] = &[
     // copying and filling

@@ -1,4 +1,5 @@
-//! Prints the first rows of each table of a data set: `cargo run -p homenode-dataset --example dump -- REC [ROWS]`.
+//! Prints the first rows of each table of a data set:
+//! `cargo run -p homenode-dataset --example dump -- REC [ROWS]`.
 
 use std::path::Path;
 

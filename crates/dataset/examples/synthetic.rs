@@ -1,4 +1,5 @@
-//! Makes a synthetic data set: `synthetic -o DIR [--gib N | --mib N] [--seed N] [--nodes N] [--rank N]`.
+//! Makes a synthetic data set: `synthetic -o DIR [--gib N | --mib N] [--seed N] [--nodes N] [--rank
+//! N]`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -179,7 +179,8 @@ impl Column {
         }
     }
 
-    /// Adds a text without what a terminal would obey. A column of another kind takes the empty value.
+    /// Adds a text without what a terminal would obey. A column of another kind takes the empty
+    /// value.
     pub fn push_text(&mut self, value: &str) {
         match &mut self.values {
             Values::Texts(all) => {

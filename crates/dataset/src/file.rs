@@ -184,7 +184,8 @@ struct Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// Up to `n` more bytes behind `to`; fewer only at the end. The buffer grows with what is there.
+    /// Up to `n` more bytes behind `to`; fewer only at the end. The buffer grows with what is
+    /// there.
     fn read(&mut self, n: usize, to: &mut Vec<u8>) -> io::Result<()> {
         let before = to.len();
         let old = &self.back[self.at..];

@@ -43,7 +43,8 @@ pub fn of_allocation(site: &str, caller: Option<&str>, slot: u32) -> String {
     }
 }
 
-/// The name that all objects of one site share: without the number that tells those apart that live at the same time.
+/// The name that all objects of one site share: without the number that tells those apart that live
+/// at the same time.
 pub fn without_slot(name: &str) -> &str {
     match name.rsplit_once(" #") {
         Some((site, slot)) if !slot.is_empty() && slot.bytes().all(|b| b.is_ascii_digit()) => site,

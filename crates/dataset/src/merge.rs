@@ -268,8 +268,8 @@ impl Drop for New<'_> {
 }
 
 /// Merges data sets into a new one in the folder `out`, which must not be there. `more` is told how
-/// many bytes were copied since it was last told; where it says false, the merge ends and nothing is
-/// left of it.
+/// many bytes were copied since it was last told; where it says false, the merge ends and nothing
+/// is left of it.
 ///
 /// # Errors
 /// The data sets do not belong together, or one cannot be read or written.

@@ -1,7 +1,7 @@
 //! How a row type names its columns, and how its values get into them and out again.
 //!
-//! [`table!`](crate::schema::table) declares a row once. The struct, its columns, their documentation and
-//! their order all come from that one declaration.
+//! [`table!`](crate::schema::table) declares a row once. The struct, its columns, their
+//! documentation and their order all come from that one declaration.
 
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 

@@ -435,8 +435,8 @@ impl TableInfo {
     }
 }
 
-/// The table `meta` of an export: what [`Meta`](crate::Meta) says, as one row. No file of a data set
-/// holds it.
+/// The table `meta` of an export: what [`Meta`](crate::Meta) says, as one row. No file of a data
+/// set holds it.
 pub const META: TableInfo = TableInfo::of::<crate::meta::MetaRow>();
 
 /// All tables, in the order of the documentation.

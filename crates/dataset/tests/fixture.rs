@@ -1,7 +1,7 @@
 //! Data sets of every version of the format stay readable.
 //!
-//! A fixture is written once, by `HOMENODE_BLESS=1 cargo test -p homenode-dataset --test fixture`, and never again: a
-//! newer version of the format gets a fixture of its own.
+//! A fixture is written once, by `HOMENODE_BLESS=1 cargo test -p homenode-dataset --test fixture`,
+//! and never again: a newer version of the format gets a fixture of its own.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Hostile tables: what `fuzz/` does for hours, here for seconds and always with the same mutations. And what a reader
-//! of a damaged table still finds: every chunk that is whole.
+//! Hostile tables: what `fuzz/` does for hours, here for seconds and always with the same
+//! mutations. And what a reader of a damaged table still finds: every chunk that is whole.
 
 use std::io::Write as _;
 

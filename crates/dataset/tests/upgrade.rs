@@ -1,4 +1,5 @@
-//! Recordings of older forms: what they said is in the data set, and no damage of theirs is a panic.
+//! Recordings of older forms: what they said is in the data set, and no damage of theirs is a
+//! panic.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -80,7 +81,8 @@ fn counts_of_the_lab_come_back_line_by_line() {
     let mut got = Counts::new();
     for a in set.rows::<Access>() {
         let o = &objects[a.object.unwrap().index()];
-        // The third allocation of arrays.c:12 took the memory of the second one, as did nobody else.
+        // The third allocation of arrays.c:12 took the memory of the second one, as did nobody
+        // else.
         let address = (o.address / 4096 + a.page) * 4096;
         let (count, basis) = a.tally.count().unwrap().parts();
         assert_eq!(basis, Basis::Emulated);

@@ -66,7 +66,8 @@ fn is_python(path: &Path) -> bool {
     name.strip_prefix("python").is_some_and(|v| v.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
-/// The runtime whose entry the program itself defines, which the symbols of a program that is not stripped tell.
+/// The runtime whose entry the program itself defines, which the symbols of a program that is not
+/// stripped tell.
 fn inside(path: &Path) -> Option<&'static str> {
     use object::{Object, ObjectSymbol};
     let file = std::fs::File::open(path).ok()?;

@@ -1,4 +1,5 @@
-//! What follows from what was found. A pure function: fixtures stand for machines that nobody here has.
+//! What follows from what was found. A pure function: fixtures stand for machines that nobody here
+//! has.
 
 use super::probe::Probes;
 

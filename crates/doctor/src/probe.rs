@@ -1,5 +1,6 @@
-//! What there is, as plain data. System calls are tried, on own memory: what a container says it forbids is seldom what it
-//! forbids. Probing stands in front of signals and opens descriptors, so it happens in a process of its own.
+//! What there is, as plain data. System calls are tried, on own memory: what a container says it
+//! forbids is seldom what it forbids. Probing stands in front of signals and opens descriptors, so
+//! it happens in a process of its own.
 
 use std::fs;
 use std::path::Path;

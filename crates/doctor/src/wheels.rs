@@ -1,5 +1,5 @@
-//! OpenMP libraries that Python packages bring along: each wheel its own copy, under a mangled name, so that one process may hold
-//! several (`numpy.libs/libgomp-a34b3233.so.1.0.0`).
+//! OpenMP libraries that Python packages bring along: each wheel its own copy, under a mangled
+//! name, so that one process may hold several (`numpy.libs/libgomp-a34b3233.so.1.0.0`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// Packages of one folder that are looked into.
 const MOST: usize = 8192;
 
-/// Folders of packages: the system's, the user's, those of a virtual environment, and of the interpreter that is looked at.
+/// Folders of packages: the system's, the user's, those of a virtual environment, and of the
+/// interpreter that is looked at.
 pub fn folders(program: Option<&Path>) -> Vec<PathBuf> {
     let mut bases: Vec<PathBuf> = ["/usr", "/usr/local", "/opt/conda"].map(PathBuf::from).into();
     bases.extend(
@@ -30,7 +31,8 @@ pub fn folders(program: Option<&Path>) -> Vec<PathBuf> {
     found.into_iter().filter(|f| f.is_dir()).collect()
 }
 
-/// OpenMP libraries under folders of packages: `scikit_learn.libs/libgomp-….so.1` and where else they are put.
+/// OpenMP libraries under folders of packages: `scikit_learn.libs/libgomp-….so.1` and where else
+/// they are put.
 pub fn copies(folders: &[PathBuf]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for folder in folders {

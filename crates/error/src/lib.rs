@@ -1,4 +1,5 @@
-//! Errors as a person reads them: what went wrong, what was tried and what the system said, what to do now.
+//! Errors as a person reads them: what went wrong, what was tried and what the system said, what to
+//! do now.
 //!
 //! | what | where |
 //! |---|---|

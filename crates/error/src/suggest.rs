@@ -25,7 +25,8 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// The error for a name that does not exist: says the nearest, or all when they are few.
 ///
-/// `kind` is the singular ("machine"), `list` the command that lists all of them ("homenode machine list").
+/// `kind` is the singular ("machine"), `list` the command that lists all of them ("homenode machine
+/// list").
 pub fn unknown(kind: &str, word: &str, names: &[&str], list: &str) -> Error {
     let error = Error::usage(format!("there is no {kind} '{word}'"));
     match nearest(word, names.iter().copied()) {

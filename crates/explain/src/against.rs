@@ -1,9 +1,10 @@
 //! What a change of the program brought: one explanation beside an earlier one of the same program.
 //!
 //! # Terms
-//! A finding is *left* where both explanations have the same fault of one variable. It is *gone* where only the earlier one has
-//! it, and *new* where only the later one has it. Variables are the same as [`homenode_report::diff`] says: a variable keeps its
-//! identity when lines of the source move.
+//! A finding is *left* where both explanations have the same fault of one variable. It is *gone*
+//! where only the earlier one has it, and *new* where only the later one has it. Variables are the
+//! same as [`homenode_report::diff`] says: a variable keeps its identity when lines of the source
+//! move.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ use crate::explanation::{Explanation, Finding};
 /// Name and version of the schema.
 pub const SCHEMA: &str = "homenode/explain-against/1";
 
-/// A variable with a smaller part of all accesses and of all remote accesses is not listed, in thousandths.
+/// A variable with a smaller part of all accesses and of all remote accesses is not listed, in
+/// thousandths.
 const LEAST: u64 = 10;
 
 /// An explanation with the numbers of all variables, also of those without a fault.
@@ -79,7 +81,8 @@ pub struct Against {
     pub new: Vec<Finding>,
     /// Findings that both have.
     pub left: Vec<Left>,
-    /// Variables with a finding or a part of the accesses worth telling, those that changed most first.
+    /// Variables with a finding or a part of the accesses worth telling, those that changed most
+    /// first.
     pub variables: Vec<ObjectDiff>,
     /// What makes numbers of the two incomparable, a sentence each.
     pub unlike: Vec<String>,

@@ -13,8 +13,8 @@ use crate::explanation::{Effect, EffectBasis, change};
 /// The job of today: first touch.
 pub const TODAY: &str = "first-touch";
 
-/// The job on a processor that waits for each access, and on one that hides three quarters of the latency of sequential ones:
-/// no single number fits all programs, so that an effect has a range.
+/// The job on a processor that waits for each access, and on one that hides three quarters of the
+/// latency of sequential ones: no single number fits all programs, so that an effect has a range.
 pub fn variants(job: &Job) -> [Job; 2] {
     let options = &job.options;
     let blocking = MemoryOptions { outstanding: NonZeroU32::new(1), ..options.clone() };
@@ -33,7 +33,8 @@ pub fn under(today: &Job, policy: impl Into<String>) -> Job {
     Job { policy: policy.into(), ..today.clone() }
 }
 
-/// The job on a machine whose accesses are all as fast as local ones, with pages dealt to all memories.
+/// The job on a machine whose accesses are all as fast as local ones, with pages dealt to all
+/// memories.
 pub fn all_local(today: &Job) -> Job {
     let machine = today.machine.as_ref();
     let nodes = machine.nodes.len();
@@ -89,7 +90,8 @@ pub fn dealt(machine: &Topology, outcome: &Outcome, places: &Places<'_>, objects
     plan
 }
 
-/// Time of the rounds that count. `more`: rounds that were not simulated; each takes as long as the last two did on average.
+/// Time of the rounds that count. `more`: rounds that were not simulated; each takes as long as the
+/// last two did on average.
 pub fn time(outcome: &Outcome, more: u64) -> u64 {
     let rounds = outcome.iterations();
     let last = &rounds[rounds.len().saturating_sub(2)..];
@@ -104,8 +106,9 @@ pub fn remote(outcome: &Outcome) -> f64 {
     if all == 0 { 0.0 } else { remote as f64 / all as f64 * 100.0 }
 }
 
-/// What came of a fix and of today's program, each simulated as it is and, where there is time, in the ways of [`variants`]. A way
-/// that failed is left out; `None`: the first one failed. `more` as in [`time`].
+/// What came of a fix and of today's program, each simulated as it is and, where there is time, in
+/// the ways of [`variants`]. A way that failed is left out; `None`: the first one failed. `more` as
+/// in [`time`].
 pub fn effect(
     basis: EffectBasis,
     today: &[Option<&Outcome>],

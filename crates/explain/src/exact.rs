@@ -59,7 +59,8 @@ pub struct Request {
     pub evidence: String,
     /// Program and arguments as a person types them.
     pub command: String,
-    /// The policy under which the program runs today: `first-touch`, or [`crate::numactl::INTERLEAVED`].
+    /// The policy under which the program runs today: `first-touch`, or
+    /// [`crate::numactl::INTERLEAVED`].
     pub today: &'static str,
     /// Simulate all rounds of a long recording, not only the first ones.
     pub all_rounds: bool,
@@ -184,7 +185,8 @@ fn explain_and<T>(
         notes,
         missing,
     };
-    // Of data that stays in the caches, only its first fetch is remote: no finding, however large its share of little time.
+    // Of data that stays in the caches, only its first fetch is remote: no finding, however large
+    // its share of little time.
     let groups = if run.fits() { Vec::new() } else { run.groups()? };
     let tried = groups.len();
     if tried > 0 {
@@ -226,7 +228,8 @@ impl<'a> Run<'a> {
         if all == 0 { 0.0 } else { memory as f64 / all as f64 * 100.0 }
     }
 
-    /// Bytes of all pages that were touched, and of the largest caches of the CPUs that the threads use.
+    /// Bytes of all pages that were touched, and of the largest caches of the CPUs that the threads
+    /// use.
     fn sizes(&self) -> (u64, u64) {
         let touched = self.outcome.collected.as_ref().map_or(0, |c| c.firsts.len() as u64);
         let machine = self.machine();
@@ -249,7 +252,8 @@ impl<'a> Run<'a> {
         (touched.saturating_mul(self.request.page.0), caches)
     }
 
-    /// Whether the data stays in the caches: it is no larger, and a round fetches little of it from memory.
+    /// Whether the data stays in the caches: it is no larger, and a round fetches little of it from
+    /// memory.
     fn fits(&self) -> bool {
         let (data, caches) = self.sizes();
         let lines = data / LINE;
@@ -407,7 +411,8 @@ impl<'a> Run<'a> {
         Ok(wanted.into_iter().zip(uses).collect())
     }
 
-    /// Simulates all fixes: findings whose first fix pays, all placements together, and what helps the whole program.
+    /// Simulates all fixes: findings whose first fix pays, all placements together, and what helps
+    /// the whole program.
     fn findings(&self, groups: Vec<Group<'a>>, explanation: &mut Explanation) -> Result<()> {
         let Some(collected) = &self.outcome.collected else { return Ok(()) };
         let places = Places::new(&collected.extents, self.trace, self.request.page);
@@ -454,7 +459,8 @@ impl<'a> Run<'a> {
             let objects: Vec<ObjectId> = placed.iter().flat_map(|g| g.objects()).collect();
             jobs.plain(planned(&self.today, best(self.machine(), self.outcome, &places, &objects)))
         });
-        // All threads on one node, if they fit there. Where a placement makes accesses local, that is no better.
+        // All threads on one node, if they fit there. Where a placement makes accesses local, that
+        // is no better.
         let packed = schemes::binding(self.machine(), Layout::Packed, self.today.binding.len()).ok();
         let mends = |r: &Remedy| matches!(r.how, How::Best | How::FirstTouch);
         let packed = packed.filter(|_| !groups.iter().filter_map(|g| g.remedies.first()).any(mends));

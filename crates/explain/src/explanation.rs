@@ -57,7 +57,8 @@ pub struct Explanation {
 /// What the findings rest on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// `recording` (every access), `emulator` (every access, of a program as it is), or `live` (samples or sightings).
+    /// `recording` (every access), `emulator` (every access, of a program as it is), or `live`
+    /// (samples or sightings).
     pub kind: EvidenceKind,
     /// The weakest basis of the counts.
     #[serde(serialize_with = "basis")]
@@ -175,8 +176,9 @@ pub struct Effect {
     pub before_ns: u64,
     /// Time of the counted part with the fix; of a bound, the least that it can be.
     pub after_ns: u64,
-    /// Change of the time in percent, from and to: a processor that waits for each access, and one that hides three quarters of
-    /// the latency of sequential accesses, beside the machine as it is described. None where these were not simulated.
+    /// Change of the time in percent, from and to: a processor that waits for each access, and one
+    /// that hides three quarters of the latency of sequential accesses, beside the machine as it is
+    /// described. None where these were not simulated.
     pub change_range: Option<(f64, f64)>,
     /// Remote share of all accesses that count, in percent, today.
     pub remote_before: f64,

@@ -50,9 +50,11 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The place of the first touch as the programmer knows it: what a container does is done where it is made or resized.
+/// The place of the first touch as the programmer knows it: what a container does is done where it
+/// is made or resized.
 fn touched_by_container(found: &mut Diagnosis, object: &Object) {
-    // What numpy does with an array of Python code is done where the array is made, as far as anybody knows.
+    // What numpy does with an array of Python code is done where the array is made, as far as
+    // anybody knows.
     let in_python = object.file.as_deref().is_some_and(|f| f.ends_with(".py"));
     let elsewhere = is_system(found.touched.file.as_deref()) || in_python;
     if elsewhere && object.line.is_some() && !is_system(object.file.as_deref()) {
@@ -65,8 +67,8 @@ fn site(object: &Object) -> &str {
     object.id.rsplit_once(" #").map_or(object.id.as_str(), |(site, _)| site)
 }
 
-/// Faults by group of variables, most remote accesses first. `lines` are known by the object's number in the usage; `page` has
-/// so many bytes.
+/// Faults by group of variables, most remote accesses first. `lines` are known by the object's
+/// number in the usage; `page` has so many bytes.
 pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, page: u64) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for (number, it) in usage.objects.iter().enumerate() {

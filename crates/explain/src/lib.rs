@@ -1,7 +1,7 @@
 //! What to change in a program's source so that its memory lives where it is used.
 //!
-//! An [`Explanation`] is plain data that serialises: warnings, findings, or the reason why there is no finding. It has no
-//! colours and no widths: those belong to whoever shows it.
+//! An [`Explanation`] is plain data that serialises: warnings, findings, or the reason why there is
+//! no finding. It has no colours and no widths: those belong to whoever shows it.
 //!
 //! | module | what |
 //! |---|---|
@@ -21,10 +21,10 @@
 //! # Approach
 //!
 //! 1. The recording is simulated on the machine as the program runs today: first touch.
-//! 2. Objects with many remote accesses, or with many accesses to one node's memory, are looked at page by page and line by line.
-//!    [`pattern`] says what the source does wrong.
-//! 3. Each fix is simulated as the placement that it means. A fix that changes what the program accesses cannot be
-//!    simulated; its effect is a bound: the time if every access were local.
+//! 2. Objects with many remote accesses, or with many accesses to one node's memory, are looked at
+//!    page by page and line by line. [`pattern`] says what the source does wrong.
+//! 3. Each fix is simulated as the placement that it means. A fix that changes what the program
+//!    accesses cannot be simulated; its effect is a bound: the time if every access were local.
 //! 4. A finding whose first fix saves less than [`exact::LEAST`] percent of the time is left out.
 //!
 //! # Properties

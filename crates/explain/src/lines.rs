@@ -1,8 +1,9 @@
 //! Who uses which cache line of an object, and in which order.
 //!
-//! Pages that several nodes use are of three kinds. Either each line has one user: then another layout or another loop order
-//! separates them. Or lines are read by several nodes: a table. Or they are written by one and read by others: communication.
-//! A data set tells of pages alone, so that the recording is read once more.
+//! Pages that several nodes use are of three kinds. Either each line has one user: then another
+//! layout or another loop order separates them. Or lines are read by several nodes: a table. Or
+//! they are written by one and read by others: communication. A data set tells of pages alone, so
+//! that the recording is read once more.
 
 use homenode_log::file::LogReader;
 use homenode_model::{CpuId, LineNo, NodeId, Rows, ThreadId, Ticks, Topology};
@@ -15,7 +16,8 @@ const BUDGET: u64 = 1 << 18;
 const THREADS: u32 = 62;
 /// A line that was written.
 const WRITTEN: u64 = 1 << 63;
-/// Latest lines of a thread that the next one is compared with: a loop walks through several arrays or rows at once.
+/// Latest lines of a thread that the next one is compared with: a loop walks through several arrays
+/// or rows at once.
 const STREAMS: usize = 4;
 
 /// Which pages are looked at, and when.
@@ -106,7 +108,8 @@ impl Sink for Profile<'_> {
     }
 }
 
-/// Reads a recording. `go_on` is asked now and then; `None`: it said no. Damage ends the reading early.
+/// Reads a recording. `go_on` is asked now and then; `None`: it said no. Damage ends the reading
+/// early.
 pub fn read(
     mut order: Order<LogReader>,
     machine: &Topology,

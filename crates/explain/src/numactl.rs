@@ -1,5 +1,5 @@
-//! `numactl` in front of a program: what its options mean for a simulation. numactl itself is not run, for the machine at hand
-//! may have one node.
+//! `numactl` in front of a program: what its options mean for a simulation. numactl itself is not
+//! run, for the machine at hand may have one node.
 
 use std::ffi::OsString;
 use std::path::Path;

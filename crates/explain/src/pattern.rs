@@ -29,9 +29,11 @@ use crate::usage::{Class, ObjectUse, Who};
 
 /// Percent of the pages that one thread touches first where first touch is called serial.
 const SERIAL: u64 = 80;
-/// Percent of an object's stores in the rounds that come from outside of regions where one thread is said to fill it.
+/// Percent of an object's stores in the rounds that come from outside of regions where one thread
+/// is said to fill it.
 const FILLED: u64 = 50;
-/// Owners of neighbouring pages that differ: more often than in one of so many pages, and pages are dealt in turns.
+/// Owners of neighbouring pages that differ: more often than in one of so many pages, and pages are
+/// dealt in turns.
 const IN_TURNS: u64 = 16;
 
 /// What the source does wrong.
@@ -120,7 +122,8 @@ fn owned(it: &ObjectUse) -> Pattern {
     let touchers = it.touchers();
     let all = touchers.iter().fold(0u64, |sum, (_, pages)| sum.saturating_add(*pages));
     let first = touchers.first().map_or(0, |(_, pages)| *pages);
-    // A node has several threads: that its pages were touched there says nothing unless threads are known.
+    // A node has several threads: that its pages were touched there says nothing unless threads are
+    // known.
     let known = touchers.first().is_some_and(|(who, _)| matches!(who, Who::Thread(_)));
     if most(first, all, SERIAL) && (known || it.by_node.users() > 1) {
         let stores = it.stores_inside.saturating_add(it.stores_outside);

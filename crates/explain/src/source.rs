@@ -10,8 +10,8 @@ use crate::warning::{Warning, WarningKind};
 /// Most bytes of a source file whose lines are counted.
 const MOST: u64 = 16 << 20;
 
-/// A warning where a file that the explanation names is newer than the program, or has fewer lines than it names. Only for a
-/// program of the person's own: of a recording, no path is opened.
+/// A warning where a file that the explanation names is newer than the program, or has fewer lines
+/// than it names. Only for a program of the person's own: of a recording, no path is opened.
 pub fn moved(explanation: &Explanation, program: &Path) -> Option<Warning> {
     let built = fs::metadata(program).and_then(|m| m.modified()).ok()?;
     let mut places: BTreeSet<&Place> = BTreeSet::new();

@@ -1,9 +1,9 @@
 //! Who uses which page of an object, when and from which region.
 //!
 //! # Terms
-//! *Inside*: in a parallel region. A program without regions is inside all the time. *Owner* of a page: the node that makes at
-//! least [`OWNS`] percent of the accesses from inside. Only accesses that count are looked at: initialisation is left out where
-//! rounds are known.
+//! *Inside*: in a parallel region. A program without regions is inside all the time. *Owner* of a
+//! page: the node that makes at least [`OWNS`] percent of the accesses from inside. Only accesses
+//! that count are looked at: initialisation is left out where rounds are known.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -169,7 +169,8 @@ impl ObjectUse {
         self.by_node.total()
     }
 
-    /// Owners of the pages in order: how often the next owned page has another owner, and how many owned pages there are.
+    /// Owners of the pages in order: how often the next owned page has another owner, and how many
+    /// owned pages there are.
     pub fn turns(&self) -> (u64, u64) {
         let owners = self.pages.values().filter_map(|p| p.inside.owner());
         let mut last = None;

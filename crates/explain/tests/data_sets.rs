@@ -1,4 +1,5 @@
-//! Findings from data sets made by hand: what a live run would have seen, and what a stranger might send.
+//! Findings from data sets made by hand: what a live run would have seen, and what a stranger might
+//! send.
 
 use homenode_dataset::tables::{
     Access, FirstTouch, Interval, IntervalNo, Node, Object, ObjectKind, Region, RegionKind, RegionNo,

@@ -1,5 +1,5 @@
-//! The real DuckDB and the real Polars read an export and find what the data set holds; the queries of
-//! `docs/dataset.md` run as they stand there.
+//! The real DuckDB and the real Polars read an export and find what the data set holds; the queries
+//! of `docs/dataset.md` run as they stand there.
 //!
 //! Both come from PyPI into `~/.cache/homenode/python-1`, once.
 

@@ -1,6 +1,6 @@
-//! Allocations under their own names. The allocator is the program's: each function does its work through the one of the
-//! same name behind this library. C++'s `new` and Fortran's `allocate` come through `malloc`; the stack tells where they
-//! stand.
+//! Allocations under their own names. The allocator is the program's: each function does its work
+//! through the one of the same name behind this library. C++'s `new` and Fortran's `allocate` come
+//! through `malloc`; the stack tells where they stand.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -37,7 +37,8 @@ homenode_trace::with_pc! {
     mremap, "r9", remap;
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
+// same name.
 
 extern "C" fn allocate(bytes: usize, site: usize) -> *mut c_void {
     let Some(f) = allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) else {

@@ -1,5 +1,5 @@
-//! The mutexes of the program's own code; those of the system's libraries are their own affair. Who waits for a condition gives
-//! the mutex up meanwhile.
+//! The mutexes of the program's own code; those of the system's libraries are their own affair. Who
+//! waits for a condition gives the mutex up meanwhile.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,8 @@ type Mutex = *mut libc::pthread_mutex_t;
 type Condition = *mut libc::pthread_cond_t;
 type Time = *const libc::timespec;
 
-/// The loader's function of that name and version: conditions have an older one, too, of another layout.
+/// The loader's function of that name and version: conditions have an older one, too, of another
+/// layout.
 macro_rules! version {
     ($name:literal, $version:literal, $ty:ty) => {{
         static FOUND: std::sync::atomic::AtomicPtr<c_void> =
@@ -36,7 +37,8 @@ homenode_trace::with_pc! {
     pthread_cond_clockwait, "r8", wait_by_clock;
 }
 
-/// Gives the mutex up while `real` waits. A thread that is cancelled there leaves through these frames, which hold nothing.
+/// Gives the mutex up while `real` waits. A thread that is cancelled there leaves through these
+/// frames, which hold nothing.
 fn waiting(mutex: Mutex, site: usize, real: impl FnOnce() -> i32) -> i32 {
     if !modules::is_program(site) {
         return real();
@@ -47,7 +49,8 @@ fn waiting(mutex: Mutex, site: usize, real: impl FnOnce() -> i32) -> i32 {
     code
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
+// same name.
 
 extern "C-unwind" fn wait(condition: Condition, mutex: Mutex, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex) -> i32;

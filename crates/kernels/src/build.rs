@@ -1,7 +1,9 @@
-//! Building the kernels: with CMake, in a folder of the user's cache, once for each variant and compiler.
+//! Building the kernels: with CMake, in a folder of the user's cache, once for each variant and
+//! compiler.
 //!
-//! A stamp beside the binaries holds what they were built from. When homenode's compilers or libraries change, the folder
-//! is made anew; when sources change, CMake sees to it. A lock keeps two commands from building in one folder.
+//! A stamp beside the binaries holds what they were built from. When homenode's compilers or
+//! libraries change, the folder is made anew; when sources change, CMake sees to it. A lock keeps
+//! two commands from building in one folder.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -27,7 +29,8 @@ pub enum Variant {
     Linked,
     /// By `homenode-cc` and `homenode-fc`: to record.
     Instrumented,
-    /// By the compiler as it is, linked with `libhomenode`: to place threads and memory by its own calls.
+    /// By the compiler as it is, linked with `libhomenode`: to place threads and memory by its own
+    /// calls.
     Placed,
 }
 
@@ -328,7 +331,8 @@ fn fingerprint(files: &[PathBuf]) -> String {
         hash.add(file.as_os_str().as_encoded_bytes());
         let Ok(m) = fs::metadata(file) else { continue };
         hash.add(&m.len().to_le_bytes());
-        // Not a source's time, and not a part of a second: a copy, on a lab's disk for one, is the same.
+        // Not a source's time, and not a part of a second: a copy, on a lab's disk for one, is the
+        // same.
         match (m.len() <= SOURCE).then(|| fs::read(file)) {
             Some(Ok(bytes)) => hash.add(&bytes),
             _ => hash.add(&m.mtime().to_le_bytes()),

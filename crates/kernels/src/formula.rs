@@ -1,4 +1,5 @@
-//! Formulas of the manifest: what a kernel's arrays take and what a round touches, as its source says.
+//! Formulas of the manifest: what a kernel's arrays take and what a round touches, as its source
+//! says.
 //!
 //! ```text
 //! sum    = term (("+" | "-") term)*          compare = sum [("<" | "<=" | "==" | ">=" | ">") sum]
@@ -6,12 +7,13 @@
 //! base   = number | name | name "(" compare ("," compare)* ")" | "(" compare ")"
 //! ```
 //!
-//! Numbers are doubles; a comparison is 1 or 0. Functions: `floor`, `ceil`, `sqrt`, `log2`, `min`, `max`,
-//! `if(condition, then, else)`, `sum(name, from, to, formula)` over whole numbers, and
+//! Numbers are doubles; a comparison is 1 or 0. Functions: `floor`, `ceil`, `sqrt`, `log2`, `min`,
+//! `max`, `if(condition, then, else)`, `sum(name, from, to, formula)` over whole numbers, and
 //!
 //! - `lines(bytes)`: 64-byte lines of one array that is swept whole;
-//! - `runs(count, bytes, stride)`: lines of `count` runs of `bytes` bytes, one every `stride` bytes. Elements are doubles, so
-//!   of a gap of g bytes between two runs (g - 56) / 64 lines lie in it whole on average over where it begins.
+//! - `runs(count, bytes, stride)`: lines of `count` runs of `bytes` bytes, one every `stride`
+//!   bytes. Elements are doubles, so of a gap of g bytes between two runs (g - 56) / 64 lines lie
+//!   in it whole on average over where it begins.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The papers' programs: what `kernels/manifest.toml` says of them, and how they are built ([`Kernel::build`]).
+//! The papers' programs: what `kernels/manifest.toml` says of them, and how they are built
+//! ([`Kernel::build`]).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! What one round of a kernel does, as formulas in its size: see `kernels/README.md`, "What a round does".
+//! What one round of a kernel does, as formulas in its size: see `kernels/README.md`, "What a round
+//! does".
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,8 @@ pub struct Work {
 pub struct Region {
     /// The routine that it stands in, for people.
     pub name: String,
-    /// Different 64-byte lines of heap arrays that a round touches in it, however often it enters it.
+    /// Different 64-byte lines of heap arrays that a round touches in it, however often it enters
+    /// it.
     pub lines: String,
 }
 

@@ -1,4 +1,5 @@
-//! From the start of QEMU to the program's first instruction: four nodes, emulated. The goal is 8 s on two cores.
+//! From the start of QEMU to the program's first instruction: four nodes, emulated. The goal is 8 s
+//! on two cores.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,9 +1,11 @@
 //! Files that the program wrote in the guest come back.
 //!
-//! What the guest sends is not trusted: it names paths, and a link that came back from one run may stand where the next run has a
-//! folder. So nothing is written outside of the folder, by whatever is in it: each entry's own folder is opened beneath it, without
-//! following a link ([`beneath`]), and what is made in that folder never follows one either. Of a file's permissions those come
-//! back that say who may read, write and execute; setuid, setgid and sticky bits do not, and only plain files, folders and links are made.
+//! What the guest sends is not trusted: it names paths, and a link that came back from one run may
+//! stand where the next run has a folder. So nothing is written outside of the folder, by whatever
+//! is in it: each entry's own folder is opened beneath it, without following a link ([`beneath`]),
+//! and what is made in that folder never follows one either. Of a file's permissions those come
+//! back that say who may read, write and execute; setuid, setgid and sticky bits do not, and only
+//! plain files, folders and links are made.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Permissions};

@@ -1,7 +1,8 @@
-//! The program and all it needs: itself, its libraries, its interpreter, the working directory, named paths.
+//! The program and all it needs: itself, its libraries, its interpreter, the working directory,
+//! named paths.
 //!
-//! Everything keeps its absolute path, with the symbolic links on the way, so that run paths, the loader's cache and
-//! Python's `pyvenv.cfg` mean in the guest what they mean here.
+//! Everything keeps its absolute path, with the symbolic links on the way, so that run paths, the
+//! loader's cache and Python's `pyvenv.cfg` mean in the guest what they mean here.
 
 pub mod elf;
 pub mod loader;
@@ -56,7 +57,8 @@ impl Carry {
             seen: BTreeSet::new(),
             left: Vec::new(),
         };
-        // The links that stand for /usr/lib and the like, and what tells the loader where libraries are.
+        // The links that stand for /usr/lib and the like, and what tells the loader where libraries
+        // are.
         for path in ["/lib", "/lib64", "/bin", "/sbin", "/usr/lib", "/etc/ld.so.cache", "/etc/localtime"] {
             let _ = this.add(Path::new(path));
         }
@@ -88,7 +90,8 @@ impl Carry {
         }
     }
 
-    /// Takes one path along, with the links on the way; of a folder nothing but itself. Returns where it really is.
+    /// Takes one path along, with the links on the way; of a folder nothing but itself. Returns
+    /// where it really is.
     ///
     /// # Errors
     /// It is not there or cannot be read.
@@ -155,7 +158,8 @@ impl Carry {
             found.push(real);
         }
         for file in found {
-            // A library that a stranger's plug-in wants and nobody has is not missed before it is loaded.
+            // A library that a stranger's plug-in wants and nobody has is not missed before it is
+            // loaded.
             let _ = self.libraries(&file, &[]);
         }
         Ok(())
@@ -249,7 +253,8 @@ impl Carry {
         Ok(())
     }
 
-    /// Takes along the libraries of `file`, if it is one that has any; `run_paths` are those of who loads it.
+    /// Takes along the libraries of `file`, if it is one that has any; `run_paths` are those of who
+    /// loads it.
     ///
     /// # Errors
     /// One is nowhere.

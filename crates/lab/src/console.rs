@@ -6,7 +6,8 @@ use std::path::Path;
 /// Lines that are shown.
 const LINES: usize = 12;
 
-/// The last lines of the console in `file`, without what is not text; from the one that says what happened, if one does.
+/// The last lines of the console in `file`, without what is not text; from the one that says what
+/// happened, if one does.
 pub fn last(file: &Path) -> Vec<String> {
     let bytes = fs::read(file).unwrap_or_default();
     let tail = &bytes[bytes.len().saturating_sub(16 << 10)..];

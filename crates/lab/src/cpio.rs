@@ -1,5 +1,5 @@
-//! Archives as the kernel unpacks them into its first file system: "newc" (Documentation/driver-api/early-userspace/
-//! buffer-format.rst).
+//! Archives as the kernel unpacks them into its first file system: "newc"
+//! (Documentation/driver-api/early-userspace/ buffer-format.rst).
 
 /// An archive under construction. Parents must be added before what is in them.
 #[derive(Debug, Default)]
@@ -43,7 +43,8 @@ impl Archive {
 
     fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), data: &[u8]) {
         self.inode += 1;
-        // inode, mode, uid, gid, links, mtime, size, major, minor, device major, minor, length of the name, checksum
+        // inode, mode, uid, gid, links, mtime, size, major, minor, device major, minor, length of
+        // the name, checksum
         let fields = [
             self.inode,
             mode,

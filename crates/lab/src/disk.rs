@@ -2,8 +2,8 @@
 //!
 //! What is on it does not depend on when or where it was made, but for the times of the files.
 //!
-//! On a disk, unlike in memory, a program's `.data` behaves as on a real machine: a private page of it is the page cache's
-//! until it is written.
+//! On a disk, unlike in memory, a program's `.data` behaves as on a real machine: a private page of
+//! it is the page cache's until it is written.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

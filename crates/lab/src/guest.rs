@@ -26,7 +26,8 @@ use changes::Snapshot;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes that a pipe holds at most (fs.pipe-max-size), and as much again in a thread's hands.
 const LARGEST_PIPE: u64 = 2 << 20;
-/// File among the marks: when the program was started, in nanoseconds of the monotonic clock of its marks.
+/// File among the marks: when the program was started, in nanoseconds of the monotonic clock of its
+/// marks.
 pub const STARTED: &str = "started";
 /// A pipe from which nothing came for so long is empty.
 const QUIET: Duration = Duration::from_millis(100);
@@ -185,8 +186,9 @@ fn passing(mut from: impl Read + Send + 'static, mut to: File) -> Passing {
 }
 
 impl Passing {
-    /// Waits until all that the program wrote has been passed on, and says how much that was. The program has ended, so
-    /// all of it is in the pipe; what it leaves behind may hold the pipe open for ever.
+    /// Waits until all that the program wrote has been passed on, and says how much that was. The
+    /// program has ended, so all of it is in the pipe; what it leaves behind may hold the pipe open
+    /// for ever.
     fn total(&self) -> u64 {
         // What was passed on before is the program's; of what comes now, no more than a pipe holds.
         let mut total: u64 = self.pieces.try_iter().sum();

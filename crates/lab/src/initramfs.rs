@@ -1,4 +1,5 @@
-//! What the kernel starts with: a busybox, the drivers, a script that mounts the disk and hands over.
+//! What the kernel starts with: a busybox, the drivers, a script that mounts the disk and hands
+//! over.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +17,8 @@ pub struct Settings {
     pub numa_balancing: Option<bool>,
     /// Transparent huge pages: `always`, `madvise` or `never`; `None`: as the kernel has it.
     pub thp: Option<Thp>,
-    /// CPUs that are off until the script puts them on line, but for the first: see [`crate::qemu`].
+    /// CPUs that are off until the script puts them on line, but for the first: see
+    /// [`crate::qemu`].
     pub late_cpus: u32,
     /// What the disk is called, below `/dev`.
     pub disk: &'static str,

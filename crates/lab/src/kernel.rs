@@ -19,7 +19,8 @@ pub const NEEDED: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
 /// Drivers of a disk that is memory ([`crate::qemu::Disk::Memory`]).
 pub const MEMORY_DISK: [&str; 2] = ["nfit", "nd_pmem"];
 
-/// Linux from which on a kernel counts as recent: writers are watched by write protection (6.7), pages go back by `UFFDIO_MOVE` (6.8).
+/// Linux from which on a kernel counts as recent: writers are watched by write protection (6.7),
+/// pages go back by `UFFDIO_MOVE` (6.8).
 pub const RECENT: [u64; 2] = [6, 8];
 
 /// Which kernel a guest is to have.
@@ -30,7 +31,8 @@ pub enum Wanted {
     Distribution,
     /// The distribution's if it is of [`RECENT`], else that of Debian's next release.
     Recent,
-    /// This one, with modules from a folder, from `/lib/modules/VERSION`, or from where a package has them.
+    /// This one, with modules from a folder, from `/lib/modules/VERSION`, or from where a package
+    /// has them.
     Image(PathBuf, Option<PathBuf>),
 }
 
@@ -44,7 +46,8 @@ impl Wanted {
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
-    /// What QEMU loads: the uncompressed kernel where it could be unpacked here, which saves the guest from doing it.
+    /// What QEMU loads: the uncompressed kernel where it could be unpacked here, which saves the
+    /// guest from doing it.
     pub image: PathBuf,
     /// `6.1.0-13-cloud-amd64`, as it says itself.
     pub version: String,
@@ -76,7 +79,8 @@ impl Kernel {
     }
 }
 
-/// Where homenode keeps what it can make again: `$XDG_CACHE_HOME/homenode`, else `~/.cache/homenode`.
+/// Where homenode keeps what it can make again: `$XDG_CACHE_HOME/homenode`, else
+/// `~/.cache/homenode`.
 ///
 /// # Errors
 /// Neither variable says where.
@@ -90,7 +94,8 @@ pub fn cache() -> Result<PathBuf> {
         })
 }
 
-/// The kernel in `image`, with modules from `modules`, from `/lib/modules/VERSION`, or from where a package has them.
+/// The kernel in `image`, with modules from `modules`, from `/lib/modules/VERSION`, or from where a
+/// package has them.
 ///
 /// # Errors
 /// It is no kernel, or a driver that it needs is nowhere.
@@ -120,7 +125,8 @@ pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
     Ok(Kernel { image: ready, version, modules, folder: folder.clone(), origin: image.to_owned() })
 }
 
-/// The kernel that is wanted: named, in the cache, installed, or fetched now. `say` hears what takes long.
+/// The kernel that is wanted: named, in the cache, installed, or fetched now. `say` hears what
+/// takes long.
 ///
 /// # Errors
 /// There is none, and none can be fetched.

@@ -1,5 +1,5 @@
-//! The lab: a virtual machine with as many NUMA nodes as one likes, on which an unmodified distribution kernel runs an
-//! unmodified program.
+//! The lab: a virtual machine with as many NUMA nodes as one likes, on which an unmodified
+//! distribution kernel runs an unmodified program.
 //!
 //! | step | where |
 //! |---|---|
@@ -17,7 +17,8 @@
 //! | files coming back | [`bring`] |
 //! | the guest's side | [`guest`] |
 //!
-//! Everything works as an ordinary user: no mount, no network, no device but `/dev/kvm` where it is any good.
+//! Everything works as an ordinary user: no mount, no network, no device but `/dev/kvm` where it is
+//! any good.
 
 #![forbid(unsafe_code)]
 

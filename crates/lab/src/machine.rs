@@ -58,8 +58,8 @@ impl Machine {
         Self { nodes: vec![Node { cpus, memory }; n], distances }.checked()
     }
 
-    /// The nodes and latencies of `topology`, with at most `cpus` CPUs and `memory` a node: an emulator on a small
-    /// machine has no 128 CPUs to offer.
+    /// The nodes and latencies of `topology`, with at most `cpus` CPUs and `memory` a node: an
+    /// emulator on a small machine has no 128 CPUs to offer.
     ///
     /// # Errors
     /// What is left makes no machine.
@@ -131,7 +131,8 @@ fn distance(t: &Topology, i: NodeId, j: NodeId) -> u8 {
     if i == j {
         return LOCAL;
     }
-    // The rows of nodes without CPUs mean nothing: the other direction stands in, or a plain neighbour's distance.
+    // The rows of nodes without CPUs mean nothing: the other direction stands in, or a plain
+    // neighbour's distance.
     let has_cpus = |n: NodeId| t.cpus.contains(&n);
     let (from, to) = match (has_cpus(i), has_cpus(j)) {
         (true, _) => (i, j),

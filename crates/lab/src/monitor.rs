@@ -12,18 +12,21 @@ pub use homenode_wire::monitor::{
 use crate::error::{self, Error, Result};
 use crate::machine::Machine;
 
-/// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and where that begins.
+/// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and where that
+/// begins.
 const LARGE: u64 = 0xe000_0000;
 const LARGE_LOW: u64 = 0xc000_0000;
 
-/// What the nodes' memory is called, with the node's number behind; the plug-in finds it by this name.
+/// What the nodes' memory is called, with the node's number behind; the plug-in finds it by this
+/// name.
 pub const MEMORY: &str = "homenode-node";
 
 /// The first QEMU whose plug-ins are told the guest's physical addresses.
 const TRUE_ADDRESSES: (u32, u32) = (8, 2);
 
-/// The machine that is modelled behind `machine`: caches, core, controllers, ports and local latency of `like`. Where `like` has
-/// those nodes, its latencies and links hold; otherwise the local latency, multiplied by the distances, and its narrowest link.
+/// The machine that is modelled behind `machine`: caches, core, controllers, ports and local
+/// latency of `like`. Where `like` has those nodes, its latencies and links hold; otherwise the
+/// local latency, multiplied by the distances, and its narrowest link.
 pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topology {
     let cpus = machine.nodes.iter().enumerate();
     let cpus = cpus.flat_map(|(i, n)| (0..n.cpus).map(move |_| NodeId(i as u16))).collect();
@@ -62,7 +65,8 @@ pub fn configuration(
     let memory: u64 = machine.nodes.iter().map(|n| n.memory.0).sum();
     let low = Bytes(if memory >= LARGE { LARGE_LOW } else { LARGE });
     Config {
-        // What the monitor models: a miss at a time, small pages, and nobody moves them but the guest's kernel.
+        // What the monitor models: a miss at a time, small pages, and nobody moves them but the
+        // guest's kernel.
         machine: Topology {
             name: "lab".into(),
             page_sizes: vec![Bytes::kib(4)],

@@ -32,8 +32,9 @@ const ONE_FOR_ALL: (u32, u32) = (10, 0);
 pub enum Accel {
     /// Emulated, a host thread for each CPU.
     Tcg,
-    /// Emulated on one host thread, with time counted in instructions and nothing that comes at the host's time: the disk is
-    /// memory, and the ports are silent until the program has ended. Two runs do the same in the same order.
+    /// Emulated on one host thread, with time counted in instructions and nothing that comes at the
+    /// host's time: the disk is memory, and the ports are silent until the program has ended. Two
+    /// runs do the same in the same order.
     Deterministic,
     /// By the host's processor.
     Kvm,
@@ -51,8 +52,9 @@ impl Accel {
 
     /// Whether all CPUs but the first are to come up late.
     ///
-    /// All at boot hang with counted instructions. In QEMU 7.2 a CPU that translates code while another one patches it may keep a breakpoint
-    /// that is gone from memory; late in its boot Linux 6.12 patches what every tick executes (`sched_clock_stable`), and one boot of 30 on a
+    /// All at boot hang with counted instructions. In QEMU 7.2 a CPU that translates code while
+    /// another one patches it may keep a breakpoint that is gone from memory; late in its boot
+    /// Linux 6.12 patches what every tick executes (`sched_clock_stable`), and one boot of 30 on a
     /// busy host ended there. Of Linux 6.1 none of 90 did.
     pub fn wants_late_cpus(self, kernel: &Kernel) -> bool {
         match self {
@@ -94,8 +96,9 @@ impl Qemu {
     /// Whether a plug-in learns which CPU makes an access where one host thread executes all.
     ///
     /// # Errors
-    /// It does not: since QEMU 10.0 the CPU for which an instruction was translated is told instead (`gen_cpu_index` in
-    /// `accel/tcg/plugin-gen.c`; the monitor found all accesses on one CPU under 10.0.2).
+    /// It does not: since QEMU 10.0 the CPU for which an instruction was translated is told instead
+    /// (`gen_cpu_index` in `accel/tcg/plugin-gen.c`; the monitor found all accesses on one CPU
+    /// under 10.0.2).
     pub fn tells_cpus_apart(&self) -> Result<()> {
         if self.version < ONE_FOR_ALL {
             return Ok(());
@@ -146,7 +149,8 @@ pub struct Boot<'a> {
 pub enum Disk<'a> {
     /// An image, read when the host has time for it.
     Image(&'a Path),
-    /// An image of so many bytes that is mapped as the guest's memory: what is read is there at once.
+    /// An image of so many bytes that is mapped as the guest's memory: what is read is there at
+    /// once.
     Memory(&'a Path, Bytes),
 }
 
@@ -172,16 +176,18 @@ pub enum Console<'a> {
     Terminal,
 }
 
-/// What every kernel is told. None of it changes what the program sees of memory; all of it saves time under emulation:
-/// no mitigations of faults that an emulator does not have, no self-tests, no probing for devices that are not there.
+/// What every kernel is told. None of it changes what the program sees of memory; all of it saves
+/// time under emulation: no mitigations of faults that an emulator does not have, no self-tests, no
+/// probing for devices that are not there.
 const PARAMETERS: &str = "console=ttyS0 panic=-1 quiet loglevel=2 mitigations=off nokaslr cryptomgr.notests \
                           tsc=reliable no_timer_check rcupdate.rcu_expedited=1 audit=0 nmi_watchdog=0 nowatchdog \
                           8250.nr_uarts=1 i8042.noaux i8042.nokbd i8042.nopnp apparmor=0 selinux=0 ima=off \
                           ipv6.disable=1 random.trust_cpu=on";
 
-/// What an emulated processor needs besides: its loops need not be measured, and the kernel leaves CMPXCHG16B alone (feature 4 * 32 + 13,
-/// for itself only). QEMU 7.2 takes the flags after it from the wrong operands: an interrupt that comes then returns with bits of an address as
-/// flags, which ended two of 30 boots of Linux 6.12. Linux 6.1 tests its result at once, so nothing came of it.
+/// What an emulated processor needs besides: its loops need not be measured, and the kernel leaves
+/// CMPXCHG16B alone (feature 4 * 32 + 13, for itself only). QEMU 7.2 takes the flags after it from
+/// the wrong operands: an interrupt that comes then returns with bits of an address as flags, which
+/// ended two of 30 boots of Linux 6.12. Linux 6.1 tests its result at once, so nothing came of it.
 const EMULATED: &str = "lpj=4000000 clearcpuid=141";
 
 impl Boot<'_> {
@@ -192,7 +198,8 @@ impl Boot<'_> {
             Accel::Tcg => format!("{PARAMETERS} {EMULATED}{late}"),
             Accel::Deterministic => {
                 let settled = PARAMETERS.replace("trust_cpu=on", "trust_cpu=off");
-                // The disk lies above all memory, which makes the kernel set memory aside for devices that do not reach it.
+                // The disk lies above all memory, which makes the kernel set memory aside for
+                // devices that do not reach it.
                 format!("{settled} {EMULATED}{late} swiotlb=noforce")
             }
             Accel::Kvm => PARAMETERS.into(),

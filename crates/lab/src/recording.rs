@@ -1,4 +1,5 @@
-//! What a run on the lab leaves: a data set of what the monitor counted and what the processes told.
+//! What a run on the lab leaves: a data set of what the monitor counted and what the processes
+//! told.
 //!
 //! | step | where |
 //! |---|---|
@@ -17,8 +18,8 @@
 //!
 //! # Bounds
 //!
-//! At most [`fill::MOST_ROWS`] rows of accesses are written: of more, neighbouring pages are counted
-//! together. At most [`told::MOST_OBJECTS`] objects have names, and [`told::MOST_PIECES`]
+//! At most [`fill::MOST_ROWS`] rows of accesses are written: of more, neighbouring pages are
+//! counted together. At most [`told::MOST_OBJECTS`] objects have names, and [`told::MOST_PIECES`]
 //! allocations are followed; what follows belongs to nobody. The data set says which of these
 //! bounds were met.
 

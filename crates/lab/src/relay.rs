@@ -18,8 +18,8 @@ impl Count {
     }
 }
 
-/// Hands what comes from the port to `to`, on a thread. What cannot be written is counted and dropped: the guest must not
-/// wait for a reader that has gone.
+/// Hands what comes from the port to `to`, on a thread. What cannot be written is counted and
+/// dropped: the guest must not wait for a reader that has gone.
 pub fn out_of(port: UnixStream, mut to: Box<dyn Write + Send>) -> Count {
     let count = Count::default();
     let counted = count.clone();
@@ -39,8 +39,8 @@ pub fn out_of(port: UnixStream, mut to: Box<dyn Write + Send>) -> Count {
 
 /// Hands `from` to the port, on a thread that nobody waits for: a terminal never ends.
 ///
-/// At the end only this direction is closed, and another handle of the port must stay open: QEMU drops what it has not read
-/// yet from a socket that is closed altogether.
+/// At the end only this direction is closed, and another handle of the port must stay open: QEMU
+/// drops what it has not read yet from a socket that is closed altogether.
 pub fn into(port: UnixStream, from: Option<Box<dyn Read + Send>>) {
     thread::spawn(move || {
         let mut port = port;

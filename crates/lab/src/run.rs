@@ -47,8 +47,8 @@ pub struct Lab {
     pub qemu: Option<PathBuf>,
     /// How it runs.
     pub accel: Choice,
-    /// Each run does the same in the same order; see [`Accel::Deterministic`]. Standard input is read to its end first, and
-    /// the program's output comes when it has ended.
+    /// Each run does the same in the same order; see [`Accel::Deterministic`]. Standard input is
+    /// read to its end first, and the program's output comes when it has ended.
     pub deterministic: bool,
     /// Linux's NUMA balancing; `None`: as the kernel has it.
     pub numa_balancing: Option<bool>,
@@ -131,8 +131,8 @@ pub struct Streams {
 pub struct Watch<'a> {
     /// Longest time for the program; `None`: no limit.
     pub timeout: Option<Duration>,
-    /// A signal that somebody sent this process since the last call. The first is passed on to the program, the second of
-    /// the same kind ends the guest.
+    /// A signal that somebody sent this process since the last call. The first is passed on to the
+    /// program, the second of the same kind ends the guest.
     pub signal: &'a mut dyn FnMut() -> Option<i32>,
     /// Hears what is being done.
     pub say: &'a mut dyn FnMut(&str),
@@ -164,8 +164,8 @@ pub struct Outcome {
 /// Runs `program` in the lab.
 ///
 /// # Errors
-/// The program cannot be run there ([`Failure::CannotRun`]), or the lab failed, the guest panicked, the time is over. Nothing
-/// is left behind in any case.
+/// The program cannot be run there ([`Failure::CannotRun`]), or the lab failed, the guest panicked,
+/// the time is over. Nothing is left behind in any case.
 pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) -> Result<Outcome> {
     let mut streams = streams;
     let input = match (lab.deterministic, streams.stdin.take()) {

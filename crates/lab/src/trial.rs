@@ -1,6 +1,8 @@
-//! Whether KVM is any good here: there are machines that have `/dev/kvm` and on which no stock kernel comes up.
+//! Whether KVM is any good here: there are machines that have `/dev/kvm` and on which no stock
+//! kernel comes up.
 //!
-//! One short boot tells; the answer is kept until the machine is booted again, the kernel changes or QEMU does.
+//! One short boot tells; the answer is kept until the machine is booted again, the kernel changes
+//! or QEMU does.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -25,8 +25,8 @@ pub struct Ran {
     pub elapsed: Duration,
 }
 
-/// Runs a program to its end. Ctrl-C is the program's: the terminal sends it there, and homenode waits. SIGTERM and SIGHUP
-/// are passed on. `program` is what the user called it.
+/// Runs a program to its end. Ctrl-C is the program's: the terminal sends it there, and homenode
+/// waits. SIGTERM and SIGHUP are passed on. `program` is what the user called it.
 ///
 /// # Errors
 /// It cannot be started (status 126 or 127).

@@ -29,7 +29,8 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.keep {
-            // What cannot be removed is in the system's folder for temporary files and goes with it.
+            // What cannot be removed is in the system's folder for temporary files and goes with
+            // it.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

@@ -12,7 +12,8 @@ pub fn own_folder() -> PathBuf {
     exe.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// Looks for `file` in the folder that `variable` names, else in `folders` relative to the command's.
+/// Looks for `file` in the folder that `variable` names, else in `folders` relative to the
+/// command's.
 fn find(what: &str, file: &str, variable: &str, folders: &[&str], hint: &str) -> Result<PathBuf> {
     let own = own_folder();
     let candidates: Vec<PathBuf> = match env::var_os(variable).filter(|v| !v.is_empty()) {

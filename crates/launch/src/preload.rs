@@ -1,7 +1,7 @@
 //! Having a program load a library before its others.
 //!
-//! The dynamic loader splits `LD_PRELOAD` at spaces and colons, and knows no way to quote them. A library at such a path is named by a
-//! link in a folder whose path has none.
+//! The dynamic loader splits `LD_PRELOAD` at spaces and colons, and knows no way to quote them. A
+//! library at such a path is named by a link in a folder whose path has none.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,9 @@ fn splits(path: &Path) -> bool {
     path.as_os_str().as_bytes().iter().any(|b| matches!(b, b' ' | b':'))
 }
 
-/// What `LD_PRELOAD` is to be for `library`, with what it is already (`others`) behind it. Where the library's path has a space or a colon it is
-/// reached by a link in `folder`, which has to stay while the program runs.
+/// What `LD_PRELOAD` is to be for `library`, with what it is already (`others`) behind it. Where
+/// the library's path has a space or a colon it is reached by a link in `folder`, which has to stay
+/// while the program runs.
 ///
 /// # Errors
 /// A sentence: the library cannot be named.

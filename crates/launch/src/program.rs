@@ -108,7 +108,8 @@ enum Linked {
     Statically,
 }
 
-/// Refuses a program that would run and leave an empty recording. Of scripts, nothing can be said before they run.
+/// Refuses a program that would run and leave an empty recording. Of scripts, nothing can be said
+/// before they run.
 ///
 /// # Errors
 /// With how to build it.
@@ -156,8 +157,8 @@ pub fn brings_recorder(path: &Path) -> bool {
         if libraries.iter().any(|l| l.contains(RECORDER)) || loader.as_ref().is_some_and(|l| loads_recorder(l, path)))
 }
 
-/// Names of the libraries that a program loads at its start: all that its loader finds where the loader can be asked, else
-/// those that its own headers name. None of a script.
+/// Names of the libraries that a program loads at its start: all that its loader finds where the
+/// loader can be asked, else those that its own headers name. None of a script.
 pub fn libraries(path: &Path) -> Vec<String> {
     let Ok(Linked::To { libraries, loader }) = linked(path) else { return Vec::new() };
     let asked =

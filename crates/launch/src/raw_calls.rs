@@ -1,7 +1,8 @@
 //! Programs with a run-time that makes system calls past the C library.
 //!
-//! The library in the program takes no page away there, for such a call fails on one: only the kernel moves pages. It finds these
-//! run-times by the same notes when they are loaded (`agent/src/raw_calls.rs`).
+//! The library in the program takes no page away there, for such a call fails on one: only the
+//! kernel moves pages. It finds these run-times by the same notes when they are loaded
+//! (`agent/src/raw_calls.rs`).
 
 use std::fs::File;
 use std::path::Path;

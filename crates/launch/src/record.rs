@@ -30,7 +30,8 @@ use finish::Summary;
 /// Lines of the recorder's filter unless told otherwise: 4096 × 64 B.
 pub const FILTER_LINES: u32 = 4096;
 
-/// Where the program's standard output goes. Its standard error is homenode's, but for [`Streams::File`].
+/// Where the program's standard output goes. Its standard error is homenode's, but for
+/// [`Streams::File`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
     /// To homenode's standard output.
@@ -130,8 +131,8 @@ impl Recorded {
 /// Runs a program and records it.
 ///
 /// # Errors
-/// The program cannot be recorded or started, or the recording cannot be made. What goes wrong after the program has
-/// run is in [`Recorded::trouble`].
+/// The program cannot be recorded or started, or the recording cannot be made. What goes wrong
+/// after the program has run is in [`Recorded::trouble`].
 pub fn record(spec: &RecordSpec, task: &dyn Task) -> Result<Recorded> {
     let path = program::find(&spec.program)?;
     let emulator = match spec.way {

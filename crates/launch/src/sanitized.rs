@@ -1,9 +1,10 @@
 //! Programs with a sanitizer that stands no library in front of its own.
 //!
-//! AddressSanitizer refuses to start unless its library comes first, ThreadSanitizer dies while it is loaded behind another library, and
-//! all of these keep notes about every page of the program's memory, which moving pages by faults would upset. So such a
-//! program is recognised from its file and its environment, and runs without homenode. UndefinedBehaviorSanitizer and the
-//! stand-alone LeakSanitizer do not mind.
+//! AddressSanitizer refuses to start unless its library comes first, ThreadSanitizer dies while it
+//! is loaded behind another library, and all of these keep notes about every page of the program's
+//! memory, which moving pages by faults would upset. So such a program is recognised from its file
+//! and its environment, and runs without homenode. UndefinedBehaviorSanitizer and the stand-alone
+//! LeakSanitizer do not mind.
 //!
 //! | how the run-time is linked | what tells |
 //! |---|---|
@@ -66,7 +67,8 @@ fn by_file(path: &Path) -> Option<&'static str> {
     symbols.or_else(|| file.dynamic_symbols().filter_map(named).next()).or_else(|| by_texts(&file))
 }
 
-/// A stripped one: only run-times of this kind have functions that run before all constructors, and each prints its name.
+/// A stripped one: only run-times of this kind have functions that run before all constructors, and
+/// each prints its name.
 fn by_texts<'a, R: object::ReadRef<'a>>(file: &object::File<'a, R>) -> Option<&'static str> {
     let early = |s: &object::Section<'a, '_, R>| {
         s.name() == Ok(".preinit_array") || matches!(s.flags(), SectionFlags::Elf { .. }) && is_preinit(s)

@@ -45,7 +45,8 @@ fn expected<T>(expected: &str, found: impl Into<String>) -> Result<T, Wrong> {
 }
 
 impl ChunkDecoder {
-    /// Starts on another payload, whose first clock delta counts from `tick`; `fill` puts the payload into the buffer.
+    /// Starts on another payload, whose first clock delta counts from `tick`; `fill` puts the
+    /// payload into the buffer.
     ///
     /// # Errors
     /// What `fill` says; [`Wrong::Expected`] if the columns do not add up to the payload.
@@ -83,7 +84,8 @@ impl ChunkDecoder {
     /// The next record; `None` after the last.
     ///
     /// # Errors
-    /// [`Wrong::Expected`] where the payload does not follow the format; decoding must not go on then.
+    /// [`Wrong::Expected`] where the payload does not follow the format; decoding must not go on
+    /// then.
     #[inline]
     #[allow(clippy::should_implement_trait)] // not an iterator: callers hold the decoder and refill it
     pub fn next(&mut self) -> Result<Option<Record>, Wrong> {
@@ -102,7 +104,8 @@ impl ChunkDecoder {
         Ok(Some(Record { tick, what: What::Access { line, write, pc: self.pc(place) } }))
     }
 
-    /// The program counter of an access of the chunk at hand, by [`Access::place`]; 0 where it is unknown.
+    /// The program counter of an access of the chunk at hand, by [`Access::place`]; 0 where it is
+    /// unknown.
     pub fn pc(&self, place: u16) -> u64 {
         self.places.get(usize::from(place)).map_or(0, |p| p[PC])
     }
@@ -112,8 +115,8 @@ impl ChunkDecoder {
         self.places.iter().skip(1).map(|p| p[PC])
     }
 
-    /// Puts the accesses up to the next mark, at most `most`, behind those of `out`. None does not mean that there are no
-    /// more records: [`ChunkDecoder::next`] knows.
+    /// Puts the accesses up to the next mark, at most `most`, behind those of `out`. None does not
+    /// mean that there are no more records: [`ChunkDecoder::next`] knows.
     pub fn accesses(&mut self, out: &mut Vec<Access>, most: usize) {
         for _ in 0..most {
             if self.head == self.heads_end || self.failed.is_some() {
@@ -134,8 +137,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// The next mark of the chunk, and nothing of what comes before it: a tenth of the work. `None` after the last. In a chunk of
-    /// which marks have been asked for, records cannot be.
+    /// The next mark of the chunk, and nothing of what comes before it: a tenth of the work. `None`
+    /// after the last. In a chunk of which marks have been asked for, records cannot be.
     ///
     /// # Errors
     /// As [`ChunkDecoder::next`], of what is looked at.

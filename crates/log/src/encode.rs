@@ -8,15 +8,15 @@
 //! | clock skip | `2`, clock delta (deltas above 65 535) |
 //! | mark | `words << 16 \| code << 8 \| 0xff`, clock delta, its words |
 //!
-//! *In a chunk* the accesses become three columns, so that the compressor sees alike bytes side by side. A program's
-//! accesses come from few places in its source, each place walks through memory in its own steady way, and places
-//! follow each other in loops. So each program counter keeps the line it touched last and three counters that have
-//! followed it (a newcomer takes their places in turn; nothing is sorted, so that nothing has to be guessed by the
-//! branch predictor):
+//! *In a chunk* the accesses become three columns, so that the compressor sees alike bytes side by
+//! side. A program's accesses come from few places in its source, each place walks through memory
+//! in its own steady way, and places follow each other in loops. So each program counter keeps the
+//! line it touched last and three counters that have followed it (a newcomer takes their places in
+//! turn; nothing is sorted, so that nothing has to be guessed by the branch predictor):
 //!
-//! * `heads`, a byte a record: bit 7 store, bits 5–6 which of the three successors this counter is (3: none, its
-//!   number stands in `extra`), bits 0–4 clock delta (30: the rest stands in `extra`; 31: the record is a mark, in
-//!   `extra`);
+//! * `heads`, a byte a record: bit 7 store, bits 5–6 which of the three successors this counter is
+//!   (3: none, its number stands in `extra`), bits 0–4 clock delta (30: the rest stands in `extra`;
+//!   31: the record is a mark, in `extra`);
 //! * `deltas`, a zigzag varint an access: line minus the last line of the same counter;
 //! * `extra`: varints for everything rare.
 //!
@@ -60,10 +60,12 @@ const fn is_ordered(code: u8) -> bool {
         || code == Mark::Atomic { address: 0, write: 0, order: 0 }.code()
 }
 
-/// What is known of one program counter within a chunk: the counter, the line it touched last, and three places that
-/// have followed it, 16 bits each, above them which of these the next newcomer replaces. The decoder keeps the same.
+/// What is known of one program counter within a chunk: the counter, the line it touched last, and
+/// three places that have followed it, 16 bits each, above them which of these the next newcomer
+/// replaces. The decoder keeps the same.
 ///
-/// An array of numbers, because only of such ones the allocator gives zeros that take no memory until they are touched.
+/// An array of numbers, because only of such ones the allocator gives zeros that take no memory
+/// until they are touched.
 pub(crate) type Place = [u64; 4];
 pub(crate) const PC: usize = 0;
 pub(crate) const LAST: usize = 1;
@@ -98,9 +100,9 @@ pub(crate) fn follow(succ: u64, id: u16) -> u64 {
     lanes | (((victim + 1) % 3) << 48)
 }
 
-/// What the encoder knows of a program counter: a [`Place`], its number three times, as [`SUCC`] has numbers, and who
-/// followed it last: that one's slot, above it (from bit 16) which successor it is, as a head has it. A power of two in
-/// size, so that it is found by a shift.
+/// What the encoder knows of a program counter: a [`Place`], its number three times, as [`SUCC`]
+/// has numbers, and who followed it last: that one's slot, above it (from bit 16) which successor
+/// it is, as a head has it. A power of two in size, so that it is found by a shift.
 type Slot = [u64; 8];
 const LANED: usize = 3;
 const NEXT: usize = 4;
@@ -118,14 +120,16 @@ const fn next_of(at: usize, number: u8) -> u64 {
 /// Slots; more than twice as many as a chunk has records.
 const SLOTS: usize = 1 << 16;
 
-/// Where to look for a program counter first. Counters of one loop lie close together, and so do their slots: in few
-/// pages and never on top of each other, for an instruction that accesses memory has at least two bytes.
+/// Where to look for a program counter first. Counters of one loop lie close together, and so do
+/// their slots: in few pages and never on top of each other, for an instruction that accesses
+/// memory has at least two bytes.
 #[inline]
 const fn slot_number(pc: u64) -> usize {
     ((pc >> 1) ^ (pc >> 17)) as usize % SLOTS
 }
 
-/// The slot of a program counter, or the one that it is to have. There is one, because a chunk has fewer records.
+/// The slot of a program counter, or the one that it is to have. There is one, because a chunk has
+/// fewer records.
 fn find(slots: &[Slot], pc: u64) -> usize {
     let mut at = slot_number(pc);
     while pc != 0 && (at == 0 || ![0, pc].contains(&slots[at][PC])) {
@@ -136,8 +140,8 @@ fn find(slots: &[Slot], pc: u64) -> usize {
 
 /// Records that are looked at before their varints are written.
 const BATCH: usize = 512;
-/// Where fewer records than this came as foreseen, the next ones are looked up without foreseeing: first a few, then more
-/// each time, up to [`MOST_UNFORESEEN`].
+/// Where fewer records than this came as foreseen, the next ones are looked up without foreseeing:
+/// first a few, then more each time, up to [`MOST_UNFORESEEN`].
 const SHORT: usize = 16;
 const MOST_UNFORESEEN: usize = 256;
 
@@ -194,8 +198,8 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Takes records while each comes from the place that [`NEXT`] names. One place waits for the one before it, but for
-    /// no more than two loads.
+    /// Takes records while each comes from the place that [`NEXT`] names. One place waits for the
+    /// one before it, but for no more than two loads.
     fn take_foreseen(&mut self, records: &[[u64; 2]]) {
         let (mut long, mut ticks, mut cur, mut n) = (self.long, self.ticks, self.cur, 0);
         let mut next = self.slots[cur][NEXT];
@@ -215,8 +219,9 @@ impl Batch<'_> {
         (self.long, self.ticks, self.cur, self.n) = (long, ticks, cur, self.n + n);
     }
 
-    /// Takes records while each comes from a known place that has followed the one before it. None waits for the one
-    /// before it (a place is found from its program counter alone), and nothing but the end is a branch.
+    /// Takes records while each comes from a known place that has followed the one before it. None
+    /// waits for the one before it (a place is found from its program counter alone), and nothing
+    /// but the end is a branch.
     fn take_known(&mut self, records: &[[u64; 2]]) {
         let (mut long, mut ticks, mut n, mut last) = (self.long, self.ticks, 0, 0);
         let mut succ = self.slots[self.cur][SUCC];
@@ -320,8 +325,8 @@ impl Encoder {
         self.finish()
     }
 
-    /// Adds whole records to the chunk. Words behind the last whole record, and those beyond [`MAX_CHUNK_WORDS`] in all,
-    /// are ignored.
+    /// Adds whole records to the chunk. Words behind the last whole record, and those beyond
+    /// [`MAX_CHUNK_WORDS`] in all, are ignored.
     pub fn add(&mut self, words: &[u64]) {
         let words = &words[..words.len().min(MAX_CHUNK_WORDS - self.at.words)];
         if self.known.is_empty() {
@@ -354,11 +359,12 @@ impl Encoder {
         self.at.words += words.len();
     }
 
-    /// Adds accesses as long as each comes from a known place that has followed the one before it, which is the usual
-    /// case. Returns the position of the first record that is not so.
+    /// Adds accesses as long as each comes from a known place that has followed the one before it,
+    /// which is the usual case. Returns the position of the first record that is not so.
     ///
-    /// First those that come as the last time, in a loop over a grid for example, as long as that goes well; the others
-    /// after them. The varints are written behind, so that each loop keeps what it needs in registers.
+    /// First those that come as the last time, in a loop over a grid for example, as long as that
+    /// goes well; the others after them. The varints are written behind, so that each loop keeps
+    /// what it needs in registers.
     fn add_usual(&mut self, words: &[u64], at: usize) -> usize {
         let Ok(slots) = <&mut [Slot; SLOTS]>::try_from(&mut self.slots[..]) else { return at };
         if self.at.skipped != 0 {
@@ -427,8 +433,8 @@ impl Encoder {
         Encoded { raw: &self.raw, records: heads as u32, ticks, ordered, marks }
     }
 
-    /// Which successor of the last access's place the counter `pc` is, and its slot; writes its number to `extra` if it
-    /// is none.
+    /// Which successor of the last access's place the counter `pc` is, and its slot; writes its
+    /// number to `extra` if it is none.
     fn place(&mut self, pc: u64) -> (u8, usize) {
         let at = find(&self.slots, pc);
         let new = pc != 0 && self.slots[at][PC] == 0;
@@ -490,7 +496,8 @@ mod tests {
     }
 
     proptest! {
-        /// Loops over a few places, with other ones in between, and with places whose slots collide.
+        /// Loops over a few places, with other ones in between, and with places whose slots
+        /// collide.
         #[test]
         fn what_is_foreseen_is_written_as_what_is_not(
             loops in prop::collection::vec((prop::collection::vec(0..12u64, 1..20), 1..60usize), 1..12),

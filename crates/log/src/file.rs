@@ -5,16 +5,17 @@
 //! | header | `HNLOG\r\n\0`, version u32, filter lines u32 (0: no filter), line shift u32, 0 u32 |
 //! | frame | `HNCK`, payload bytes u32, compressed bytes u32, records u32, tick before its first record u64, flags u32 (1: has marks that are ordered among threads, 2: has marks, 4: the payload is stored as it is), CRC-32 u32, the LZ4 block or the payload |
 //!
-//! All little-endian; the CRC covers the frame's first 28 bytes and the block. A payload has at most
-//! [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
+//! All little-endian; the CRC covers the frame's first 28 bytes and the block. A payload has at
+//! most [`MAX_PAYLOAD`] bytes, so a hostile file cannot make a reader take memory.
 //!
 //! # When the format changes
 //! 1. `VERSION` grows by one, and the table above, `encode` and `decode` describe the new one.
-//! 2. `upgrader` gets an arm for the version that was the newest until now: what turns its records into today's. If
-//!    chunks are laid out differently, the old decoder stays as a module of its own, chosen there, too.
+//! 2. `upgrader` gets an arm for the version that was the newest until now: what turns its records
+//!    into today's. If chunks are laid out differently, the old decoder stays as a module of its
+//!    own, chosen there, too.
 //! 3. CHANGELOG.md says what changed.
-//! 4. A recording of the new version goes to `fixtures/logs/vN/`, and the old fixtures stay: `tests/fixtures.rs` reads
-//!    every one of them for ever and compares what the checker says.
+//! 4. A recording of the new version goes to `fixtures/logs/vN/`, and the old fixtures stay:
+//!    `tests/fixtures.rs` reads every one of them for ever and compares what the checker says.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -114,8 +115,9 @@ pub struct Framer {
     stored_next: u32,
 }
 
-/// After a chunk that compression leaves at more than 2/5 of its payload, this many are stored as they are: random
-/// accesses make payloads of two or three bytes an access, and to halve these costs as much time as to write them twice.
+/// After a chunk that compression leaves at more than 2/5 of its payload, this many are stored as
+/// they are: random accesses make payloads of two or three bytes an access, and to halve these
+/// costs as much time as to write them twice.
 const STORE: u32 = 31;
 
 impl Default for Framer {
@@ -141,8 +143,8 @@ impl Framer {
         self.encoder.words()
     }
 
-    /// Adds whole records to the next frame, which holds at most [`MAX_CHUNK_WORDS`] words. Small portions that are
-    /// still in the first-level cache cost least.
+    /// Adds whole records to the next frame, which holds at most [`MAX_CHUNK_WORDS`] words. Small
+    /// portions that are still in the first-level cache cost least.
     pub fn add(&mut self, words: &[u64]) {
         self.encoder.add(words);
     }
@@ -281,8 +283,9 @@ impl<R: Read> LogReader<R> {
         }
     }
 
-    /// Puts the accesses up to the next mark or the chunk's end, at most `most`, behind those of `out`. None does not
-    /// mean that there are no more records: [`LogReader::next_record`] knows, and tells of damage.
+    /// Puts the accesses up to the next mark or the chunk's end, at most `most`, behind those of
+    /// `out`. None does not mean that there are no more records: [`LogReader::next_record`] knows,
+    /// and tells of damage.
     #[inline]
     pub fn next_accesses(&mut self, out: &mut Vec<Access>, most: usize) {
         // Records that need an upgrade come one by one.
@@ -291,15 +294,15 @@ impl<R: Read> LogReader<R> {
         }
     }
 
-    /// The program counter of an access that [`LogReader::next_accesses`] gave, by its `place`, until something else is
-    /// read; 0 where it is unknown.
+    /// The program counter of an access that [`LogReader::next_accesses`] gave, by its `place`,
+    /// until something else is read; 0 where it is unknown.
     #[inline]
     pub fn pc(&self, place: u16) -> u64 {
         self.decoder.pc(place)
     }
 
-    /// The next mark, without a look at the accesses before it; `None` at the end of the file. Whoever asks for marks cannot ask
-    /// for records afterwards.
+    /// The next mark, without a look at the accesses before it; `None` at the end of the file.
+    /// Whoever asks for marks cannot ask for records afterwards.
     ///
     /// # Errors
     /// As [`LogReader::next_record`].
@@ -321,8 +324,8 @@ impl<R: Read> LogReader<R> {
         }
     }
 
-    /// Tells of all marks, and for each chunk of the program counters of its accesses, and looks at nothing else. Whoever
-    /// scans a log cannot ask for records afterwards.
+    /// Tells of all marks, and for each chunk of the program counters of its accesses, and looks at
+    /// nothing else. Whoever scans a log cannot ask for records afterwards.
     ///
     /// # Errors
     /// As [`LogReader::next_record`].

@@ -1,10 +1,11 @@
 //! The raw log of a recording.
 //!
-//! A recording is a directory. Each thread of the recorded program has one log file in `threads/`, written by that
-//! thread alone and only appended to, so that what was flushed is readable after `kill -9`. A log is a header and a
-//! sequence of *chunks*; a chunk is self-contained (own predictor state, own table of program counters), compressed
-//! and checked by a CRC, so that damage costs one chunk. [`Record`]s are what the program did: accesses that passed
-//! the recorder's filter, and [`Mark`]s.
+//! A recording is a directory. Each thread of the recorded program has one log file in `threads/`,
+//! written by that thread alone and only appended to, so that what was flushed is readable after
+//! `kill -9`. A log is a header and a sequence of *chunks*; a chunk is self-contained (own
+//! predictor state, own table of program counters), compressed and checked by a CRC, so that damage
+//! costs one chunk. [`Record`]s are what the program did: accesses that passed the recorder's
+//! filter, and [`Mark`]s.
 //!
 //! | module | what |
 //! |---|---|
@@ -16,7 +17,8 @@
 //! | [`recording`] | the directory: `meta.json`, `symbols.json`, the threads' logs |
 //! | [`regular`] | opening files of strangers |
 //!
-//! Logs of strangers are hostile input: every length is bounded, nothing in a log is a path that gets opened.
+//! Logs of strangers are hostile input: every length is bounded, nothing in a log is a path that
+//! gets opened.
 
 #![forbid(unsafe_code)]
 
@@ -36,11 +38,12 @@ pub use mark::Mark;
 
 use homenode_model::{LineNo, Ticks};
 
-/// Version of the log format. Older ones are read by [`file::LogReader`] as long as an upgrader exists for them.
+/// Version of the log format. Older ones are read by [`file::LogReader`] as long as an upgrader
+/// exists for them.
 pub const VERSION: u32 = 1;
 
-/// Calls of allocations from this number on are lines of Python code: `python.txt` in the recording says which. No code has such
-/// an address.
+/// Calls of allocations from this number on are lines of Python code: `python.txt` in the recording
+/// says which. No code has such an address.
 pub const PYTHON: u64 = 1 << 63;
 
 /// One record of a thread's log.
@@ -61,7 +64,8 @@ pub enum What {
         line: LineNo,
         /// Store.
         write: bool,
-        /// Return address of the instrumentation call: identifies the source line. 0 where it is unknown.
+        /// Return address of the instrumentation call: identifies the source line. 0 where it is
+        /// unknown.
         pc: u64,
     },
     /// A mark.

@@ -1,8 +1,8 @@
 //! Marks: everything in a log that is not a plain access. Each is a code and a few 64-bit words.
 //!
-//! `order` is a number from one counter of the process, taken while the thing it orders is held (a lock: after
-//! acquiring, before releasing), so numbers of one lock never contradict the order in which it changed hands, and
-//! within a thread they only grow.
+//! `order` is a number from one counter of the process, taken while the thing it orders is held (a
+//! lock: after acquiring, before releasing), so numbers of one lock never contradict the order in
+//! which it changed hands, and within a thread they only grow.
 
 macro_rules! marks {
     ($( $(#[$doc:meta])* $code:literal $name:ident { $( $(#[$fdoc:meta])* $field:ident ),* } )*) => {
@@ -31,7 +31,8 @@ macro_rules! marks {
                 }
                 (out, n)
             }
-            /// The mark of `code` with `words`; `None` if there is no such code or the count is wrong.
+            /// The mark of `code` with `words`; `None` if there is no such code or the count is
+            /// wrong.
             pub fn from_words(code: u8, words: &[u64]) -> Option<Self> {
                 let mut it = words.iter().copied();
                 let mark = match code {
@@ -47,8 +48,8 @@ macro_rules! marks {
     };
 }
 
-/// Accesses to lines that bypass the filter that a recorder lets pass a thread; from then on such lines are filtered like
-/// all others.
+/// Accesses to lines that bypass the filter that a recorder lets pass a thread; from then on such
+/// lines are filtered like all others.
 pub const BYPASS_CAP: u64 = 1 << 24;
 
 /// Most words any mark has.
@@ -57,7 +58,8 @@ pub const MAX_WORDS: usize = 6;
 marks! {
     /// The thread starts to be recorded.
     1 ThreadStart {
-        /// Number that its creator wrote in `ThreadCreate`; 0 for the initial thread and threads of a run-time system.
+        /// Number that its creator wrote in `ThreadCreate`; 0 for the initial thread and threads of
+        /// a run-time system.
         id,
         /// Lowest address of its stack, 0 if unknown.
         stack_low,
@@ -83,7 +85,8 @@ marks! {
     5 RegionFork {
         /// Instance, unique in the recording, from 1.
         instance,
-        /// Where in the program: the outlined function (libgomp) or the return address of the fork (libomp).
+        /// Where in the program: the outlined function (libgomp) or the return address of the fork
+        /// (libomp).
         pc
     }
     /// The team has joined.
@@ -143,8 +146,8 @@ marks! {
         bytes,
         /// Return address of the allocating call.
         site,
-        /// Return address of the function with that call, so that a program's own allocation function does not make
-        /// one object of everything; 0: unknown.
+        /// Return address of the function with that call, so that a program's own allocation
+        /// function does not make one object of everything; 0: unknown.
         caller,
         /// Global order.
         order
@@ -184,7 +187,8 @@ marks! {
         /// As in `RegionFork`.
         instance
     }
-    /// A loaded module: the addresses `base + low .. base + high` belong to it. The path is in `modules.txt`.
+    /// A loaded module: the addresses `base + low .. base + high` belong to it. The path is in
+    /// `modules.txt`.
     19 Module {
         /// Index of the line in `modules.txt`.
         index,
@@ -200,7 +204,8 @@ marks! {
         /// Its first byte.
         address
     }
-    /// Lines written by one thread and used by another between two barriers bypass the filter from here on.
+    /// Lines written by one thread and used by another between two barriers bypass the filter from
+    /// here on.
     21 Bypass {
         /// Lines in the table now.
         lines
@@ -216,10 +221,11 @@ marks! {
         /// Events dropped because they came from a signal handler that interrupted the recorder.
         dropped
     }
-    /// Synchronisation without a partner that the recorder knows (taskwait, fence): the filter was emptied.
+    /// Synchronisation without a partner that the recorder knows (taskwait, fence): the filter was
+    /// emptied.
     23 Flush { }
-    /// When the thread's next mark is made, and where the thread runs. Only the marks that a program
-    /// makes on the lab have it; a recorded trace has a clock of accesses instead.
+    /// When the thread's next mark is made, and where the thread runs. Only the marks that a
+    /// program makes on the lab have it; a recorded trace has a clock of accesses instead.
     24 Clock {
         /// Nanoseconds of the system's monotonic clock.
         ns,

@@ -82,7 +82,8 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// The variable that holds what the call that returns to `site` allocated, in a function that returns to `caller`.
+    /// The variable that holds what the call that returns to `site` allocated, in a function that
+    /// returns to `caller`.
     pub fn variable(&self, site: u64, caller: u64) -> Option<&Allocated> {
         let at = self.allocated.binary_search_by_key(&(site, caller), |v| (v.site, v.caller)).ok()?;
         self.allocated.get(at)

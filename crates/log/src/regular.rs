@@ -1,4 +1,5 @@
-//! Files that others have made: only regular ones of a bounded size are read, and nobody is waited for.
+//! Files that others have made: only regular ones of a bounded size are read, and nobody is waited
+//! for.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};

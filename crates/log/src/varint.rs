@@ -18,7 +18,8 @@ pub fn put(out: &mut [u8], mut at: usize, mut v: u64) -> usize {
     }
 }
 
-/// [`put`] for numbers that mostly take one byte or two in no foreseeable order: no branch between these.
+/// [`put`] for numbers that mostly take one byte or two in no foreseeable order: no branch between
+/// these.
 #[inline]
 pub fn put_short(out: &mut [u8], at: usize, v: u64) -> usize {
     match out.get_mut(at..at + 2) {
@@ -31,7 +32,8 @@ pub fn put_short(out: &mut [u8], at: usize, v: u64) -> usize {
     }
 }
 
-/// [`put_short`] for each of `numbers`; most are small. The caller keeps [`MAX`] bytes free for each.
+/// [`put_short`] for each of `numbers`; most are small. The caller keeps [`MAX`] bytes free for
+/// each.
 pub fn put_many(out: &mut [u8], mut at: usize, numbers: &[u64]) -> usize {
     let (eights, rest) = numbers.as_chunks::<8>();
     for eight in eights {

@@ -35,7 +35,8 @@ fn crc(path: &Path) -> u32 {
     crc.finalize()
 }
 
-/// With `HOMENODE_BLESS=1` in the environment, writes `expected.txt` instead: for a new version's folder.
+/// With `HOMENODE_BLESS=1` in the environment, writes `expected.txt` instead: for a new version's
+/// folder.
 #[test]
 fn old_logs_are_read_as_they_were() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs");

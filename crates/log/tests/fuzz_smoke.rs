@@ -63,7 +63,8 @@ fn smoke(rounds: u64) {
     for round in 0..rounds {
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ (round + 1).wrapping_mul(0x2545_f491_4f6c_dd1d));
         let (which, other) = (rng.below(logs.len()), rng.below(logs.len()));
-        // Half of the mutations go below the compression, or nothing but the decompressor would ever see them.
+        // Half of the mutations go below the compression, or nothing but the decompressor would
+        // ever see them.
         let below = rng.below(2) == 0;
         let mut bytes = if below { read::unpacked(&logs[which]) } else { logs[which].clone() };
         for _ in 0..1 + rng.below(4) {

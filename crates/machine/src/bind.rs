@@ -1,21 +1,23 @@
 //! Which CPU each thread of a program runs on.
 //!
-//! The papers' experiments are defined by this: Löf's *UMA* is [`packed`] on one node, all others are [`spread`].
+//! The papers' experiments are defined by this: Löf's *UMA* is [`packed`] on one node, all others
+//! are [`spread`].
 
 use homenode_model::{CpuId, NodeId, Topology};
 
 use crate::Error;
 
-/// One CPU for each of `threads` threads, dealt evenly over the nodes that have CPUs, *neighbouring threads on the same
-/// node*: 4 threads on 4 nodes are one a node, 12 are three a node with 0, 1, 2 on the first (Löf, Table 3). That is
-/// also how `OMP_PROC_BIND=close OMP_PLACES=cores` numbers them, and what makes block partitions local.
+/// One CPU for each of `threads` threads, dealt evenly over the nodes that have CPUs, *neighbouring
+/// threads on the same node*: 4 threads on 4 nodes are one a node, 12 are three a node with 0, 1, 2
+/// on the first (Löf, Table 3). That is also how `OMP_PROC_BIND=close OMP_PLACES=cores` numbers
+/// them, and what makes block partitions local.
 ///
-/// With fewer threads than nodes thread *t* is alone on the *t*-th node with CPUs. A node with fewer CPUs than its share
-/// passes the rest on to the following nodes.
+/// With fewer threads than nodes thread *t* is alone on the *t*-th node with CPUs. A node with
+/// fewer CPUs than its share passes the rest on to the following nodes.
 ///
 /// # Errors
-/// [`Error::NoThreads`]; [`Error::TooManyThreads`] when there are more threads than CPUs: two threads on one CPU would make
-/// every time meaningless.
+/// [`Error::NoThreads`]; [`Error::TooManyThreads`] when there are more threads than CPUs: two
+/// threads on one CPU would make every time meaningless.
 pub fn spread(topology: &Topology, threads: usize) -> Result<Vec<CpuId>, Error> {
     if threads == 0 {
         return Err(Error::NoThreads);
@@ -53,8 +55,8 @@ fn even_out(share: &mut [usize], room: &[usize]) {
 /// One CPU for each of `threads` threads, all on `node`, lowest CPUs first.
 ///
 /// # Errors
-/// [`Error::NoThreads`], [`Error::NoSuchNode`], and [`Error::TooManyThreads`] when the node has fewer CPUs than that (a
-/// memory-only node has none).
+/// [`Error::NoThreads`], [`Error::NoSuchNode`], and [`Error::TooManyThreads`] when the node has
+/// fewer CPUs than that (a memory-only node has none).
 pub fn packed(topology: &Topology, node: NodeId, threads: usize) -> Result<Vec<CpuId>, Error> {
     if threads == 0 {
         return Err(Error::NoThreads);
@@ -73,7 +75,8 @@ pub fn packed(topology: &Topology, node: NodeId, threads: usize) -> Result<Vec<C
     Ok(cpus[..threads].to_vec())
 }
 
-/// CPUs of each node, in one pass: `Topology::cpus_of` for each node is quadratic on large machines.
+/// CPUs of each node, in one pass: `Topology::cpus_of` for each node is quadratic on large
+/// machines.
 fn cpus_by_node(topology: &Topology) -> Vec<Vec<CpuId>> {
     let mut by_node = vec![Vec::new(); topology.nodes.len()];
     for (cpu, node) in topology.cpus.iter().enumerate() {

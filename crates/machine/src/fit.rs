@@ -1,16 +1,17 @@
 //! Caches whose number of sets is a power of two.
 //!
-//! Real last-level caches are made of slices, one a core, and an odd number of cores gives an odd number of sets. The
-//! model indexes sets by address bits. So sets are rounded to a power of two and the ways changed such that the
-//! *size*, which decides what fits, stays as near as it can.
+//! Real last-level caches are made of slices, one a core, and an odd number of cores gives an odd
+//! number of sets. The model indexes sets by address bits. So sets are rounded to a power of two
+//! and the ways changed such that the *size*, which decides what fits, stays as near as it can.
 
 use homenode_model::Bytes;
 
-/// Size and ways of the modellable cache nearest to one of `size` bytes with lines of `line` bytes and `ways` ways;
-/// `None` when that is no cache (zero, or a line that is no power of two).
+/// Size and ways of the modellable cache nearest to one of `size` bytes with lines of `line` bytes
+/// and `ways` ways; `None` when that is no cache (zero, or a line that is no power of two).
 ///
-/// Sets are the power of two nearest to the true number (by ratio; the larger on a tie), ways are what then brings the
-/// size nearest: 105 MiB, 15 ways become 104 MiB (131072 sets) × 13 ways; 1.25 MiB, 20 ways stay as they are.
+/// Sets are the power of two nearest to the true number (by ratio; the larger on a tie), ways are
+/// what then brings the size nearest: 105 MiB, 15 ways become 104 MiB (131072 sets) × 13 ways; 1.25
+/// MiB, 20 ways stay as they are.
 pub fn fit_cache(size: Bytes, line: Bytes, ways: u32) -> Option<(Bytes, u32)> {
     if !line.0.is_power_of_two() || ways == 0 || size.0 < line.0 {
         return None;

@@ -1,11 +1,13 @@
 //! Machines out of hwloc: this one, or one that hwloc recorded somewhere else.
 //!
-//! hwloc knows what there is (nodes, CPUs, caches, sizes, distances, and what firmware says of memory), reads it from every kind
-//! of system, and says the same of a recorded topology, so tests run on machines that nobody here has. It does not know how long
-//! most things take: what no firmware states is marked *assumed* in [`Machine::sources`], and a measurement replaces it.
+//! hwloc knows what there is (nodes, CPUs, caches, sizes, distances, and what firmware says of
+//! memory), reads it from every kind of system, and says the same of a recorded topology, so tests
+//! run on machines that nobody here has. It does not know how long most things take: what no
+//! firmware states is marked *assumed* in [`Machine::sources`], and a measurement replaces it.
 //!
-//! The crate `hwlocality` binds it; nothing of it shows outside this module. XML is parsed by hwloc, in C: read recorded
-//! topologies of people you trust. What travels inside recordings of strangers is a machine file ([`Machine::from_toml`]).
+//! The crate `hwlocality` binds it; nothing of it shows outside this module. XML is parsed by
+//! hwloc, in C: read recorded topologies of people you trust. What travels inside recordings of
+//! strangers is a machine file ([`Machine::from_toml`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +24,8 @@ use hwlocality::topology::builder::{BuildFlags, TopologyBuilder};
 
 use crate::{ASSUMED, Error, MAX_CPUS, MAX_FILE, MAX_NODES, Machine, Origin, OsNumbers, fit_cache};
 
-/// Load-to-use latency of local memory where nobody measured: today's servers lie between 80 and 120 ns.
+/// Load-to-use latency of local memory where nobody measured: today's servers lie between 80 and
+/// 120 ns.
 const LOCAL: u64 = 90;
 /// What the SLIT calls a local access.
 const SLIT_LOCAL: u64 = 10;
@@ -33,7 +36,8 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 /// Size of a transparent huge page.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 
-/// The machine that this process runs on, as far as the process may use it: CPUs and nodes outside its cpuset are left out.
+/// The machine that this process runs on, as far as the process may use it: CPUs and nodes outside
+/// its cpuset are left out.
 ///
 /// # Errors
 /// [`Error::Hwloc`] when hwloc cannot tell, [`Error::Topology`] when what it tells is no machine.
@@ -78,10 +82,12 @@ pub fn from_synthetic(description: &str) -> Result<Machine, Error> {
     read(&topology, "synthetic", Origin::Hwloc(crate::quantity::shorten(description)))
 }
 
-/// hwloc's XML: of this machine, of a recorded topology (a file whose name ends in `.xml`), or of a description in hwloc's notation.
+/// hwloc's XML: of this machine, of a recorded topology (a file whose name ends in `.xml`), or of a
+/// description in hwloc's notation.
 ///
 /// # Errors
-/// [`Error::Hwloc`] when hwloc does not understand it or cannot write it; presets and machine files have no hwloc topology.
+/// [`Error::Hwloc`] when hwloc does not understand it or cannot write it; presets and machine files
+/// have no hwloc topology.
 pub fn xml(from: Option<&str>) -> Result<String, Error> {
     let tried = "having hwloc write XML";
     let topology = match from {
@@ -103,8 +109,8 @@ fn build<E: std::fmt::Display>(
     with: impl FnOnce(TopologyBuilder) -> Result<TopologyBuilder, E>,
 ) -> Result<hwlocality::Topology, Error> {
     let error = |said: String| Error::Hwloc { tried: tried.into(), said };
-    // Disallowed objects are kept: a CPU whose node's memory is outside the cpuset still needs its node. `read` leaves out
-    // the disallowed CPUs and memory itself.
+    // Disallowed objects are kept: a CPU whose node's memory is outside the cpuset still needs its
+    // node. `read` leaves out the disallowed CPUs and memory itself.
     let builder = hwlocality::Topology::builder()
         .with_flags(BuildFlags::INCLUDE_DISALLOWED)
         .map_err(|e| error(e.to_string()))?;
@@ -116,7 +122,8 @@ struct Found<'h> {
     object: &'h TopologyObject,
     os: u32,
     memory: u64,
-    /// The kernel's numbers of its CPUs, in hwloc's order, which keeps neighbours in caches together.
+    /// The kernel's numbers of its CPUs, in hwloc's order, which keeps neighbours in caches
+    /// together.
     cpus: Vec<u32>,
 }
 
@@ -164,7 +171,8 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
         caches: caches(hw, &nodes, &mut sources),
         page_sizes: hwloc_page_sizes(hw, &mut sources),
         core: Core { access: Ps(500), outstanding: 12 },
-        // From reported rates: FACTS, Migration. 93 ns a KiB is 11 GB/s; 800 ns more a page make 3.4 GB/s with 4 KiB pages.
+        // From reported rates: FACTS, Migration. 93 ns a KiB is 11 GB/s; 800 ns more a page make
+        // 3.4 GB/s with 4 KiB pages.
         migration: MigrationCost {
             fixed: Ns(800),
             per_kib: Ns(93),
@@ -220,8 +228,9 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found<'_>> {
         let Some(os) = number(pu.os_index()).filter(|os| allowed_cpus.is_set(*os as usize)) else {
             continue;
         };
-        // hwloc says which CPUs are *near* a memory: DRAM, HBM and CXL nodes may all name this CPU. It belongs to the one that
-        // names the fewest CPUs, and of equals to the first, because kernels number the nodes that own CPUs first.
+        // hwloc says which CPUs are *near* a memory: DRAM, HBM and CXL nodes may all name this CPU.
+        // It belongs to the one that names the fewest CPUs, and of equals to the first, because
+        // kernels number the nodes that own CPUs first.
         let near = found
             .iter_mut()
             .filter(|(_, set, _)| set.as_ref().is_some_and(|s| s.is_set(os as usize)))
@@ -236,7 +245,8 @@ fn nodes(hw: &hwlocality::Topology) -> Vec<Found<'_>> {
     found.into_iter().map(|(f, ..)| f).filter(|f| f.memory > 0 || !f.cpus.is_empty()).collect()
 }
 
-/// The firmware's latencies (HMAT) where hwloc has them, elsewhere the kernel's relative distances times the local latency.
+/// The firmware's latencies (HMAT) where hwloc has them, elsewhere the kernel's relative distances
+/// times the local latency.
 fn latency(
     hw: &hwlocality::Topology,
     nodes: &[Found<'_>],
@@ -278,7 +288,8 @@ fn latency(
     matrix
 }
 
-/// What firmware says of memory on `to` as CPUs on `from` see it. Linux passes on only the pairs where `from` is nearest.
+/// What firmware says of memory on `to` as CPUs on `from` see it. Linux passes on only the pairs
+/// where `from` is nearest.
 fn attribute(what: &MemoryAttribute<'_>, from: &Found<'_>, to: &Found<'_>) -> Option<u64> {
     let mut cpu = hwlocality::cpu::cpuset::CpuSet::new();
     cpu.set(*from.cpus.first()? as usize);
@@ -324,7 +335,8 @@ struct FoundCache {
     ways: Option<u32>,
 }
 
-/// Caches of level 2 and up, as the simulator wants them: one description a level, sets a power of two.
+/// Caches of level 2 and up, as the simulator wants them: one description a level, sets a power of
+/// two.
 fn caches(
     hw: &hwlocality::Topology,
     nodes: &[Found<'_>],
@@ -413,8 +425,8 @@ fn found_caches(
         .collect()
 }
 
-/// The cache that occurs most often by number of users and size (hybrid CPUs have several kinds; off-line CPUs leave some
-/// caches with fewer users); of equals the first.
+/// The cache that occurs most often by number of users and size (hybrid CPUs have several kinds;
+/// off-line CPUs leave some caches with fewer users); of equals the first.
 fn most_common(all: &[FoundCache]) -> Option<&FoundCache> {
     let mut counts: BTreeMap<(usize, u64), (usize, usize)> = BTreeMap::new();
     for (i, c) in all.iter().enumerate() {
@@ -444,7 +456,8 @@ fn hwloc_page_sizes(hw: &hwlocality::Topology, sources: &mut BTreeMap<String, St
     sizes
 }
 
-/// Huge page sizes: names such as `hugepages-2048kB` in `huge_pages`, and the number in `thp`. Empty where there are none.
+/// Huge page sizes: names such as `hugepages-2048kB` in `huge_pages`, and the number in `thp`.
+/// Empty where there are none.
 fn page_sizes(huge_pages: &Path, thp: &Path) -> Vec<Bytes> {
     let names = std::fs::read_dir(huge_pages).into_iter().flatten().flatten().map(|e| e.file_name());
     let mut sizes: Vec<Bytes> = names

@@ -8,9 +8,9 @@
 //! | a topology that hwloc recorded | [`host::from_xml_file`], [`host::from_synthetic`] |
 //! | threads to place | [`spread`], [`packed`] |
 //!
-//! A [`Machine`] is a [`Topology`] in which *each number has a source*: a paper, a data sheet, this kernel, or the word
-//! `assumed`. Sources are data, not comments, so that a result can print where its constants come from
-//! ([`Machine::values`]).
+//! A [`Machine`] is a [`Topology`] in which *each number has a source*: a paper, a data sheet, this
+//! kernel, or the word `assumed`. Sources are data, not comments, so that a result can print where
+//! its constants come from ([`Machine::values`]).
 
 mod bind;
 mod error;
@@ -52,8 +52,8 @@ pub struct Machine {
     pub topology: Topology,
     /// One sentence for `machine list`; may be empty.
     pub about: String,
-    /// The source of each number by its path (`nodes.3.memory`, `caches.0.hit`, `latency`); see [`Machine::values`]
-    /// for all paths. A path that is absent is [`ASSUMED`].
+    /// The source of each number by its path (`nodes.3.memory`, `caches.0.hit`, `latency`); see
+    /// [`Machine::values`] for all paths. A path that is absent is [`ASSUMED`].
     pub sources: BTreeMap<String, String>,
     /// Constants that were fitted to a printed number of one program, and are used for it alone.
     pub fitted: Vec<Fitted>,
@@ -66,12 +66,14 @@ pub struct Machine {
 /// What no data sheet tells and one number cannot tell for all programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fitted {
-    /// The program, as `kernel list` names it. The source stands in [`Machine::sources`] under `fitted.PROGRAM.coverage`.
+    /// The program, as `kernel list` names it. The source stands in [`Machine::sources`] under
+    /// `fitted.PROGRAM.coverage`.
     pub program: String,
     /// Percent of the latency that prefetching hides of misses in sequential streams.
     pub coverage: u8,
-    /// What an access that needs no memory costs in this program, instead of [`Core::access`](homenode_model::Core): how long its
-    /// arithmetic takes. The source stands under `fitted.PROGRAM.access`.
+    /// What an access that needs no memory costs in this program, instead of
+    /// [`Core::access`](homenode_model::Core): how long its arithmetic takes. The source stands
+    /// under `fitted.PROGRAM.access`.
     pub access: Option<Ps>,
 }
 

@@ -1,6 +1,7 @@
 //! The name that a user probably meant.
 
-/// The candidate nearest to `word`, if one is near enough to be worth asking. Ties go to the earlier candidate.
+/// The candidate nearest to `word`, if one is near enough to be worth asking. Ties go to the
+/// earlier candidate.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     // The distance is quadratic in the length, and nobody mistypes a name into something this long.
     if word.len() > 64 {

@@ -1,11 +1,12 @@
 //! Times, sizes and bandwidths as people write them: `"216 ns"`, `"8 MiB"`, `"2.4 GB/s"`.
 //!
-//! Everything is integer arithmetic: what [`show_bytes`] and its sisters print reads back as the same number, and a value that
-//! is finer than the unit it is kept in is refused, not rounded.
+//! Everything is integer arithmetic: what [`show_bytes`] and its sisters print reads back as the
+//! same number, and a value that is finer than the unit it is kept in is refused, not rounded.
 
 use homenode_model::{Bytes, MbPerS, Ns, Ps};
 
-/// Units of a kind of quantity: name and size in the unit in which the quantity is kept, as a fraction.
+/// Units of a kind of quantity: name and size in the unit in which the quantity is kept, as a
+/// fraction.
 struct Kind {
     /// What a message calls it.
     what: &'static str,
@@ -113,7 +114,8 @@ impl Kind {
     }
 }
 
-/// Digits and number of decimals of a plain decimal number; at most 22 digits, which holds any `u64` with decimals.
+/// Digits and number of decimals of a plain decimal number; at most 22 digits, which holds any
+/// `u64` with decimals.
 fn decimal(number: &str) -> Option<(u128, u32)> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let part_given = number.contains('.');

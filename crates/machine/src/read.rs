@@ -20,9 +20,10 @@
 //! ways = 16
 //! ```
 //!
-//! Any value `V` may be written `{ value = V, source = "text" }`. The tree is walked by hand rather than through derived
-//! deserialisation because each problem must name its line and column, what was expected, and, for a key that does not exist,
-//! the one that was probably meant; and because sources live beside their values, which no derive flattens.
+//! Any value `V` may be written `{ value = V, source = "text" }`. The tree is walked by hand rather
+//! than through derived deserialisation because each problem must name its line and column, what
+//! was expected, and, for a key that does not exist, the one that was probably meant; and because
+//! sources live beside their values, which no derive flattens.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -96,7 +97,8 @@ impl Machine {
     /// Reads the text of a machine file.
     ///
     /// # Errors
-    /// [`Error::File`] with line and column; [`Error::Topology`] when every value is readable and they do not fit together.
+    /// [`Error::File`] with line and column; [`Error::Topology`] when every value is readable and
+    /// they do not fit together.
     pub fn from_toml(text: &str, origin: Origin) -> Result<Self, Error> {
         let file = match &origin {
             Origin::File(path) => path.clone(),
@@ -196,7 +198,8 @@ impl<'d> Tab<'d> {
         self.doc.error(self.span.clone(), format!("{} lacks `{key}`: expected {example}", self.name))
     }
 
-    /// A text that will be printed on terminals and in reports: bounded, without control characters.
+    /// A text that will be printed on terminals and in reports: bounded, without control
+    /// characters.
     fn text(&self, key: &str) -> Result<Option<String>, Error> {
         let Some(raw) = self.raw(key) else {
             return Ok(None);
@@ -632,7 +635,8 @@ fn scope(item: &Item<'_>) -> Result<CacheScope, Error> {
     }
 }
 
-/// The node of each CPU: `per_node` blocks, or as `cpu_nodes` says where CPUs are numbered otherwise.
+/// The node of each CPU: `per_node` blocks, or as `cpu_nodes` says where CPUs are numbered
+/// otherwise.
 fn cpu_nodes(top: &Tab<'_>, per_node: &[usize]) -> Result<Vec<NodeId>, Error> {
     let Some(item) = top.item("cpu_nodes")? else {
         return Ok(per_node
@@ -675,7 +679,8 @@ fn os(top: &Tab<'_>, cpus: usize, nodes: usize) -> Result<Option<OsNumbers>, Err
 /// A latency matrix from a list of levels and the shape of the interconnect:
 ///
 /// - `flat` (default): own node, any other node;
-/// - `groups`: own node, own group of `groups[0]` consecutive nodes, own group of `groups[1]`, …, the rest;
+/// - `groups`: own node, own group of `groups[0]` consecutive nodes, own group of `groups[1]`, …,
+///   the rest;
 /// - `hypercube`: own node, own router (`per_router` consecutive nodes), one hop, two hops, ….
 fn levelled(tab: &Tab<'_>, levels: &Item<'_>, n: usize) -> Result<Matrix<Ns>, Error> {
     let times: Vec<Ns> =
@@ -711,7 +716,8 @@ fn levelled(tab: &Tab<'_>, levels: &Item<'_>, n: usize) -> Result<Matrix<Ns>, Er
     };
     let needed =
         1 + (0..n).flat_map(|a| (0..n).map(move |b| (a, b))).map(|(a, b)| level(a, b)).max().unwrap_or(0);
-    // One more is allowed where a group is never left, so that one node more does not change the list's meaning.
+    // One more is allowed where a group is never left, so that one node more does not change the
+    // list's meaning.
     if times.len() < needed {
         return Err(levels.error(&format!(
             "{} levels, but {n} nodes in the shape {shape:?} need {needed}: own node first, farthest last",

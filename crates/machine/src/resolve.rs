@@ -5,12 +5,14 @@ use std::path::Path;
 use crate::nearest::nearest;
 use crate::{Error, Machine, host, list, preset};
 
-/// The machine that `spec` names: `this` or `host`; a preset; a file (TOML, or `.xml` for a topology that `lstopo` wrote).
+/// The machine that `spec` names: `this` or `host`; a preset; a file (TOML, or `.xml` for a
+/// topology that `lstopo` wrote).
 ///
 /// A preset wins over a file of the same name; `./sf15k` means the file.
 ///
 /// # Errors
-/// [`Error::Unknown`] lists the presets and the nearest name; otherwise what the file or hwloc has to say.
+/// [`Error::Unknown`] lists the presets and the nearest name; otherwise what the file or hwloc has
+/// to say.
 pub fn resolve(spec: &str) -> Result<Machine, Error> {
     if spec == "this" || spec == "host" {
         return host::this();

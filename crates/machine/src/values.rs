@@ -115,8 +115,8 @@ impl Machine {
         groups
     }
 
-    /// Whether the machine fits together and within this crate's bounds. Every function here that returns a machine has
-    /// called it; call it after changing one.
+    /// Whether the machine fits together and within this crate's bounds. Every function here that
+    /// returns a machine has called it; call it after changing one.
     ///
     /// # Errors
     /// [`Error::Topology`], [`Error::Bound`].

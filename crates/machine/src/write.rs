@@ -1,7 +1,7 @@
 //! [`Machine`] out as a machine file that reads back as the same machine.
 //!
-//! Written by hand, not by a serialiser, for the layout: a person edits these files, so each number stands on a line of its own
-//! with its source beside it.
+//! Written by hand, not by a serialiser, for the layout: a person edits these files, so each number
+//! stands on a line of its own with its source beside it.
 
 use std::fmt::Write as _;
 
@@ -126,7 +126,8 @@ fn latency(m: &Matrix<Ns>) -> String {
     }
 }
 
-/// One number when all pairs have it and the diagonal is what reading it gives, otherwise the matrix.
+/// One number when all pairs have it and the diagonal is what reading it gives, otherwise the
+/// matrix.
 fn link(m: &Matrix<MbPerS>) -> String {
     let n = m.len();
     let at = |a: usize, b: usize| m.at(NodeId(a as u16), NodeId(b as u16));

@@ -93,8 +93,8 @@ pub struct Ask {
     /// How often all of it is measured, with memory placed anew, if the limit allows.
     #[serde(default = "once")]
     pub passes: u32,
-    /// Seconds that all of it may take: where it would take longer, buffers are cut, which is noted, and what does not begin
-    /// before is not measured, which its cells say.
+    /// Seconds that all of it may take: where it would take longer, buffers are cut, which is
+    /// noted, and what does not begin before is not measured, which its cells say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u64>,
 }
@@ -158,7 +158,8 @@ const fn once() -> u32 {
 
 /// The pause that means: no load.
 pub const IDLE: u32 = u32::MAX;
-/// Smallest buffer by rule: what a machine with small caches keeps in page tables and TLBs would show otherwise.
+/// Smallest buffer by rule: what a machine with small caches keeps in page tables and TLBs would
+/// show otherwise.
 const LEAST_BUFFER: u64 = 64 << 20;
 /// A buffer where nobody says how large caches are.
 const UNKNOWN_CACHE: u64 = 256 << 20;
@@ -228,7 +229,8 @@ impl Item {
     }
 }
 
-/// Turns a wish into items for `host`; what cannot be is refused with the reason, and the rest is done.
+/// Turns a wish into items for `host`; what cannot be is refused with the reason, and the rest is
+/// done.
 pub fn plan(host: &Host, ask: &Ask) -> Plan {
     let whole = ask.buffer_on(host);
     let mut plan = plan_with(host, ask, whole);
@@ -315,8 +317,8 @@ impl Planner<'_> {
         Duration::from_millis(self.ask.time_ms).mul_f64(share)
     }
 
-    /// Pairs to measure one by one, memory nodes outermost, so that memory is placed once. Of pairs that were asked for those that
-    /// cannot be are refused, a cell each as `cell` makes it.
+    /// Pairs to measure one by one, memory nodes outermost, so that memory is placed once. Of pairs
+    /// that were asked for those that cannot be are refused, a cell each as `cell` makes it.
     fn pairs(&mut self, subject: &dyn Fn(Pair) -> (Subject, Unit)) -> Vec<Pair> {
         let host = self.host;
         let asked = &self.ask.nodes;
@@ -394,8 +396,8 @@ impl Planner<'_> {
         self.ask.threads.unwrap_or(fewest as u32)
     }
 
-    /// Bytes of an array: in a hurry four times the last-level caches of the nodes whose threads run, for no other cache takes
-    /// anything of it.
+    /// Bytes of an array: in a hurry four times the last-level caches of the nodes whose threads
+    /// run, for no other cache takes anything of it.
     fn array(&self, pairs: &[Pair]) -> u64 {
         let all = self.host.with_cpus().len().max(1) as u64;
         let running: BTreeSet<Node> = pairs.iter().map(|p| p.cpu).collect();
@@ -496,7 +498,8 @@ impl Planner<'_> {
     fn migration(&mut self) {
         let nodes: Vec<Node> = self.host.with_memory().into_iter().filter(|n| self.wanted(*n)).collect();
         self.moves(&nodes);
-        // On the diagonal nothing changes its node: what the mechanism itself costs, which one node has, too.
+        // On the diagonal nothing changes its node: what the mechanism itself costs, which one node
+        // has, too.
         let touchers: Vec<Node> = self.host.with_cpus().into_iter().filter(|n| self.wanted(*n)).collect();
         for page in self.ask.pages.clone() {
             for from in &nodes {
@@ -570,7 +573,8 @@ mod tests {
         let whole = plan(&host, &Ask { limit_s: None, ..Ask::quick() });
         let Item::Latency { chase, .. } = &whole.items[0] else { panic!("latency comes first") };
         assert_eq!(chase.buffer, 4 * host.last_level_cache);
-        // A small machine needs no cutting; arrays have four times the caches of the one node whose threads run.
+        // A small machine needs no cutting; arrays have four times the caches of the one node whose
+        // threads run.
         let small = self::host("pack:4 [numa(memory=8GB)] l3:1(size=32MB) core:4 pu:1");
         let plan = plan(&small, &Ask::quick());
         assert_eq!(

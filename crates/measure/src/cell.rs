@@ -172,7 +172,8 @@ pub struct Cell {
     /// What it is about.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The number: the median of a time, the best of a bandwidth. Absent unless the verdict is ok or noisy.
+    /// The number: the median of a time, the best of a bandwidth. Absent unless the verdict is ok
+    /// or noisy.
     pub value: Option<f64>,
     /// Its unit.
     pub unit: Unit,
@@ -182,8 +183,9 @@ pub struct Cell {
     /// All samples, in the cell's unit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub summary: Option<Summary>,
-    /// What belongs to it by kind: `injected_mb_per_s`, `pages_per_s`; of a next touch `mb_per_s`, the nanoseconds a page of
-    /// arming and ending it (`arm_ns`, `settle_ns`), the share that is in huge pages afterwards.
+    /// What belongs to it by kind: `injected_mb_per_s`, `pages_per_s`; of a next touch `mb_per_s`,
+    /// the nanoseconds a page of arming and ending it (`arm_ns`, `settle_ns`), the share that is in
+    /// huge pages afterwards.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub more: BTreeMap<String, f64>,
     /// A proof for each thread.

@@ -34,8 +34,8 @@ pub struct Difference<'a> {
     pub change: Change,
 }
 
-/// All cells of both, in the order of the first, then what only the second has. A change counts when it is more than 2 % and
-/// more than twice what the medians vary.
+/// All cells of both, in the order of the first, then what only the second has. A change counts
+/// when it is more than 2 % and more than twice what the medians vary.
 pub fn diff<'a>(a: &'a Measurement, b: &'a Measurement) -> Vec<Difference<'a>> {
     let only_b = b.cells.iter().filter(|c| a.find(&c.subject).is_none());
     let first = a.cells.iter().map(|c| difference(&c.subject, Some(c), b.find(&c.subject)));

@@ -11,8 +11,8 @@ use crate::measurement::Measurement;
 /// The source that a measured number names.
 const SOURCE: &str = "measured by homenode measure";
 
-/// `machine` with what was measured in place of what was assumed, each number with its source. Where a pair was not measured the
-/// number stays; a matrix that is measured in part says so.
+/// `machine` with what was measured in place of what was assumed, each number with its source.
+/// Where a pair was not measured the number stays; a matrix that is measured in part says so.
 #[must_use]
 pub fn machine_file(m: &Measurement, mut machine: Machine) -> Machine {
     let t = &machine.topology;
@@ -86,11 +86,13 @@ fn migration(m: &Measurement) -> Option<(Ns, Ns)> {
     Some((Ns((small - per_kib * kib(PageSize::Small)).max(0.0).round() as u64), Ns(per_kib.round() as u64)))
 }
 
-/// hwloc's XML of a topology with the measured latencies (ns) and bandwidths (MB/s) as its memory attributes `Latency` and `Bandwidth`.
-/// `xml` is what hwloc wrote; attributes of these names that it has are replaced.
+/// hwloc's XML of a topology with the measured latencies (ns) and bandwidths (MB/s) as its memory
+/// attributes `Latency` and `Bandwidth`. `xml` is what hwloc wrote; attributes of these names that
+/// it has are replaced.
 pub fn memory_attributes(m: &Measurement, xml: &str) -> String {
     let nodes: Vec<(Node, String)> = xml.lines().filter_map(numa_node).collect();
-    // Flags as hwloc has them (hwloc/memattrs.h): 1 higher is better, 2 lower is better, 4 an initiator is needed.
+    // Flags as hwloc has them (hwloc/memattrs.h): 1 higher is better, 2 lower is better, 4 an
+    // initiator is needed.
     let attributes = [("Bandwidth", 5, false), ("Latency", 6, true)].map(|(name, flags, latency)| {
         let mut text = format!("  <memattr name=\"{name}\" flags=\"{flags}\">\n");
         let mut any = false;

@@ -1,7 +1,8 @@
 //! What there is: nodes, CPUs, memory, caches, and the state that makes measurements lie.
 //!
-//! Read from a root folder, `/` or one in which somebody's `sys` and `proc` were recorded, so that tests run on machines that nobody
-//! here has. Node and CPU numbers are the kernel's: they are what the kernel is asked with.
+//! Read from a root folder, `/` or one in which somebody's `sys` and `proc` were recorded, so that
+//! tests run on machines that nobody here has. Node and CPU numbers are the kernel's: they are what
+//! the kernel is asked with.
 
 mod described;
 mod state;
@@ -30,7 +31,8 @@ pub struct HostNode {
     pub unusable_cpus: Vec<Cpu>,
     /// Bytes of memory; 0: none.
     pub memory: u64,
-    /// Bytes that an allocation can have: free, and what the kernel gives back at once (clean file pages).
+    /// Bytes that an allocation can have: free, and what the kernel gives back at once (clean file
+    /// pages).
     pub free: u64,
     /// Whether this process may use its memory.
     pub allowed: bool,
@@ -85,7 +87,8 @@ pub struct State {
     pub cgroup_cpu: Option<String>,
     /// Processes that ran or waited for a CPU in the last minute, on average.
     pub load: Option<String>,
-    /// A hypervisor is below: another guest's work shows as noise, and node numbers are what it says.
+    /// A hypervisor is below: another guest's work shows as noise, and node numbers are what it
+    /// says.
     pub virtual_machine: bool,
 }
 
@@ -149,7 +152,8 @@ impl Host {
         Self::at(Path::new("/"))
     }
 
-    /// The machine whose `sys` and `proc` are under `root`; or a text file that `scripts/record-sysfs.sh` wrote of one.
+    /// The machine whose `sys` and `proc` are under `root`; or a text file that
+    /// `scripts/record-sysfs.sh` wrote of one.
     ///
     /// # Errors
     /// [`HostError::NotATree`], [`HostError::NoCpu`].
@@ -157,7 +161,8 @@ impl Host {
         tree::host(&Tree::new(root))
     }
 
-    /// A machine as described: a preset, a file, hwloc's notation. Node and CPU numbers are the kernel's where it has them.
+    /// A machine as described: a preset, a file, hwloc's notation. Node and CPU numbers are the
+    /// kernel's where it has them.
     pub fn like(machine: &Machine) -> Self {
         described::host(machine)
     }
@@ -176,7 +181,8 @@ impl Host {
         let siblings = node.cpus.iter().filter(|c| !node.cores.contains(c));
         node.cores.iter().chain(siblings).copied().take(n).collect()
     }
-    /// Bytes that can still be allocated on a node of this machine, now, with a reserve left to the system.
+    /// Bytes that can still be allocated on a node of this machine, now, with a reserve left to the
+    /// system.
     pub fn room(&self, node: Node) -> u64 {
         let Some(known) = self.node(node) else { return 0 };
         let tree = Tree::new(Path::new("/"));

@@ -1,4 +1,5 @@
-//! What can be measured: each [`Item`] is one visit of a [`Prober`](crate::Prober), and yields one cell or several.
+//! What can be measured: each [`Item`] is one visit of a [`Prober`](crate::Prober), and yields one
+//! cell or several.
 
 use std::fmt;
 use std::str::FromStr;
@@ -123,7 +124,8 @@ impl Op {
     /// All, in the order in which they run: STREAM's four, then what STREAM lacks.
     pub const ALL: [Self; 6] = [Self::Copy, Self::Scale, Self::Add, Self::Triad, Self::Read, Self::Write];
 
-    /// Bytes an element, as STREAM counts: what the program reads and writes, without the lines that a store reads first.
+    /// Bytes an element, as STREAM counts: what the program reads and writes, without the lines
+    /// that a store reads first.
     pub const fn bytes(self) -> u64 {
         match self {
             Self::Read | Self::Write => 8,
@@ -169,11 +171,13 @@ impl Stores {
 pub struct Chase {
     /// Bytes of the buffer; at least 4 times all last-level cache, or caches are measured.
     pub buffer: u64,
-    /// Bytes between slots. 128 at least keeps the adjacent-line prefetcher from bringing in what comes later.
+    /// Bytes between slots. 128 at least keeps the adjacent-line prefetcher from bringing in what
+    /// comes later.
     pub stride: u64,
     /// The pages.
     pub page: PageSize,
-    /// Most laps that are timed, each over another random cycle, after one that is not. 0: as many as there is time for.
+    /// Most laps that are timed, each over another random cycle, after one that is not. 0: as many
+    /// as there is time for.
     pub laps: u32,
     /// About how long; at least a few samples are taken.
     pub time: Duration,
@@ -192,7 +196,8 @@ pub struct Streams {
     pub stores: Stores,
     /// The pages.
     pub page: PageSize,
-    /// Numbers (8 bytes) in each array of a pair, over all its threads; STREAM wants 4 times all last-level cache.
+    /// Numbers (8 bytes) in each array of a pair, over all its threads; STREAM wants 4 times all
+    /// last-level cache.
     pub elements: u64,
     /// Rounds that count, after one that does not.
     pub rounds: u32,
@@ -216,8 +221,8 @@ impl Streams {
     }
 }
 
-/// Memory traffic's share of reads: so many lines are read for each that is written back. Of `(1, 1)` each line is read and
-/// written; with `writes` 0 none is written.
+/// Memory traffic's share of reads: so many lines are read for each that is written back. Of
+/// `(1, 1)` each line is read and written; with `writes` 0 none is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mix {
     /// Lines read …
@@ -253,7 +258,8 @@ pub struct Load {
     pub pair: Pair,
     /// What the others do.
     pub mix: Mix,
-    /// Pauses of the others between pieces of 4 KiB, one point of the curve each; in turns of an empty loop.
+    /// Pauses of the others between pieces of 4 KiB, one point of the curve each; in turns of an
+    /// empty loop.
     pub pauses: Vec<u32>,
     /// The chase of the one that waits.
     pub chase: Chase,

@@ -1,8 +1,9 @@
 //! Measuring a machine: what it costs a CPU of one node to use the memory of another.
 //!
-//! Robertson and Rendell's requirements (section 2 of their paper) are the method: bind the thread, place the pages, *and
-//! read both back*. Every number here is a [`Cell`]: what was measured ([`Subject`]), the number with its distribution
-//! ([`Summary`]), and the proof of where thread and pages were before and after ([`Proof`]). A cell whose proof fails has no number.
+//! Robertson and Rendell's requirements (section 2 of their paper) are the method: bind the thread,
+//! place the pages, *and read both back*. Every number here is a [`Cell`]: what was measured
+//! ([`Subject`]), the number with its distribution ([`Summary`]), and the proof of where thread and
+//! pages were before and after ([`Proof`]). A cell whose proof fails has no number.
 //!
 //! | you want | you call |
 //! |---|---|

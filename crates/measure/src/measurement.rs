@@ -61,8 +61,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Measures what is planned, as often as asked for. `stop` is asked all the time; `done` is told each item with its cells,
-/// once it is over, in each pass.
+/// Measures what is planned, as often as asked for. `stop` is asked all the time; `done` is told
+/// each item with its cells, once it is over, in each pass.
 pub fn measure(
     host: &Host,
     ask: &Ask,
@@ -133,7 +133,8 @@ pub const fn passes_on(host: &Host, ask: &Ask) -> u32 {
 }
 
 impl Measurement {
-    /// One that [`Measurement::to_json`] wrote; also inside of a document that has it under `measurement`.
+    /// One that [`Measurement::to_json`] wrote; also inside of a document that has it under
+    /// `measurement`.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -155,7 +156,8 @@ impl Measurement {
 
     /// As JSON.
     pub fn to_json(&self) -> String {
-        // Keys are strings and numbers were checked to be finite, so there is nothing that can fail.
+        // Keys are strings and numbers were checked to be finite, so there is nothing that can
+        // fail.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
@@ -183,13 +185,15 @@ impl Measurement {
         self.cells.iter().find(|c| c.subject == *subject)
     }
 
-    /// Idle latency of a pair in nanoseconds, with the largest pages that were measured: what of it is the memory's, not the TLB's.
+    /// Idle latency of a pair in nanoseconds, with the largest pages that were measured: what of it
+    /// is the memory's, not the TLB's.
     pub fn latency(&self, pair: Pair) -> Option<f64> {
         let of = |page| self.find(&Subject::Latency { pair, page })?.value;
         of(PageSize::Huge).or_else(|| of(PageSize::Small))
     }
 
-    /// The most that a pair alone reads, in 10^6 bytes a second; where reading was not measured, the best loop.
+    /// The most that a pair alone reads, in 10^6 bytes a second; where reading was not measured,
+    /// the best loop.
     pub fn bandwidth(&self, pair: Pair) -> Option<f64> {
         let cells = |only: Option<Op>| {
             self.cells.iter().filter_map(move |c| match &c.subject {
@@ -204,7 +208,8 @@ impl Measurement {
         cells(Some(Op::Read)).reduce(f64::max).or_else(|| cells(None).reduce(f64::max))
     }
 
-    /// The points of a curve: 10^6 bytes a second that were loaded, nanoseconds; in the order of the points.
+    /// The points of a curve: 10^6 bytes a second that were loaded, nanoseconds; in the order of
+    /// the points.
     pub fn curve(&self, pair: Pair, mix: Mix) -> Vec<(f64, f64)> {
         let points = self.cells.iter().filter_map(|c| match c.subject {
             Subject::Loaded { pair: p, mix: m, .. } if (p, m) == (pair, mix) => {
@@ -237,8 +242,9 @@ impl Measurement {
     }
 }
 
-/// The most bandwidth of a curve at which latency is at most [`KNEE`] times that without load; `None` of a curve without both
-/// an idle point and a loaded one. With the second value: whether latency never rose above that.
+/// The most bandwidth of a curve at which latency is at most [`KNEE`] times that without load;
+/// `None` of a curve without both an idle point and a loaded one. With the second value: whether
+/// latency never rose above that.
 pub fn knee(curve: &[(f64, f64)]) -> Option<(f64, bool)> {
     let idle = curve.iter().filter(|p| p.0 == 0.0).map(|p| p.1).reduce(f64::min)?;
     let loaded: Vec<_> = curve.iter().filter(|p| p.0 > 0.0).collect();

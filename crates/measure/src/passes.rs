@@ -1,14 +1,15 @@
 //! One cell of several passes over a measurement.
 //!
-//! Samples that follow each other say how steady a number is while it is measured, and nothing of what differs when memory
-//! lies elsewhere, or a second later. So everything is measured several times, from the beginning, with memory placed anew,
-//! and the passes' medians are compared, too.
+//! Samples that follow each other say how steady a number is while it is measured, and nothing of
+//! what differs when memory lies elsewhere, or a second later. So everything is measured several
+//! times, from the beginning, with memory placed anew, and the passes' medians are compared, too.
 
 use crate::cell::{Cell, Subject, Verdict};
 use crate::stats::Summary;
 
-/// One cell of a cell's passes, of which there is at least one: of bandwidths the best pass, of times the one in the middle (the
-/// lower of two), with all proofs. A pass that fails its check fails the cell; one that was not finished does not count.
+/// One cell of a cell's passes, of which there is at least one: of bandwidths the best pass, of
+/// times the one in the middle (the lower of two), with all proofs. A pass that fails its check
+/// fails the cell; one that was not finished does not count.
 pub(crate) fn merge(mut passes: Vec<Cell>) -> Option<Cell> {
     if let Some(failed) = passes.iter().position(|c| matches!(c.verdict, Verdict::Failed { .. })) {
         return Some(passes.swap_remove(failed));

@@ -17,9 +17,10 @@ pub struct Summary {
     pub max: f64,
     /// Standard deviation over mean.
     pub cv: f64,
-    /// How far the median would be off if all were measured again: samples in their order in up to eight groups, standard
-    /// deviation over mean of the groups' medians, which is what repeated short measurements show. Of fewer than six
-    /// samples, the median's standard error (1.2533 σ/√n) over the median.
+    /// How far the median would be off if all were measured again: samples in their order in up to
+    /// eight groups, standard deviation over mean of the groups' medians, which is what repeated
+    /// short measurements show. Of fewer than six samples, the median's standard error (1.2533
+    /// σ/√n) over the median.
     pub cv_of_median: f64,
 }
 
@@ -55,8 +56,8 @@ impl Summary {
         })
     }
 
-    /// Of samples that were taken in several passes: the median is that of the passes' medians, and varies as these do, if that
-    /// is more than in one of them. `None` of none.
+    /// Of samples that were taken in several passes: the median is that of the passes' medians, and
+    /// varies as these do, if that is more than in one of them. `None` of none.
     pub fn of_passes(passes: &[Self]) -> Option<Self> {
         let most = |of: fn(&Self) -> f64| passes.iter().map(of).fold(0.0, f64::max);
         let medians: Vec<f64> = passes.iter().map(|s| s.median).collect();

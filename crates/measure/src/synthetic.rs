@@ -1,7 +1,7 @@
 //! A prober that computes: what a machine's description says, in the cells of a measurement.
 //!
-//! It stands in for the machine in tests and where somebody wants to see a report of a machine that is not there. Every proof is what a
-//! faultless machine would show.
+//! It stands in for the machine in tests and where somebody wants to see a report of a machine that
+//! is not there. Every proof is what a faultless machine would show.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use crate::item::{Cpu, Item, Load, Move, Node, Op, PageSize, Pair, Streams};
 use crate::prober::Prober;
 use crate::stats::Summary;
 
-/// What a page walk adds to a load with 4 KiB pages, where the page tables are in a cache; in nanoseconds. Assumed.
+/// What a page walk adds to a load with 4 KiB pages, where the page tables are in a cache; in
+/// nanoseconds. Assumed.
 const WALK: f64 = 20.0;
 /// What one core moves at most, in 10^6 bytes a second. Assumed.
 const CORE: f64 = 12_000.0;

@@ -1,4 +1,5 @@
-//! Recorded machines (`fixtures/sysfs`) through all of the logic: what there is, what is planned, what is said.
+//! Recorded machines (`fixtures/sysfs`) through all of the logic: what there is, what is planned,
+//! what is said.
 
 use std::path::{Path, PathBuf};
 

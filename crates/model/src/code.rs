@@ -1,4 +1,5 @@
-//! Return codes of the C API, and their texts. The header and the Fortran module are made from this file.
+//! Return codes of the C API, and their texts. The header and the Fortran module are made from this
+//! file.
 
 use core::ffi::CStr;
 

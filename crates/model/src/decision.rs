@@ -8,7 +8,8 @@ use crate::{NodeId, Ns, PageNo, PageRange};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Home for a page that has none yet: the answer to [`crate::Event::Fault`]. Costs nothing beyond the fault.
+    /// Home for a page that has none yet: the answer to [`crate::Event::Fault`]. Costs nothing
+    /// beyond the fault.
     Place {
         /// The page.
         page: PageNo,
@@ -27,9 +28,10 @@ pub enum Decision {
         /// The pages.
         pages: PageRange,
     },
-    /// Keep a copy of a page beside its home: reads of `on`'s CPUs are local from then on. The driver answers with a
-    /// [`MoveOutcome`]. The first write to the page makes all its copies go ([`crate::Event::Collapsed`]); so do,
-    /// without an event, a move of the page and the end of its object.
+    /// Keep a copy of a page beside its home: reads of `on`'s CPUs are local from then on. The
+    /// driver answers with a [`MoveOutcome`]. The first write to the page makes all its copies go
+    /// ([`crate::Event::Collapsed`]); so do, without an event, a move of the page and the end of
+    /// its object.
     Replicate {
         /// The page.
         page: PageNo,
@@ -71,7 +73,8 @@ pub struct MoveOutcome {
     pub cost: Ns,
 }
 
-/// Where a policy writes its decisions; reused from poll to poll so that deciding does not allocate.
+/// Where a policy writes its decisions; reused from poll to poll so that deciding does not
+/// allocate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecisionBuf {
     list: Vec<Decision>,

@@ -48,7 +48,8 @@ pub enum Event {
         /// Its pages.
         pages: PageRange,
     },
-    /// The object's pages are gone, those that it has to itself; they have no home any more. Told though there are none.
+    /// The object's pages are gone, those that it has to itself; they have no home any more. Told
+    /// though there are none.
     Free {
         /// The object.
         object: ObjectId,
@@ -56,14 +57,16 @@ pub enum Event {
         pages: PageRange,
     },
     /// A page without a home is touched by `node`. Unless the policy answers with
-    /// [`crate::Decision::Place`] at the next poll, the page goes to the toucher's nearest memory, as Linux does.
+    /// [`crate::Decision::Place`] at the next poll, the page goes to the toucher's nearest memory,
+    /// as Linux does.
     Fault {
         /// The page.
         page: PageNo,
         /// Who touched it.
         node: NodeId,
     },
-    /// A page armed by [`crate::Decision::Arm`] is touched, for the first time since; it is no longer armed.
+    /// A page armed by [`crate::Decision::Arm`] is touched, for the first time since; it is no
+    /// longer armed.
     Touched {
         /// The page.
         page: PageNo,
@@ -72,9 +75,9 @@ pub enum Event {
         /// Who touched it.
         node: NodeId,
     },
-    /// `count` main-memory accesses of `node` to `page` since the last time the driver told of them. Delivered before
-    /// `RegionEnd`, `Iteration` and wake-ups, as the [`Interest`] asks, in ascending order of (page, node, kind). Reads
-    /// that a copy served count as well.
+    /// `count` main-memory accesses of `node` to `page` since the last time the driver told of
+    /// them. Delivered before `RegionEnd`, `Iteration` and wake-ups, as the [`Interest`] asks, in
+    /// ascending order of (page, node, kind). Reads that a copy served count as well.
     Accesses {
         /// The page.
         page: PageNo,
@@ -97,13 +100,14 @@ pub enum Event {
         /// As in `RegionBegin`.
         region: u32,
     },
-    /// The program says that one round of its outer loop ends and the next begins; the first comes before round 0.
+    /// The program says that one round of its outer loop ends and the next begins; the first comes
+    /// before round 0.
     Iteration {
         /// The round that begins.
         number: u32,
     },
-    /// The copies of a page are gone ([`crate::Decision::Replicate`]): somebody wrote to it, or its memory was needed
-    /// for a page without a home.
+    /// The copies of a page are gone ([`crate::Decision::Replicate`]): somebody wrote to it, or its
+    /// memory was needed for a page without a home.
     Collapsed {
         /// The page.
         page: PageNo,
@@ -126,12 +130,14 @@ pub struct Interest {
     pub counts_by_region: bool,
     /// [`Event::Accesses`] at iteration marks.
     pub counts_by_iteration: bool,
-    /// [`Event::Accesses`] before a poll whose time has come (`Step::WakeAt`), not before those that follow an event.
+    /// [`Event::Accesses`] before a poll whose time has come (`Step::WakeAt`), not before those
+    /// that follow an event.
     pub counts_at_wakes: bool,
-    /// Pages are armed at the start of regions: the driver must notice the first touch of each 4 KiB unit after every
-    /// [`Event::RegionBegin`] even where the access hits a cache. A driver that sees page faults does so anyhow; the
-    /// simulator has to be told beforehand. Without it, what is armed otherwise than by a
-    /// [`Event::NextTouchRequest`] is noticed at its first access to main memory.
+    /// Pages are armed at the start of regions: the driver must notice the first touch of each 4
+    /// KiB unit after every [`Event::RegionBegin`] even where the access hits a cache. A driver
+    /// that sees page faults does so anyhow; the simulator has to be told beforehand. Without it,
+    /// what is armed otherwise than by a [`Event::NextTouchRequest`] is noticed at its first access
+    /// to main memory.
     pub touches_by_region: bool,
 }
 

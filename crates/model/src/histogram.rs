@@ -5,7 +5,8 @@ use crate::{AccessKind, NodeId, PageNo};
 
 /// Counts by (page, node): 8 bytes a page and node (reads and writes, 32 bits each, saturating).
 ///
-/// Pages are canonical: they start at 0 and are compact; a far one costs its own neighbourhood only.
+/// Pages are canonical: they start at 0 and are compact; a far one costs its own neighbourhood
+/// only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     pages: usize,

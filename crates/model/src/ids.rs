@@ -35,7 +35,8 @@ id!(
     CpuId(u32), "cpu "
 );
 id!(
-    /// A thread of the program in the order in which it first appears in its recording; 0 is the initial thread.
+    /// A thread of the program in the order in which it first appears in its recording; 0 is the
+    /// initial thread.
     ThreadId(u32), "thread "
 );
 id!(

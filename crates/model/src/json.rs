@@ -1,7 +1,8 @@
 //! How much memory a JSON text of a stranger's can take once it is read.
 //!
-//! A parser's memory is many times a hostile text: `[0,0,…` takes two bytes of text a value, and a map of one entry
-//! takes the node of a tree. [`Weights::check`] counts what could become a value before anything is parsed.
+//! A parser's memory is many times a hostile text: `[0,0,…` takes two bytes of text a value, and a
+//! map of one entry takes the node of a tree. [`Weights::check`] counts what could become a value
+//! before anything is parsed.
 
 use core::fmt;
 
@@ -30,7 +31,8 @@ impl Weights {
         if self.of(text) > most { Err(TooMuch(most)) } else { Ok(()) }
     }
 
-    /// Bytes that the values of `text` may take, and the text itself. What stands in quotes is text.
+    /// Bytes that the values of `text` may take, and the text itself. What stands in quotes is
+    /// text.
     pub fn of(self, text: &str) -> Bytes {
         let (mut objects, mut values) = (0_u64, 1_u64);
         let mut bytes = text.bytes();

@@ -1,7 +1,8 @@
-//! The vocabulary of homenode: ids, units, the machine, what happens to pages and what is decided about them.
+//! The vocabulary of homenode: ids, units, the machine, what happens to pages and what is decided
+//! about them.
 //!
-//! No I/O, no clock, no randomness; `no_std` with `alloc`. Every other crate speaks in these types, so that a
-//! page number is never taken for an address nor a node for a CPU.
+//! No I/O, no clock, no randomness; `no_std` with `alloc`. Every other crate speaks in these types,
+//! so that a page number is never taken for an address nor a node for a CPU.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -8,11 +8,12 @@ use core::ops::Range;
 /// Rows of a piece of the table.
 const PIECE: usize = 1 << 10;
 
-/// Rows of `width` cells by index, in pieces of 1024 rows that come into being at the first write to one of theirs.
+/// Rows of `width` cells by index, in pieces of 1024 rows that come into being at the first write
+/// to one of theirs.
 ///
-/// Canonical addresses start at 0 and are compact, so nearly all pieces are full; but one far address must not cost
-/// the memory of everything before it. Reading what was never written yields nothing, and two tables with the same
-/// contents are equal however they grew.
+/// Canonical addresses start at 0 and are compact, so nearly all pieces are full; but one far
+/// address must not cost the memory of everything before it. Reading what was never written yields
+/// nothing, and two tables with the same contents are equal however they grew.
 #[derive(Clone, Debug)]
 pub struct Rows<T> {
     width: usize,

@@ -1,7 +1,7 @@
 //! The machine: nodes, CPUs, latencies, bandwidths, caches, and what a page move costs.
 //!
-//! A [`Topology`] is plain data. It comes from this machine, from a file or from a preset (crate `machine`), and
-//! [`Topology::check`] holds for every one that reaches the simulator.
+//! A [`Topology`] is plain data. It comes from this machine, from a file or from a preset (crate
+//! `machine`), and [`Topology::check`] holds for every one that reaches the simulator.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,10 +19,11 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// The node of each CPU, by [`CpuId`].
     pub cpus: Vec<NodeId>,
-    /// Load-to-use latency of a main-memory access, (CPU's node, memory's node). The rows of nodes without CPUs exist
-    /// and are never used.
+    /// Load-to-use latency of a main-memory access, (CPU's node, memory's node). The rows of nodes
+    /// without CPUs exist and are never used.
     pub latency: Matrix<Ns>,
-    /// Bandwidth of the path between two different nodes, one direction; 0 = not limited. The diagonal is unused.
+    /// Bandwidth of the path between two different nodes, one direction; 0 = not limited. The
+    /// diagonal is unused.
     pub link: Matrix<MbPerS>,
     /// Cache levels from the CPU outwards; the first is the smallest that is modelled.
     pub caches: Vec<Cache>,
@@ -117,7 +118,8 @@ pub struct MigrationCost {
     pub shootdown: Ns,
     /// Moves exclude each other over the whole machine (a kernel lock).
     pub serialised: bool,
-    /// While a page is moved the program's other CPUs stand still: nothing is computed beside a move.
+    /// While a page is moved the program's other CPUs stand still: nothing is computed beside a
+    /// move.
     pub stops: bool,
 }
 
@@ -179,7 +181,8 @@ impl<T: Copy> Matrix<T> {
     /// Cell (`row`, `col`).
     ///
     /// # Panics
-    /// When either is not below [`Matrix::len`]; [`Topology::check`] guarantees it for node ids of the same topology.
+    /// When either is not below [`Matrix::len`]; [`Topology::check`] guarantees it for node ids of
+    /// the same topology.
     #[inline]
     pub fn at(&self, row: NodeId, col: NodeId) -> T {
         self.cells[row.index() * self.n + col.index()]
@@ -252,7 +255,8 @@ impl Topology {
     pub fn nodes_with_memory(&self) -> Vec<NodeId> {
         self.node_ids().filter(|n| self.nodes[n.index()].memory > Bytes::ZERO).collect()
     }
-    /// Nodes with memory from `node`'s view, nearest first, ties by id: where an allocation falls back to.
+    /// Nodes with memory from `node`'s view, nearest first, ties by id: where an allocation falls
+    /// back to.
     pub fn nearest_memory(&self, node: NodeId) -> Vec<NodeId> {
         let mut all = self.nodes_with_memory();
         all.sort_by_key(|m| (self.latency.at(node, *m), *m));

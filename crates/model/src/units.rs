@@ -1,4 +1,5 @@
-//! Units as types. Arithmetic saturates: a modelled clock that overflows is wrong, one that wraps is dangerous.
+//! Units as types. Arithmetic saturates: a modelled clock that overflows is wrong, one that wraps
+//! is dangerous.
 
 use core::fmt;
 use core::iter::Sum;
@@ -63,7 +64,8 @@ unit!(
     Ns, "ns"
 );
 unit!(
-    /// Picoseconds: the simulator's clock, so that a fraction of a nanosecond an access is an integer.
+    /// Picoseconds: the simulator's clock, so that a fraction of a nanosecond an access is an
+    /// integer.
     Ps, "ps"
 );
 unit!(
@@ -116,7 +118,8 @@ impl Bytes {
 }
 
 impl MbPerS {
-    /// How long `bytes` occupy something of this bandwidth; nothing at all when the bandwidth is not limited (0).
+    /// How long `bytes` occupy something of this bandwidth; nothing at all when the bandwidth is
+    /// not limited (0).
     #[inline]
     pub const fn occupancy(self, bytes: Bytes) -> Ps {
         if self.0 == 0 {

@@ -20,8 +20,8 @@ pub enum Way {
 
 /// An `S` for each controller, port and link of a machine.
 ///
-/// Data from node a to node b passes a's outgoing port, the link a → b and b's incoming port, and the controller of the node
-/// whose memory it is.
+/// Data from node a to node b passes a's outgoing port, the link a → b and b's incoming port, and
+/// the controller of the node whose memory it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ways<S> {
     nodes: usize,

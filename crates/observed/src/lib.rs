@@ -60,7 +60,8 @@ pub struct Summary {
 /// Sentences of one kind that are kept.
 const SENTENCES: usize = 64;
 
-/// A recording that was cut off, with the rows of the streams that it still has. Any other stays as it is.
+/// A recording that was cut off, with the rows of the streams that it still has. Any other stays as
+/// it is.
 ///
 /// # Errors
 /// The rows cannot be made.

@@ -18,7 +18,8 @@ pub struct Names {
 /// What an object is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// What tells its site from others: the id without its slot for an allocation, the whole id for a static object.
+    /// What tells its site from others: the id without its slot for an allocation, the whole id for
+    /// a static object.
     pub site: String,
     /// What tells the caller of the site's function from others.
     pub caller: Option<String>,

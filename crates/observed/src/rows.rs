@@ -258,8 +258,8 @@ impl<S: Sink> Process<'_, S> {
         self.regions.entry(number).or_insert(row);
     }
 
-    /// Gives allocations their slots in the order of birth. The stream has objects in the order in which something happened to
-    /// them.
+    /// Gives allocations their slots in the order of birth. The stream has objects in the order in
+    /// which something happened to them.
     fn number_slots(&mut self) {
         let (mut births, mut deaths) = (BTreeMap::new(), BTreeMap::new());
         let mut sites: BTreeMap<(String, Option<String>), u32> = BTreeMap::new();
@@ -353,7 +353,8 @@ impl<S: Sink> Process<'_, S> {
         }
     }
 
-    /// Pages were at `node` when they were first looked at. Where nodes are real, that is the node of who touched them first.
+    /// Pages were at `node` when they were first looked at. Where nodes are real, that is the node
+    /// of who touched them first.
     fn home(&mut self, object: ObjectNo, pages: Pages, node: NodeId) -> Result<(), DatasetError> {
         let Some(object) = self.object(object) else { return Ok(()) };
         let now = self.now();
@@ -391,7 +392,8 @@ impl<S: Sink> Process<'_, S> {
         let runs = if refused {
             vec![(range(pages), MoveOutcome::Refused)]
         } else {
-            // Something else may have moved some of it meanwhile: the kernel, or the rest of a huge page.
+            // Something else may have moved some of it meanwhile: the kernel, or the rest of a huge
+            // page.
             self.homes.set(object, range(pages), from, now);
             let outcome = |came_back| if came_back { MoveOutcome::PingPong } else { MoveOutcome::Moved };
             let settled = self.homes.set(object, range(pages), to, now);

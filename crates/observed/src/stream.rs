@@ -57,7 +57,8 @@ pub struct Found {
     pub streams: Vec<Stream>,
     /// What cannot be read, a sentence each.
     pub unread: Vec<String>,
-    /// Processes whose streams are empty: a shell that only starts the program, or one that was killed at once.
+    /// Processes whose streams are empty: a shell that only starts the program, or one that was
+    /// killed at once.
     pub silent: Vec<u32>,
 }
 

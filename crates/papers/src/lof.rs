@@ -1,9 +1,11 @@
-//! Löf, Nordén and Holmgren, "Improving Geographical Locality of Data for Shared Memory Implementations of PDE Solvers".
+//! Löf, Nordén and Holmgren, "Improving Geographical Locality of Data for Shared Memory
+//! Implementations of PDE Solvers".
 //!
-//! Each iteration is simulated for the first few; the rest of a run is like the last of them where the last two agree
-//! within [`SETTLED`](super::series::SETTLED). A CPU is simulated three times: *blocking* (it waits for every miss),
-//! *covered* (prefetching hides the latency of every miss that goes on with a sequential stream; queues stay), and with the
-//! coverage that the machine file has for the program, fitted to its SI/UMA of Table 1 and to nothing else.
+//! Each iteration is simulated for the first few; the rest of a run is like the last of them where
+//! the last two agree within [`SETTLED`](super::series::SETTLED). A CPU is simulated three times:
+//! *blocking* (it waits for every miss), *covered* (prefetching hides the latency of every miss
+//! that goes on with a sequential stream; queues stay), and with the coverage that the machine file
+//! has for the program, fitted to its SI/UMA of Table 1 and to nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -352,7 +354,8 @@ impl<'a> Lof<'a> {
         [Percent::ZERO, Percent::ALL, self.coverage(program)]
     }
 
-    /// The program on the machine, if there is a kernel that stands for it; facts about it go to the table.
+    /// The program on the machine, if there is a kernel that stands for it; facts about it go to
+    /// the table.
     fn experiment(&self, program: &'static Program, table: &mut Table) -> Result<Option<Experiment>> {
         let Ok(kernel) = Kernel::find(program.kernel) else { return Ok(None) };
         let class = self.settings.class.clone().unwrap_or_else(|| program.class.into()).to_uppercase();

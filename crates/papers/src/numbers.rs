@@ -12,7 +12,8 @@ pub(super) struct Program {
     pub iterations: u32,
     /// Iterations that are simulated unless asked otherwise; the rest is the last, repeated.
     pub simulated: u32,
-    /// Classes with less data, and by how much the caches have to shrink so that data and caches stay in proportion.
+    /// Classes with less data, and by how much the caches have to shrink so that data and caches
+    /// stay in proportion.
     pub smaller: &'static [(&'static str, u64)],
     /// Table 1, in units of UMA.
     pub table1: [Option<f64>; 4],

@@ -1,9 +1,11 @@
-//! Robertson and Rendell, "OpenMP and NUMA Architectures I: Investigating Memory Placement on the SGI Origin 3000".
+//! Robertson and Rendell, "OpenMP and NUMA Architectures I: Investigating Memory Placement on the
+//! SGI Origin 3000".
 //!
-//! The paper's C-bricks are this machine's nodes: brick 0 (in Figure 2, where the memory is on it, brick 2) is the first node
-//! with CPUs and memory, brick 1 the nearest other, bricks 9 and 10 the farthest. A row that needs more nodes than there are
-//! says so. Times and rates of machines twenty years apart are not comparable: what is compared is each row's relation to the row in
-//! which thread and memory are together.
+//! The paper's C-bricks are this machine's nodes: brick 0 (in Figure 2, where the memory is on it,
+//! brick 2) is the first node with CPUs and memory, brick 1 the nearest other, bricks 9 and 10 the
+//! farthest. A row that needs more nodes than there are says so. Times and rates of machines twenty
+//! years apart are not comparable: what is compared is each row's relation to the row in which
+//! thread and memory are together.
 
 mod heat;
 mod stand_ins;

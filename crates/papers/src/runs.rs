@@ -34,7 +34,8 @@ pub(super) struct Run {
     /// 0: as many as the class has.
     pub iterations: u32,
     pub variant: Variant,
-    /// Lines of the recorder's filter, in proportion to the caches: what fits into it costs no time.
+    /// Lines of the recorder's filter, in proportion to the caches: what fits into it costs no
+    /// time.
     pub filter_lines: u32,
 }
 

@@ -2,7 +2,8 @@
 
 use homenode_model::Ps;
 
-/// The last two simulated iterations may differ by this much, as a share, for the rest to be taken as equal to the last.
+/// The last two simulated iterations may differ by this much, as a share, for the rest to be taken
+/// as equal to the last.
 pub const SETTLED: f64 = 0.01;
 
 /// Times of the first iterations of a run.

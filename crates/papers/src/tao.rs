@@ -1,8 +1,9 @@
 //! Tao, Schulz and Karl, "An Adaptive Runtime System for SCI based NUMA Clusters".
 //!
-//! Five programs of the paper's sizes run with four threads on `smile`, from pages that are dealt round robin. Every access is
-//! recorded, because the machine does not cache remote memory. The policies decide at the end of each parallel region with the
-//! threshold of the paper, twice the average.
+//! Five programs of the paper's sizes run with four threads on `smile`, from pages that are dealt
+//! round robin. Every access is recorded, because the machine does not cache remote memory. The
+//! policies decide at the end of each parallel region with the threshold of the paper, twice the
+//! average.
 
 use std::sync::Arc;
 
@@ -68,7 +69,8 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// The speedup of SOR over round robin: the one number of Figure 2 that the text prints, for the best scheme.
+/// The speedup of SOR over round robin: the one number of Figure 2 that the text prints, for the
+/// best scheme.
 const SOR_SPEEDUP: f64 = 1.88;
 
 /// What is asked for.
@@ -220,7 +222,8 @@ const fn within_twice(a: u64, b: u64) -> bool {
     a <= 2 * b && b <= 2 * a
 }
 
-/// What the paper concludes from the figure, and whether it holds here. `times`: unoptimised, by scheme, optimised.
+/// What the paper concludes from the figure, and whether it holds here. `times`: unoptimised, by
+/// scheme, optimised.
 fn conclusions(program: &str, times: &[f64]) -> Vec<String> {
     let [unoptimised, schemes @ .., optimised] = times else { return Vec::new() };
     let holds = |yes: bool| if yes { "holds" } else { "does not hold" };

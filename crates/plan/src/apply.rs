@@ -1,8 +1,10 @@
-//! From a plan to what the library in the program needs: which addresses of the program's file mean which place of the source,
-//! and where the objects' pages go. The library looks nothing up; the launcher does it here, before the program starts.
+//! From a plan to what the library in the program needs: which addresses of the program's file mean
+//! which place of the source, and where the objects' pages go. The library looks nothing up; the
+//! launcher does it here, before the program starts.
 //!
-//! A place is found again by file name and line, which holds for another build of the same source. Where program or plan lack
-//! line numbers, an allocation is found by its size and how many of that size came before.
+//! A place is found again by file name and line, which holds for another build of the same source.
+//! Where program or plan lack line numbers, an allocation is found by its size and how many of that
+//! size came before.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,7 +31,8 @@ fn line_of(place: &Place) -> Option<LineOf> {
     Some(LineOf { file, line: place.line? })
 }
 
-/// The table of `plan` for a run of `threads` of the program at `path`, whose static objects are `statics`.
+/// The table of `plan` for a run of `threads` of the program at `path`, whose static objects are
+/// `statics`.
 pub fn table(plan: &Plan, threads: usize, path: &Path, statics: &[Static]) -> Applied {
     let places = plan.objects.iter().flat_map(|o| o.site.iter().chain(&o.caller));
     let mut wanted: Vec<LineOf> = places.filter_map(line_of).collect();

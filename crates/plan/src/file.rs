@@ -1,4 +1,5 @@
-//! A plan as a file: JSON with a schema, by object, so that it holds whatever addresses the next run has.
+//! A plan as a file: JSON with a schema, by object, so that it holds whatever addresses the next
+//! run has.
 
 use std::fs;
 use std::io::Read as _;

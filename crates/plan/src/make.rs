@@ -19,8 +19,8 @@ fn place(loaded: &Loaded, pc: u64) -> Option<Place> {
     (function.is_some() || line.is_some()).then_some(Place { function, file, line })
 }
 
-/// The objects that are large enough, in order of birth, each with the homes that `placement` gives its pages. `numbers`: the
-/// kernel's number of each node.
+/// The objects that are large enough, in order of birth, each with the homes that `placement` gives
+/// its pages. `numbers`: the kernel's number of each node.
 pub fn objects(
     loaded: &Loaded,
     trace: &Trace,

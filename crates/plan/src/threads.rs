@@ -1,4 +1,5 @@
-//! Whether a plan serves a run of another number of threads, as far as is known before it starts, or of ranks.
+//! Whether a plan serves a run of another number of threads, as far as is known before it starts,
+//! or of ranks.
 
 use std::env;
 
@@ -38,8 +39,9 @@ pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
     }
 }
 
-/// How many ranks there are, as launchers tell each of theirs. What a batch job has room for (`SLURM_NTASKS`, `SLURM_NPROCS`) is not among
-/// them: a program that its script starts is one process of one. `srun` tells those that it starts.
+/// How many ranks there are, as launchers tell each of theirs. What a batch job has room for
+/// (`SLURM_NTASKS`, `SLURM_NPROCS`) is not among them: a program that its script starts is one
+/// process of one. `srun` tells those that it starts.
 const RANKS: &[&str] = &[
     "JSM_NAMESPACE_SIZE",
     "MPI_LOCALNRANKS",

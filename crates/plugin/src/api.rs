@@ -1,7 +1,8 @@
 //! QEMU's plug-in functions, looked up in the process that loads this library.
 //!
-//! Their names and types are those of QEMU's documentation (docs/devel/tcg-plugins). Nothing is linked, so that one
-//! binary serves every version: what a version lacks, or has with another signature, is decided in [`Api::find`].
+//! Their names and types are those of QEMU's documentation (docs/devel/tcg-plugins). Nothing is
+//! linked, so that one binary serves every version: what a version lacks, or has with another
+//! signature, is decided in [`Api::find`].
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::AtomicI32;
@@ -29,7 +30,8 @@ pub struct Info {
 
 type Translated = extern "C" fn(Id, *mut c_void);
 type Executed = extern "C" fn(u32, *mut c_void);
-/// What is called at an access: CPU, QEMU's word for it, address, what was given when it was asked for.
+/// What is called at an access: CPU, QEMU's word for it, address, what was given when it was asked
+/// for.
 pub type Accessed = extern "C" fn(u32, u32, u64, *mut c_void);
 type AtExit = extern "C" fn(Id, *mut c_void);
 type Call = extern "C" fn(Id, u32, i64, u64, u64, u64, u64, u64, u64, u64, u64);
@@ -67,7 +69,8 @@ pub struct Api {
     pub version: c_int,
 }
 
-// SAFETY: the pointers are to functions of QEMU, which stay where they are and may be called from any of its threads.
+// SAFETY: the pointers are to functions of QEMU, which stay where they are and may be called from
+// any of its threads.
 unsafe impl Send for Api {}
 // SAFETY: as above.
 unsafe impl Sync for Api {}
@@ -97,7 +100,8 @@ impl Api {
     /// # Errors
     /// The name of one that is missing.
     pub fn find(version: c_int) -> Result<Self, String> {
-        // SAFETY: each field has the type that QEMU documents for the function of the name it is found by.
+        // SAFETY: each field has the type that QEMU documents for the function of the name it is
+        // found by.
         let api = unsafe {
             Self {
                 register_translation: find(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
@@ -137,10 +141,12 @@ impl Api {
     }
 }
 
-/// The first `size` bytes of an instruction, by the function `qemu_plugin_insn_data` of a version of the interface.
+/// The first `size` bytes of an instruction, by the function `qemu_plugin_insn_data` of a version
+/// of the interface.
 ///
 /// # Safety
-/// The function is that version's, the instruction has `size` bytes or more, and they are at most 16.
+/// The function is that version's, the instruction has `size` bytes or more, and they are at most
+/// 16.
 unsafe fn first_bytes(
     version: c_int,
     function: *mut c_void,
@@ -157,7 +163,8 @@ unsafe fn first_bytes(
         }
     } else {
         type Point = unsafe extern "C" fn(*const c_void) -> *const u8;
-        // SAFETY: before, it pointed to at least `size` bytes, valid while the instruction is being translated.
+        // SAFETY: before, it pointed to at least `size` bytes, valid while the instruction is being
+        // translated.
         unsafe {
             let point = std::mem::transmute::<*mut c_void, Point>(function);
             std::ptr::copy_nonoverlapping(point(instruction), out.as_mut_ptr(), size);
@@ -166,7 +173,8 @@ unsafe fn first_bytes(
     out
 }
 
-/// The version that is asked for: newer QEMUs, which have scoreboards, refuse version 1; older ones know no other.
+/// The version that is asked for: newer QEMUs, which have scoreboards, refuse version 1; older ones
+/// know no other.
 const fn asked(scoreboards: bool) -> i32 {
     if scoreboards { 2 } else { 1 }
 }

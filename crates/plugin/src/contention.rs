@@ -1,10 +1,12 @@
-//! How long controllers, ports and links are busy with what an interval moves, and whom that holds up.
+//! How long controllers, ports and links are busy with what an interval moves, and whom that holds
+//! up.
 //!
-//! Approach: for each interval the bytes that pass each of them, by the machine's bandwidths ([`Ways`], as in the simulator's stage
-//! 3), take some time, and the interval lasts at least as long for each CPU whose data passes there. So a CPU's time in an interval
-//! is the larger one of its own (caches and latencies, one miss at a time, nobody else there) and that of the busiest that it uses.
-//! It is too small where an interval has phases that load different parts one after the other, and where requests come in bursts:
-//! queues within an interval are not modelled.
+//! Approach: for each interval the bytes that pass each of them, by the machine's bandwidths
+//! ([`Ways`], as in the simulator's stage 3), take some time, and the interval lasts at least as
+//! long for each CPU whose data passes there. So a CPU's time in an interval is the larger one of
+//! its own (caches and latencies, one miss at a time, nobody else there) and that of the busiest
+//! that it uses. It is too small where an interval has phases that load different parts one after
+//! the other, and where requests come in bursts: queues within an interval are not modelled.
 
 use homenode_model::{Bytes, LineNo, NodeId, Ps, Topology, Way, Ways};
 use homenode_wire::monitor::Interval;
@@ -140,7 +142,8 @@ mod tests {
         let (controller, link) = (1600, 1280);
         let mut all = Contention::new(&machine);
         let mut traffic = Traffic::new(&machine);
-        // CPU 0 and CPU 1 get 1000 lines each from node 2: 2000 pass its controller and its port, 1000 each link.
+        // CPU 0 and CPU 1 get 1000 lines each from node 2: 2000 pass its controller and its port,
+        // 1000 each link.
         for cpu in 0..2 {
             (0..1000).for_each(|_| traffic.fetched(cpu, NodeId(2)));
         }

@@ -1,7 +1,7 @@
 //! Counts by page.
 //!
-//! A physical page's counts belong to the process and the virtual page that it was last seen under; when that changes, they
-//! are closed.
+//! A physical page's counts belong to the process and the virtual page that it was last seen under;
+//! when that changes, they are closed.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ pub struct Counts {
 /// What happened to a physical page while it was a virtual one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Number of its first visit: of two rows of a virtual page in one interval, the smaller one's physical page came
-    /// first.
+    /// Number of its first visit: of two rows of a virtual page in one interval, the smaller one's
+    /// physical page came first.
     pub visit: u32,
     /// By node.
     pub counts: Vec<Pair>,

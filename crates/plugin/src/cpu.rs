@@ -49,7 +49,8 @@ impl Desk {
         }
     }
 
-    /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in one line that is known.
+    /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in
+    /// one line that is known.
     #[inline(always)]
     pub fn answers(&self, bytes: u64, what: u32, address: u64, kernel: bool) -> bool {
         let line = address >> LineNo::SHIFT;
@@ -165,7 +166,8 @@ impl Cpu {
         };
         let shift = behind.line_shift();
         let page = address >> PAGE_SHIFT;
-        // A program's access that its desk answers needs its process: it is not known when only the kernel has been there.
+        // A program's access that its desk answers needs its process: it is not known when only the
+        // kernel has been there.
         let keep = self.process != UNKNOWN || address >> 63 != 0;
         let one = |line: u64, virtual_line: u64| {
             let (place, met) = shared.front.access(Line(line), write, desk.tick(), shared.pending.next());
@@ -179,7 +181,8 @@ impl Cpu {
             }
         };
         one(place >> shift, address >> LineNo::SHIFT);
-        // The part of an unaligned access that lies in the next line; in the next page it is left out.
+        // The part of an unaligned access that lies in the next line; in the next page it is left
+        // out.
         let end = place + bytes - 1;
         if end >> shift != place >> shift && end >> PAGE_SHIFT == place >> PAGE_SHIFT {
             one(end >> shift, (address + bytes - 1) >> LineNo::SHIFT);

@@ -1,11 +1,12 @@
 //! The instructions of x86 after which a virtual address may mean another physical one.
 //!
-//! A processor may keep translations until it is told otherwise (Intel SDM vol. 3, 4.10.4), so a kernel that takes a page
-//! away or puts another one in its place executes one of these on every CPU that may have used it. What a plug-in keeps
-//! until the next of them is as right as the processor's own buffer.
+//! A processor may keep translations until it is told otherwise (Intel SDM vol. 3, 4.10.4), so a
+//! kernel that takes a page away or puts another one in its place executes one of these on every
+//! CPU that may have used it. What a plug-in keeps until the next of them is as right as the
+//! processor's own buffer.
 
-/// Whether the instruction in `bytes` invalidates translations of the CPU that executes it: a write to a control register,
-/// `INVLPG`, `INVPCID`.
+/// Whether the instruction in `bytes` invalidates translations of the CPU that executes it: a write
+/// to a control register, `INVLPG`, `INVPCID`.
 pub fn invalidates(bytes: &[u8]) -> bool {
     let mut at = bytes;
     let mut operand = false;
@@ -29,8 +30,8 @@ pub fn invalidates(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether other CPUs may learn from the instruction in `bytes` what this one did before: a locked one, an exchange with memory,
-/// a system call.
+/// Whether other CPUs may learn from the instruction in `bytes` what this one did before: a locked
+/// one, an exchange with memory, a system call.
 pub fn synchronises(bytes: &[u8]) -> bool {
     let prefix = |b: &&u8| {
         matches!(**b, 0x66 | 0x67 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 | 0x40..=0x4f)
@@ -43,7 +44,8 @@ pub fn synchronises(bytes: &[u8]) -> bool {
     }
 }
 
-/// A no-op that nobody writes by chance, `nop [rax + rax + CODE]`; what it says is in its displacement.
+/// A no-op that nobody writes by chance, `nop [rax + rax + CODE]`; what it says is in its
+/// displacement.
 ///
 /// ```c
 /// #define HOMENODE_LAB_MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000 + " #code ::: "memory")

@@ -1,6 +1,6 @@
-//! Recording a program under user-mode emulation: QEMU shows every access, and what the program's guest library tells by
-//! system calls ([`homenode_recorder::channel`]) are the marks. Both go to the same recorder as those of instrumented
-//! programs.
+//! Recording a program under user-mode emulation: QEMU shows every access, and what the program's
+//! guest library tells by system calls ([`homenode_recorder::channel`]) are the marks. Both go to
+//! the same recorder as those of instrumented programs.
 //!
 //! | module | one idea |
 //! |---|---|

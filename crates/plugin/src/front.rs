@@ -1,15 +1,20 @@
-//! The first-level cache of one CPU, as far as the CPU itself can follow it: what it answers, the model need not hear of.
+//! The first-level cache of one CPU, as far as the CPU itself can follow it: what it answers, the
+//! model need not hear of.
 //!
-//! A hit in the first level changes the order in its set and nothing else. Where that cache is one CPU's alone, the CPU keeps its
-//! lines here, with the time of their last use, and the model hears of the others only: each with the line that makes room for it,
-//! the least recently used one ([`homenode_cache::Hierarchy::makes_room`]). A store is a hit here if the line has been written before,
-//! and nobody has read it since. Where CPUs share that cache, or it is too large to be kept twice, a set has one place here: for its
-//! most recently used line, a hit on which leaves the order as it is, too.
+//! A hit in the first level changes the order in its set and nothing else. Where that cache is one
+//! CPU's alone, the CPU keeps its lines here, with the time of their last use, and the model hears
+//! of the others only: each with the line that makes room for it, the least recently used one
+//! ([`homenode_cache::Hierarchy::makes_room`]). A store is a hit here if the line has been written
+//! before, and nobody has read it since. Where CPUs share that cache, or it is too large to be kept
+//! twice, a set has one place here: for its most recently used line, a hit on which leaves the
+//! order as it is, too.
 //!
-//! A table by virtual address leads to the lines with one look. Only its CPU enters lines; whoever changes the model, under its lock,
-//! takes out what another CPU has lost. An access that is answered before that happens stands before the change, an order that
-//! the guest could have seen, too; one that the model has yet to hear of stands behind it, so its line stays. A line that is
-//! just being entered may be missed or lost: the model then has what the CPU has not, and answers when it is asked for again.
+//! A table by virtual address leads to the lines with one look. Only its CPU enters lines; whoever
+//! changes the model, under its lock, takes out what another CPU has lost. An access that is
+//! answered before that happens stands before the change, an order that the guest could have seen,
+//! too; one that the model has yet to hear of stands behind it, so its line stays. A line that is
+//! just being entered may be missed or lost: the model then has what the CPU has not, and answers
+//! when it is asked for again.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -34,7 +39,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// The place of a virtual line (64 bytes, whatever the cache's line) if an access to it is answered here.
+    /// The place of a virtual line (64 bytes, whatever the cache's line) if an access to it is
+    /// answered here.
     #[inline(always)]
     pub fn hit(&self, virtual_line: u64, write: bool) -> Option<u32> {
         let at = virtual_line as usize % MOST;
@@ -73,7 +79,8 @@ pub enum Met {
 impl Front {
     /// For a first-level cache of so many sets and ways, `alone`: of one CPU.
     pub fn new(sets: u64, ways: u32, alone: bool) -> Self {
-        // Lines with the same last bits as one in the same set: then too many make room, never too few.
+        // Lines with the same last bits as one in the same set: then too many make room, never too
+        // few.
         let (sets, ways) = match alone && sets.saturating_mul(ways.into()) <= LARGEST {
             true => (sets, ways as usize),
             false => (sets.min(MOST as u64), 1),
@@ -103,8 +110,8 @@ impl Front {
         &self.used
     }
 
-    /// The CPU uses a line at this time, which only grows. The model must hear of what is not answered before it hears of a later
-    /// access of this CPU; `next` is the number of that access.
+    /// The CPU uses a line at this time, which only grows. The model must hear of what is not
+    /// answered before it hears of a later access of this CPU; `next` is the number of that access.
     #[inline]
     pub fn access(&self, line: Line, write: bool, time: u64, next: u64) -> (u32, Met) {
         let first = (line.0 & self.mask) as usize * self.ways;
@@ -172,8 +179,8 @@ impl Front {
         self.lines[first..first + self.ways].iter().position(is).map(|way| first + way)
     }
 
-    /// The place of a line that another CPU has used, `heard` accesses of this CPU before. One that the model has yet to hear of comes
-    /// after that.
+    /// The place of a line that another CPU has used, `heard` accesses of this CPU before. One that
+    /// the model has yet to hear of comes after that.
     fn place_of_old(&self, line: Line, heard: u64) -> Option<usize> {
         self.place_of(line).filter(|place| self.told[*place].load(Ordering::Relaxed) < heard)
     }
@@ -195,7 +202,8 @@ impl Front {
         }
     }
 
-    /// A line of this set has been used by a CPU that shares this cache: another one in it is no longer the last.
+    /// A line of this set has been used by a CPU that shares this cache: another one in it is no
+    /// longer the last.
     #[inline]
     pub fn lose_set(&self, line: Line) {
         let first = (line.0 & self.mask) as usize * self.ways;
@@ -225,7 +233,8 @@ mod tests {
     use homenode_cache::{Agent, Hierarchy, Outcome, Shape};
     use homenode_model::{Bytes, CpuId, Topology};
 
-    /// The machine with the most contradictions: several nodes, shared outer caches; with a small first level and without.
+    /// The machine with the most contradictions: several nodes, shared outer caches; with a small
+    /// first level and without.
     fn machine(small: bool) -> Topology {
         let mut machine = homenode_machine::preset("epyc-nps4").unwrap().topology;
         if small {
@@ -244,8 +253,8 @@ mod tests {
         z ^ (z >> 31)
     }
 
-    /// What two models say of the same accesses where it is more than a hit in the first level: one that hears of all, and one
-    /// behind fronts; and how many of how many these answered.
+    /// What two models say of the same accesses where it is more than a hit in the first level: one
+    /// that hears of all, and one behind fronts; and how many of how many these answered.
     fn both(machine: &Topology, alone: bool) -> ([Vec<(u64, Outcome)>; 2], u64) {
         let shape = Shape::new(machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
         let model = || Hierarchy::<u64>::new(&shape, 64).unwrap();
@@ -278,7 +287,8 @@ mod tests {
             };
             room.into_iter().for_each(|l| some.makes_room(agent, l));
             let b = some.access(agent, line, write).unwrap();
-            // What follows the model in the monitor: nobody else knows a line that a private cache answers.
+            // What follows the model in the monitor: nobody else knows a line that a private cache
+            // answers.
             if usize::from(b.level) >= some.private() || b.miss.is_some() {
                 for (_, other) in fronts.iter().enumerate().filter(|(i, _)| *i != cpu) {
                     if write { other.lose(line, 1) } else { other.share(line, 1) }
@@ -298,7 +308,8 @@ mod tests {
         }
     }
 
-    /// A model that hears late of the CPUs' accesses, of some of one CPU at a time, as the monitor's does.
+    /// A model that hears late of the CPUs' accesses, of some of one CPU at a time, as the
+    /// monitor's does.
     struct Late {
         model: Hierarchy<u64>,
         fronts: Vec<Front>,
@@ -332,7 +343,8 @@ mod tests {
             }
         }
 
-        /// Once the model has heard of all: lines that fronts hold, and how many of them the model's first levels have not.
+        /// Once the model has heard of all: lines that fronts hold, and how many of them the
+        /// model's first levels have not.
         fn held_and_lacking(&mut self) -> [u32; 2] {
             (0..4).for_each(|cpu| self.hand_over(cpu));
             let mut found = [0, 0];

@@ -1,7 +1,9 @@
-//! What QEMU calls: at the start, when it translates, when an access or one of the special instructions is executed.
+//! What QEMU calls: at the start, when it translates, when an access or one of the special
+//! instructions is executed.
 //!
-//! Before the guest's side says that the program starts, only its marks are looked for, so that a boot costs nothing; then
-//! everything is translated anew. Nothing of this may panic across the border, and nothing waits but for the model's lock.
+//! Before the guest's side says that the program starts, only its marks are looked for, so that a
+//! boot costs nothing; then everything is translated anew. Nothing of this may panic across the
+//! border, and nothing waits but for the model's lock.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -30,7 +32,8 @@ struct Slot {
     siblings: Vec<usize>,
 }
 
-// SAFETY: `own` is used by the call-backs of one CPU, which QEMU never runs at the same time; the rest is atomic.
+// SAFETY: `own` is used by the call-backs of one CPU, which QEMU never runs at the same time; the
+// rest is atomic.
 unsafe impl Sync for Slot {}
 
 #[derive(Debug)]
@@ -136,7 +139,8 @@ fn install(id: Id, version: c_int, cpus: usize, path: &str) -> Result<(), String
     Ok(())
 }
 
-/// Asks to be called; at the start, and again after everything was forgotten so that it is translated anew.
+/// Asks to be called; at the start, and again after everything was forgotten so that it is
+/// translated anew.
 extern "C" fn on_reset(id: Id) {
     let Some(plugin) = PLUGIN.get() else { return };
     ID.store(id, Ordering::Relaxed);
@@ -169,7 +173,8 @@ impl Plugin {
         let memory = Memory::find(&self.nodes);
         self.processes.write().unwrap_or_else(PoisonError::into_inner).read_from(memory);
         if !self.watching.swap(true, Ordering::SeqCst) {
-            // SAFETY: QEMU's function, on a thread of a CPU; `on_reset` is called once no CPU executes.
+            // SAFETY: QEMU's function, on a thread of a CPU; `on_reset` is called once no CPU
+            // executes.
             unsafe { (self.api.reset)(ID.load(Ordering::Relaxed), on_reset) };
         }
         self.begin()
@@ -319,7 +324,8 @@ extern "C" fn on_invalidation(cpu: u32, _: *mut c_void) {
     }
 }
 
-/// Before a locked instruction or a system call of a program: what it did is known to all before what follows.
+/// Before a locked instruction or a system call of a program: what it did is known to all before
+/// what follows.
 extern "C" fn on_synchronisation(cpu: u32, _: *mut c_void) {
     if let Some(plugin) = PLUGIN.get()
         && let Some(slot) = plugin.cpus.get(cpu as usize)
@@ -346,7 +352,8 @@ extern "C" fn on_mark(_: u32, code: *mut c_void) {
     }
 }
 
-/// What is called at an access. Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
+/// What is called at an access. Version 1 tells of 16 bytes as of two times 8, later ones as of 16;
+/// of more bytes always in pieces.
 const fn on_access(version: c_int, kernel: bool) -> Accessed {
     match (version, kernel) {
         (1, true) => on_kernel_access::<8>,
@@ -372,8 +379,9 @@ extern "C" fn on_kernel_access<const MOST: u64>(cpu: u32, what: u32, address: u6
     }
 }
 
-/// An access that the desk does not answer, as all do while nothing is counted. A C function, because nothing unwinds out of these:
-/// so a call-back need not keep a frame for it, but ends by jumping here.
+/// An access that the desk does not answer, as all do while nothing is counted. A C function,
+/// because nothing unwinds out of these: so a call-back need not keep a frame for it, but ends by
+/// jumping here.
 #[inline(never)]
 extern "C" fn behind_the_desk(cpu: u32, what: u32, address: u64, kernel: bool) {
     let Some(plugin) = PLUGIN.get() else { return };

@@ -1,5 +1,6 @@
-//! The lab's monitor: a plug-in of QEMU's code generator that sees every access of the guest with its physical address,
-//! passes it through the modelled caches and counts what reaches main memory, by page, node and load or store.
+//! The lab's monitor: a plug-in of QEMU's code generator that sees every access of the guest with
+//! its physical address, passes it through the modelled caches and counts what reaches main memory,
+//! by page, node and load or store.
 //!
 //! | module | one idea |
 //! |---|---|
@@ -20,20 +21,22 @@
 //! | [`control`] | what the launcher asks |
 //!
 //! # What is counted
-//! Main-memory accesses: demand misses of the outermost modelled cache, with the causes of [`homenode_cache::Miss`], and
-//! not write-backs. An access belongs to the kernel when the instruction that makes it lies in the upper half of the address
-//! space, otherwise to the process that the kernel has on the CPU. Instruction fetches and the processor's page-table walks are not seen by a
-//! plug-in and not counted.
+//! Main-memory accesses: demand misses of the outermost modelled cache, with the causes of
+//! [`homenode_cache::Miss`], and not write-backs. An access belongs to the kernel when the
+//! instruction that makes it lies in the upper half of the address space, otherwise to the process
+//! that the kernel has on the CPU. Instruction fetches and the processor's page-table walks are not
+//! seen by a plug-in and not counted.
 //!
 //! # In which order
-//! Each CPU's accesses are in the program's order. Between CPUs the order is kept where a program synchronises: before a locked
-//! instruction or a system call of a program the model hears of all that the CPU did before. In between it may hear of some
-//! hundred accesses of one CPU before those of another that were made at the same time.
+//! Each CPU's accesses are in the program's order. Between CPUs the order is kept where a program
+//! synchronises: before a locked instruction or a system call of a program the model hears of all
+//! that the CPU did before. In between it may hear of some hundred accesses of one CPU before those
+//! of another that were made at the same time.
 //!
 //! # What is modelled
-//! Time: for each CPU the sum of its accesses' base cost, of outer caches' hits and of latencies by (node of the CPU, node
-//! of the page), one miss at a time; in each interval at least as long as the busiest controller, port or link that it uses
-//! needs for what all CPUs move.
+//! Time: for each CPU the sum of its accesses' base cost, of outer caches' hits and of latencies by
+//! (node of the CPU, node of the page), one miss at a time; in each interval at least as long as
+//! the busiest controller, port or link that it uses needs for what all CPUs move.
 
 pub mod api;
 pub mod config;

@@ -1,7 +1,7 @@
 //! The guest's memory, as QEMU has mapped it.
 //!
-//! The launcher makes the nodes' memory and gives it names, so that it is found among the mappings of this process. It is read
-//! only, a word at a time: the guest may write meanwhile.
+//! The launcher makes the nodes' memory and gives it names, so that it is found among the mappings
+//! of this process. It is read only, a word at a time: the guest may write meanwhile.
 
 use std::fs;
 use std::ptr;
@@ -22,7 +22,8 @@ struct Block {
 pub struct Memory(Vec<Block>);
 
 impl Memory {
-    /// Finds the memory of nodes of so many bytes each; nothing where QEMU was started without such names.
+    /// Finds the memory of nodes of so many bytes each; nothing where QEMU was started without such
+    /// names.
     pub fn find(nodes: &[u64]) -> Self {
         let text = fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Self::among(&text, nodes)
@@ -56,8 +57,8 @@ impl Memory {
     pub fn word(&self, offset: u64) -> Option<u64> {
         let block = self.0.iter().find(|b| offset >= b.offset && offset - b.offset < b.bytes)?;
         let within = (offset - block.offset) as usize;
-        // SAFETY: the mapping is QEMU's for as long as it runs, the place is inside and a multiple of 8; other threads write
-        // it, so that it is read whole and once.
+        // SAFETY: the mapping is QEMU's for as long as it runs, the place is inside and a multiple
+        // of 8; other threads write it, so that it is read whole and once.
         (within.is_multiple_of(8)).then(|| unsafe { ptr::read_volatile((block.here + within) as *const u64) })
     }
 

@@ -299,7 +299,8 @@ mod tests {
     fn a_busy_controller_holds_up_whoever_uses_it_in_that_interval() {
         let mut m = monitor();
         m.restart(vec![vec![0]; 2]).unwrap();
-        // Interval 0: both CPUs read 100 lines each from node 0, which takes 200 us there; alone they would take 1 and 2 us.
+        // Interval 0: both CPUs read 100 lines each from node 0, which takes 200 us there; alone
+        // they would take 1 and 2 us.
         for line in 0..100 {
             m.access(0, at(line << 6, false, 1));
             m.access(1, at((line + 1000) << 6, false, 1));

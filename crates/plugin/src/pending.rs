@@ -1,7 +1,7 @@
 //! Accesses of one CPU that the model has not heard of yet, in their order.
 //!
-//! The CPU alone adds; whoever holds the model's lock takes, the CPU itself when it is full or synchronises, another one when
-//! an interval or everything ends.
+//! The CPU alone adds; whoever holds the model's lock takes, the CPU itself when it is full or
+//! synchronises, another one when an interval or everything ends.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -1,7 +1,8 @@
 //! Which process a CPU executes: read from the kernel's own memory.
 //!
-//! Each CPU has a variable that points to the task it runs; a task has the number and the name of its process in it. Where
-//! these lie says the kernel's image (its exported symbols and its type information), which the launcher has read.
+//! Each CPU has a variable that points to the task it runs; a task has the number and the name of
+//! its process in it. Where these lie says the kernel's image (its exported symbols and its type
+//! information), which the launcher has read.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -76,7 +77,8 @@ impl Processes {
 mod tests {
     use super::*;
 
-    /// A guest's memory of 4 KiB: areas' addresses at 0x100, the direct mapping's at 0x80, an area at 0x200, a task at 0x400.
+    /// A guest's memory of 4 KiB: areas' addresses at 0x100, the direct mapping's at 0x80, an area
+    /// at 0x200, a task at 0x400.
     fn guest() -> Vec<u64> {
         let direct = 0xffff_8880_0000_0000_u64;
         let mut words = vec![0_u64; 512];

@@ -1,4 +1,5 @@
-//! QEMU's word for an access, read without asking QEMU: its functions do the same, at the price of a call for each access.
+//! QEMU's word for an access, read without asking QEMU: its functions do the same, at the price of
+//! a call for each access.
 
 /// log2 of its size is in these bits …
 const SIZE: u32 = 4;

@@ -1,10 +1,11 @@
-//! What it costs a policy to be told of an interval's accesses and to decide: a million pages on four nodes, and
-//! nanoseconds a page and interval. The goal is 100.
+//! What it costs a policy to be told of an interval's accesses and to decide: a million pages on
+//! four nodes, and nanoseconds a page and interval. The goal is 100.
 //!
-//! The baseline is what no policy can do without: reading the events once. CPU time, so that other programs matter little;
-//! the least of several intervals. Two patterns: *owned*, where each page has one user and some of the others' accesses, and
-//! *contested*, where all nodes access every page nearly alike. The accesses change between intervals, so that there is
-//! always something to decide.
+//! The baseline is what no policy can do without: reading the events once. CPU time, so that other
+//! programs matter little; the least of several intervals. Two patterns: *owned*, where each page
+//! has one user and some of the others' accesses, and *contested*, where all nodes access every
+//! page nearly alike. The accesses change between intervals, so that there is always something to
+//! decide.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

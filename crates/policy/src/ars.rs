@@ -1,18 +1,24 @@
-//! What Tao's algorithms share: when a node's references to a page are too many, and how neighbours count.
+//! What Tao's algorithms share: when a node's references to a page are too many, and how neighbours
+//! count.
 //!
 //! Tao, Schulz and Karl, sections 3.2 and 4. Open in the paper, and chosen here:
 //!
-//! - *The threshold.* "Two times of the average references performed to a page", exceeded by the difference between the
-//!   biggest count and the average. Read literally, max − avg > 2 · avg over the N−1 remote nodes is max > 3 · avg = the whole
-//!   sum at the paper's N = 4: impossible. Its section 4 gives the reason for the factor: dominant accesses are about two times
-//!   more than the others. So by default a node dominates if it made more than two thirds of the remote references, that is,
-//!   more than twice the others together ([`Form::Share`]). The literal forms are there, too.
-//! - *The weights* are not in the paper: w = 2^−d for the page at distance d, up to d = 8, is ours. *Distance* is between ranks
-//!   among the pages that the algorithm looks at and that were accessed in the interval.
-//! - *How long counters count* is not said: one interval here, and pages with fewer references than `least` are left.
-//! - *The adaptive threshold* is the paper's future work. Ours: moves that turn out wrong (the page would leave its new home at
-//!   once) raise the factor by a quarter if they are more than an eighth of the last interval's moves; if none is wrong, and a
-//!   page with a majority was held back, it falls by a fifth. It stays between 1 and 8.
+//! - *The threshold.* "Two times of the average references performed to a page", exceeded by the
+//!   difference between the biggest count and the average. Read literally, max − avg > 2 · avg over
+//!   the N−1 remote nodes is max > 3 · avg = the whole sum at the paper's N = 4: impossible. Its
+//!   section 4 gives the reason for the factor: dominant accesses are about two times more than the
+//!   others. So by default a node dominates if it made more than two thirds of the remote
+//!   references, that is, more than twice the others together ([`Form::Share`]). The literal forms
+//!   are there, too.
+//! - *The weights* are not in the paper: w = 2^−d for the page at distance d, up to d = 8, is ours.
+//!   *Distance* is between ranks among the pages that the algorithm looks at and that were accessed
+//!   in the interval.
+//! - *How long counters count* is not said: one interval here, and pages with fewer references than
+//!   `least` are left.
+//! - *The adaptive threshold* is the paper's future work. Ours: moves that turn out wrong (the page
+//!   would leave its new home at once) raise the factor by a quarter if they are more than an
+//!   eighth of the last interval's moves; if none is wrong, and a page with a majority was held
+//!   back, it falls by a fifth. It stays between 1 and 8.
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 
@@ -78,8 +84,8 @@ impl Threshold {
         };
         more && by.max > 0 && by.sum >= self.least
     }
-    /// The same where local references are known: the biggest is compared with them instead of the average. Literally, the
-    /// difference must exceed the threshold, `factor` times the average.
+    /// The same where local references are known: the biggest is compared with them instead of the
+    /// average. Literally, the difference must exceed the threshold, `factor` times the average.
     pub(crate) fn exceeded_beside(&self, by: Remote, local: u32, nodes: usize) -> bool {
         let (max, sum, local) = (i64::from(by.max), i64::from(by.sum), i64::from(local));
         let factor = i64::from(self.factor);
@@ -144,9 +150,9 @@ impl Adaptive {
     }
 }
 
-/// Σ over d ≤ `reach` of 2^−d (c(i−d) + c(i+d)), and c(i) once, for each i: the relative references of Out-W and In-W, rounded
-/// down. `f` gets (i, sum). Linear: the sum over a window follows from that of its neighbour, exactly, for each window's lowest
-/// weight is 1 in units of 2^−reach.
+/// Σ over d ≤ `reach` of 2^−d (c(i−d) + c(i+d)), and c(i) once, for each i: the relative references
+/// of Out-W and In-W, rounded down. `f` gets (i, sum). Linear: the sum over a window follows from
+/// that of its neighbour, exactly, for each window's lowest weight is 1 in units of 2^−reach.
 pub(crate) fn relative(reach: u32, counts: &[u32], mut f: impl FnMut(usize, u32)) {
     let far = reach as usize;
     let at = |i: usize| u64::from(counts.get(i).copied().unwrap_or(0));

@@ -31,7 +31,8 @@ impl Bounces {
     fn trail(&self, page: PageNo) -> Trail {
         self.trails.row(page.index()).map_or(Trail::NEW, |r| r[0])
     }
-    /// Whether the page may go to `to`: it has not been there before its last move, or not too often.
+    /// Whether the page may go to `to`: it has not been there before its last move, or not too
+    /// often.
     pub(crate) fn allow(&self, page: PageNo, to: NodeId) -> bool {
         let trail = self.trail(page);
         trail.bounces < self.limit || trail.bounces == self.limit && trail.before != to.0

@@ -2,52 +2,57 @@
 //!
 //! # Problem
 //!
-//! Next touch believes whoever comes first. A page that several nodes use needs their counts, and a program that repeats
-//! itself gives them away in one iteration.
+//! Next touch believes whoever comes first. A page that several nodes use needs their counts, and a
+//! program that repeats itself gives them away in one iteration.
 //!
 //! # Approach
 //!
-//! Nikolopoulos, Ayguadé and Polychronopoulos, section 3.1: after an iteration, read how often each node accessed each page;
-//! compute for each possible home the largest latency that any one node's accesses to the page cause, and move the page to
-//! the home where that is least. The next iteration will access as this one did.
+//! Nikolopoulos, Ayguadé and Polychronopoulos, section 3.1: after an iteration, read how often each
+//! node accessed each page; compute for each possible home the largest latency that any one node's
+//! accesses to the page cause, and move the page to the home where that is least. The next
+//! iteration will access as this one did.
 //!
-//! The paper refers to earlier work for the migration criterion and says nothing of nodes without room. Chosen here, each
-//! an option: a move must lower the largest latency by a share of itself (`gain`) and pay for itself within a number of
-//! iterations (`horizon`); a page may go back to where it came from only so often (`bounces`); after so many intervals
-//! without a move the engine stops for good (`quiet`), as the paper's does when placement is stable. A target without room
+//! The paper refers to earlier work for the migration criterion and says nothing of nodes without
+//! room. Chosen here, each an option: a move must lower the largest latency by a share of itself
+//! (`gain`) and pay for itself within a number of iterations (`horizon`); a page may go back to
+//! where it came from only so often (`bounces`); after so many intervals without a move the engine
+//! stops for good (`quiet`), as the paper's does when placement is stable. A target without room
 //! gives way to the next best.
 //!
 //! # Terms
 //!
-//! *Count* c(n): accesses of node n to the page in the interval, reads and writes alike. *Latency* l(n, h): of an access from
-//! n to memory of h, without contention. *Cost* of home h: max over n of c(n) · l(n, h); ties by the sum over n. *Interval*:
-//! from one iteration mark to the next (option `at`). What comes before the first is initialisation and not counted.
+//! *Count* c(n): accesses of node n to the page in the interval, reads and writes alike. *Latency*
+//! l(n, h): of an access from n to memory of h, without contention. *Cost* of home h: max over n of
+//! c(n) · l(n, h); ties by the sum over n. *Interval*: from one iteration mark to the next (option
+//! `at`). What comes before the first is initialisation and not counted.
 //!
 //! # Algorithm
 //!
 //! At the end of an interval, for each page accessed in it, ascending:
 //!
-//! 1. t = the home of least cost among those with room, ties to the present home h, then to the lower id.
-//! 2. saved = cost(h) − cost(t). Leave the page unless saved > 0, 100 · saved ≥ `gain` · cost(h), and
-//!    `horizon` · saved ≥ the cost of a move.
+//! 1. t = the home of least cost among those with room, ties to the present home h, then to the
+//!    lower id.
+//! 2. saved = cost(h) − cost(t). Leave the page unless saved > 0, 100 · saved ≥ `gain` · cost(h),
+//!    and `horizon` · saved ≥ the cost of a move.
 //! 3. Leave it if t is where it came from and it has gone back `bounces` times: it is frozen.
 //! 4. Move it to t.
 //!
-//! 60 accesses of a and 40 of b, 216 ns local and 432 ns remote: on a max(60 · 216, 40 · 432) = 17 280 ns, on b
-//! max(60 · 432, 40 · 216) = 25 920 ns. From b to a, 33 % are saved.
+//! 60 accesses of a and 40 of b, 216 ns local and 432 ns remote: on a max(60 · 216, 40 · 432) = 17
+//! 280 ns, on b max(60 · 432, 40 · 216) = 25 920 ns. From b to a, 33 % are saved.
 //!
 //! State: 4 bytes a page and node and 12 a page, and 2 for its home.
 //!
 //! # Properties
 //!
-//! - `the_largest_latency_is_least`: without thresholds and with room, after a decision no other home would have a smaller
-//!   largest latency for any page of the interval.
+//! - `the_largest_latency_is_least`: without thresholds and with room, after a decision no other
+//!   home would have a smaller largest latency for any page of the interval.
 //! - `small_gains_are_left`: no page moves that would not save `gain` percent.
-//! - `ping_pong_pages_freeze`: whatever the counts, no page goes back to where it came from more than `bounces` times.
+//! - `ping_pong_pages_freeze`: whatever the counts, no page goes back to where it came from more
+//!   than `bounces` times.
 //! - `it_stops_when_stable`: after `quiet` intervals without a move it decides nothing more.
 //! - `initialisation_does_not_count`: what happens before the first iteration mark moves nothing.
-//! - `regions_do_until_iterations_are_known`: with `at=either` it decides at the end of regions until the first mark, and that nothing
-//!   moves until then does not stop it.
+//! - `regions_do_until_iterations_are_known`: with `at=either` it decides at the end of regions
+//!   until the first mark, and that nothing moves until then does not stop it.
 
 use alloc::boxed::Box;
 
@@ -128,8 +133,8 @@ impl Quiet {
     }
 }
 
-/// The home of least cost among those with room whose largest latency is less than the present one's, with both costs;
-/// the present one if there is none.
+/// The home of least cost among those with room whose largest latency is less than the present
+/// one's, with both costs; the present one if there is none.
 pub(crate) fn best(
     latencies: &Latencies,
     counts: &[u32],
@@ -332,7 +337,8 @@ mod tests {
             bench.region(&[row(2)]);
             let by_region = bench.home(PageNo(99));
             bench.iteration(&[]);
-            // From the first mark on the end of a region is none of an interval; the second without a move ends it.
+            // From the first mark on the end of a region is none of an interval; the second without
+            // a move ends it.
             prop_assert_eq!(before, Some(NodeId(0)));
             prop_assert_eq!(by_region, Some(NodeId(if marks == 0 { 2 } else { 0 })));
             prop_assert_eq!(bench.home(PageNo(99)), Some(NodeId(if marks < 2 { 2 } else { 0 })));

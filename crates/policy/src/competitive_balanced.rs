@@ -1,46 +1,56 @@
-//! Competitive, balanced: pages that no node owns are dealt out so that no memory is busier than the others.
+//! Competitive, balanced: pages that no node owns are dealt out so that no memory is busier than
+//! the others.
 //!
 //! # Problem
 //!
-//! [`super::competitive`] looks at one page at a time. Nikolopoulos et al. found that it leaves NAS MG unbalanced: some nodes
-//! hold more *contested* pages, which all nodes access, than others do; the sum of remote accesses is that of manual
-//! distribution, but some memories are busier ("we believe that this problem can be solved by careful engineering of the
-//! page migration criterion"). Where several homes are as good as each other, looking at one page cannot tell them apart.
+//! [`super::competitive`] looks at one page at a time. Nikolopoulos et al. found that it leaves NAS
+//! MG unbalanced: some nodes hold more *contested* pages, which all nodes access, than others do;
+//! the sum of remote accesses is that of manual distribution, but some memories are busier ("we
+//! believe that this problem can be solved by careful engineering of the page migration
+//! criterion"). Where several homes are as good as each other, looking at one page cannot tell them
+//! apart.
 //!
 //! # Approach
 //!
-//! A page is contested if another home is nearly as good as its best. Pages that are not go where [`super::competitive`] sends
-//! them, and what they will be accessed there is a load that is given. The contested ones are then dealt out, the most
-//! accessed first, each to the least loaded of its good homes: the greedy rule for identical machines (longest processing
-//! time first), restricted to the homes that a page may have.
+//! A page is contested if another home is nearly as good as its best. Pages that are not go where
+//! [`super::competitive`] sends them, and what they will be accessed there is a load that is given.
+//! The contested ones are then dealt out, the most accessed first, each to the least loaded of its
+//! good homes: the greedy rule for identical machines (longest processing time first), restricted
+//! to the homes that a page may have.
 //!
 //! # Terms
 //!
-//! *Cost*: as there. *Good homes* of a page: those whose cost is at most `slack` percent above the least. *Contested*: with
-//! more than one. *Load* of a node: accesses to the pages on it, times what an access keeps its memory busy (1 where
-//! bandwidth is not limited). *Even*: a load within `even` percent of the mean of the least.
+//! *Cost*: as there. *Good homes* of a page: those whose cost is at most `slack` percent above the
+//! least. *Contested*: with more than one. *Load* of a node: accesses to the pages on it, times
+//! what an access keeps its memory busy (1 where bandwidth is not limited). *Even*: a load within
+//! `even` percent of the mean of the least.
 //!
 //! # Algorithm
 //!
 //! At the end of an interval:
 //!
-//! 1. Pages with one good home: as [`super::competitive`]. Their accesses are the loads to begin with.
-//! 2. The others by accesses descending, in classes of an eighth, so that sorting costs no comparisons; within a class, by
-//!    page. h = the present home if it is good, c = the good home with room whose load with the page is least; ties to the
-//!    lower id. The page stays at h if load(h) ≤ load(c) + `even` percent of the mean load; else it goes to c, unless that
-//!    would not pay within `horizon`: a page with fewer accesses than a move is worth is left.
+//! 1. Pages with one good home: as [`super::competitive`]. Their accesses are the loads to begin
+//!    with.
+//! 2. The others by accesses descending, in classes of an eighth, so that sorting costs no
+//!    comparisons; within a class, by page. h = the present home if it is good, c = the good home
+//!    with room whose load with the page is least; ties to the lower id. The page stays at h if
+//!    load(h) ≤ load(c) + `even` percent of the mean load; else it goes to c, unless that would not
+//!    pay within `horizon`: a page with fewer accesses than a move is worth is left.
 //! 3. Freezing and stopping as there.
 //!
 //! Where the present home is not good, a contested page goes to c if that is worth it.
 //!
-//! Only the first 32 nodes with memory can be good homes. State: as there, and 16 bytes a contested page.
+//! Only the first 32 nodes with memory can be good homes. State: as there, and 16 bytes a contested
+//! page.
 //!
 //! # Properties
 //!
-//! - `contested_pages_are_spread`: pages that all nodes access alike end up with loads that differ by no more than one page
-//!   and the tolerance.
-//! - `one_owner_decides_as_competitive`: pages that one node alone accesses go where [`super::competitive`] sends them.
-//! - `no_page_has_a_bad_home`: without thresholds and with room, no page ends more than `slack` percent above its least cost.
+//! - `contested_pages_are_spread`: pages that all nodes access alike end up with loads that differ
+//!   by no more than one page and the tolerance.
+//! - `one_owner_decides_as_competitive`: pages that one node alone accesses go where
+//!   [`super::competitive`] sends them.
+//! - `no_page_has_a_bad_home`: without thresholds and with room, no page ends more than `slack`
+//!   percent above its least cost.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -82,8 +92,8 @@ struct Contested {
 }
 
 impl Contested {
-    /// Class of the accesses, the most first: three bits below the highest tell classes apart, so that those of a class are
-    /// within an eighth of each other.
+    /// Class of the accesses, the most first: three bits below the highest tell classes apart, so
+    /// that those of a class are within an eighth of each other.
     const fn class(self) -> usize {
         let n = self.accesses | 1;
         let high = n.ilog2();
@@ -150,8 +160,8 @@ impl Balancer {
     }
     /// As [`Balancer::good`].
     fn good_of_many(&self, counts: &[u32], homes: usize) -> u32 {
-        // What the node with the most accesses would suffer is a lower bound of a home's cost. The home where that is least
-        // is nearly always the best, and rules most others out.
+        // What the node with the most accesses would suffer is a lower bound of a home's cost. The
+        // home where that is least is nearly always the best, and rules most others out.
         let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
         let bound = |position: usize| self.latencies.part(position, most, counts);
         let Some(first) = (0..homes).min_by_key(|position| bound(*position)) else { return 0 };
@@ -180,8 +190,9 @@ impl Balancer {
         let load = &mut self.loads[home.index()];
         *load = load.saturating_add(accesses.saturating_mul(self.weight[home.index()]));
     }
-    /// Says for each page of the interval where it should be, those with one good home first; `settle` is told of the page's
-    /// index, whether it is contested, its home and the one that is best, and answers where it will be.
+    /// Says for each page of the interval where it should be, those with one good home first;
+    /// `settle` is told of the page's index, whether it is contested, its home and the one that is
+    /// best, and answers where it will be.
     pub(crate) fn deal(
         &mut self,
         interval: &Interval,

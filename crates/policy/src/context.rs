@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use homenode_model::{Bytes, LineNo, Matrix, MbPerS, NodeId, Ns, Placement, Ps, Topology};
 
-/// The machine as policies see it: how many pages fit where, where memory is near, and what accesses and moves cost.
+/// The machine as policies see it: how many pages fit where, where memory is near, and what
+/// accesses and moves cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyContext {

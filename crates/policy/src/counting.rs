@@ -1,4 +1,5 @@
-//! What all policies share that act on access counts: homes, intervals, and a rule that decides at their end.
+//! What all policies share that act on access counts: homes, intervals, and a rule that decides at
+//! their end.
 
 use homenode_model::{
     Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange,
@@ -13,15 +14,18 @@ use crate::{Policy, PolicyContext, Step};
 
 /// The part that differs: what to do with the counts of an interval.
 pub(crate) trait Rule: Send {
-    /// The interval is over: decisions go to `out`, in the order in which they are to be carried out.
+    /// The interval is over: decisions go to `out`, in the order in which they are to be carried
+    /// out.
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue);
     /// A move or a copy was carried out, or not; `from` was the page's home before.
     fn outcome(&mut self, _outcome: &MoveOutcome, _from: Option<NodeId>) {}
     /// The pages are gone; `copy` is to be told of the nodes that had copies of them.
     fn freed(&mut self, _pages: PageRange, _copy: &mut dyn FnMut(NodeId)) {}
-    /// The page's copies are gone, because it moved or (`written`) because somebody wrote; as in `freed`.
+    /// The page's copies are gone, because it moved or (`written`) because somebody wrote; as in
+    /// `freed`.
     fn collapsed(&mut self, _page: PageNo, _written: bool, _copy: &mut dyn FnMut(NodeId)) {}
-    /// What it just decided was of an interval before iterations were known: that nothing moved is no reason to end.
+    /// What it just decided was of an interval before iterations were known: that nothing moved is
+    /// no reason to end.
     fn was_early(&mut self) {}
     /// It will never decide again, so nothing need be counted.
     fn is_done(&self) -> bool {

@@ -1,47 +1,57 @@
-//! Daemon: from time to time, a few pages go where they are used, and pages that many read are copied.
+//! Daemon: from time to time, a few pages go where they are used, and pages that many read are
+//! copied.
 //!
 //! # Problem
 //!
-//! A program that says nothing of itself, neither regions nor iterations nor where its pattern changes, and an operating system
-//! that cannot stop it to move half its memory.
+//! A program that says nothing of itself, neither regions nor iterations nor where its pattern
+//! changes, and an operating system that cannot stop it to move half its memory.
 //!
 //! # Approach
 //!
-//! Sun's WildFire, as Löf, Nordén and Holmgren describe it (SI+TMIG; Hagersten and Koster, Noordergraaf and van der Pas):
-//! pages start by first touch; a daemon finds pages that are on the wrong node and migrates them, and pages that threads of
-//! several nodes use and replicates them; how many a unit of time is limited by a parameter, so that it takes several
-//! iterations until all are in place.
+//! Sun's WildFire, as Löf, Nordén and Holmgren describe it (SI+TMIG; Hagersten and Koster,
+//! Noordergraaf and van der Pas): pages start by first touch; a daemon finds pages that are on the
+//! wrong node and migrates them, and pages that threads of several nodes use and replicates them;
+//! how many a unit of time is limited by a parameter, so that it takes several iterations until all
+//! are in place.
 //!
-//! The papers at hand do not say how it tells a wrong node, nor what period and limit are. Chosen here, as options: a node
-//! with `factor` percent of the home's count (and the most) is the right one; a page is shared if at least two nodes have
-//! `share` percent of its accesses each. WildFire keeps written replicas coherent by cache line in hardware; the pages of
-//! this contract lose their copies at a write, so only pages that nobody wrote to in the interval are copied, and one that
-//! lost its copies is not copied again for `rest` periods, twice as many after each further loss, 255 at most.
+//! The papers at hand do not say how it tells a wrong node, nor what period and limit are. Chosen
+//! here, as options: a node with `factor` percent of the home's count (and the most) is the right
+//! one; a page is shared if at least two nodes have `share` percent of its accesses each. WildFire
+//! keeps written replicas coherent by cache line in hardware; the pages of this contract lose their
+//! copies at a write, so only pages that nobody wrote to in the interval are copied, and one that
+//! lost its copies is not copied again for `rest` periods, twice as many after each further loss,
+//! 255 at most.
 //!
 //! # Terms
 //!
-//! *Period*: time between two looks at the counts. *Gain* of a decision: the time that the accesses of the period would have
-//! saved with it.
+//! *Period*: time between two looks at the counts. *Gain* of a decision: the time that the accesses
+//! of the period would have saved with it.
 //!
 //! # Algorithm
 //!
 //! Every period, for each page accessed in it at least `least` times:
 //!
-//! 1. If it is shared and was only read: copy it to each node that has its share, memory and room, and neither the page nor a copy.
-//! 2. Else if it has no copies: n = the node with the largest count, ties to the home, then to the lower id. Move the page to n
-//!    if count(n) · 100 > `factor` · count(home), and n has memory and room.
-//! 3. Carry out the `rate` decisions of the largest gain (ties: the lower page, then the lower node), in order of pages.
+//! 1. If it is shared and was only read: copy it to each node that has its share, memory and room,
+//!    and neither the page nor a copy.
+//! 2. Else if it has no copies: n = the node with the largest count, ties to the home, then to the
+//!    lower id. Move the page to n if count(n) · 100 > `factor` · count(home), and n has memory and
+//!    room.
+//! 3. Carry out the `rate` decisions of the largest gain (ties: the lower page, then the lower
+//!    node), in order of pages.
 //!
-//! Reads that a copy serves are told as accesses to the page, so a replicated page goes on being shared, and moves only after
-//! a write.
+//! Reads that a copy serves are told as accesses to the page, so a replicated page goes on being
+//! shared, and moves only after a write.
 //!
-//! State: 4 bytes a page and node, 8 a page, 2 a page that was ever copied, about 24 a page that has copies.
+//! State: 4 bytes a page and node, 8 a page, 2 a page that was ever copied, about 24 a page that
+//! has copies.
 //!
 //! # Properties
 //!
 //! - `no_more_than_the_rate`: no poll decides more than `rate` moves and copies.
-//! - `only_pages_that_are_read_are_copied`: whatever is written in a period is not copied at its end.
-//! - `a_page_is_copied_less_and_less_often`: a page that is written between any two periods is copied at ever longer intervals: at most twelve times in 1200 periods.
+//! - `only_pages_that_are_read_are_copied`: whatever is written in a period is not copied at its
+//!   end.
+//! - `a_page_is_copied_less_and_less_often`: a page that is written between any two periods is
+//!   copied at ever longer intervals: at most twelve times in 1200 periods.
 //! - `it_sleeps_between`: between two periods it decides nothing.
 
 use alloc::boxed::Box;
@@ -172,7 +182,8 @@ impl Daemon {
             self.keep_the_best();
         }
     }
-    /// Leaves as many as may be carried out. All candidates differ, so which these are is a matter of their values alone.
+    /// Leaves as many as may be carried out. All candidates differ, so which these are is a matter
+    /// of their values alone.
     fn keep_the_best(&mut self) {
         let rate = self.options.rate as usize;
         if self.candidates.len() > rate {

@@ -2,19 +2,21 @@
 //!
 //! # Problem
 //!
-//! A programmer knows that thread i works on the i-th part of an array; the page that is touched first does not.
+//! A programmer knows that thread i works on the i-th part of an array; the page that is touched
+//! first does not.
 //!
 //! # Approach
 //!
-//! High Performance Fortran's distributions, as SGI's `c$distribute` and Compaq's OpenMP extensions offered them, at page
-//! granularity, for every object alike.
+//! High Performance Fortran's distributions, as SGI's `c$distribute` and Compaq's OpenMP extensions
+//! offered them, at page granularity, for every object alike.
 //!
 //! # Terms
 //!
-//! *Object's pages*: those of one allocation, P of them. *Turn*: position in the ascending list of the N nodes that the
-//! pages are dealt to. These are the nodes with memory that run threads. Where a driver does not know the threads' nodes,
-//! and with `nodes=all`, they are all nodes with memory: BLOCK over 64 nodes puts 15 of 16 pages of a program with four
-//! threads on nodes that never use them.
+//! *Object's pages*: those of one allocation, P of them. *Turn*: position in the ascending list of
+//! the N nodes that the pages are dealt to. These are the nodes with memory that run threads. Where
+//! a driver does not know the threads' nodes, and with `nodes=all`, they are all nodes with memory:
+//! BLOCK over 64 nodes puts 15 of 16 pages of a program with four threads on nodes that never use
+//! them.
 //!
 //! # Algorithm
 //!
@@ -22,22 +24,24 @@
 //!
 //! - BLOCK: i div ⌈P/N⌉. P = 10, N = 4: blocks of 3, 3, 3, 1.
 //! - CYCLIC(k): (i div k) mod N.
-//! - BLOCK, BLOCK: the object is a matrix of R rows, row after row, and the nodes are a grid of A across and N/A down. The
-//!   byte in the middle of page i lies in some row r and at a share s of that row: turn ⌊r (N/A) / R⌋ · A + ⌊s A⌋. A row
-//!   shorter than a page for each node across has no parts that pages could tell apart: there A counts as 1. The
-//!   contract tells of pages, not of shapes, so R is an option, and the object's length is taken to be its pages.
+//! - BLOCK, BLOCK: the object is a matrix of R rows, row after row, and the nodes are a grid of A
+//!   across and N/A down. The byte in the middle of page i lies in some row r and at a share s of
+//!   that row: turn ⌊r (N/A) / R⌋ · A + ⌊s A⌋. A row shorter than a page for each node across has
+//!   no parts that pages could tell apart: there A counts as 1. The contract tells of pages, not of
+//!   shapes, so R is an option, and the object's length is taken to be its pages.
 //!
-//! A page that two objects share belongs to the one that begins later. A page of no object goes to the toucher, a page
-//! for a full node to the nearest with room.
+//! A page that two objects share belongs to the one that begins later. A page of no object goes to
+//! the toucher, a page for a full node to the nearest with room.
 //!
 //! # Properties
 //!
-//! - `blocks_are_contiguous_and_full`: BLOCK's homes never descend along an object, and every block but the last two that
-//!   hold pages is ⌈P/N⌉ long.
+//! - `blocks_are_contiguous_and_full`: BLOCK's homes never descend along an object, and every block
+//!   but the last two that hold pages is ⌈P/N⌉ long.
 //! - `cyclic_repeats`: pages i and i + kN have the same home.
-//! - `tiles_are_rectangles`: in two dimensions, pages of the same rows and the same part of them have one home, and each node
-//!   has a tile.
-//! - `the_toucher_does_not_matter`: with room everywhere, homes do not depend on who touches, or when.
+//! - `tiles_are_rectangles`: in two dimensions, pages of the same rows and the same part of them
+//!   have one home, and each node has a tile.
+//! - `the_toucher_does_not_matter`: with room everywhere, homes do not depend on who touches, or
+//!   when.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -77,12 +81,14 @@ impl Distribution {
     }
 }
 
-/// Turn of page `i` in two dimensions. Places are counted in half pages: a page's middle is a whole number of them.
+/// Turn of page `i` in two dimensions. Places are counted in half pages: a page's middle is a whole
+/// number of them.
 fn tile(i: u64, pages: u64, nodes: u64, rows: u64, across: u64) -> u64 {
     let (middle, length) = (u128::from(2 * i + 1), u128::from(2 * pages));
     let across = if nodes.is_multiple_of(across) && pages / rows >= across { across } else { 1 };
     let down = u128::from(nodes / across);
-    // The row is middle · rows / length; what is left over is the share of the row, in units of 1 / length.
+    // The row is middle · rows / length; what is left over is the share of the row, in units of 1 /
+    // length.
     let scaled = middle * u128::from(rows);
     let (row, part) = (scaled / length, scaled % length);
     (row * down / u128::from(rows) * u128::from(across) + part * u128::from(across) / length) as u64
@@ -104,8 +110,8 @@ impl Explicit {
     pub fn new(context: &PolicyContext, how: Distribution, nodes: Vec<NodeId>) -> Self {
         Self { how, nodes, objects: BTreeMap::new(), homes: Homes::new(context), queue: Queue::new() }
     }
-    /// The object that `page` belongs to. Objects are disjoint but for the pages at their ends, so only those with the
-    /// highest first page up to `page` can hold it.
+    /// The object that `page` belongs to. Objects are disjoint but for the pages at their ends, so
+    /// only those with the highest first page up to `page` can hold it.
     fn object_of(&self, page: PageNo) -> Option<PageRange> {
         let below = self.objects.range(..=(page.0, ObjectId(u32::MAX)));
         let mut below = below.rev().map(|(&(first, _), &count)| PageRange { first: PageNo(first), count });
@@ -130,7 +136,8 @@ impl Policy for Explicit {
     fn observe(&mut self, event: &Event) {
         match *event {
             Event::Alloc { object, pages } => {
-                // Several small allocations of one site may begin on one page: the longest stands for them.
+                // Several small allocations of one site may begin on one page: the longest stands
+                // for them.
                 let count = self.objects.entry((pages.first.0, object)).or_default();
                 *count = pages.count.max(*count);
             }
@@ -142,7 +149,8 @@ impl Policy for Explicit {
             }
             Event::Free { object, pages } => {
                 self.homes.free(pages);
-                // The freed pages are those wholly inside; the allocation began on the same page or the one before.
+                // The freed pages are those wholly inside; the allocation began on the same page or
+                // the one before.
                 let first = pages.first.0;
                 let starts = [Some(first), first.checked_sub(1)].into_iter().flatten();
                 let mut keys = starts.map(|start| (start, object));

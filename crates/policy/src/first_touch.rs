@@ -6,21 +6,24 @@
 //!
 //! # Approach
 //!
-//! Whoever touches first will use it: what Linux, Solaris and IRIX do by default, and the yardstick of all four papers.
-//! Löf's PI is this policy with a parallel initialisation, SI the same with a serial one.
+//! Whoever touches first will use it: what Linux, Solaris and IRIX do by default, and the yardstick
+//! of all four papers. Löf's PI is this policy with a parallel initialisation, SI the same with a
+//! serial one.
 //!
 //! # Terms
 //!
-//! *Toucher*: the node whose CPU faults. *Nearest memory*: lowest latency, ties by node id; the toucher itself if it has
-//! memory.
+//! *Toucher*: the node whose CPU faults. *Nearest memory*: lowest latency, ties by node id; the
+//! toucher itself if it has memory.
 //!
 //! # Algorithm
 //!
-//! At a fault, walk the toucher's nodes from the nearest outwards and take the first with room. Nothing ever moves.
+//! At a fault, walk the toucher's nodes from the nearest outwards and take the first with room.
+//! Nothing ever moves.
 //!
 //! # Properties
 //!
-//! - `nearest_with_room`: no node that is nearer to the toucher than the page's home has room at the fault.
+//! - `nearest_with_room`: no node that is nearer to the toucher than the page's home has room at
+//!   the fault.
 //! - `pages_never_move`: no decision but a home for the page that faulted.
 
 use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, Ns};

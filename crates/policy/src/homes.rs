@@ -9,7 +9,8 @@ use crate::PolicyContext;
 
 /// Homes as the policy believes them to be, with the count of pages a node holds: 2 bytes a page.
 ///
-/// Invariant: `used[n]` is the number of pages whose home is `n`, plus the copies there that the policy has told of.
+/// Invariant: `used[n]` is the number of pages whose home is `n`, plus the copies there that the
+/// policy has told of.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
     capacity: Vec<u64>,
@@ -45,8 +46,8 @@ impl Homes {
     pub(crate) fn nearest(&self, node: NodeId) -> Option<NodeId> {
         self.nearest[node.index()].iter().copied().find(|n| self.capacity[n.index()] > 0)
     }
-    /// Gives `page`, which has no home, one: `wanted` if it has room, else the nearest to it that has; `None` when the
-    /// machine is full.
+    /// Gives `page`, which has no home, one: `wanted` if it has room, else the nearest to it that
+    /// has; `None` when the machine is full.
     pub(crate) fn settle(&mut self, page: PageNo, wanted: NodeId) -> Option<NodeId> {
         self.forget(page);
         let fallback = || self.nearest[wanted.index()].iter().copied().find(|n| self.has_room(*n));

@@ -2,37 +2,43 @@
 //!
 //! # Problem
 //!
-//! With pages dealt round robin, neighbours in memory are on different nodes, and Out-W's neighbours on one node are no
-//! neighbours at all.
+//! With pages dealt round robin, neighbours in memory are on different nodes, and Out-W's
+//! neighbours on one node are no neighbours at all.
 //!
 //! # Approach
 //!
-//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages, which are neighbours in
-//! memory but for its own; where its relative references to a page exceed the average by a threshold, it fetches the page.
-//! Who else uses the page it does not know, so the page goes to the first that wants it, and is fixed there.
+//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages,
+//! which are neighbours in memory but for its own; where its relative references to a page exceed
+//! the average by a threshold, it fetches the page. Who else uses the page it does not know, so the
+//! page goes to the first that wants it, and is fixed there.
 //!
-//! Open in the paper: *the average* is over what, for the node sees no other node's references. Over the remote pages that it
-//! accessed, here. Read literally, R − avg > 2 · avg would fetch nothing from an even pattern, where the paper's SOR gains
-//! most. So the default fetches pages with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %), and
-//! the literal form is an option (factor 200 %). *Fixed* how long: for `rest` intervals. The weights are those of `ars.rs`.
+//! Open in the paper: *the average* is over what, for the node sees no other node's references.
+//! Over the remote pages that it accessed, here. Read literally, R − avg > 2 · avg would fetch
+//! nothing from an even pattern, where the paper's SOR gains most. So the default fetches pages
+//! with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %), and the
+//! literal form is an option (factor 200 %). *Fixed* how long: for `rest` intervals. The weights
+//! are those of `ars.rs`.
 //!
 //! # Terms
 //!
-//! *Rank*: position of a page among the remote pages that the node accessed in the interval, ascending. *Relative references*:
-//! as in Out-W, of this node, over that list.
+//! *Rank*: position of a page among the remote pages that the node accessed in the interval,
+//! ascending. *Relative references*: as in Out-W, of this node, over that list.
 //!
 //! # Algorithm
 //!
-//! At the end of an interval, for each node with memory, ascending: for each of its remote pages, ascending, that is not
-//! fixed: if its relative references exceed the threshold and the node has room, move the page to the node, and fix it.
+//! At the end of an interval, for each node with memory, ascending: for each of its remote pages,
+//! ascending, that is not fixed: if its relative references exceed the threshold and the node has
+//! room, move the page to the node, and fix it.
 //!
 //! State: 4 bytes a page and node, 20 a page, and one byte a page that moved.
 //!
 //! # Properties
 //!
-//! - `a_page_goes_to_somebody_who_uses_it`: every move goes to a node that accessed the page in the interval.
+//! - `a_page_goes_to_somebody_who_uses_it`: every move goes to a node that accessed the page in the
+//!   interval.
 //! - `a_fetched_page_is_fixed`: after a move a page stays for `rest` intervals.
-//! - `an_even_pattern_is_fetched`: remote pages that one node alone accesses, all alike, all come to it.
+//! - `an_even_pattern_is_fetched`: remote pages that one node alone accesses, all alike, all come
+//!   to it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -69,7 +75,8 @@ struct InW {
     context: Vec<u64>,
     /// By page: intervals until it may move.
     rest: Rows<u8>,
-    /// The remote pages of the node at hand, as indices of the interval, and its relative references.
+    /// The remote pages of the node at hand, as indices of the interval, and its relative
+    /// references.
     remote: Vec<u32>,
     sums: Vec<u32>,
     /// Its references.
@@ -134,7 +141,8 @@ impl Rule for InW {
                 let (seen, _) = interval.row(self.remote[i] as usize);
                 let page = seen.page();
                 if !self.is_fixed(page) {
-                    // One more than it rests: the next interval's end takes one off before it looks.
+                    // One more than it rests: the next interval's end takes one off before it
+                    // looks.
                     self.rest.row_mut(page.index())[0] = self.options.rest.saturating_add(1);
                     room.moved(seen.home, node);
                     out.push(Decision::Move { page, to: node });

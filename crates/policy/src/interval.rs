@@ -21,8 +21,9 @@ impl Seen {
     }
 }
 
-/// Counts by (page, node), in the order in which the driver tells of them: ascending pages, each time that it tells. 4 bytes a page and node and 8
-/// a page. Pages that nobody accessed take no room, and forgetting all of it costs nothing.
+/// Counts by (page, node), in the order in which the driver tells of them: ascending pages, each
+/// time that it tells. 4 bytes a page and node and 8 a page. Pages that nobody accessed take no
+/// room, and forgetting all of it costs nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
     nodes: usize,
@@ -52,7 +53,8 @@ impl Interval {
         self.seen.push(seen);
         self.counts.extend(core::iter::repeat_n(0, self.nodes));
     }
-    /// Brings together what was told at several times: each page is there once, ascending. Nothing to do where it was told at once.
+    /// Brings together what was told at several times: each page is there once, ascending. Nothing
+    /// to do where it was told at once.
     pub(crate) fn join(&mut self) {
         if self.seen.windows(2).all(|w| w[0].page < w[1].page) {
             return;

@@ -15,7 +15,8 @@ pub(crate) struct Latencies {
     nodes: usize,
     /// Nodes with memory, ascending.
     homes: Vec<NodeId>,
-    /// Latency from each node, by position of the home in `homes`. 32 bits, so that a count times it needs 64.
+    /// Latency from each node, by position of the home in `homes`. 32 bits, so that a count times
+    /// it needs 64.
     cells: Vec<u32>,
     /// Position in `homes` by node; `homes.len()` for none.
     position: Vec<usize>,
@@ -43,8 +44,8 @@ impl Latencies {
     pub(crate) fn part(&self, position: usize, node: usize, counts: &[u32]) -> u64 {
         u64::from(counts[node]) * u64::from(self.cells[position * self.nodes + node])
     }
-    /// The largest latency that one node's accesses cause, and the sum over all nodes. A sum of 32-bit
-    /// counts times [`LONGEST`] over 1024 nodes stays below 2^63.
+    /// The largest latency that one node's accesses cause, and the sum over all nodes. A sum of
+    /// 32-bit counts times [`LONGEST`] over 1024 nodes stays below 2^63.
     #[inline]
     pub(crate) fn cost(&self, position: usize, counts: &[u32]) -> Cost {
         let column = self.column(position);
@@ -74,8 +75,8 @@ impl Latencies {
 
 #[inline(always)]
 fn product(column: &[u32], counts: &[u32]) -> Cost {
-    // Saturation never happens, but keeps compilers from wide registers, in which the largest of four 64-bit numbers costs
-    // more than one after the other.
+    // Saturation never happens, but keeps compilers from wide registers, in which the largest of
+    // four 64-bit numbers costs more than one after the other.
     let times = counts.iter().zip(column).map(|(c, l)| u64::from(*c) * u64::from(*l));
     times.fold(Cost::default(), |c, t| Cost { largest: c.largest.max(t), sum: c.sum.saturating_add(t) })
 }

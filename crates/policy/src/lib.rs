@@ -1,8 +1,9 @@
 //! Placement algorithms, and nothing but algorithms.
 //!
-//! A policy is a value machine: it is told [`Event`]s, is polled, and writes [`Decision`](homenode_model::Decision)s.
-//! The same object runs on a live process, on a modelled machine and on the virtual one. Time, topology and options
-//! come in as arguments; there is no clock, no randomness, no hash map and no floating point in a decision.
+//! A policy is a value machine: it is told [`Event`]s, is polled, and writes
+//! [`Decision`](homenode_model::Decision)s. The same object runs on a live process, on a modelled
+//! machine and on the virtual one. Time, topology and options come in as arguments; there is no
+//! clock, no randomness, no hash map and no floating point in a decision.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -68,18 +69,21 @@ pub enum Step {
     Idle,
 }
 
-/// A placement policy. `Send`, so that many can be tried at once; it holds no references to anything.
+/// A placement policy. `Send`, so that many can be tried at once; it holds no references to
+/// anything.
 ///
-/// Contract of a driver: it calls [`Policy::observe`] for every event of the policy's [`Interest`] in its total order,
-/// [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`, `RegionBegin`, `RegionEnd`, `Iteration` and
-/// `NextTouchRequest`, with an empty buffer, carries decisions out in order, and reports each `Move` and `Replicate` by
-/// [`Policy::outcome`] before the next `observe` and the next `poll`.
+/// Contract of a driver: it calls [`Policy::observe`] for every event of the policy's [`Interest`]
+/// in its total order, [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`,
+/// `RegionBegin`, `RegionEnd`, `Iteration` and `NextTouchRequest`, with an empty buffer, carries
+/// decisions out in order, and reports each `Move` and `Replicate` by [`Policy::outcome`] before
+/// the next `observe` and the next `poll`.
 pub trait Policy: Send {
     /// Which events it wants. Constant over the policy's life.
     fn interest(&self) -> Interest;
     /// Takes note of an event.
     fn observe(&mut self, event: &Event);
-    /// Decides. `out` is empty on entry; it holds decisions on return if and only if the step is [`Step::Act`].
+    /// Decides. `out` is empty on entry; it holds decisions on return if and only if the step is
+    /// [`Step::Act`].
     fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step;
     /// Learns what became of a move.
     fn outcome(&mut self, outcome: &MoveOutcome);

@@ -2,32 +2,36 @@
 //!
 //! # Problem
 //!
-//! A program whose data is initialised by one thread, or read from a file, or whose access pattern changes, has its pages
-//! where they were first touched and not where they are used.
+//! A program whose data is initialised by one thread, or read from a file, or whose access pattern
+//! changes, has its pages where they were first touched and not where they are used.
 //!
 //! # Approach
 //!
-//! The program says when the pattern that counts begins; from then on each page follows whoever touches it next, once.
-//! Löf, Nordén and Holmgren (SI+MIG), Solaris' `madvise(MADV_ACCESS_LWP)`. The same paper's conclusions propose what needs no
-//! change of the program: a request for all shared data at the start of every parallel region, which may cost more than it
-//! gains where regions are many and short. Between the two lies a request at the first region alone.
+//! The program says when the pattern that counts begins; from then on each page follows whoever
+//! touches it next, once. Löf, Nordén and Holmgren (SI+MIG), Solaris' `madvise(MADV_ACCESS_LWP)`.
+//! The same paper's conclusions propose what needs no change of the program: a request for all
+//! shared data at the start of every parallel region, which may cost more than it gains where
+//! regions are many and short. Between the two lies a request at the first region alone.
 //!
-//! The paper does not say which objects are shared, nor what the first region is. Chosen here: all objects, or those that an
-//! option names; and the first region there is, and once more the first after the first iteration mark, because what came
-//! before that was initialisation, and nobody knows beforehand whether a mark will come.
+//! The paper does not say which objects are shared, nor what the first region is. Chosen here: all
+//! objects, or those that an option names; and the first region there is, and once more the first
+//! after the first iteration mark, because what came before that was initialisation, and nobody
+//! knows beforehand whether a mark will come.
 //!
 //! # Terms
 //!
-//! *Request*: the program names a range. *Armed*: the page tells of its next touch. *Toucher's memory*: the toucher, or
-//! the nearest node with memory if it has none. *Chosen*: a page of an object that the option `objects` names.
+//! *Request*: the program names a range. *Armed*: the page tells of its next touch. *Toucher's
+//! memory*: the toucher, or the nearest node with memory if it has none. *Chosen*: a page of an
+//! object that the option `objects` names.
 //!
 //! # Algorithm
 //!
 //! 1. Faults: as first touch (option `from`).
-//! 2. Arm the chosen pages of a request (`at=request`); all chosen pages when the first region begins, and when the first
-//!    after the first iteration mark begins (`at=first-region`); all chosen pages whenever a region begins (`at=region`).
-//! 3. Touch of an armed page: move it to the toucher's memory unless it is there; a touch disarms. With no room there the
-//!    page stays: any other node would be a guess.
+//! 2. Arm the chosen pages of a request (`at=request`); all chosen pages when the first region
+//!    begins, and when the first after the first iteration mark begins (`at=first-region`); all
+//!    chosen pages whenever a region begins (`at=region`).
+//! 3. Touch of an armed page: move it to the toucher's memory unless it is there; a touch disarms.
+//!    With no room there the page stays: any other node would be a guess.
 //!
 //! A move that fails is not tried again before the page is armed again.
 //!

@@ -36,7 +36,8 @@ impl Objects {
     }
 }
 
-/// The objects that there are, and those that were chosen. Objects of one site are one object of several ranges.
+/// The objects that there are, and those that were chosen. Objects of one site are one object of
+/// several ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     which: Objects,
@@ -56,7 +57,8 @@ impl Chosen {
                 *count = pages.count.max(*count);
             }
             Event::Free { object, pages } => {
-                // What is freed are the pages wholly inside; the object may begin on the page before.
+                // What is freed are the pages wholly inside; the object may begin on the page
+                // before.
                 let first = pages.first.0;
                 let mut starts = [Some(first), first.checked_sub(1)].into_iter().flatten();
                 if let Some(start) = starts.find(|s| self.live.contains_key(&(object, *s))) {

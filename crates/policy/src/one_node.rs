@@ -2,12 +2,13 @@
 //!
 //! # Problem
 //!
-//! How bad can it get, and how good when all threads sit where the data is? Both need all pages on one node.
+//! How bad can it get, and how good when all threads sit where the data is? Both need all pages on
+//! one node.
 //!
 //! # Approach
 //!
-//! Ignore who touches. As `numactl --membind` with a fall-back; Löf's UMA when all threads run on the node, and the
-//! placement that serial initialisation (SI) leads to.
+//! Ignore who touches. As `numactl --membind` with a fall-back; Löf's UMA when all threads run on
+//! the node, and the placement that serial initialisation (SI) leads to.
 //!
 //! # Terms
 //!
@@ -15,7 +16,8 @@
 //!
 //! # Algorithm
 //!
-//! Every page's home is the node while it has room, then the nearest to *it* (not to the toucher) that has.
+//! Every page's home is the node while it has room, then the nearest to *it* (not to the toucher)
+//! that has.
 //!
 //! # Properties
 //!

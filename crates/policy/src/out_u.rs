@@ -2,27 +2,30 @@
 //!
 //! # Problem
 //!
-//! A monitor at a node's link sees the references of all other nodes to the pages it holds, but none of its own. From these
-//! alone a page must be sent away if, and only if, it belongs elsewhere.
+//! A monitor at a node's link sees the references of all other nodes to the pages it holds, but
+//! none of its own. From these alone a page must be sent away if, and only if, it belongs
+//! elsewhere.
 //!
 //! # Approach
 //!
-//! Tao, Schulz and Karl, section 3.2: if the biggest remote count of a page exceeds the average of the remote counts by a
-//! threshold, the page goes to the node with that count. The threshold is chosen such that a page which mainly its own node
-//! uses, invisibly, does not show so uneven a pattern. What the paper leaves open is in `ars.rs`.
+//! Tao, Schulz and Karl, section 3.2: if the biggest remote count of a page exceeds the average of
+//! the remote counts by a threshold, the page goes to the node with that count. The threshold is
+//! chosen such that a page which mainly its own node uses, invisibly, does not show so uneven a
+//! pattern. What the paper leaves open is in `ars.rs`.
 //!
-//! `out-u-local`, too, is in the paper, to see what the missing knowledge costs: the biggest remote count is compared with the
-//! local count.
+//! `out-u-local`, too, is in the paper, to see what the missing knowledge costs: the biggest remote
+//! count is compared with the local count.
 //!
 //! # Terms
 //!
-//! *Remote counts* of a page: references in the interval by the nodes other than its home. *Interval*: from the end of one
-//! parallel region to the next (option `at`).
+//! *Remote counts* of a page: references in the interval by the nodes other than its home.
+//! *Interval*: from the end of one parallel region to the next (option `at`).
 //!
 //! # Algorithm
 //!
-//! At the end of an interval, for each page referenced in it, ascending: if the biggest remote count (ties: the lowest node)
-//! exceeds the threshold, and its node has memory and room, move the page there.
+//! At the end of an interval, for each page referenced in it, ascending: if the biggest remote
+//! count (ties: the lowest node) exceeds the threshold, and its node has memory and room, move the
+//! page there.
 //!
 //! 30 references by node 1, 5 and 5 by nodes 2 and 3: 30 > 2 · 10, the page goes to node 1.
 //!
@@ -30,9 +33,10 @@
 //!
 //! # Properties
 //!
-//! - `a_dominating_node_gets_the_page`: after a decision no remote node of a page that stayed exceeded the threshold, and each
-//!   page that moved is with the biggest.
-//! - `local_references_are_not_seen`: without local knowledge, the home's own references change no decision.
+//! - `a_dominating_node_gets_the_page`: after a decision no remote node of a page that stayed
+//!   exceeded the threshold, and each page that moved is with the biggest.
+//! - `local_references_are_not_seen`: without local knowledge, the home's own references change no
+//!   decision.
 
 use alloc::boxed::Box;
 

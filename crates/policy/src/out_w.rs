@@ -2,33 +2,38 @@
 //!
 //! # Problem
 //!
-//! One page's counts are few. Waiting until they are many makes migration late; acting on few makes it wrong.
+//! One page's counts are few. Waiting until they are many makes migration late; acting on few makes
+//! it wrong.
 //!
 //! # Approach
 //!
-//! Tao, Schulz and Karl, section 3.2: programs access neighbouring pages alike, so a node's *relative references* to a page
-//! are the weighted sum of its references to the page and to those near it, and these are compared as Out-U compares
-//! references. Only pages on the same node count as neighbours, for the monitor of that node sees no others. What the
-//! paper leaves open, the weights first of all, is in `ars.rs`.
+//! Tao, Schulz and Karl, section 3.2: programs access neighbouring pages alike, so a node's
+//! *relative references* to a page are the weighted sum of its references to the page and to those
+//! near it, and these are compared as Out-U compares references. Only pages on the same node count
+//! as neighbours, for the monitor of that node sees no others. What the paper leaves open, the
+//! weights first of all, is in `ars.rs`.
 //!
 //! `out-w-local` knows the local references, too, as `out-u-local` does.
 //!
 //! # Terms
 //!
-//! *Rank*: position of a page among the pages of its home that were accessed in the interval, ascending. *Relative references*
-//! R(n) of node n to page i: Σ over pages j of that list with |rank difference| d ≤ `reach` of 2^−d c(j, n), rounded down.
+//! *Rank*: position of a page among the pages of its home that were accessed in the interval,
+//! ascending. *Relative references* R(n) of node n to page i: Σ over pages j of that list with
+//! |rank difference| d ≤ `reach` of 2^−d c(j, n), rounded down.
 //!
 //! # Algorithm
 //!
-//! At the end of an interval, for each home with memory, ascending, and each of its pages, ascending: if the biggest R among
-//! the remote nodes (ties: the lowest node) exceeds the threshold, and its node has memory and room, move the page there.
+//! At the end of an interval, for each home with memory, ascending, and each of its pages,
+//! ascending: if the biggest R among the remote nodes (ties: the lowest node) exceeds the
+//! threshold, and its node has memory and room, move the page there.
 //!
 //! State: 4 bytes a page and node, 28 a page; one more where the threshold adapts.
 //!
 //! # Properties
 //!
 //! - `without_reach_it_is_out_u`: at reach 0 it decides what Out-U decides, in another order.
-//! - `neighbours_carry_a_page_along`: a page without a reference of its own that pulls it goes with the pages around it.
+//! - `neighbours_carry_a_page_along`: a page without a reference of its own that pulls it goes with
+//!   the pages around it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -2,15 +2,17 @@
 //!
 //! # Problem
 //!
-//! Finding out at run time where pages belong takes an iteration, and moving them there takes time. A program that runs twice
-//! has told all of it the first time.
+//! Finding out at run time where pages belong takes an iteration, and moving them there takes time.
+//! A program that runs twice has told all of it the first time.
 //!
 //! # Approach
 //!
-//! Nikolopoulos, Ayguadé and Polychronopoulos, sections 1 and 3.1.1 (OpenMP_runtime_offline): the counts of a whole run are
-//! fed back, and each page is put into its place when it is touched first. The paper has the compiler do it; here a driver
-//! that is told a [`Placement`]. [`best`] makes one from a recording's counts with the criterion of [`crate::competitive`],
-//! and where several homes are as good, deals pages out as [`crate::competitive_balanced`] does: MG showed that this is needed.
+//! Nikolopoulos, Ayguadé and Polychronopoulos, sections 1 and 3.1.1 (OpenMP_runtime_offline): the
+//! counts of a whole run are fed back, and each page is put into its place when it is touched
+//! first. The paper has the compiler do it; here a driver that is told a [`Placement`]. [`best`]
+//! makes one from a recording's counts with the criterion of [`crate::competitive`], and where
+//! several homes are as good, deals pages out as [`crate::competitive_balanced`] does: MG showed
+//! that this is needed.
 //!
 //! # Terms
 //!
@@ -18,14 +20,15 @@
 //!
 //! # Algorithm
 //!
-//! At a fault: the plan's home if the page has one and it has room, else the nearest to it that has; the toucher's where the
-//! plan says nothing. Nothing ever moves.
+//! At a fault: the plan's home if the page has one and it has room, else the nearest to it that
+//! has; the toucher's where the plan says nothing. Nothing ever moves.
 //!
 //! # Properties
 //!
 //! - `the_plan_is_kept`: with room, every page's home is the planned one, whoever touches it.
 //! - `the_rest_is_first_touch`: pages that are not in the plan go where first touch puts them.
-//! - `the_best_plan_has_the_least_largest_latency`: with room and no slack, no other home has a smaller largest latency.
+//! - `the_best_plan_has_the_least_largest_latency`: with room and no slack, no other home has a
+//!   smaller largest latency.
 
 use alloc::sync::Arc;
 
@@ -55,8 +58,9 @@ impl Plan {
     }
 }
 
-/// The best placement of pages that are accessed as `counts` says, on the machine of `context`. `slack` is the percentage of
-/// the least cost within which homes are as good as each other, as in [`crate::competitive_balanced`].
+/// The best placement of pages that are accessed as `counts` says, on the machine of `context`.
+/// `slack` is the percentage of the least cost within which homes are as good as each other, as in
+/// [`crate::competitive_balanced`].
 pub fn best(context: &PolicyContext, counts: &Histogram, slack: u32) -> Placement {
     let mut interval = Interval::new(context.nodes());
     let mut plan = Placement::new();

@@ -1,41 +1,50 @@
-//! Presence: a page goes to the node that is found at it again and again, once a sequential test is sure.
+//! Presence: a page goes to the node that is found at it again and again, once a sequential test is
+//! sure.
 //!
 //! # Problem
 //!
-//! Most machines do not say how often a node accesses a page. What can be had without counters is who touches an armed page
-//! next. One such answer says little: of a page of which one node does 60 %, the other is found two times out of five.
+//! Most machines do not say how often a node accesses a page. What can be had without counters is
+//! who touches an armed page next. One such answer says little: of a page of which one node does 60
+//! %, the other is found two times out of five.
 //!
 //! # Approach
 //!
-//! Arm a few pages at times that have nothing to do with the program's phases, so that each answer is an unbiased draw,
-//! and draw until a sequential probability ratio test (A. Wald, *Sequential Tests of Statistical Hypotheses*, 1945)
-//! decides between "the node has at most `low` percent of the draws" and "at least `high` percent". Pages in between
-//! are left alone. Drivers whose draws come by themselves, such as the kernel's hinting faults, need not arm.
+//! Arm a few pages at times that have nothing to do with the program's phases, so that each answer
+//! is an unbiased draw, and draw until a sequential probability ratio test (A. Wald, *Sequential
+//! Tests of Statistical Hypotheses*, 1945) decides between "the node has at most `low` percent of
+//! the draws" and "at least `high` percent". Pages in between are left alone. Drivers whose draws
+//! come by themselves, such as the kernel's hinting faults, need not arm.
 //!
 //! # Terms
 //!
-//! *Draw*: a first touch after an arming. *Block*: 16 neighbouring pages, which share their draws and move together.
-//! *Candidate*: the node with most draws of a block, its home excepted; ties to the lower id. *Ratio*: the sum over the draws of
-//! ln(high / low) for the candidate's and ln((1 - high) / (1 - low)) for the others'.
+//! *Draw*: a first touch after an arming. *Block*: 16 neighbouring pages, which share their draws
+//! and move together. *Candidate*: the node with most draws of a block, its home excepted; ties to
+//! the lower id. *Ratio*: the sum over the draws of ln(high / low) for the candidate's and ln((1 -
+//! high) / (1 - low)) for the others'.
 //!
 //! # Algorithm
 //!
-//! 1. From time to time (`gap` on average, exponentially distributed by a hash of the number of the time), arm one page in each of
-//!    `batch` blocks that are undecided, in an order that goes through all of them. With none left, wait 64 times as long.
-//! 2. At a touch, add a draw to its block. Ratio ≥ ln((1 - error) / error): the block is to move. Ratio ≤ the negative:
-//!    it stays; it is undecided again, its draws forgotten, after `rest` of the times of step 1.
-//! 3. At the end of a region, and once an iteration is known at its end alone: move the blocks that are to move, where there is
-//!    room and they have not gone back there `bounces` times.
+//! 1. From time to time (`gap` on average, exponentially distributed by a hash of the number of the
+//!    time), arm one page in each of `batch` blocks that are undecided, in an order that goes
+//!    through all of them. With none left, wait 64 times as long.
+//! 2. At a touch, add a draw to its block. Ratio ≥ ln((1 - error) / error): the block is to move.
+//!    Ratio ≤ the negative: it stays; it is undecided again, its draws forgotten, after `rest` of
+//!    the times of step 1.
+//! 3. At the end of a region, and once an iteration is known at its end alone: move the blocks that
+//!    are to move, where there is room and they have not gone back there `bounces` times.
 //!
-//! low 60, high 90, error 5 %: ln(1.5) = 0.405 for, ln(0.25) = -1.386 against, bound 2.944: eight draws in a row move a block,
-//! three of another node in a row leave it.
+//! low 60, high 90, error 5 %: ln(1.5) = 0.405 for, ln(0.25) = -1.386 against, bound 2.944: eight
+//! draws in a row move a block, three of another node in a row leave it.
 //!
-//! State: 2 bytes a page and 4 bytes a page for homes and bounces, 2 bytes a node and 8 a block: 1.6 MiB a GiB with four nodes.
+//! State: 2 bytes a page and 4 bytes a page for homes and bounces, 2 bytes a node and 8 a block:
+//! 1.6 MiB a GiB with four nodes.
 //!
 //! # Properties
 //!
-//! - `clear_owners_get_their_blocks`: a block that one other node alone touches moves to it after eight draws.
-//! - `sixty_to_forty_stays`: of blocks with 60 % of the draws from another node, at most `error` move (with what chance adds).
+//! - `clear_owners_get_their_blocks`: a block that one other node alone touches moves to it after
+//!   eight draws.
+//! - `sixty_to_forty_stays`: of blocks with 60 % of the draws from another node, at most `error`
+//!   move (with what chance adds).
 //! - `it_moves_at_marks_alone`: nothing moves but at the end of a region or an iteration.
 //! - `times_have_the_mean_that_was_asked_for`: of the gaps between armings.
 
@@ -159,7 +168,8 @@ fn mix(n: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The gap before arming number `n`: exponentially distributed around `mean`, at most 16 times as long.
+/// The gap before arming number `n`: exponentially distributed around `mean`, at most 16 times as
+/// long.
 fn gap(mean: Ns, n: u32) -> Ns {
     let u = (mix(n.into()) >> 48) + 1;
     Ns((u128::from(mean.0) * ln(1 << 16, u) as u128 / ONE as u128) as u64 + 1)
@@ -392,7 +402,8 @@ mod tests {
                 touch(&mut p, i % BLOCKS * PAGES, node);
             }
             let moved = moves(&mut p, Some(END)).len() as u64 / PAGES;
-            // 5 % of 400 are 20, with a standard deviation of 4.4; Wald's bound is not reached exactly.
+            // 5 % of 400 are 20, with a standard deviation of 4.4; Wald's bound is not reached
+            // exactly.
             prop_assert!(moved <= 38, "{moved} of {BLOCKS}");
         }
     }

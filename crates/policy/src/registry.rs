@@ -1,6 +1,7 @@
 //! The policies by name, with their options: what `--policy` accepts and what help texts list.
 //!
-//! A *spec* is `name` or `name:option=value,option=value`. Adding a policy is one entry in [`POLICIES`].
+//! A *spec* is `name` or `name:option=value,option=value`. Adding a policy is one entry in
+//! [`POLICIES`].
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -356,7 +357,8 @@ pub struct Requirements {
     pub regions: bool,
 }
 
-/// What the policy that `spec` names, with its options, needs of a recording on the machine of `context`.
+/// What the policy that `spec` names, with its options, needs of a recording on the machine of
+/// `context`.
 ///
 /// # Errors
 /// As [`build`].

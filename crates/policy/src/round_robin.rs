@@ -6,8 +6,8 @@
 //!
 //! # Approach
 //!
-//! Spread neighbouring pages over all nodes with memory: balanced, at the price of (n−1)/n remote accesses. As
-//! `numactl --interleave`, and IRIX's round robin in Robertson and in Nikolopoulos.
+//! Spread neighbouring pages over all nodes with memory: balanced, at the price of (n−1)/n remote
+//! accesses. As `numactl --interleave`, and IRIX's round robin in Robertson and in Nikolopoulos.
 //!
 //! # Terms
 //!
@@ -15,13 +15,16 @@
 //!
 //! # Algorithm
 //!
-//! Home of page p is the node at turn p mod N. By page number, not by a counter of faults: which thread faults first
-//! must not show in the result. A full node passes the page to the nearest one with room.
+//! Home of page p is the node at turn p mod N. By page number, not by a counter of faults: which
+//! thread faults first must not show in the result. A full node passes the page to the nearest one
+//! with room.
 //!
 //! # Properties
 //!
-//! - `fault_order_does_not_matter`: as long as no node is full, a page's home depends on its number alone.
-//! - `consecutive_pages_spread_evenly`: any run of pages puts on each two nodes counts that differ by at most 1.
+//! - `fault_order_does_not_matter`: as long as no node is full, a page's home depends on its number
+//!   alone.
+//! - `consecutive_pages_spread_evenly`: any run of pages puts on each two nodes counts that differ
+//!   by at most 1.
 
 use alloc::vec::Vec;
 

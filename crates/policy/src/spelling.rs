@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 /// Names longer than this are not compared: the distance costs their product.
 const LONGEST: usize = 64;
 
-/// Insertions, deletions, substitutions and swaps of neighbours between two words (Damerau and Levenshtein, optimal
-/// string alignment).
+/// Insertions, deletions, substitutions and swaps of neighbours between two words (Damerau and
+/// Levenshtein, optimal string alignment).
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before = vec![0; b.len() + 1];
@@ -26,8 +26,8 @@ pub fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The one of `known` that is nearest to `typed`, if it is near: at most a third of the letters wrong, or `typed` begins
-/// it. Ties go to the first.
+/// The one of `known` that is nearest to `typed`, if it is near: at most a third of the letters
+/// wrong, or `typed` begins it. Ties go to the first.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if typed.chars().count() > LONGEST {
         return None;

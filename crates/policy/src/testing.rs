@@ -1,5 +1,6 @@
-//! A driver small enough to see through, for the property tests. It asserts what holds for *every* policy: no page is
-//! ever sent to a node without memory or without room, and a step of `Act` carries decisions.
+//! A driver small enough to see through, for the property tests. It asserts what holds for *every*
+//! policy: no page is ever sent to a node without memory or without room, and a step of `Act`
+//! carries decisions.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -139,7 +140,8 @@ impl<P: Policy> Bench<P> {
         pages.iter().for_each(|p| self.armed[p.index()] = false);
         self.observe(&Event::Free { object, pages });
     }
-    /// Accesses of a page that has a home; a write makes copies go. The policy is told when it wants to be.
+    /// Accesses of a page that has a home; a write makes copies go. The policy is told when it
+    /// wants to be.
     pub(crate) fn accesses(&mut self, page: PageNo, node: NodeId, kind: AccessKind, count: u32) {
         let Some(home) = self.home(page) else { return };
         if kind == AccessKind::Write && self.copies.iter().any(|(p, _)| *p == page) {
@@ -156,7 +158,8 @@ impl<P: Policy> Bench<P> {
             }
         }
     }
-    /// Tells of an interval's accesses; pages without a home are touched first by who accesses them first.
+    /// Tells of an interval's accesses; pages without a home are touched first by who accesses them
+    /// first.
     pub(crate) fn tell(&mut self, rows: &[Row]) {
         for row in rows {
             let first = row.counts.iter().position(|c| *c > 0).unwrap_or(0);

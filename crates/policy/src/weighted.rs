@@ -2,24 +2,27 @@
 //!
 //! # Problem
 //!
-//! Round robin gives every memory the same share. Where their bandwidths differ, as with memory behind CXL, the slowest
-//! limits a program that streams.
+//! Round robin gives every memory the same share. Where their bandwidths differ, as with memory
+//! behind CXL, the slowest limits a program that streams.
 //!
 //! # Approach
 //!
-//! Interleave in proportion to weights; as Linux' `MPOL_WEIGHTED_INTERLEAVE` (6.9). The weights are given, or the bandwidths
-//! of the memories, which is what makes all of them finish a uniform stream at the same time.
+//! Interleave in proportion to weights; as Linux' `MPOL_WEIGHTED_INTERLEAVE` (6.9). The weights are
+//! given, or the bandwidths of the memories, which is what makes all of them finish a uniform
+//! stream at the same time.
 //!
 //! # Terms
 //!
-//! *Weight* w(n) of a node with memory, W their sum. *Round*: a sequence of W turns in which n has w(n).
+//! *Weight* w(n) of a node with memory, W their sum. *Round*: a sequence of W turns in which n has
+//! w(n).
 //!
 //! # Algorithm
 //!
-//! The round is made by smooth weighted round robin: every node gains w(n) of credit a turn, the one with the most has the
-//! turn (ties: the lowest) and pays W. Weights 5, 1, 1: a a b a c a a. The home of page p is turn p mod W. A full node passes the
-//! page to the nearest with room. Weights are divided by their common divisor; bandwidths are first rounded to at most 255,
-//! nodes whose bandwidth is not limited count as the fastest of those whose is.
+//! The round is made by smooth weighted round robin: every node gains w(n) of credit a turn, the
+//! one with the most has the turn (ties: the lowest) and pays W. Weights 5, 1, 1: a a b a c a a.
+//! The home of page p is turn p mod W. A full node passes the page to the nearest with room.
+//! Weights are divided by their common divisor; bandwidths are first rounded to at most 255, nodes
+//! whose bandwidth is not limited count as the fastest of those whose is.
 //!
 //! # Properties
 //!
@@ -47,7 +50,8 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Weights by position among the nodes with memory; the others have 0, and all have 1 if none has any.
+    /// Weights by position among the nodes with memory; the others have 0, and all have 1 if none
+    /// has any.
     pub fn new(context: &PolicyContext, weights: &[u64]) -> Self {
         let nodes = context.memory_nodes();
         let weight = |i: usize| weights.get(i).copied().unwrap_or(0).min(MAX_WEIGHT - 1);

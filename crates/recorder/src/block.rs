@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicU64;
 
 use crate::recorder::Recorder;
 
-/// A thread's fields of the fast path, at fixed offsets, which rewritten code knows too (`homenode_compilers::rewrite`).
+/// A thread's fields of the fast path, at fixed offsets, which rewritten code knows too
+/// (`homenode_compilers::rewrite`).
 ///
-/// The filter is two tables of the same length: which line was last used at a place, and whether that line was written.
-/// So an access asks one table one question: is this entry its line? A table that has seen nothing is all zeros: line 0
-/// holds no data of any program.
+/// The filter is two tables of the same length: which line was last used at a place, and whether
+/// that line was written. So an access asks one table one question: is this entry its line? A table
+/// that has seen nothing is all zeros: line 0 holds no data of any program.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Block {
@@ -35,8 +36,8 @@ pub struct Block {
 pub const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The filter of threads that have no recorder: it has seen nothing, so every access takes the slow path, which makes
-/// the recorder or returns at once.
+/// The filter of threads that have no recorder: it has seen nothing, so every access takes the slow
+/// path, which makes the recorder or returns at once.
 pub static EMPTY: AtomicU64 = AtomicU64::new(0);
 
 impl Block {
@@ -63,8 +64,9 @@ impl Block {
         self.written = EMPTY.as_ptr();
     }
 
-    /// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as one access however they
-    /// lie: stacks are aligned to 16 bytes, and which lines they share with what differs from run to run.
+    /// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as
+    /// one access however they lie: stacks are aligned to 16 bytes, and which lines they share with
+    /// what differs from run to run.
     ///
     /// # Safety
     /// The block of the calling thread, with a recorder.

@@ -1,9 +1,10 @@
 //! False sharing: lines that one thread writes and another uses between two barriers.
 //!
-//! A filter that is deaf to other threads would hide their coherence misses, so such lines bypass every filter from
-//! the moment they are found. They are found by a table of the last 65 536 lines that passed any filter: who wrote
-//! and who read the line in this barrier interval. Entries are replaced without locking; an unlucky race costs the
-//! finding of a line once. Nothing here runs while the program has one thread.
+//! A filter that is deaf to other threads would hide their coherence misses, so such lines bypass
+//! every filter from the moment they are found. They are found by a table of the last 65 536 lines
+//! that passed any filter: who wrote and who read the line in this barrier interval. Entries are
+//! replaced without locking; an unlucky race costs the finding of a line once. Nothing here runs
+//! while the program has one thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,10 +27,12 @@ pub const MAX_LINES: u64 = KNOWN as u64 * 3 / 4;
 static RECENT_USE: [AtomicU64; RECENT] = [const { AtomicU64::new(0) }; RECENT];
 static LINES: [AtomicU64; KNOWN] = [const { AtomicU64::new(0) }; KNOWN];
 static COUNT: AtomicU64 = AtomicU64::new(0);
-/// A bit for the lines of each of 1024 classes: most lines are of a class without one, and these bits stay in the first cache.
+/// A bit for the lines of each of 1024 classes: most lines are of a class without one, and these
+/// bits stay in the first cache.
 static CLASSES: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
-// An entry: line / RECENT (25 bits), interval (21), writer + 1 (9), reader + 1 (9). SEVERAL stands for more than one.
+// An entry: line / RECENT (25 bits), interval (21), writer + 1 (9), reader + 1 (9). SEVERAL stands
+// for more than one.
 const SEVERAL: u64 = 511;
 const WHO: u64 = 511;
 
@@ -59,8 +62,9 @@ impl Who {
     }
 }
 
-/// Notes an access in the usual case, and says whether it was: the line does not bypass the filter, and either nobody else has
-/// used it in this interval or nobody writes it. Otherwise nothing was noted, and [`look`] says more.
+/// Notes an access in the usual case, and says whether it was: the line does not bypass the filter,
+/// and either nobody else has used it in this interval or nobody writes it. Otherwise nothing was
+/// noted, and [`look`] says more.
 #[inline(always)]
 pub fn usual(line: u64, write: bool, who: Who) -> bool {
     let (word, bit) = class(line);
@@ -77,7 +81,8 @@ pub fn usual(line: u64, write: bool, who: Who) -> bool {
     true
 }
 
-/// An entry of this line and interval after one more use; `None` if the line is one that should bypass the filter.
+/// An entry of this line and interval after one more use; `None` if the line is one that should
+/// bypass the filter.
 #[inline(always)]
 const fn noted(entry: u64, write: bool, me: u64) -> Option<u64> {
     let (writer, reader) = (entry >> 9 & WHO, entry & WHO);

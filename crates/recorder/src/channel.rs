@@ -1,8 +1,10 @@
-//! How marks get from an emulated program to the emulator's plug-in: system calls that no kernel has.
+//! How marks get from an emulated program to the emulator's plug-in: system calls that no kernel
+//! has.
 //!
-//! A library that is loaded into the program makes them; the emulator shows every system call and its arguments to the
-//! plug-in before it refuses this one. The call is made by the thread that it tells of, at the place that it tells of, so
-//! marks and accesses of a thread are in order by themselves.
+//! A library that is loaded into the program makes them; the emulator shows every system call and
+//! its arguments to the plug-in before it refuses this one. The call is made by the thread that it
+//! tells of, at the place that it tells of, so marks and accesses of a thread are in order by
+//! themselves.
 
 use homenode_log::Mark;
 

@@ -1,5 +1,5 @@
-//! The few system calls that write a recording, made directly: the C library's functions are cancellation points, and a
-//! cancelled thread must not unwind out of the recorder.
+//! The few system calls that write a recording, made directly: the C library's functions are
+//! cancellation points, and a cancelled thread must not unwind out of the recorder.
 
 use std::ffi::CStr;
 

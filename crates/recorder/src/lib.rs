@@ -1,9 +1,9 @@
 //! A recorded thread: its filter, its buffer, its log.
 //!
-//! Two front ends feed it: the recorder inside a program that was built with `homenode-cc` (`homenode_trace`), where
-//! instrumented code looks into the filter itself, and the emulator's plug-in (`homenode_monitor`), which sees the accesses
-//! of a program as it is. What passes the filter and the marks go to a buffer and from there, encoded and compressed, to
-//! the thread's log.
+//! Two front ends feed it: the recorder inside a program that was built with `homenode-cc`
+//! (`homenode_trace`), where instrumented code looks into the filter itself, and the emulator's
+//! plug-in (`homenode_monitor`), which sees the accesses of a program as it is. What passes the
+//! filter and the marks go to a buffer and from there, encoded and compressed, to the thread's log.
 //!
 //! | module | one idea |
 //! |---|---|
@@ -14,7 +14,8 @@
 //! | [`channel`] | how marks get from an emulated program to the plug-in |
 //! | [`io`], [`memory`], [`process`] | system calls, mappings, errno and clock |
 //!
-//! It may live in somebody else's process: it keeps `errno`, and on any failure of its own switches itself off.
+//! It may live in somebody else's process: it keeps `errno`, and on any failure of its own switches
+//! itself off.
 
 pub mod block;
 pub mod bypass;

@@ -1,5 +1,5 @@
-//! Mappings of one's own, straight from the kernel: the program that the recorder lives in may count its allocations, and
-//! so may we.
+//! Mappings of one's own, straight from the kernel: the program that the recorder lives in may
+//! count its allocations, and so may we.
 
 use std::ptr::null_mut;
 

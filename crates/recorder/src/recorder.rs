@@ -14,8 +14,8 @@ use crate::block::{Block, LINE_SHIFT};
 use crate::bypass::{self, Bypass, Who};
 use crate::{io, memory, process, state};
 
-/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread ends; the rest and the
-/// filter stay for ever, because another thread may just look at them.
+/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread
+/// ends; the rest and the filter stay for ever, because another thread may just look at them.
 pub struct Recorder {
     block: *mut Block,
     /// The filter: two tables of `lines` entries, the lines used and the lines written.
@@ -26,8 +26,8 @@ pub struct Recorder {
     mask: usize,
     index: u32,
     buffer: *mut u64,
-    /// Words in the buffer; published after they are written, so that the exiting thread can write them out. With
-    /// [`APPENDING`] while the fast path appends an access.
+    /// Words in the buffer; published after they are written, so that the exiting thread can write
+    /// them out. With [`APPENDING`] while the fast path appends an access.
     used: AtomicUsize,
     /// The recorder is at work; what a signal handler does meanwhile is not recorded.
     busy: AtomicBool,
@@ -40,22 +40,25 @@ pub struct Recorder {
     fd: i32,
     last_tick: u64,
     last_flush: i64,
-    /// Where the buffer stood when the filter was emptied; [`UNKNOWN`] if the buffer was encoded since then.
+    /// Where the buffer stood when the filter was emptied; [`UNKNOWN`] if the buffer was encoded
+    /// since then.
     emptied_at: usize,
     /// Which barrier interval this is; equal in all threads of a team between two barriers.
     interval: u64,
     /// This thread in this interval.
     who: Who,
     shared: bool,
-    /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need more than the filter
-    /// (there are other threads, or there is no filter), and while the recorder is at work.
+    /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need
+    /// more than the filter (there are other threads, or there is no filter), and while the
+    /// recorder is at work.
     gate: AtomicUsize,
     special: bool,
     /// See [`Recorder::be_careful`].
     careful: bool,
     /// Words up to which [`Recorder::access_undisturbed`] may append: [`OPEN`]; 0 without a filter.
     room: usize,
-    /// Words that were encoded, and of all words ever pushed those that are no accesses: what passed is half the rest.
+    /// Words that were encoded, and of all words ever pushed those that are no accesses: what
+    /// passed is half the rest.
     encoded: u64,
     other: u64,
     bypassed: u64,
@@ -64,8 +67,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recorder of the thread whose block this is, and its log. It lives for ever. `None`: the recording has been
-    /// switched off.
+    /// Makes the recorder of the thread whose block this is, and its log. It lives for ever.
+    /// `None`: the recording has been switched off.
     pub fn start(block: *mut Block) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
         let (filter, buffer): (*mut u64, *mut u64) =
@@ -104,7 +107,8 @@ impl Recorder {
             dropped: 0,
             told_lines: 0,
         }));
-        // SAFETY: just made; nobody else knows it before it is registered, and then only its atomics and its filter.
+        // SAFETY: just made; nobody else knows it before it is registered, and then only its
+        // atomics and its filter.
         unsafe {
             (*thread).index = state::register(thread)?;
             (*thread).who = Who::new((*thread).index, 0);
@@ -118,7 +122,8 @@ impl Recorder {
         Some(thread)
     }
 
-    /// Has the thread's block look into this recorder's filter from here on; what came before was not recorded.
+    /// Has the thread's block look into this recorder's filter from here on; what came before was
+    /// not recorded.
     ///
     /// # Safety
     /// Called by the thread itself, or before it runs.
@@ -159,7 +164,8 @@ impl Recorder {
 
     #[inline]
     fn clock(&self) -> u64 {
-        // SAFETY: the block lives as long as its thread; a closing thread may read a clock that still advances.
+        // SAFETY: the block lives as long as its thread; a closing thread may read a clock that
+        // still advances.
         unsafe { (*self.block).clock }
     }
 
@@ -197,9 +203,11 @@ impl Recorder {
         self.leave();
     }
 
-    /// As [`Recorder::access`], where no signal handler can interrupt the recorder and come back to it.
+    /// As [`Recorder::access`], where no signal handler can interrupt the recorder and come back to
+    /// it.
     ///
-    /// What is usual needs no frame: everything else is a C function, because nothing unwinds out of these, called in the last place.
+    /// What is usual needs no frame: everything else is a C function, because nothing unwinds out
+    /// of these, called in the last place.
     #[inline(always)]
     pub fn access_undisturbed(&mut self, line: u64, write: bool, pc: u64) {
         if self.shared && !bypass::usual(line, write, self.who) {
@@ -321,7 +329,8 @@ impl Recorder {
         self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
 
-    /// From now on every access that passes the filter takes the long way, which its caller can keep from being left half way.
+    /// From now on every access that passes the filter takes the long way, which its caller can
+    /// keep from being left half way.
     pub fn be_careful(&mut self) {
         self.careful = true;
         self.look_around();
@@ -340,7 +349,8 @@ impl Recorder {
         }
     }
 
-    /// Has the filter forget all lines: those that the buffer has had since the last time, if these are few.
+    /// Has the filter forget all lines: those that the buffer has had since the last time, if these
+    /// are few.
     fn empty(&mut self) {
         let used = self.used.load(Ordering::Relaxed) & !APPENDING;
         let since = std::mem::replace(&mut self.emptied_at, used);
@@ -377,7 +387,8 @@ impl Recorder {
         unsafe { (*self.block).clock += 1 };
     }
 
-    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is set.
+    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is
+    /// set.
     #[cold]
     #[inline(never)]
     fn flush(&mut self, all: bool) {
@@ -439,20 +450,20 @@ impl Recorder {
 
     fn leave_if_off(&self) {
         if !state::recording() {
-            // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no recorder.
+            // SAFETY: this thread's block, or a parked or ending one's: the slow path finds no
+            // recorder.
             unsafe { (*self.block).forget() };
         }
     }
 
-    /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits the process while
-    /// this one may still run; whoever comes first does it,
-    /// and gets true.
+    /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits
+    /// the process while this one may still run; whoever comes first does it, and gets true.
     ///
     /// # Safety
     /// `thread` is registered.
     pub unsafe fn close(thread: *mut Self, reason: u64) -> bool {
-        // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours. The owner may
-        // append to the buffer behind `n`, which is not read.
+        // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours.
+        // The owner may append to the buffer behind `n`, which is not read.
         unsafe {
             // Whoever is not the first has nothing to wait for: the lock is never given back then.
             if (*thread).closed.swap(true, Ordering::AcqRel) {
@@ -531,8 +542,8 @@ pub mod offsets {
 #[cold]
 fn forget_everywhere(line: u64) {
     for thread in state::threads() {
-        // SAFETY: recorders and filters are never freed. The owner may write the same word at the same time; then one
-        // more access is missed, which the next synchronisation ends.
+        // SAFETY: recorders and filters are never freed. The owner may write the same word at the
+        // same time; then one more access is missed, which the next synchronisation ends.
         unsafe {
             let at = line as usize & ((*thread).lines - 1);
             for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {

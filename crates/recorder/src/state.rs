@@ -1,4 +1,5 @@
-//! The recorder's state for the whole process: on or off, where the recording is, which threads exist.
+//! The recorder's state for the whole process: on or off, where the recording is, which threads
+//! exist.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -42,7 +43,8 @@ pub fn off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
-/// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone costs).
+/// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone
+/// costs).
 #[inline]
 pub fn count_only() -> bool {
     COUNT_ONLY.load(Ordering::Relaxed) != 0
@@ -81,7 +83,8 @@ pub struct Options {
     pub filter_lines: u32,
     /// Only count; see [`count_only`].
     pub count_only: bool,
-    /// Of several processes with one recording the first one gets it; without, the launcher has seen to that.
+    /// Of several processes with one recording the first one gets it; without, the launcher has
+    /// seen to that.
     pub claim: bool,
 }
 
@@ -200,7 +203,8 @@ pub fn threads() -> impl Iterator<Item = *mut Recorder> {
     REGISTRY[..n].iter().map(|p| p.load(Ordering::Acquire)).filter(|p| !p.is_null())
 }
 
-/// Whether this process is the recorded one: a child of vfork has our memory and must leave it alone.
+/// Whether this process is the recorded one: a child of vfork has our memory and must leave it
+/// alone.
 pub fn own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == process::id()
 }

@@ -7,8 +7,8 @@
 //! | 3 | their ids are equal: the variable has another name |
 //! | 4 | kind, file and function are equal: the line or the number of the allocation changed |
 //!
-//! Ids of allocations have lines of the source. Where lines moved, the id of one variable may be what another one had before:
-//! names come first.
+//! Ids of allocations have lines of the source. Where lines moved, the id of one variable may be
+//! what another one had before: names come first.
 //!
 //! A step looks at what the steps before it left. Where it finds several objects on a side, those
 //! of equal type and size go together first, then those of equal type, then they go in the order

@@ -17,7 +17,8 @@ fn names(report: &Report) -> Vec<&str> {
 fn what_is_remote_is_counted_over_the_timed_part() {
     let report = Report::of(&Heat::default().dataset());
     let s = &report.summary;
-    // 20 iterations, 512 pages of two grids; the small objects: 4 nodes × 8, and 100 that nobody knows.
+    // 20 iterations, 512 pages of two grids; the small objects: 4 nodes × 8, and 100 that nobody
+    // knows.
     let grids = 20 * 512 * (320 + 64);
     assert_eq!(s.remote.whole, grids + 20 * (4 * 8 + 100));
     assert_eq!(s.remote.part, grids * 3 / 4 + 20 * 3 * 8);

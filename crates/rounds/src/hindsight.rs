@@ -2,24 +2,28 @@
 //!
 //! # Problem
 //!
-//! A recording of a program that never tells of its iterations still has them: its regions repeat. Results must leave the
-//! initialisation out, so the first round counts, too. [`Rounds`](crate::Rounds) knows a loop only from its second or
-//! third round on, and may take an inner loop for the outer one until then.
+//! A recording of a program that never tells of its iterations still has them: its regions repeat.
+//! Results must leave the initialisation out, so the first round counts, too.
+//! [`Rounds`](crate::Rounds) knows a loop only from its second or third round on, and may take an
+//! inner loop for the outer one until then.
 //!
 //! # Approach
 //!
-//! 1. All symbols go through [`Nest`] once. Of all loops the one whose rounds cover the most time is chosen.
+//! 1. All symbols go through [`Nest`] once. Of all loops the one whose rounds cover the most time
+//!    is chosen.
 //! 2. They go through it a second time, and the places where rounds of that loop end are noted.
-//! 3. Rounds that are themselves made of equal parts are split: a round may begin in the middle of an inner repeat, and
-//!    then two of the program's look like one.
-//! 4. Rounds before the first one that was seen are added as long as the symbols are the same: a warm-up in front may
-//!    have hidden them.
+//! 3. Rounds that are themselves made of equal parts are split: a round may begin in the middle of
+//!    an inner repeat, and then two of the program's look like one.
+//! 4. Rounds before the first one that was seen are added as long as the symbols are the same: a
+//!    warm-up in front may have hidden them.
 //!
 //! # Properties
 //!
 //! - The outer loop wins against the loops within it: it covers more time.
-//! - Rounds that cover less than half of the time are no rounds: the program does most of its work elsewhere.
-//! - Fewer than [`LEAST`] rounds are no rounds: an initialisation often does once what the solver does each time.
+//! - Rounds that cover less than half of the time are no rounds: the program does most of its work
+//!   elsewhere.
+//! - Fewer than [`LEAST`] rounds are no rounds: an initialisation often does once what the solver
+//!   does each time.
 //! - Memory: 12 bytes a symbol. Of more than [`MOST`] symbols nothing is known.
 
 use alloc::vec::Vec;
@@ -34,8 +38,8 @@ pub const LEAST: usize = 3;
 /// Most symbols that are kept: 200 MB.
 pub const MOST: usize = 1 << 24;
 
-/// Where the rounds of a sequence are: the index of the symbol with which each begins, and last the index one past the
-/// last symbol of the last round.
+/// Where the rounds of a sequence are: the index of the symbol with which each begins, and last the
+/// index one past the last symbol of the last round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begins(pub Vec<usize>);
 
@@ -74,8 +78,8 @@ impl Hindsight {
         Self { symbols: Vec::new(), times: Vec::new(), full: false }
     }
 
-    /// The next symbol came at `now`. The clock must not go back; it is best one that stands still outside of what the
-    /// rounds should cover.
+    /// The next symbol came at `now`. The clock must not go back; it is best one that stands still
+    /// outside of what the rounds should cover.
     pub fn push(&mut self, symbol: u32, now: Ns) {
         if self.symbols.len() < MOST {
             self.symbols.push(symbol.min(NOTHING - 1));

@@ -6,7 +6,8 @@
 //! | [`rounds`] | which of the loops that run is the program's iteration | the live runtime |
 //! | [`hindsight`] | the rounds of a sequence that is known to its end | recordings |
 //!
-//! No I/O and no clock. [`nest`] and [`rounds`] take all memory that they need at the start: they run inside programs.
+//! No I/O and no clock. [`nest`] and [`rounds`] take all memory that they need at the start: they
+//! run inside programs.
 
 #![no_std]
 #![forbid(unsafe_code)]

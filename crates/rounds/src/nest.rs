@@ -2,26 +2,32 @@
 //!
 //! # Problem
 //!
-//! The smallest period of a program's region sequence is not its outer loop: in NAS CG one step of the solver repeats 25
-//! times in each of 15 iterations, in NAS MG a smoother repeats on every level of a V-cycle.
+//! The smallest period of a program's region sequence is not its outer loop: in NAS CG one step of
+//! the solver repeats 25 times in each of 15 iterations, in NAS MG a smoother repeats on every
+//! level of a V-cycle.
 //!
 //! # Approach
 //!
-//! Nested-loop recognition (Ketterlin and Clauss, *Prediction and trace compression of data access addresses through nested
-//! loop recognition*, CGO 2008), reduced to symbols: a stack of elements, each a symbol or a loop over elements. Whenever
-//! the top of the stack repeats what lies directly below, both become one loop; whenever it repeats the body of the loop
-//! directly below, that loop has one round more.
+//! Nested-loop recognition (Ketterlin and Clauss, *Prediction and trace compression of data access
+//! addresses through nested loop recognition*, CGO 2008), reduced to symbols: a stack of elements,
+//! each a symbol or a loop over elements. Whenever the top of the stack repeats what lies directly
+//! below, both become one loop; whenever it repeats the body of the loop directly below, that loop
+//! has one round more.
 //!
 //! # Terms
 //!
-//! *Element*: a symbol or a loop. *Shape*: a hash of an element; that of a loop is made of the shapes of its body and not
-//! of its number of rounds, for a solver's inner loop ends when it has converged.
+//! *Element*: a symbol or a loop. *Shape*: a hash of an element; that of a loop is made of the
+//! shapes of its body and not of its number of rounds, for a solver's inner loop ends when it has
+//! converged.
 //!
 //! # Properties
 //!
-//! - `a_repeated_sequence_becomes_a_loop`: of whatever a program does again and again, rounds are reported.
-//! - `memory_is_bounded`: never more than [`MAX_ELEMENTS`] elements on the stack, whatever is pushed.
-//! - `an_inner_loop_may_vary`: rounds that differ in the length of an inner loop are rounds of one loop.
+//! - `a_repeated_sequence_becomes_a_loop`: of whatever a program does again and again, rounds are
+//!   reported.
+//! - `memory_is_bounded`: never more than [`MAX_ELEMENTS`] elements on the stack, whatever is
+//!   pushed.
+//! - `an_inner_loop_may_vary`: rounds that differ in the length of an inner loop are rounds of one
+//!   loop.
 
 use alloc::vec::Vec;
 
@@ -42,7 +48,8 @@ struct Element {
     before: u32,
     /// `NONE` for a symbol, else an index into the loops.
     body: u32,
-    /// Sum of shapes up to and with this one, each weighted by its place: equal sequences have equal differences.
+    /// Sum of shapes up to and with this one, each weighted by its place: equal sequences have
+    /// equal differences.
     prefix: u64,
     /// When it came; of a loop: when its last round ended.
     at: Ns,
@@ -52,8 +59,8 @@ const NONE: u32 = u32::MAX;
 /// Base of the polynomial hash of sequences; odd.
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A loop: its body's length and hash, and its rounds. What the body was made of is not kept: its shapes' hash is enough
-/// to recognise another round.
+/// A loop: its body's length and hash, and its rounds. What the body was made of is not kept: its
+/// shapes' hash is enough to recognise another round.
 #[derive(Clone, Copy, Debug)]
 struct Loop {
     /// Elements of the body.
@@ -68,8 +75,8 @@ struct Loop {
 /// What changed when a symbol was pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// A round ended with this symbol, of the loop that is now the top element. Of several loops that ended a round at
-    /// once, this is the outermost.
+    /// A round ended with this symbol, of the loop that is now the top element. Of several loops
+    /// that ended a round at once, this is the outermost.
     pub round: Option<LoopRound>,
 }
 
@@ -80,7 +87,8 @@ pub struct LoopRound {
     pub shape: u64,
     /// Rounds that have ended.
     pub rounds: u64,
-    /// Its place on the stack: of two loops that run, the one with the smaller place is the outer one.
+    /// Its place on the stack: of two loops that run, the one with the smaller place is the outer
+    /// one.
     pub place: usize,
     /// Time of the round that ended.
     pub took: Ns,
@@ -153,7 +161,8 @@ impl Nest {
         self.stack.push(Element { shape, before, body, prefix, at });
     }
 
-    /// Place of the last element of this shape, plus one; 0 if there is none near enough to be of a round.
+    /// Place of the last element of this shape, plus one; 0 if there is none near enough to be of a
+    /// round.
     fn find_before(&self, shape: u64) -> u32 {
         let from = self.stack.len().saturating_sub(MAX_BODY);
         let found = self.stack[from..].iter().rposition(|e| e.shape == shape);
@@ -323,7 +332,8 @@ mod tests {
             let mut nest = Nest::new();
             let rounds = push_all(&mut nest, &body.repeat(40));
             let most = rounds.iter().map(|r| r.rounds).max().unwrap();
-            // Where a round of the program begins in the middle of an inner repeat, two of its rounds may make one of ours.
+            // Where a round of the program begins in the middle of an inner repeat, two of its
+            // rounds may make one of ours.
             prop_assert!(most >= 8, "at most {most} rounds");
             prop_assert!(nest.len() <= 4 * body.len() + 4, "{} elements", nest.len());
         }

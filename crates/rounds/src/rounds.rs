@@ -1,10 +1,11 @@
 //! Which of the loops that run is the program's iteration.
 //!
-//! It is the outermost loop of which at least two rounds have ended. Loops that follow one another (an initialisation's,
-//! then the solver's) are told from nested ones by time: a loop that has not ended a round for more than
-//! [`PATIENCE`] times its longest round is over. A loop of which two rounds were seen and no third may have been none: an
-//! initialisation that does once what the solver does each time. It is over when another loop has gone on for longer than its
-//! round. What the program says itself (`hn_iteration`) ends the guessing.
+//! It is the outermost loop of which at least two rounds have ended. Loops that follow one another
+//! (an initialisation's, then the solver's) are told from nested ones by time: a loop that has not
+//! ended a round for more than [`PATIENCE`] times its longest round is over. A loop of which two
+//! rounds were seen and no third may have been none: an initialisation that does once what the
+//! solver does each time. It is over when another loop has gone on for longer than its round. What
+//! the program says itself (`hn_iteration`) ends the guessing.
 
 use homenode_model::Ns;
 
@@ -58,7 +59,8 @@ impl Rounds {
             return Some(self.take(round, now));
         };
         if level.shape == round.shape {
-            // At another place it is the same loop of the source, entered again: a round began that was not seen to.
+            // At another place it is the same loop of the source, entered again: a round began that
+            // was not seen to.
             let took = (level.place == round.place).then(|| now - level.last);
             if let Some(took) = took {
                 level.longest = level.longest.max(took);
@@ -140,8 +142,9 @@ mod tests {
 
     #[test]
     fn v_cycles_are_found_at_once() {
-        // NAS MG, class W, as its regions and barriers come: clear 1, residual 2, restrict 5, smooth 7, interpolate 9, residual in
-        // place 10; a region's barriers have its number and 20, its ghosts' 40.
+        // NAS MG, class W, as its regions and barriers come: clear 1, residual 2, restrict 5,
+        // smooth 7, interpolate 9, residual in place 10; a region's barriers have its number and
+        // 20, its ghosts' 40.
         let with = |r: u32| [(r, 10), (r + 20, 10), (r + 40, 1)];
         let cycle = |top: u32| {
             let mut v: Vec<(u32, u64)> = (0..top - 1).flat_map(|_| with(5)).collect();
@@ -169,7 +172,8 @@ mod tests {
         run(&mut rounds, &mut now, &warm);
         let mut body = cycle(7);
         body.extend(residual);
-        // The warm-up and the first cycle, each with a clear before, look like two rounds of a longer loop.
+        // The warm-up and the first cycle, each with a clear before, look like two rounds of a
+        // longer loop.
         run(&mut rounds, &mut now, &body.repeat(2));
         let second = run(&mut rounds, &mut now, &body);
         assert_eq!(second, [Round { number: 2, took: None, new_level: true }]);

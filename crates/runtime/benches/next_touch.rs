@@ -1,9 +1,12 @@
-//! What next touch costs, with two pretended nodes: pages are really copied. In each round of an interleaved run: plain
-//! first touch, then arming and next touch of the same memory. CPU time of the thread; medians of the rounds.
+//! What next touch costs, with two pretended nodes: pages are really copied. In each round of an
+//! interleaved run: plain first touch, then arming and next touch of the same memory. CPU time of
+//! the thread; medians of the rounds.
 //!
-//! Goals: sequential sweep at most 1.1 × first touch, one page at a time at most 3.0 ×, marking at most 1 ms/GiB while others
-//! write, peak memory at most 1.1 ×, owners cyclic by 64 KiB: at least 99 % of the pages at their owner, none of 10⁸ updates lost, huge
-//! pages huge again where one node has them. Beside sweep and single page: the same by a bare handler, which is the machine's part of it.
+//! Goals: sequential sweep at most 1.1 × first touch, one page at a time at most 3.0 ×, marking at
+//! most 1 ms/GiB while others write, peak memory at most 1.1 ×, owners cyclic by 64 KiB: at least
+//! 99 % of the pages at their owner, none of 10⁸ updates lost, huge pages huge again where one node
+//! has them. Beside sweep and single page: the same by a bare handler, which is the machine's part
+//! of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -111,7 +114,8 @@ fn single() {
     println!("bench: next-touch/single-page {:.3} x", median(ratios));
 }
 
-/// Two threads on two nodes own a block of 64 KiB each in turn: the share of the pages that is its owner's afterwards.
+/// Two threads on two nodes own a block of 64 KiB each in turn: the share of the pages that is its
+/// owner's afterwards.
 fn cyclic() {
     let m = fresh(BYTES);
     touch(m, PAGE);
@@ -149,7 +153,8 @@ fn bind_to(node: usize) {
 /// How the other thread writes.
 #[derive(Clone, Copy)]
 enum Writer {
-    /// One word of each 64 KiB in turn: it runs undisturbed until it comes to where pages have gone.
+    /// One word of each 64 KiB in turn: it runs undisturbed until it comes to where pages have
+    /// gone.
     InOrder,
     /// Words anywhere: it soon waits.
     Scattered,
@@ -186,7 +191,8 @@ fn per_gib(seconds: f64, bytes: u64) -> f64 {
     seconds * 1e3 * (1_u64 << 30) as f64 / bytes.max(1) as f64
 }
 
-/// Marking while another thread writes there: what has no whole GiB moves by 2 MiB, of larger memory most moves by GiB.
+/// Marking while another thread writes there: what has no whole GiB moves by 2 MiB, of larger
+/// memory most moves by GiB.
 fn marking(bytes: usize) {
     let m = fresh(bytes);
     touch(m, PAGE);
@@ -215,8 +221,8 @@ fn marking(bytes: usize) {
     println!("bench: next-touch/marking-{gib}gib-to-bare-mremap {:.3} x", in_order / bare);
 }
 
-/// What the kernel takes to move the page tables of `m` by one call, while another thread writes to other memory and is interrupted
-/// for each 2 MiB.
+/// What the kernel takes to move the page tables of `m` by one call, while another thread writes to
+/// other memory and is interrupted for each 2 MiB.
 fn bare_move(m: Span) -> f64 {
     let other = fresh(HUGE);
     let to = map_aligned(m.len(), HUGE, Access::None).expect("address space");
@@ -248,7 +254,8 @@ fn show_since(before: &Counters, what: &str) {
 }
 
 fn main() {
-    // A process has one mover, and that one way to bring pages: the benchmark calls itself for the others.
+    // A process has one mover, and that one way to bring pages: the benchmark calls itself for the
+    // others.
     if std::env::var_os("BENCH_BARE").is_some() {
         return bare::run();
     }

@@ -13,8 +13,9 @@
 //! | what happens, for a recording | [`stream`] |
 //! | what the program places itself, by the C API | [`placing`] |
 //!
-//! It lives in somebody else's process. Nothing here panics across the program's border or allocates in a signal
-//! handler, `errno` is kept, and a failure turns homenode off, never the program.
+//! It lives in somebody else's process. Nothing here panics across the program's border or
+//! allocates in a signal handler, `errno` is kept, and a failure turns homenode off, never the
+//! program.
 
 pub mod driver;
 pub mod guard;

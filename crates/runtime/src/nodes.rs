@@ -1,6 +1,6 @@
-//! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's: they are what it is asked
-//! to move pages to. [`Nodes::machine`] is the form in which the launcher hands them to the library in the program
-//! ([`crate::driver::Machine`]).
+//! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's:
+//! they are what it is asked to move pages to. [`Nodes::machine`] is the form in which the launcher
+//! hands them to the library in the program ([`crate::driver::Machine`]).
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,8 @@ use homenode_wire::settings;
 const NODES: &str = "/sys/devices/system/node";
 /// Where it says what a process may use.
 const STATUS: &str = "/proc/self/status";
-/// Distance of two different nodes where firmware does not say, as Linux has it (`REMOTE_DISTANCE`).
+/// Distance of two different nodes where firmware does not say, as Linux has it
+/// (`REMOTE_DISTANCE`).
 const REMOTE: u64 = 20;
 const LOCAL: u64 = 10;
 
@@ -82,7 +83,8 @@ impl Nodes {
         Self { nodes, hidden, pretended: false }
     }
 
-    /// This machine's CPUs dealt into `n` nodes, in contiguous groups; with fewer CPUs than nodes, the last nodes have none.
+    /// This machine's CPUs dealt into `n` nodes, in contiguous groups; with fewer CPUs than nodes,
+    /// the last nodes have none.
     #[must_use]
     pub fn pretend(&self, n: u16) -> Self {
         let cpus: Vec<u32> = self.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
@@ -114,7 +116,8 @@ impl Nodes {
         self.nodes.get(node.index()).map_or(&[], |n| &n.cpus)
     }
 
-    /// The node of each CPU by its number; CPUs that have none, or may not be used, count as the first node's.
+    /// The node of each CPU by its number; CPUs that have none, or may not be used, count as the
+    /// first node's.
     pub fn node_by_cpu(&self) -> Vec<u16> {
         let mut all = Vec::new();
         for (n, node) in (0u16..).zip(&self.nodes) {

@@ -1,7 +1,8 @@
 //! Threads of homenode's own in the program's process.
 //!
-//! A signal that is sent to the process goes to any thread that does not block it. A handler of the program's that ran in a thread of
-//! homenode's would run where nobody expects it, and who waits for the signal (`sigsuspend`, `pause`) would wait for ever.
+//! A signal that is sent to the process goes to any thread that does not block it. A handler of the
+//! program's that ran in a thread of homenode's would run where nobody expects it, and who waits
+//! for the signal (`sigsuspend`, `pause`) would wait for ever.
 
 use std::io;
 use std::thread::Builder;
@@ -9,8 +10,9 @@ use std::thread::Builder;
 pub use homenode_sys::own_threads;
 use homenode_sys::signal::{Set, replace_mask};
 
-/// Starts a thread with all signals blocked that others send, from its first instruction on, on a stack of `stack` bytes, without
-/// capabilities. It sleeps by [`own_threads::sleep`] alone, and ends when that says so.
+/// Starts a thread with all signals blocked that others send, from its first instruction on, on a
+/// stack of `stack` bytes, without capabilities. It sleeps by [`own_threads::sleep`] alone, and
+/// ends when that says so.
 ///
 /// # Errors
 /// What the system said; `EAGAIN` where homenode's own threads are ending.

@@ -1,4 +1,5 @@
-//! The driver with a mover and a source that a test holds in its hands: what a policy is told, what is moved, what it costs.
+//! The driver with a mover and a source that a test holds in its hands: what a policy is told, what
+//! is moved, what it costs.
 
 #[path = "driver/budget.rs"]
 mod budget;
@@ -198,8 +199,8 @@ impl Source for Eye {
 const SAMPLED: Says = Says::Sampled { one_in: 1000 };
 const PRESENCE: Says = Says::Presence { writers_only: false };
 
-/// A driver for a policy, on two nodes of two CPUs, with 64 pages at `BASE` on node 0; and a region key.
-/// What a test sets otherwise.
+/// A driver for a policy, on two nodes of two CPUs, with 64 pages at `BASE` on node 0; and a region
+/// key. What a test sets otherwise.
 #[derive(Clone)]
 enum Set {
     Arming(Arming),
@@ -309,7 +310,8 @@ fn until_an_iteration_is_known_pages_move_after_a_region() {
         different_regions(&mut d, &world, &other(32), 4..10);
         different_regions(&mut d, &world, &other(16), 10..14);
         assert_eq!([0, 15, 16, 31].map(|p| home(&world, p)), [0, 0, 1, 1], "{policy} {says}");
-        // Once the program says so, iterations count, and the end of a region is that of no interval.
+        // Once the program says so, iterations count, and the end of a region is that of no
+        // interval.
         d.iteration(0);
         different_regions(&mut d, &world, &other(0), 14..18);
         assert_eq!(home(&world, 0), 0, "{policy} {says}");
@@ -581,7 +583,8 @@ fn reads_and_writes_are_told_as_such() {
     assert!(d.stopped().is_none());
 }
 
-/// A driver for next touch that holds blocks back, with an object of 64 MiB on node 0; and the object.
+/// A driver for next touch that holds blocks back, with an object of 64 MiB on node 0; and the
+/// object.
 fn next_touch_with_object(more: &[Set]) -> (Driver, Shared, usize, usize) {
     let mut set = vec![Set::Force(false)];
     set.extend_from_slice(more);
@@ -594,7 +597,8 @@ fn next_touch_with_object(more: &[Set]) -> (Driver, Shared, usize, usize) {
     (d, world, object, pages)
 }
 
-/// Has all that was armed be touched: what was armed for a whole by `node`, samples of one page by the node that `sample` names. How many pages.
+/// Has all that was armed be touched: what was armed for a whole by `node`, samples of one page by
+/// the node that `sample` names. How many pages.
 fn touch_armed(world: &Shared, node: u16, sample: impl Fn(u16) -> u16) -> usize {
     let mut world = world.lock().unwrap();
     let arms = std::mem::take(&mut world.arms);

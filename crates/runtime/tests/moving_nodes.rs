@@ -1,5 +1,6 @@
-//! Moving by `Mechanism::Protect` where nodes are real: what is told to have moved is what the kernel says is there. Skipped on a machine
-//! of one node; in the lab: `homenode lab run --thp never -- target/debug/deps/moving_nodes-…`.
+//! Moving by `Mechanism::Protect` where nodes are real: what is told to have moved is what the
+//! kernel says is there. Skipped on a machine of one node; in the lab:
+//! `homenode lab run --thp never -- target/debug/deps/moving_nodes-…`.
 
 use homenode_model::NodeId;
 use homenode_runtime::moving::{self, Mechanism, Options};

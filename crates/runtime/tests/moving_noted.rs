@@ -1,5 +1,6 @@
-//! Pretended nodes where nothing may be copied: no userfaultfd, and nobody said that the program makes no system calls of its own.
-//! Homes are noted and pages stay; so what the program gives up, by whatever call, is gone.
+//! Pretended nodes where nothing may be copied: no userfaultfd, and nobody said that the program
+//! makes no system calls of its own. Homes are noted and pages stay; so what the program gives up,
+//! by whatever call, is gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -56,7 +57,7 @@ fn memory_that_is_given_up_past_the_c_library_stays_zero() {
     let mut homes = [None];
     moving::homes(&[m.end - PAGE], &mut homes);
     assert_eq!(homes, [Some(NodeId(1))]);
-    // A second start answers as the first: that blocks are not copied unasked is seen where the mechanism is asked for
-    // (tests of the library in a program behind a filter of system calls).
+    // A second start answers as the first: that blocks are not copied unasked is seen where the
+    // mechanism is asked for (tests of the library in a program behind a filter of system calls).
     assert_eq!(start(Mechanism::CopyRemap).mechanism, Mechanism::Protect);
 }

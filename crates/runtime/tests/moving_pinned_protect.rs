@@ -1,4 +1,5 @@
-//! Moving by `Mechanism::Protect` with this machine's nodes, in a process in which something can pin memory.
+//! Moving by `Mechanism::Protect` with this machine's nodes, in a process in which something can
+//! pin memory.
 
 use homenode_runtime::moving::Mechanism;
 

@@ -47,7 +47,8 @@ fn resident() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024 / PAGE as u64
 }
 
-/// The shadow of a page that came alone is freed with others of its block, or with none if too many wait.
+/// The shadow of a page that came alone is freed with others of its block, or with none if too many
+/// wait.
 #[test]
 fn pages_that_come_alone_cost_little_memory() {
     let Some(_one) = cases::ready() else { return };
@@ -117,7 +118,8 @@ fn huge(range: Span) -> usize {
     n
 }
 
-/// What arming has split is a huge page again once all of it has one home, also where a single page was armed.
+/// What arming has split is a huge page again once all of it has one home, also where a single page
+/// was armed.
 #[test]
 fn huge_pages_come_back() {
     let Some(_one) = cases::ready() else { return };

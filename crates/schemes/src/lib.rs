@@ -64,8 +64,8 @@ impl Loaded {
     }
 }
 
-/// Simulates schemes of one recording on machines; results by (machine, scheme) in the order asked for. Where a scheme
-/// cannot run on a machine, the reason stands in its place.
+/// Simulates schemes of one recording on machines; results by (machine, scheme) in the order asked
+/// for. Where a scheme cannot run on a machine, the reason stands in its place.
 pub struct Plan {
     /// Machines.
     pub machines: Vec<Arc<Topology>>,
@@ -107,7 +107,8 @@ pub struct Simulated {
 pub struct Planned {
     /// Page by page.
     pub homes: Arc<Placement>,
-    /// What the accesses of the timed part meet with each page at its cheapest home, whether there is room or not.
+    /// What the accesses of the timed part meet with each page at its cheapest home, whether there
+    /// is room or not.
     pub bound: Meets,
 }
 
@@ -153,8 +154,8 @@ pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
     }
 }
 
-/// The filter that a recorder has for a machine: the largest whose counts are exact, else the largest that fits. `usual` is the
-/// recorder's own.
+/// The filter that a recorder has for a machine: the largest whose counts are exact, else the
+/// largest that fits. `usual` is the recorder's own.
 pub fn filter_lines(machine: &Topology, usual: u32) -> u32 {
     if !machine.remote_cacheable {
         return 0; // every access to uncached memory counts
@@ -218,8 +219,8 @@ fn plain(name: &str) -> String {
 /// What stands in for this machine where it has a single node: a current one with two sockets.
 const TWO_SOCKETS: &str = "2s-xeon";
 
-/// The machine that is simulated unless another is asked for: this one where it has two nodes with memory, else one with two
-/// sockets.
+/// The machine that is simulated unless another is asked for: this one where it has two nodes with
+/// memory, else one with two sockets.
 ///
 /// # Errors
 /// This machine cannot be looked at.
@@ -228,11 +229,12 @@ pub fn default_machine() -> Result<Machine> {
     if this.topology.nodes_with_memory().len() < 2 { machine(TWO_SOCKETS) } else { Ok(this) }
 }
 
-/// The data set of a recording under one policy on one machine. What stands in its notes: what the reader should know of the
-/// model.
+/// The data set of a recording under one policy on one machine. What stands in its notes: what the
+/// reader should know of the model.
 ///
 /// # Errors
-/// The recording does not fit the machine; the policy is not known or cannot run; `task` asks to stop.
+/// The recording does not fit the machine; the policy is not known or cannot run; `task` asks to
+/// stop.
 pub fn dataset(
     loaded: &Loaded,
     machine: Arc<Topology>,
@@ -457,8 +459,8 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// What is planned beforehand is planned from the same recording: its counts of the timed part behind the caches, which do not
-    /// depend on where pages live. The plans, by job.
+    /// What is planned beforehand is planned from the same recording: its counts of the timed part
+    /// behind the caches, which do not depend on where pages live. The plans, by job.
     ///
     /// # Errors
     /// The recording cannot be simulated.
@@ -501,14 +503,16 @@ impl Pass<'_> {
     pub fn simulate(&self, jobs: &[Job]) -> Result<run::Results> {
         self.run(self.open()?, jobs, &[], "simulating").map_err(|e| self.failed(e))
     }
-    /// Simulates jobs up to the end of the round in which there is `enough`; none: to the end of the recording.
+    /// Simulates jobs up to the end of the round in which there is `enough`; none: to the end of
+    /// the recording.
     ///
     /// # Errors
     /// As [`Pass::simulate`].
     pub fn simulate_until(&self, jobs: &[Job], enough: Option<Enough>) -> Result<run::Results> {
         self.run_until(self.open()?, jobs, &[], enough, "simulating").map_err(|e| self.failed(e))
     }
-    /// Whether each log has an end and no damage, which a simulation that stops early does not meet.
+    /// Whether each log has an end and no damage, which a simulation that stops early does not
+    /// meet.
     ///
     /// # Errors
     /// The recording's folder cannot be read.

@@ -1,4 +1,5 @@
-//! What the schemes of a comparison are measured against: floor, bound, each page by itself, and the best placement found.
+//! What the schemes of a comparison are measured against: floor, bound, each page by itself, and
+//! the best placement found.
 
 use std::sync::Arc;
 
@@ -73,8 +74,8 @@ fn placed(name: &str, first: Placement) -> Candidate {
     Candidate { name: name.to_owned(), way: Way { first, moves: Vec::new() } }
 }
 
-/// Placements at first use: by each page's own cheapest home, by local search from there, from the schemes' best and as
-/// that one left its pages.
+/// Placements at first use: by each page's own cheapest home, by local search from there, from the
+/// schemes' best and as that one left its pages.
 fn candidates(yardsticks: &Yardsticks, schemes: &[(&str, &Outcome)]) -> Vec<Candidate> {
     let cheapest = yardsticks.search.cheapest();
     let level = yardsticks.search.improve(&cheapest);

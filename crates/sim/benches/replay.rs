@@ -1,7 +1,9 @@
-//! How fast a recording is simulated: decoding, ordering, caches and placement together, and a further policy alone.
+//! How fast a recording is simulated: decoding, ordering, caches and placement together, and a
+//! further policy alone.
 //!
-//! CPU time, so that the number of cores and what else they do matter little. Events are accesses of the recording. For
-//! people, events a second and core stand beside it: the goals are 20 M with first touch and 10 M with any other policy.
+//! CPU time, so that the number of cores and what else they do matter little. Events are accesses
+//! of the recording. For people, events a second and core stand beside it: the goals are 20 M with
+//! first touch and 10 M with any other policy.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
 //! How many accesses a second stage 2 takes on one core:
-//! `cargo run --release -p homenode-sim --example caches_rate [WORD]`, for rows that contain WORD alone.
+//! `cargo run --release -p homenode-sim --example caches_rate [WORD]`, for rows that contain WORD
+//! alone.
 //!
-//! Each row is a machine and an access pattern of a few threads; accesses are made in advance, so that the rate is the
-//! caches' own. CPU time counts, not the clock on the wall (others may use the machine), and the best of five rounds.
+//! Each row is a machine and an access pattern of a few threads; accesses are made in advance, so
+//! that the rate is the caches' own. CPU time counts, not the clock on the wall (others may use the
+//! machine), and the best of five rounds.
 
 use homenode_model::{
     Bytes, Cache, CacheScope, Core, CpuId, LineNo, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps,
@@ -90,7 +92,8 @@ fn main() {
         (t * part + if n % 3 == 2 { part * 2 / 3 + round } else { round * 2 + n % 3 }, n % 3 == 2)
     };
     let random = |rng: &mut Rng, _: u64, _: u64| (rng.below(mib(500)), rng.below(10) == 0);
-    // What passes a filter of 256 KiB: sweeps over 25 MB a thread, reuse out of the private cache, 5 % shared.
+    // What passes a filter of 256 KiB: sweeps over 25 MB a thread, reuse out of the private cache,
+    // 5 % shared.
     let mix = |rng: &mut Rng, t: u64, n: u64| match rng.below(100) {
         0..55 => (t * mib(25) + (n / 2) % mib(25), n.is_multiple_of(4)),
         55..95 => (mib(200) + t * mib(2) + rng.below(mib(1) / 2), rng.below(4) == 0),

@@ -53,8 +53,8 @@ fn chunk(c: u64, threads: u64) -> MemChunk {
     MemChunk { threads, items: 0, last: false }
 }
 
-/// Time this thread has had a CPU, where the kernel says so: on a machine that others use, too, the clock on the wall
-/// measures them.
+/// Time this thread has had a CPU, where the kernel says so: on a machine that others use, too, the
+/// clock on the wall measures them.
 fn cpu_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)

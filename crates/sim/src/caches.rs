@@ -1,12 +1,13 @@
 //! Stage 2: what of the program's accesses leaves the caches of a machine.
 //!
 //! # Problem
-//! Steps in, in canonical order; out, the memory stream: per thread what reaches main memory and why, the time spent in
-//! outer cache levels, and the synchronisation and marks as they came. Computed once a machine, shared by all policies.
+//! Steps in, in canonical order; out, the memory stream: per thread what reaches main memory and
+//! why, the time spent in outer cache levels, and the synchronisation and marks as they came.
+//! Computed once a machine, shared by all policies.
 //!
 //! # Approach
-//! [`homenode_cache::Hierarchy`] is the protocol (NINE levels, MESI, a full-map directory without replacement hints; its
-//! module states the rules). Here its outcomes become items:
+//! [`homenode_cache::Hierarchy`] is the protocol (NINE levels, MESI, a full-map directory without
+//! replacement hints; its module states the rules). Here its outcomes become items:
 //!
 //! | outcome | item of the accessing thread |
 //! |---|---|
@@ -20,19 +21,20 @@
 //!
 //! Cache time adds up and is pushed before the thread's next item, if it is not zero.
 //!
-//! **Where pages live does not matter here**, to first order: data of a line that is modified elsewhere is counted as an
-//! access to its home (cause coherence), a write-back that a reader forces is charged to the reader, and the order of
-//! events does not follow from latencies.
+//! **Where pages live does not matter here**, to first order: data of a line that is modified
+//! elsewhere is counted as an access to its home (cause coherence), a write-back that a reader
+//! forces is charged to the reader, and the order of events does not follow from latencies.
 //!
-//! **Remote memory that is not cacheable** (`remote_cacheable` false): which pages are remote is not known here, so an
-//! access that hits is emitted, too, as [`Cause::Uncached`]. Stage 3 drops it when the page is local; when it is remote,
-//! `Uncached`, the demand causes and `Upgrade` all cost one access, and `WriteBack` nothing. First-order still: lines of
-//! remote pages take room in the modelled caches, and the cache time before such an item is counted.
+//! **Remote memory that is not cacheable** (`remote_cacheable` false): which pages are remote is
+//! not known here, so an access that hits is emitted, too, as [`Cause::Uncached`]. Stage 3 drops it
+//! when the page is local; when it is remote, `Uncached`, the demand causes and `Upgrade` all cost
+//! one access, and `WriteBack` nothing. First-order still: lines of remote pages take room in the
+//! modelled caches, and the cache time before such an item is counted.
 //!
 //! # Properties
-//! * `a_filter_changes_nothing`: for programs whose accesses between synchronisations are free of races at line
-//!   granularity, the recorder's filter in front leaves the whole memory stream as it is when [`filter_fit`] says
-//!   [`FilterFit::Exact`].
+//! * `a_filter_changes_nothing`: for programs whose accesses between synchronisations are free of
+//!   races at line granularity, the recorder's filter in front leaves the whole memory stream as it
+//!   is when [`filter_fit`] says [`FilterFit::Exact`].
 //! * Closed forms: `streaming_over_twice_the_cache_misses_every_line_every_lap`,
 //!   `a_working_set_that_fits_has_only_cold_misses`, `one_coherence_miss_a_line_and_hand_over`.
 
@@ -53,7 +55,8 @@ mod touches;
 pub use filter::{FilterFit, filter_fit};
 use touches::Touches;
 
-/// Bound of the directory: 16 GiB of touched lines of 64 B take 2 GiB of host memory, 4 GiB with over 63 CPUs.
+/// Bound of the directory: 16 GiB of touched lines of 64 B take 2 GiB of host memory, 4 GiB with
+/// over 63 CPUs.
 const MAX_CHUNKS: u32 = 1 << 14;
 
 /// Why stage 2 stops.
@@ -89,7 +92,8 @@ impl fmt::Display for CachesError {
 
 impl core::error::Error for CachesError {}
 
-/// What a thread's accesses met; the sum of `hits` and of the first four causes is the number of accesses.
+/// What a thread's accesses met; the sum of `hits` and of the first four causes is the number of
+/// accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Answers by cache level, the first level first.
@@ -98,8 +102,9 @@ pub struct Counts {
     pub causes: [u64; 6],
 }
 
-/// Caches with the smallest directory entry that has a bit for each CPU in use and one more. An entry describes a line
-/// of the machine: with 1 087 CPUs it takes 136 bytes for 64 to 128 bytes of the program's memory.
+/// Caches with the smallest directory entry that has a bit for each CPU in use and one more. An
+/// entry describes a line of the machine: with 1 087 CPUs it takes 136 bytes for 64 to 128 bytes of
+/// the program's memory.
 enum Engine {
     /// Up to 63 CPUs, 8 bytes.
     Of63(Hierarchy<u64>),
@@ -160,7 +165,8 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Empty caches of `machine`, thread *i* running on `cpus[i]` from start to end. Several threads may share a CPU.
+    /// Empty caches of `machine`, thread *i* running on `cpus[i]` from start to end. Several
+    /// threads may share a CPU.
     ///
     /// # Errors
     /// [`CachesError::Shape`], [`CachesError::TooManyCpus`].
@@ -182,8 +188,8 @@ impl Caches {
         })
     }
 
-    /// From the next region on, tells of the first touch of each unit after a region begins. Whoever does not care for these
-    /// items skips them; they change nothing else.
+    /// From the next region on, tells of the first touch of each unit after a region begins.
+    /// Whoever does not care for these items skips them; they change nothing else.
     pub const fn tell_region_touches(&mut self) {
         self.touches.tell_regions();
     }
@@ -216,7 +222,8 @@ impl Caches {
         Ok(())
     }
 
-    /// As [`Caches::step`] for an access to the recorder's line `line` (64 B). Whether nobody had touched it before.
+    /// As [`Caches::step`] for an access to the recorder's line `line` (64 B). Whether nobody had
+    /// touched it before.
     ///
     /// # Errors
     /// As [`Caches::step`].

@@ -1,5 +1,5 @@
-//! Deterministic simulator: one trace, many machines, many placements. See [`stream`] for what flows between stages
-//! and [`run`] for all of them together.
+//! Deterministic simulator: one trace, many machines, many placements. See [`stream`] for what
+//! flows between stages and [`run`] for all of them together.
 
 pub mod caches;
 pub mod collect;

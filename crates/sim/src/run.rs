@@ -1,8 +1,9 @@
 //! The three stages together: one pass over a recording serves any number of machines and policies.
 //!
-//! The calling thread merges the logs and runs stage 2 once for every set of caches that differs; each chunk of the
-//! memory stream goes to the workers, who run stage 3 for the jobs they own. Every job sees the same chunks in the same
-//! order whoever runs it, so the number of workers never shows in a result.
+//! The calling thread merges the logs and runs stage 2 once for every set of caches that differs;
+//! each chunk of the memory stream goes to the workers, who run stage 3 for the jobs they own.
+//! Every job sees the same chunks in the same order whoever runs it, so the number of workers never
+//! shows in a result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -101,7 +102,8 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Which threads share which cache: machines and bindings that agree here have the same memory stream.
+/// Which threads share which cache: machines and bindings that agree here have the same memory
+/// stream.
 fn sharing(machine: &Topology, binding: &[CpuId]) -> Vec<Vec<usize>> {
     let group = |scope: CacheScope, cpu: CpuId| {
         let node = machine.node_of(cpu);
@@ -271,8 +273,8 @@ impl Share {
     }
 }
 
-/// Runs all jobs over a recording, and tallies for the yardsticks of those whose index is in `tallied`. `progress` is
-/// told the accesses read so far and answers whether to go on.
+/// Runs all jobs over a recording, and tallies for the yardsticks of those whose index is in
+/// `tallied`. `progress` is told the accesses read so far and answers whether to go on.
 ///
 /// A damaged recording is simulated up to its damage, which [`Trace::damage`] names.
 ///

@@ -11,12 +11,15 @@ pub struct Moves {
     pub migrations: u64,
     /// Moves of a page back to where it came from by its last move.
     pub ping_pongs: u64,
-    /// Moves of a page that has moved before, to a third node ("moved to a node and then to another node").
+    /// Moves of a page that has moved before, to a third node ("moved to a node and then to another
+    /// node").
     pub multiple: u64,
-    /// Moves away from the node that accesses the page most, over the timed part ("accessed most frequently by the local
-    /// node but migrated to a remote node"). A page that two nodes access alike is nobody's.
+    /// Moves away from the node that accesses the page most, over the timed part ("accessed most
+    /// frequently by the local node but migrated to a remote node"). A page that two nodes access
+    /// alike is nobody's.
     pub incorrect: u64,
-    /// Moves that were carried out but are not among the listed ones: they are in `migrations` alone.
+    /// Moves that were carried out but are not among the listed ones: they are in `migrations`
+    /// alone.
     pub unlisted: u64,
 }
 
@@ -99,7 +102,8 @@ pub fn rounds(outcome: &Outcome) -> Vec<Round> {
     pairs.map(round).collect()
 }
 
-/// Time spent moving pages as a share of the run (Nikolopoulos et al., Fig. 3): of all threads' time.
+/// Time spent moving pages as a share of the run (Nikolopoulos et al., Fig. 3): of all threads'
+/// time.
 pub fn overhead(outcome: &Outcome) -> f64 {
     let all: u64 = outcome.threads.iter().map(|t| t.end.0).sum();
     outcome.migration.0 as f64 / all.max(1) as f64
@@ -134,7 +138,8 @@ mod tests {
 
     #[test]
     fn moves_are_counted_as_the_paper_defines_them() {
-        // Page 0 is read by node 0 alone. It goes away (wrong), comes back, and goes on to a third node from there.
+        // Page 0 is read by node 0 alone. It goes away (wrong), comes back, and goes on to a third
+        // node from there.
         let o = outcome(&[(0, 0, 1), (7, 0, 1), (0, 1, 0), (0, 0, 2), (7, 1, 2)]);
         let m = moves(&o);
         assert_eq!((m.migrations, m.unlisted), (5, 0));

@@ -4,9 +4,10 @@
 //! recording ──order──► steps ──caches (once a machine)──► memory stream ──memory (once a policy)──► times
 //! ```
 //!
-//! *Steps* ([`homenode_order::step`]) are the program's passed accesses and marks in one canonical total order, (epoch, tick,
-//! thread, sequence), with canonical addresses. The *memory stream* keeps, per thread and in program order, only what leaves
-//! the caches, and the same synchronisation and marks.
+//! *Steps* ([`homenode_order::step`]) are the program's passed accesses and marks in one canonical
+//! total order, (epoch, tick, thread, sequence), with canonical addresses. The *memory stream*
+//! keeps, per thread and in program order, only what leaves the caches, and the same
+//! synchronisation and marks.
 
 use homenode_model::{LineNo, Ticks};
 use homenode_order::step::{Mark, Sync};
@@ -21,12 +22,14 @@ pub enum Cause {
     Capacity = 1,
     /// Another CPU wrote it since, or holds it modified.
     Coherence = 2,
-    /// A store to a line that is present but shared: needs the directory at the home, carries no data.
+    /// A store to a line that is present but shared: needs the directory at the home, carries no
+    /// data.
     Upgrade = 3,
     /// A dirty line goes back to memory: bandwidth, no waiting.
     WriteBack = 4,
-    /// A hit in the modelled caches of a machine that does not cache remote memory (`remote_cacheable` is false): costs
-    /// an access when the page is remote and nothing when it is local. On such machines every access is an item.
+    /// A hit in the modelled caches of a machine that does not cache remote memory
+    /// (`remote_cacheable` is false): costs an access when the page is remote and nothing when it
+    /// is local. On such machines every access is an item.
     Uncached = 5,
 }
 
@@ -51,21 +54,24 @@ pub struct MemItem {
 pub enum MemWhat {
     /// An access to main memory.
     Access {
-        /// Canonical line number in units of the machine's last-level line size, expressed as the first 64-byte line.
+        /// Canonical line number in units of the machine's last-level line size, expressed as the
+        /// first 64-byte line.
         line: LineNo,
         /// Store.
         write: bool,
         /// Why.
         cause: Cause,
     },
-    /// The first access, hit or miss, to one of the 4 KiB units for which the program asked for next touch, since it
-    /// asked. It comes before the access's own item and is no access itself: a page fault does not depend on caches.
+    /// The first access, hit or miss, to one of the 4 KiB units for which the program asked for
+    /// next touch, since it asked. It comes before the access's own item and is no access itself: a
+    /// page fault does not depend on caches.
     Touch {
         /// The line.
         line: LineNo,
     },
-    /// The first access, hit or miss, to a 4 KiB unit since a region began, where no [`MemWhat::Touch`] says the same. It
-    /// is in the stream when one of the policies that share it arms pages at region starts, and nothing at all to the others.
+    /// The first access, hit or miss, to a 4 KiB unit since a region began, where no
+    /// [`MemWhat::Touch`] says the same. It is in the stream when one of the policies that share it
+    /// arms pages at region starts, and nothing at all to the others.
     RegionTouch {
         /// The line.
         line: LineNo,
@@ -74,13 +80,16 @@ pub enum MemWhat {
     Sync(Sync),
     /// A mark, passed through.
     Mark(Mark),
-    /// Extra time spent in cache levels behind the first since the last item (hits there), in picoseconds.
+    /// Extra time spent in cache levels behind the first since the last item (hits there), in
+    /// picoseconds.
     CacheTime(homenode_model::Ps),
 }
 
-/// A piece of the memory stream: what happened between two cuts of the canonical order, per thread in program order.
+/// A piece of the memory stream: what happened between two cuts of the canonical order, per thread
+/// in program order.
 ///
-/// Cuts lie anywhere. Stage 3 may run a thread only as far as its items reach and keeps the rest for the next chunk.
+/// Cuts lie anywhere. Stage 3 may run a thread only as far as its items reach and keeps the rest
+/// for the next chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemChunk {
     /// Items by thread index; threads that appear later extend it.

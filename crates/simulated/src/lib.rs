@@ -7,11 +7,12 @@
 //! | [`rows`] | the rows of each table |
 //! | [`missing`](mod@missing) | what a recording lacks |
 //!
-//! A caller sets [`MemoryOptions::collect`](homenode_sim::memory::MemoryOptions), simulates, and makes a [`Simulated`] of each
-//! outcome.
+//! A caller sets [`MemoryOptions::collect`](homenode_sim::memory::MemoryOptions), simulates, and
+//! makes a [`Simulated`] of each outcome.
 //!
 //! # Properties
-//! - The sum over the timed rows of `accesses` is the outcome's `timed_counts`: what `compare` prints.
+//! - The sum over the timed rows of `accesses` is the outcome's `timed_counts`: what `compare`
+//!   prints.
 //! - The same recording, machine and policy give the same bytes, whatever the number of workers.
 
 #![forbid(unsafe_code)]

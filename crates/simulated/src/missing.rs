@@ -1,4 +1,5 @@
-//! What a recording lacks. Whoever reads a recording says so in the first line, and ends with status 3.
+//! What a recording lacks. Whoever reads a recording says so in the first line, and ends with
+//! status 3.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,8 @@ use homenode_log::Mark;
 use homenode_log::recording::Recording;
 use homenode_order::Trace;
 
-/// What a recording lacks, a sentence each; `trace` is what was met when it was read. Empty: it is whole.
+/// What a recording lacks, a sentence each; `trace` is what was met when it was read. Empty: it is
+/// whole.
 pub fn missing(recording: &Recording, trace: &Trace) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(why) = recording.stopped() {

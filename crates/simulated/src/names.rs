@@ -14,7 +14,8 @@ type Call = (u64, u64);
 pub struct Names<'a> {
     symbols: &'a Symbols,
     modules: Vec<Module>,
-    /// Of allocating calls that one line makes, all but the first: how many calls come before, and how many there are.
+    /// Of allocating calls that one line makes, all but the first: how many calls come before, and
+    /// how many there are.
     same_line: BTreeMap<Call, (u32, u32)>,
 }
 
@@ -39,7 +40,8 @@ impl<'a> Names<'a> {
         Self { symbols, modules: recording.modules(), same_line: BTreeMap::new() }.with_lines()
     }
 
-    /// Numbers the calls that share a line and a caller: an id tells of places alone, and must not name two arrays.
+    /// Numbers the calls that share a line and a caller: an id tells of places alone, and must not
+    /// name two arrays.
     fn with_lines(mut self) -> Self {
         let mut calls: BTreeMap<(String, Option<String>), Vec<Call>> = BTreeMap::new();
         for a in &self.symbols.allocated {
@@ -112,7 +114,8 @@ impl<'a> Names<'a> {
                     (None, 0) => id.trim_end_matches(" #0").to_owned(),
                     (None, _) => id.clone(),
                 };
-                // A container allocates in a header of the system: people know the line that called it.
+                // A container allocates in a header of the system: people know the line that called
+                // it.
                 let user = self.place(*caller_pc).filter(|p| p.line.is_some());
                 let place = match (self.place(*pc), user) {
                     (Some(place), Some(user)) if is_system(place.file.as_deref()) => user.clone(),

@@ -1,7 +1,7 @@
 //! How many samples the budget allows: overhead × time / what a sample costs.
 //!
-//! The cost is measured where it can be: what homenode itself does for a sample is timed, what the program pays in
-//! a fault was timed once on memory of homenode's own.
+//! The cost is measured where it can be: what homenode itself does for a sample is timed, what the
+//! program pays in a fault was timed once on memory of homenode's own.
 
 use homenode_model::Ns;
 
@@ -16,8 +16,8 @@ pub struct Budget {
     left: i64,
 }
 
-/// Allowance is saved up for so long at most: a program that slept must not be flooded afterwards. Nor is more ever owed: one sample
-/// that took unheard of long must not be the last.
+/// Allowance is saved up for so long at most: a program that slept must not be flooded afterwards.
+/// Nor is more ever owed: one sample that took unheard of long must not be the last.
 const SAVED: Ns = Ns(1_000_000_000);
 
 impl Budget {
@@ -40,13 +40,15 @@ impl Budget {
         (self.left.max(0) as u64 / cost.0.max(1)) as usize
     }
 
-    /// Samples were taken that cost so much in all, which may be more than there was [`Budget::room`] for.
+    /// Samples were taken that cost so much in all, which may be more than there was
+    /// [`Budget::room`] for.
     pub fn spend(&mut self, cost: Ns) {
         self.left = self.left.saturating_sub_unsigned(cost.0).max(-self.most());
     }
 }
 
-/// What a sample costs of late, if it was `before` and `count` more took `all`: of some thirty samples.
+/// What a sample costs of late, if it was `before` and `count` more took `all`: of some thirty
+/// samples.
 pub fn lately(before: Ns, all: Ns, count: u64) -> Ns {
     const OF: u64 = 32;
     let Some(each) = all.0.checked_div(count) else { return before };

@@ -1,15 +1,17 @@
-//! When a source samples, so that all its samples stay within their share of the time: on until they have cost too much, off until that
-//! is made up for.
+//! When a source samples, so that all its samples stay within their share of the time: on until
+//! they have cost too much, off until that is made up for.
 //!
-//! The period stays as it is. The kernel changes it for one event alone (`PERF_EVENT_IOC_PERIOD`, kernel/events/core.c,
-//! perf_event_period): threads that inherited theirs would go on with another, and their counts could not be compared. On and off
-//! reach every thread (perf_event_for_each_child).
+//! The period stays as it is. The kernel changes it for one event alone (`PERF_EVENT_IOC_PERIOD`,
+//! kernel/events/core.c, perf_event_period): threads that inherited theirs would go on with
+//! another, and their counts could not be compared. On and off reach every thread
+//! (perf_event_for_each_child).
 
 use homenode_model::Ns;
 
 /// Thousandths of one CPU's time that samples may take, on each CPU.
 const SHARE: u64 = 10;
-/// What samples may cost on each CPU before they are turned off: long enough to be worth the turning.
+/// What samples may cost on each CPU before they are turned off: long enough to be worth the
+/// turning.
 const MOST: Ns = Ns(2_000_000);
 /// Times on and off are of about so long.
 const MEMORY: Ns = Ns(5_000_000_000);
@@ -75,7 +77,8 @@ mod tests {
     fn samples_that_cost_too_much_pause_until_it_is_made_up_for() {
         let mut d = Duty::new(2, Ns(0));
         let ms = |n: u64| Ns(n * 1_000_000);
-        // 10 ms of two CPUs have 0.2 ms for samples: 1000 of 2 µs are 1.8 ms too many, 3000 more beyond what may be owed.
+        // 10 ms of two CPUs have 0.2 ms for samples: 1000 of 2 µs are 1.8 ms too many, 3000 more
+        // beyond what may be owed.
         assert_eq!(d.after(1000, Ns(2_000), ms(10)), None);
         assert_eq!(d.one_in(20_011), 20_011);
         assert_eq!(d.after(3000, Ns(2_000), ms(20)), Some(false));

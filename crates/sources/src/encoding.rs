@@ -1,11 +1,15 @@
-//! How a processor's address samples are asked for: what `/sys/bus/event_source/devices` says, as fields of an event.
+//! How a processor's address samples are asked for: what `/sys/bus/event_source/devices` says, as
+//! fields of an event.
 //!
-//! The kernel writes down for each PMU its number (`type`), its events as named fields (`events/mem-loads` holds
-//! `event=0xcd,umask=0x1,ldlat=3`), and where in the event's three words each field goes (`format/ldlat` holds `config1:0-15`;
-//! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So no processor's numbers are known here.
+//! The kernel writes down for each PMU its number (`type`), its events as named fields
+//! (`events/mem-loads` holds `event=0xcd,umask=0x1,ldlat=3`), and where in the event's three words
+//! each field goes (`format/ldlat` holds `config1:0-15`;
+//! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So no processor's numbers are
+//! known here.
 //!
-//! Arm's SPE has no events: one PMU for each kind of core (`arm_spe_0`, `arm_spe_1` where there are large and small ones), the CPUs
-//! that it is for (`cpumask`), and its shortest interval (`caps/min_interval`; drivers/perf/arm_spe_pmu.c).
+//! Arm's SPE has no events: one PMU for each kind of core (`arm_spe_0`, `arm_spe_1` where there are
+//! large and small ones), the CPUs that it is for (`cpumask`), and its shortest interval
+//! (`caps/min_interval`; drivers/perf/arm_spe_pmu.c).
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +30,8 @@ pub struct Encoding {
     pub writer: Writer,
     /// How many accesses there are from one sample to the next.
     pub period: u64,
-    /// What the kernel and the processor take for a sample. Nothing in a process can measure it: assumed.
+    /// What the kernel and the processor take for a sample. Nothing in a process can measure it:
+    /// assumed.
     pub interrupt: Ns,
 }
 
@@ -63,7 +68,8 @@ pub struct Trace {
     pub cpus: Vec<u32>,
 }
 
-/// Accesses from one sample to the next: odd, so that it has no period with a loop of the program's.
+/// Accesses from one sample to the next: odd, so that it has no period with a loop of the
+/// program's.
 const PERIOD: u64 = 20_011;
 /// No PMU has a longer one.
 const LONGEST: u64 = 1 << 26;
@@ -74,9 +80,11 @@ const fn multiple(unit: u64, least: u64) -> u64 {
     if near < least { least.next_multiple_of(unit) } else { near }
 }
 
-/// What a record of the kernel's takes: 1 to 2 µs are reported for the interrupt of precise sampling.
+/// What a record of the kernel's takes: 1 to 2 µs are reported for the interrupt of precise
+/// sampling.
 const BY_KERNEL: Ns = Ns(2_000);
-/// What one that the processor writes takes: 64 bytes beside the program, and an interrupt for a page of them.
+/// What one that the processor writes takes: 64 bytes beside the program, and an interrupt for a
+/// page of them.
 const BY_PROCESSOR: Ns = Ns(500);
 
 /// The best that the devices of a folder offer.
@@ -118,7 +126,8 @@ fn intel(pmu: &Pmu<'_>) -> Result<Encoding, String> {
 }
 
 fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
-    // Instructions and not cycles are counted, where that can be chosen; the user's alone, where the kernel can leave out its own.
+    // Instructions and not cycles are counted, where that can be chosen; the user's alone, where
+    // the kernel can leave out its own.
     let mut spec = pmu.spec();
     if pmu.has_format("cnt_ctl") {
         pmu.set(&mut spec, "cnt_ctl", 1)?;
@@ -146,8 +155,8 @@ fn spe_devices(devices: &Path) -> Vec<String> {
     numbers.iter().map(|n| format!("arm_spe_{n}")).collect()
 }
 
-/// The interval's low byte is the processor's (`PMSIRR_EL1.INTERVAL`); without `caps` the longest that the driver knows of is taken for
-/// the shortest.
+/// The interval's low byte is the processor's (`PMSIRR_EL1.INTERVAL`); without `caps` the longest
+/// that the driver knows of is taken for the shortest.
 const SPE_UNIT: u64 = 256;
 const SPE_LEAST: u64 = 4096;
 
@@ -263,7 +272,8 @@ impl<'a> Pmu<'a> {
         Ok(spec)
     }
 
-    /// Puts a field's value where the kernel says: `config1:0-15`, or several ranges, the value's low bits first.
+    /// Puts a field's value where the kernel says: `config1:0-15`, or several ranges, the value's
+    /// low bits first.
     fn set(&self, spec: &mut Spec, field: &str, value: u64) -> Result<(), String> {
         let format = match field {
             // Whole words need no format.
@@ -360,7 +370,8 @@ mod tests {
         let Writer::Processor(traces) = &e.writer else { panic!("{e:?}") };
         let [Trace { spec, cpus }] = &traces[..] else { panic!("{traces:?}") };
         assert_eq!((e.name.as_str(), spec.kind), ("arm_spe_0/load_filter,store_filter", Kind(8)));
-        // Timestamps, jitter, loads, stores; no physical address (bit 1), no other counter (2), no branch (32).
+        // Timestamps, jitter, loads, stores; no physical address (bit 1), no other counter (2), no
+        // branch (32).
         assert_eq!(spec.config, 1 | 1 << 16 | 1 << 33 | 1 << 34);
         assert_eq!((spec.config1, spec.config2, spec.precise, spec.user_only), (0, 0, 0, true));
         assert_eq!((spec.fields, spec.watermark), (Fields::TRACE, 4096));

@@ -21,8 +21,8 @@ pub(crate) struct Fault {
     pub telling: Ns,
 }
 
-/// The medians of a few rounds, in turns with the event off and on; it is off afterwards. A round has [`PAGES`] faults and says what they
-/// took together.
+/// The medians of a few rounds, in turns with the event off and on; it is off afterwards. A round
+/// has [`PAGES`] faults and says what they took together.
 pub(crate) fn measure(rings: &mut Rings, mut round: impl FnMut() -> Result<Ns>) -> Result<Fault> {
     let mut took = [[Ns::ZERO; ROUNDS]; 2];
     for n in 0..2 * ROUNDS {

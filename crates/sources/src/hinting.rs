@@ -1,15 +1,16 @@
 //! The kernel's own NUMA-hinting faults, read from a perf ring.
 //!
-//! `mbind(MPOL_BIND | MPOL_F_NUMA_BALANCING, home)` has the kernel take the pages' mappings away from time to time to see who
-//! comes for them, as its NUMA balancing does, and leaves them where they are: the toucher's node is not one that the
-//! policy allows, unless it is their home (mpol_misplaced, mm/mempolicy.c). The software event `page-faults` tells of each such fault
-//! with address, CPU and thread. No signal, no failing system call; it needs `numa_balancing` on and `perf_event_paranoid`
-//! of at most 2. When pages are armed is the kernel's affair (its scan period is a second and more), which has nothing to do
-//! with the program's phases.
+//! `mbind(MPOL_BIND | MPOL_F_NUMA_BALANCING, home)` has the kernel take the pages' mappings away
+//! from time to time to see who comes for them, as its NUMA balancing does, and leaves them where
+//! they are: the toucher's node is not one that the policy allows, unless it is their home
+//! (mpol_misplaced, mm/mempolicy.c). The software event `page-faults` tells of each such fault with
+//! address, CPU and thread. No signal, no failing system call; it needs `numa_balancing` on and
+//! `perf_event_paranoid` of at most 2. When pages are armed is the kernel's affair (its scan period
+//! is a second and more), which has nothing to do with the program's phases.
 //!
-//! The event is of every fault of the program. So it is on only while something is watched, and turned off for a while when telling has
-//! taken more than its share ([`crate::duty`]), as in an initialisation. Nothing is asked for here that could wait for a
-//! lull instead.
+//! The event is of every fault of the program. So it is on only while something is watched, and
+//! turned off for a while when telling has taken more than its share ([`crate::duty`]), as in an
+//! initialisation. Nothing is asked for here that could wait for a lull instead.
 
 use std::fs;
 use std::path::Path;
@@ -38,8 +39,9 @@ pub struct Hinting {
     cpus: Cpus,
     /// By first address; they do not overlap. With the policy that the memory had before.
     spans: Vec<Watched>,
-    /// What a fault costs the program. The kernel alone can arm a page as it does; measured are first touches, for which it has to clear a
-    /// page besides, so that no hinting fault costs as much.
+    /// What a fault costs the program. The kernel alone can arm a page as it does; measured are
+    /// first touches, for which it has to clear a page besides, so that no hinting fault costs as
+    /// much.
     fault: Fault,
     duty: Duty,
     /// When faults were last counted, and for how long they were too many.
@@ -115,7 +117,8 @@ fn first_touches() -> Result<Ns> {
     Ok(call::now() - begin)
 }
 
-/// Whether the policy can be set at all: containers forbid `mbind`, kernels before 5.12 do not know the flag.
+/// Whether the policy can be set at all: containers forbid `mbind`, kernels before 5.12 do not know
+/// the flag.
 fn try_out() -> Result<()> {
     let scratch = Scratch::new(PAGE)?;
     scratch.touch();
@@ -242,7 +245,8 @@ mod tests {
         assert!(!balancing(&file));
     }
 
-    /// The event and the policy go the same way whether the kernel balances or not; first touches stand for hinting faults.
+    /// The event and the policy go the same way whether the kernel balances or not; first touches
+    /// stand for hinting faults.
     fn opened() -> Option<Hinting> {
         let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse().ok()).unwrap_or(0);

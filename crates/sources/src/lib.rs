@@ -15,9 +15,10 @@
 //! | how many samples the budget allows, and when there are none | [`budget`], [`duty`], [`lull`] |
 //! | samples by page and node, in bounded memory | [`tally`] |
 //!
-//! A source says either *how often*, as a sample of known rate, or *that* a node touched a page and in which order
-//! (presence). Presence is never called a count: who touches a page first after it was armed is not who touches it most,
-//! unless pages are armed at random times, and then many draws are needed for what is not clear-cut.
+//! A source says either *how often*, as a sample of known rate, or *that* a node touched a page and
+//! in which order (presence). Presence is never called a count: who touches a page first after it
+//! was armed is not who touches it most, unless pages are armed at random times, and then many
+//! draws are needed for what is not clear-cut.
 
 #![forbid(unsafe_code)]
 

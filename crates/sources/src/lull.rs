@@ -1,7 +1,8 @@
 //! Whether the program has few page faults now, so that it costs little to be told of each of them.
 //!
-//! Initialisations touch nothing but fresh pages, and some programs give memory back all the time and get it again. The process's count
-//! of faults, which the kernel keeps anyhow, says so without a single one being told.
+//! Initialisations touch nothing but fresh pages, and some programs give memory back all the time
+//! and get it again. The process's count of faults, which the kernel keeps anyhow, says so without
+//! a single one being told.
 
 use homenode_model::Ns;
 
@@ -27,7 +28,8 @@ impl Lull {
         Self { cpus, last: (now, faults), few: true, many: Ns::ZERO }
     }
 
-    /// Whether there were few since the last time, now that there have been `faults`, of which each would cost `telling`.
+    /// Whether there were few since the last time, now that there have been `faults`, of which each
+    /// would cost `telling`.
     pub fn look(&mut self, faults: u64, telling: Ns, now: Ns) -> bool {
         let passed = now.0.saturating_sub(self.last.0.0);
         if passed >= LEAST.0 {

@@ -1,4 +1,5 @@
-//! One event and one ring a CPU, to which the kernel writes, for all threads that the calling thread starts from now on, and those there are already.
+//! One event and one ring a CPU, to which the kernel writes, for all threads that the calling
+//! thread starts from now on, and those there are already.
 
 use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
 use homenode_sys::{Errno, Error, PAGE, Result};
@@ -28,8 +29,8 @@ struct One {
 }
 
 impl Rings {
-    /// Opens `specs` on each of `cpus`. With `leader`, that event comes first on each CPU and has no ring: some
-    /// processors sample loads only beside it.
+    /// Opens `specs` on each of `cpus`. With `leader`, that event comes first on each CPU and has
+    /// no ring: some processors sample loads only beside it.
     ///
     /// # Errors
     /// The first that the kernel refuses.
@@ -82,7 +83,8 @@ impl Rings {
         self.all.iter().try_for_each(|o| o.event.disable())
     }
 
-    /// On or off, and remembers which. Whether it is as wanted; where the kernel will not, it is off.
+    /// On or off, and remembers which. Whether it is as wanted; where the kernel will not, it is
+    /// off.
     pub fn turn(&mut self, on: bool) -> bool {
         if self.on != on {
             let done = if on { self.enable() } else { self.disable() };
@@ -165,7 +167,8 @@ pub(crate) mod tests {
     use homenode_sys::memory::Scratch;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// Rings are of all threads of the process, so of other tests' too: their faults would leave no room in the rings of this one.
+    /// Rings are of all threads of the process, so of other tests' too: their faults would leave no
+    /// room in the rings of this one.
     pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
         static ONE: Mutex<()> = Mutex::new(());
         ONE.lock().unwrap_or_else(PoisonError::into_inner)

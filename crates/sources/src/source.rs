@@ -89,15 +89,19 @@ pub trait Source: Send {
     fn by_home(&self) -> bool {
         false
     }
-    /// This memory is to be watched, whose pages are at `home`. It may be more than the source can have at a time.
+    /// This memory is to be watched, whose pages are at `home`. It may be more than the source can
+    /// have at a time.
     fn watch(&mut self, span: Span, home: NodeId);
-    /// This memory is about to move, to go, or to change its owner: it is watched no longer, and as it was before.
+    /// This memory is about to move, to go, or to change its owner: it is watched no longer, and as
+    /// it was before.
     fn leave(&mut self, span: Span);
-    /// This memory is about to go: it is watched no longer. What the kernel does by itself when it is unmapped need not be done before.
+    /// This memory is about to go: it is watched no longer. What the kernel does by itself when it
+    /// is unmapped need not be done before.
     fn gone(&mut self, span: Span) {
         self.leave(span);
     }
-    /// The next toucher of each of these pages is wanted. Sources that need no asking do nothing. How many will be told.
+    /// The next toucher of each of these pages is wanted. Sources that need no asking do nothing.
+    /// How many will be told.
     fn ask(&mut self, pages: &[usize]) -> usize;
     /// Hands over what was seen since the last time, oldest first as far as one CPU goes.
     fn drain(&mut self, tell: &mut dyn FnMut(Touch));
@@ -113,7 +117,8 @@ pub trait Source: Send {
     fn asking(&self) -> Ns {
         Ns::ZERO
     }
-    /// For how long it told nothing, because the program did too much that it would have been told of, too.
+    /// For how long it told nothing, because the program did too much that it would have been told
+    /// of, too.
     fn paused(&self) -> Ns {
         Ns::ZERO
     }

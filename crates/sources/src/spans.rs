@@ -12,7 +12,8 @@ impl Spans {
         Self(Vec::new())
     }
 
-    /// One more; those next to it become one with it. `false`, and nothing: it overlaps what is there, or is empty.
+    /// One more; those next to it become one with it. `false`, and nothing: it overlaps what is
+    /// there, or is empty.
     pub fn add(&mut self, span: Span) -> bool {
         let at = self.0.partition_point(|s| s.end < span.start);
         let near = self.0[at..].iter().take_while(|s| s.start <= span.end).count();

@@ -1,12 +1,14 @@
-//! One event, one ring and one AUX buffer a CPU, to which the processor writes by itself, for all threads that the calling thread
-//! starts from now on, and those there are already.
+//! One event, one ring and one AUX buffer a CPU, to which the processor writes by itself, for all
+//! threads that the calling thread starts from now on, and those there are already.
 //!
-//! Threads that are there already have events of their own, which write to the same buffer: the kernel allows that for events
-//! of one CPU, and only one of them runs there at a time. The ring tells of each stretch of the buffer and whose it is; the CPU is the
-//! ring's. What a stretch has is decoded once it is told: at the latest when its thread leaves the CPU, when the event is turned off, or
-//! when a page of the buffer is full.
+//! Threads that are there already have events of their own, which write to the same buffer: the
+//! kernel allows that for events of one CPU, and only one of them runs there at a time. The ring
+//! tells of each stretch of the buffer and whose it is; the CPU is the ring's. What a stretch has
+//! is decoded once it is told: at the latest when its thread leaves the CPU, when the event is
+//! turned off, or when a page of the buffer is full.
 //!
-//! The kernel turns events off that find no room in the buffer. They are turned on again once there is.
+//! The kernel turns events off that find no room in the buffer. They are turned on again once there
+//! is.
 
 use homenode_model::Ns;
 use homenode_sys::Result;
@@ -19,8 +21,8 @@ use crate::spe::{Decoder, Model};
 
 /// Pages of one ring: some 580 stretches.
 const PAGES: usize = 8;
-/// Pages of one AUX buffer: 4096 records of 64 bytes. With the ring that is little more than half of what a plain user may lock a
-/// CPU (`perf_event_mlock_kb`, 516 KiB).
+/// Pages of one AUX buffer: 4096 records of 64 bytes. With the ring that is little more than half
+/// of what a plain user may lock a CPU (`perf_event_mlock_kb`, 516 KiB).
 const AUX_PAGES: usize = 64;
 /// Bytes of most processors' records, where lost bytes are told as samples.
 const RECORD: u64 = 64;
@@ -50,8 +52,8 @@ struct Buffers {
 }
 
 impl Traces {
-    /// Opens on each of `cpus` what is for it. CPUs for which there is nothing are left out; `model` says whose their data
-    /// sources are.
+    /// Opens on each of `cpus` what is for it. CPUs for which there is nothing are left out;
+    /// `model` says whose their data sources are.
     ///
     /// # Errors
     /// The first that the kernel refuses; `ENODEV` if there is nothing for any of them.
@@ -101,13 +103,15 @@ impl Traces {
         for one in &mut self.all {
             let off = one.reader.drain(&mut one.ring, self.process, counter, &mut self.buffers, &mut tell);
             if off && self.on {
-                // Those that are not off stay as they are; who cannot be turned on tells nothing more.
+                // Those that are not off stay as they are; who cannot be turned on tells nothing
+                // more.
                 let _ = one.events.iter().try_for_each(Event::enable);
             }
         }
     }
 
-    /// Samples that were not told: damaged, without room, or due while the one before was under way, as far as their number is known.
+    /// Samples that were not told: damaged, without room, or due while the one before was under
+    /// way, as far as their number is known.
     pub fn lost(&self) -> u64 {
         self.all.iter().map(|o| o.reader.lost()).sum()
     }
@@ -158,7 +162,8 @@ impl Reader {
         self.lost + self.decoder.lost()
     }
 
-    /// Tells the samples of `process` since the last time, and makes room. Whether the kernel may have turned the events off.
+    /// Tells the samples of `process` since the last time, and makes room. Whether the kernel may
+    /// have turned the events off.
     fn drain(
         &mut self,
         ring: &mut Ring,
@@ -396,7 +401,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the processor and the kernel write: no panic, an end, and at least half of the buffer is free.
+        /// Whatever the processor and the kernel write: no panic, an end, and at least half of the
+        /// buffer is free.
         #[test]
         fn any_buffer_is_emptied(
             stretches in proptest::collection::vec(

@@ -1,15 +1,18 @@
 //! Writes to pages that were write-protected for the purpose.
 //!
-//! The kernel takes such a protection away at the first store, without a signal and without stopping anybody (WP_ASYNC, Linux
-//! 6.7); what is left is a minor fault, and the software event `page-faults` in a perf ring tells of it with address and
-//! CPU. It names writers, not readers, and needs neither privileges nor a PMU.
+//! The kernel takes such a protection away at the first store, without a signal and without
+//! stopping anybody (WP_ASYNC, Linux 6.7); what is left is a minor fault, and the software event
+//! `page-faults` in a perf ring tells of it with address and CPU. It names writers, not readers,
+//! and needs neither privileges nor a PMU.
 //!
-//! The event is of every fault of the program, and telling makes each half as dear again. So it is on only from the first page that is asked
-//! for, and no page is asked for while the program has many faults of its own ([`crate::lull`]), as initialisations do: then those
-//! asked for before are given up, too, and count as lost. Faults of other pages than those asked for are no answers.
+//! The event is of every fault of the program, and telling makes each half as dear again. So it is
+//! on only from the first page that is asked for, and no page is asked for while the program has
+//! many faults of its own ([`crate::lull`]), as initialisations do: then those asked for before are
+//! given up, too, and count as lost. Faults of other pages than those asked for are no answers.
 //!
-//! What costs most is to protect a page: the kernel interrupts each CPU that runs the program, and waits for it. How long depends on
-//! the machine and on what runs, so it is measured at each asking.
+//! What costs most is to protect a page: the kernel interrupts each CPU that runs the program, and
+//! waits for it. How long depends on the machine and on what runs, so it is measured at each
+//! asking.
 
 use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::memory::Scratch;
@@ -28,8 +31,8 @@ use crate::unwatched::Unwatched;
 
 /// Spans that are watched at a time.
 const SPANS: usize = 4096;
-/// Memory of at least so many bytes that is freed is unmapped (`DEFAULT_MMAP_THRESHOLD_MAX` of glibc is as much), and no longer
-/// registered then. To let go of it before takes 0.1 s a GiB.
+/// Memory of at least so many bytes that is freed is unmapped (`DEFAULT_MMAP_THRESHOLD_MAX` of
+/// glibc is as much), and no longer registered then. To let go of it before takes 0.1 s a GiB.
 const LARGE: usize = 32 << 20;
 
 /// See the module.
@@ -70,8 +73,8 @@ impl Toll {
         self.now = lately(self.now, took, pages);
     }
 
-    /// What those pay who are interrupted: half of the time for which they are waited for (7 of 13 µs on a virtual machine of
-    /// two CPUs).
+    /// What those pay who are interrupted: half of the time for which they are waited for (7 of 13
+    /// µs on a virtual machine of two CPUs).
     fn interruption(self) -> Ns {
         Ns(self.now.0.saturating_sub(self.alone.0) / 2)
     }
@@ -192,7 +195,8 @@ impl Source for Writes {
         if span.len() < LARGE {
             return self.leave(span);
         }
-        // If it is kept all the same, stores to it are as before but for a fault at what is still protected.
+        // If it is kept all the same, stores to it are as before but for a fault at what is still
+        // protected.
         self.forget(span.outer(PAGE));
     }
 
@@ -231,7 +235,8 @@ impl Source for Writes {
     }
 
     fn end(&mut self) {
-        // What is still protected the kernel makes writable by itself; to let go of a GiB takes 0.1 s.
+        // What is still protected the kernel makes writable by itself; to let go of a GiB takes 0.1
+        // s.
         self.rings.turn(false);
         (self.spans, self.asked) = (Spans::new(), Asked::new());
     }

@@ -13,7 +13,8 @@ use crate::site::{Handed, Site};
 use crate::text::{Source, Sources, Target};
 use crate::variable::{Dimension, FoundBy, Order, Scope, Variable};
 
-/// Functions that store the address in a word that one of their arguments points to, and the argument's number.
+/// Functions that store the address in a word that one of their arguments points to, and the
+/// argument's number.
 const BY_ARGUMENT: [(&str, usize); 6] = [
     ("posix_memalign", 0),
     ("hbw_posix_memalign", 0),
@@ -43,7 +44,8 @@ pub(crate) struct Walk<'a> {
     sought: Sought,
     /// The best answer so far: the local variable of a function that hands its value on.
     fallback: Option<Variable>,
-    /// The type that the system's allocator class was asked for, or that of the pointer in a container.
+    /// The type that the system's allocator class was asked for, or that of the pointer in a
+    /// container.
     element: Option<Element>,
 }
 
@@ -59,8 +61,8 @@ impl<'a> Walk<'a> {
         Self { sources, sought: Sought::Pointer(Handed::Returned), fallback: None, element: None }
     }
 
-    /// The variable for calls that return to these addresses of these modules, innermost first; the dimensions lack what the
-    /// allocation's length says.
+    /// The variable for calls that return to these addresses of these modules, innermost first; the
+    /// dimensions lack what the allocation's length says.
     pub(crate) fn up(mut self, calls: impl Iterator<Item = (Rc<Image>, u64)>) -> Option<Variable> {
         let mut below: Option<(u64, u64)> = None;
         for (image, back) in calls.take(DEEPEST) {
@@ -117,7 +119,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The programmer's code. `below` is the function that the call went to, as the call stack says.
+    /// The programmer's code. `below` is the function that the call went to, as the call stack
+    /// says.
     fn by_user(&mut self, site: &Site, below: Option<(u64, u64)>) -> Verdict {
         match self.sought {
             Sought::Pointer(handed) => {
@@ -229,7 +232,8 @@ fn on_line(source: &Source, line: u32, container: bool) -> Vec<Target> {
     }
 }
 
-/// The target of this call among those of its line: the only one, or the one of the same number among as many calls.
+/// The target of this call among those of its line: the only one, or the one of the same number
+/// among as many calls.
 fn chosen(site: &Site, mut targets: Vec<Target>, line: u32) -> Option<Target> {
     let callee = site.callee.name().map(|n| match n {
         n if n.starts_with("_Zn") => "new".to_owned(),
@@ -342,7 +346,8 @@ fn element_behind(debug: &Debug, ty: Die, library: bool) -> Option<Element> {
     }
 }
 
-/// All that is known of a variable; `element` is what the allocation was made for, if a container holds it.
+/// All that is known of a variable; `element` is what the allocation was made for, if a container
+/// holds it.
 fn variable(site: &Site, named: &Named, element: Option<&Element>, found_by: FoundBy) -> Variable {
     let own = element_of(site, named);
     let mut name = named.name.clone();

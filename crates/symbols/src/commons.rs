@@ -1,5 +1,5 @@
-//! Fortran's common blocks. The linker knows each as one object, `grid_`; the source's variables in it stand in the debugging
-//! information of every routine that has the block.
+//! Fortran's common blocks. The linker knows each as one object, `grid_`; the source's variables in
+//! it stand in the debugging information of every routine that has the block.
 
 use std::collections::BTreeMap;
 use std::path::Path;

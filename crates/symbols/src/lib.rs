@@ -1,8 +1,8 @@
-//! Names for the addresses of a recording: static objects, and the places in the source that allocations and regions
-//! come from.
+//! Names for the addresses of a recording: static objects, and the places in the source that
+//! allocations and regions come from.
 //!
-//! Done right after the run, while the program's own files are still those that ran. What cannot be found out is left
-//! out: a place without a name is shown as an address.
+//! Done right after the run, while the program's own files are still those that ran. What cannot be
+//! found out is left out: a place without a name is shown as an address.
 
 #![forbid(unsafe_code)]
 

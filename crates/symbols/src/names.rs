@@ -34,13 +34,15 @@ pub(crate) fn own(path: &str) -> bool {
     path.starts_with('/') && !SYSTEM.iter().any(|s| path.starts_with(s)) && !file.starts_with("libhomenode")
 }
 
-/// Whether a module is a run-time library of a language or an allocator: its code hands memory on to its caller.
+/// Whether a module is a run-time library of a language or an allocator: its code hands memory on
+/// to its caller.
 pub(crate) fn runtime(path: &str) -> bool {
     let file = file_name(path);
     RUNTIMES.iter().any(|r| file.starts_with(r))
 }
 
-/// Whether a module is the Python interpreter. Its C variables say nothing about a Python program's arrays.
+/// Whether a module is the Python interpreter. Its C variables say nothing about a Python program's
+/// arrays.
 pub(crate) fn python(path: &str) -> bool {
     let file = file_name(path);
     file.starts_with("python") || file.starts_with("libpython")

@@ -17,7 +17,8 @@ const DEEPEST: usize = 6;
 pub(crate) struct Named {
     /// As the source writes it.
     pub name: String,
-    /// The variable at the root of the name; the same for all instances of it. `None`: a symbol of the linker.
+    /// The variable at the root of the name; the same for all instances of it. `None`: a symbol of
+    /// the linker.
     pub root: Option<Die>,
     /// The type of the pointer, of the array with a descriptor, or of the container.
     pub ty: Option<Die>,
@@ -97,7 +98,8 @@ impl Sight<'_> {
         }))
     }
 
-    /// Variables whose register or memory holds the allocation's address, with whether it is its first byte.
+    /// Variables whose register or memory holds the allocation's address, with whether it is its
+    /// first byte.
     pub(crate) fn holding(&self, ip: u64, state: &State) -> Vec<(Named, bool)> {
         let mut found = Vec::new();
         for (local, part) in self.homes(ip, state) {
@@ -228,7 +230,8 @@ impl Sight<'_> {
             member: None,
             around: self.function.blocks[function].function.as_ref().map(|f| f.origin),
             block: local.block,
-            // Of the function itself alone: where the parameters of an inlined call come from is not followed.
+            // Of the function itself alone: where the parameters of an inlined call come from is
+            // not followed.
             parameter: local.parameter,
             through: None,
             container: false,
@@ -267,7 +270,8 @@ impl Sight<'_> {
         linker(self.image, at).filter(|_| self.image.globals().at(at).is_none())
     }
 
-    /// The number of the element that a region's address lies in, if that is to be told, and the bytes into the element.
+    /// The number of the element that a region's address lies in, if that is to be told, and the
+    /// bytes into the element.
     fn element(&self, region: &Region) -> Option<(Option<Option<u64>>, u64)> {
         let whole = |ty| self.debug.size(ty).filter(|b| *b > 0);
         match region.join {
@@ -315,7 +319,8 @@ pub(crate) fn linker(image: &Image, at: u64) -> Option<Named> {
     })
 }
 
-/// The name of what lies in a region: `index` is the number of the element, if the region is an array behind a pointer.
+/// The name of what lies in a region: `index` is the number of the element, if the region is an
+/// array behind a pointer.
 fn join(debug: &Debug, region: &Region, index: Option<Option<u64>>, holder: &Holder) -> Named {
     let root = &region.root;
     let fortran = debug.fortran(region.ty.unit);
@@ -353,7 +358,8 @@ fn only(names: impl Iterator<Item = Named>) -> Result<Option<Named>, ()> {
     let mut found: Option<Named> = None;
     for name in names {
         match &found {
-            // Of an inlined function and the function around it, the inner one's name is that of the place.
+            // Of an inlined function and the function around it, the inner one's name is that of
+            // the place.
             Some(other) if other.block < name.block && name.block != usize::MAX => found = Some(name),
             Some(other) if other.block > name.block && other.block != usize::MAX => {}
             Some(other) if (other.root, &other.name) != (name.root, &name.name) => return Err(()),

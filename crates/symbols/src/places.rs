@@ -35,7 +35,8 @@ pub struct Addresses {
     pub accesses: BTreeSet<u64>,
 }
 
-/// Looks up addresses in the modules that they belong to, and the static objects of the program's own ones.
+/// Looks up addresses in the modules that they belong to, and the static objects of the program's
+/// own ones.
 pub fn resolve(modules: &[Module], addresses: &Addresses) -> Found {
     let mut found = Found::default();
     for module in modules {
@@ -72,8 +73,8 @@ pub struct LineOf {
     pub line: u32,
 }
 
-/// The addresses in a program's file whose instructions stand for the lines `wanted`, as [`resolve`] would name them; nothing where
-/// it has no line numbers.
+/// The addresses in a program's file whose instructions stand for the lines `wanted`, as
+/// [`resolve`] would name them; nothing where it has no line numbers.
 pub fn addresses_of(path: &Path, wanted: &[LineOf]) -> BTreeMap<LineOf, Vec<Range<u64>>> {
     if wanted.is_empty() {
         return BTreeMap::new();
@@ -119,14 +120,16 @@ fn places(
     let lines = own.then(|| lines(binary)).flatten();
     let place = |(pc, returns): (&u64, &bool)| {
         let at = pc.wrapping_sub(module.base);
-        // A fork's pc is the outlined function's entry (libgomp), or where the fork returns to (libomp).
+        // A fork's pc is the outlined function's entry (libgomp), or where the fork returns to
+        // (libomp).
         let probe = if !returns && binary.functions.contains_key(&at) { at } else { at.saturating_sub(1) };
         (*pc, place(binary, lines.as_ref(), &module.path, probe))
     };
     pcs.iter().map(place).collect()
 }
 
-/// The place of an address in a file: by its line numbers, else by its symbols, else the file itself.
+/// The place of an address in a file: by its line numbers, else by its symbols, else the file
+/// itself.
 pub(crate) fn place(binary: &Binary, lines: Option<&Lines>, path: &str, probe: u64) -> SourcePlace {
     let mut place = lines.and_then(|l| in_lines(l, probe)).unwrap_or_default();
     if place.function.is_none() {

@@ -1,4 +1,5 @@
-//! Answers for the addresses of one process: places in the source, variables of allocations, static variables.
+//! Answers for the addresses of one process: places in the source, variables of allocations, static
+//! variables.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +13,8 @@ use crate::places::place;
 use crate::text::Sources;
 use crate::variable::{FoundBy, Order, Scope, StaticVariable, Variable};
 
-/// Answers for the addresses of one process. Each module's file is opened when it is first needed, and read once.
+/// Answers for the addresses of one process. Each module's file is opened when it is first needed,
+/// and read once.
 #[derive(Default)]
 pub struct Resolver {
     modules: Vec<Loaded>,
@@ -40,8 +42,8 @@ impl Resolver {
         &self.trouble
     }
 
-    /// Function, file and line of the instruction at `pc`; of inlined functions the innermost that is the program's own. `None`
-    /// outside of all modules.
+    /// Function, file and line of the instruction at `pc`; of inlined functions the innermost that
+    /// is the program's own. `None` outside of all modules.
     pub fn place(&mut self, pc: u64) -> Option<SourcePlace> {
         if let Some(known) = self.places.get(&pc) {
             return Some(known.clone());
@@ -57,8 +59,9 @@ impl Resolver {
         self.place(back.checked_sub(1)?)
     }
 
-    /// The variable that holds the pointer of an allocation of `bytes` bytes. `frames` are return addresses, innermost first:
-    /// that of the allocating call, then that of the call of its function, and so on; zeros at the end are left out.
+    /// The variable that holds the pointer of an allocation of `bytes` bytes. `frames` are return
+    /// addresses, innermost first: that of the allocating call, then that of the call of its
+    /// function, and so on; zeros at the end are left out.
     ///
     /// `None` where nothing names it without doubt.
     pub fn allocation(&mut self, frames: &[u64], bytes: u64) -> Option<Variable> {
@@ -74,8 +77,8 @@ impl Resolver {
         self.allocations.get(&frames).cloned().flatten().map(|v| fitted(v, bytes))
     }
 
-    /// The static variables of at least `smallest` bytes of the module with this index, by address: those that debugging
-    /// information has, and the linker's symbols where there is none.
+    /// The static variables of at least `smallest` bytes of the module with this index, by address:
+    /// those that debugging information has, and the linker's symbols where there is none.
     pub fn statics(&mut self, module: u64, smallest: u64) -> Vec<StaticVariable> {
         let Some(at) = self.modules.iter().position(|l| l.module.index == module) else { return Vec::new() };
         let Some(image) = self.open(at) else { return Vec::new() };

@@ -82,7 +82,8 @@ impl Site {
         site
     }
 
-    /// Leaves out variables that the source declares behind the call: compilers let them share memory with temporaries.
+    /// Leaves out variables that the source declares behind the call: compilers let them share
+    /// memory with temporaries.
     fn leave_out_later(&mut self) {
         let Some((file, line)) = self.line() else { return };
         let (Some(scope), Some(debug)) = (&mut self.scope, self.image.debug()) else { return };
@@ -176,7 +177,8 @@ impl Site {
         fate
     }
 
-    /// The function's result may be an address, as far as is known: the register may hold one by chance.
+    /// The function's result may be an address, as far as is known: the register may hold one by
+    /// chance.
     fn may_return(&self) -> bool {
         let (Some(debug), Some(scope)) = (self.image.debug(), &self.scope) else { return true };
         let result = debug.refers(scope.function.die, gimli::DW_AT_type).and_then(|t| debug.bare(t));
@@ -234,7 +236,8 @@ impl Site {
         found.ok()?
     }
 
-    /// The call goes to an address that is not the beginning of the function that the stack has below.
+    /// The call goes to an address that is not the beginning of the function that the stack has
+    /// below.
     pub(crate) fn goes_elsewhere(&self, start: u64) -> bool {
         let target =
             self.body.as_ref().and_then(|b| b.call(self.back)).map(iced_x86::Instruction::near_branch_target);

@@ -10,7 +10,8 @@ use crate::names::readable;
 /// Smaller static objects share pages with others and get no name.
 const SMALLEST: u64 = 4096;
 
-/// The static objects of a program's file of at least `smallest` bytes; none where it cannot be read.
+/// The static objects of a program's file of at least `smallest` bytes; none where it cannot be
+/// read.
 pub fn statics_of(path: &Path, smallest: u64) -> Vec<Static> {
     let all = Binary::open(path).map(|binary| statics(&binary, 0)).unwrap_or_default();
     all.into_iter().filter(|s| s.bytes >= smallest).collect()

@@ -1,7 +1,7 @@
 //! Source text: what an allocation on a line is assigned to.
 //!
-//! Only what the text says without doubt is taken: `name = allocation` as a whole, `allocate(name(…))`, a container's
-//! definition or a call of its method.
+//! Only what the text says without doubt is taken: `name = allocation` as a whole,
+//! `allocate(name(…))`, a container's definition or a call of its method.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

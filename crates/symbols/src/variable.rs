@@ -7,32 +7,36 @@ use homenode_log::recording::{Elements, SourcePlace};
 /// A variable of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// As the source writes it: `u`, `grid->cells`, `this->data_`, `g%u`. The value of an index is left out: `rows[]`.
+    /// As the source writes it: `u`, `grid->cells`, `this->data_`, `g%u`. The value of an index is
+    /// left out: `rows[]`.
     pub name: String,
     /// What kind of variable holds the data, or the pointer to the data.
     pub scope: Scope,
     /// The function, Fortran module, namespace or common block that declares the variable.
     pub within: Option<String>,
-    /// The type of one element as the source writes it, `double` or `struct cell`; `None` without debugging information on
-    /// variables.
+    /// The type of one element as the source writes it, `double` or `struct cell`; `None` without
+    /// debugging information on variables.
     pub type_name: Option<String>,
     /// Bytes of one element.
     pub element_bytes: Option<u64>,
-    /// The dimensions as the source writes them. One dimension at least for what was allocated; none for a static scalar.
+    /// The dimensions as the source writes them. One dimension at least for what was allocated;
+    /// none for a static scalar.
     pub dimensions: Vec<Dimension>,
     /// Which dimension is contiguous.
     pub order: Order,
     /// The element's fields; empty unless the element is a structure.
     pub fields: Vec<Field>,
-    /// Where the variable is declared, of a member where the member is; the function is the one that declares a local
-    /// variable. Without debugging information on variables: where it is assigned to.
+    /// Where the variable is declared, of a member where the member is; the function is the one
+    /// that declares a local variable. Without debugging information on variables: where it is
+    /// assigned to.
     pub declared: SourcePlace,
     /// What found the variable.
     pub found_by: FoundBy,
 }
 
 impl Variable {
-    /// Extents of an array of so many bytes, slowest first; empty unless all of them are known and fit.
+    /// Extents of an array of so many bytes, slowest first; empty unless all of them are known and
+    /// fit.
     pub fn extents(&self, bytes: u64) -> Vec<u64> {
         let all: Option<Vec<u64>> = self.dimensions.iter().map(|d| d.extent).collect();
         let mut all = all.unwrap_or_default();
@@ -116,7 +120,8 @@ pub enum FoundBy {
     Argument,
     /// It is the only variable that is declared on the line of the call.
     Declaration,
-    /// It is the only target of an assignment or of an `allocate` on the line of the call, in the source file.
+    /// It is the only target of an assignment or of an `allocate` on the line of the call, in the
+    /// source file.
     SourceText,
 }
 

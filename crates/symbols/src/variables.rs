@@ -9,8 +9,9 @@ use crate::commons::commons_of;
 use crate::resolver::Resolver;
 use crate::variable::StaticVariable;
 
-/// Adds to `symbols` the variables that hold allocations, and the types of static objects. `allocations`: the most bytes that
-/// a call allocated at once, by its return address and that of its function.
+/// Adds to `symbols` the variables that hold allocations, and the types of static objects.
+/// `allocations`: the most bytes that a call allocated at once, by its return address and that of
+/// its function.
 pub fn add_variables(symbols: &mut Symbols, modules: &[Module], allocations: &BTreeMap<(u64, u64), u64>) {
     let mut resolver = Resolver::new(modules);
     for ((site, caller), bytes) in allocations {
@@ -20,7 +21,8 @@ pub fn add_variables(symbols: &mut Symbols, modules: &[Module], allocations: &BT
             symbols.allocated.push(Allocated { site, caller, name: variable.name, elements });
         }
     }
-    // Compilers put an underscore behind the name of a common block. Looking for them takes time in a large program.
+    // Compilers put an underscore behind the name of a common block. Looking for them takes time in
+    // a large program.
     if let Some(program) = modules.first()
         && symbols.statics.iter().any(|s| s.module == program.index && s.name.ends_with('_'))
     {

@@ -6,7 +6,8 @@ use crate::call::raw;
 use crate::error::check;
 use crate::{Result, Span};
 
-/// Most CPUs that a set here can name: the largest that Linux can be configured for (CONFIG_NR_CPUS on x86-64).
+/// Most CPUs that a set here can name: the largest that Linux can be configured for (CONFIG_NR_CPUS
+/// on x86-64).
 pub const MOST: usize = 8192;
 
 /// A set of CPUs, by the kernel's numbers.

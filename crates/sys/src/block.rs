@@ -1,4 +1,5 @@
-//! Memory that belongs to its holder, for measuring: placed by policy before it is touched, and looked at as numbers.
+//! Memory that belongs to its holder, for measuring: placed by policy before it is touched, and
+//! looked at as numbers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,8 +8,9 @@ use crate::{HUGE, Result, Span};
 
 /// Private anonymous memory, zero where it was never written. Unmapped when dropped.
 ///
-/// It is never shared, discarded or remapped while this exists, so it is ordinary memory to its holder. 2 MiB without access on
-/// either side keep the kernel from merging its mapping with others, so that what `/proc` says of the mapping is true of the block.
+/// It is never shared, discarded or remapped while this exists, so it is ordinary memory to its
+/// holder. 2 MiB without access on either side keep the kernel from merging its mapping with
+/// others, so that what `/proc` says of the mapping is true of the block.
 #[derive(Debug)]
 pub struct Block {
     span: Span,
@@ -36,7 +38,8 @@ impl Block {
 
     /// As floating-point numbers.
     pub const fn floats(&self) -> &[f64] {
-        // SAFETY: mapped for the life of self, aligned to 2 MiB, any bits are a number; nobody writes while it is borrowed.
+        // SAFETY: mapped for the life of self, aligned to 2 MiB, any bits are a number; nobody
+        // writes while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.span.start as *const f64, self.span.len() / 8) }
     }
 

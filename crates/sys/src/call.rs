@@ -8,7 +8,8 @@
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
     let returned: isize;
-    // SAFETY: the kernel's calling convention on x86-64 (syscall(2)); what the call does is the caller's to answer for.
+    // SAFETY: the kernel's calling convention on x86-64 (syscall(2)); what the call does is the
+    // caller's to answer for.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -29,7 +30,8 @@ pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
 #[cfg(target_arch = "aarch64")]
 pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
     let returned: isize;
-    // SAFETY: the kernel's calling convention on arm64 (syscall(2)); what the call does is the caller's to answer for.
+    // SAFETY: the kernel's calling convention on arm64 (syscall(2)); what the call does is the
+    // caller's to answer for.
     unsafe {
         std::arch::asm!(
             "svc 0",
@@ -48,7 +50,8 @@ pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
 /// The call's own demands on its arguments.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
-    // SAFETY: glibc's errno of this thread, put back afterwards; what the call does is the caller's to answer for.
+    // SAFETY: glibc's errno of this thread, put back afterwards; what the call does is the caller's
+    // to answer for.
     unsafe {
         let errno = *libc::__errno_location();
         let mut returned = libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) as isize;
@@ -66,10 +69,12 @@ pub fn yield_now() {
     unsafe { raw(libc::SYS_sched_yield, [0; 6]) };
 }
 
-/// Waiting for what another thread is about to finish: at first the CPU is only yielded, then the thread sleeps in between.
+/// Waiting for what another thread is about to finish: at first the CPU is only yielded, then the
+/// thread sleeps in between.
 ///
-/// A CPU on which a thread yields goes on using its memory, so it is interrupted whenever mappings change, which is 512 times while a GiB is
-/// moved and 10 µs each in a virtual machine. One that sleeps is left alone (arch/x86/mm/tlb.c, `tlb_is_not_lazy`).
+/// A CPU on which a thread yields goes on using its memory, so it is interrupted whenever mappings
+/// change, which is 512 times while a GiB is moved and 10 µs each in a virtual machine. One that
+/// sleeps is left alone (arch/x86/mm/tlb.c, `tlb_is_not_lazy`).
 #[derive(Debug, Default)]
 pub struct Wait {
     sleeps_after: Option<homenode_model::Ns>,
@@ -115,7 +120,8 @@ pub fn now() -> homenode_model::Ns {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread: what others' threads take from it does not count. A system call of about 0.2 µs.
+/// CPU time of the calling thread: what others' threads take from it does not count. A system call
+/// of about 0.2 µs.
 pub fn thread_time() -> homenode_model::Ns {
     cpu_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -125,7 +131,8 @@ pub fn process_time() -> homenode_model::Ns {
     cpu_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Page faults that this process's threads have had so far, but for those that had to wait for a device.
+/// Page faults that this process's threads have had so far, but for those that had to wait for a
+/// device.
 pub fn minor_faults() -> u64 {
     // SAFETY: all fields are numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -134,7 +141,8 @@ pub fn minor_faults() -> u64 {
     u64::try_from(usage.ru_minflt).unwrap_or(0)
 }
 
-/// Past the C library, whose function may have a front end of homenode's own, which asks for this time again.
+/// Past the C library, whose function may have a front end of homenode's own, which asks for this
+/// time again.
 fn cpu_clock(id: libc::clockid_t) -> homenode_model::Ns {
     /// The thread may run on memory that is taken away between its last touch and the call.
     const TRIES: usize = 1000;

@@ -20,7 +20,8 @@ impl Counter {
         (hertz != 0).then(|| Self { ticks, time: crate::call::now(), hertz })
     }
 
-    /// When the counter said `ticks`: not long ago, or the clock has been set to another speed meanwhile.
+    /// When the counter said `ticks`: not long ago, or the clock has been set to another speed
+    /// meanwhile.
     pub fn time(&self, ticks: u64) -> Ns {
         let away = |ticks: u64| (u128::from(ticks) * 1_000_000_000 / u128::from(self.hertz.max(1))) as u64;
         if ticks <= self.ticks {
@@ -31,7 +32,8 @@ impl Counter {
     }
 }
 
-/// The virtual counter and its speed (`CNTVCT_EL0`, `CNTFRQ_EL0`), which Linux lets every program read.
+/// The virtual counter and its speed (`CNTVCT_EL0`, `CNTFRQ_EL0`), which Linux lets every program
+/// read.
 #[cfg(target_arch = "aarch64")]
 fn read() -> Option<(u64, u64)> {
     let (ticks, hertz): (u64, u64);

@@ -1,7 +1,9 @@
-//! Descriptors of homenode's own, in a process whose program may close, or put others in the place of, all that it does not know.
+//! Descriptors of homenode's own, in a process whose program may close, or put others in the place
+//! of, all that it does not know.
 //!
-//! They get high numbers, so that the program's are what they would be without them. Front ends ask [`is_own`] and leave them
-//! open: a userfaultfd that is closed gives up what is armed, and what is read from another file under its number is the program's.
+//! They get high numbers, so that the program's are what they would be without them. Front ends ask
+//! [`is_own`] and leave them open: a userfaultfd that is closed gives up what is armed, and what is
+//! read from another file under its number is the program's.
 
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
@@ -32,9 +34,11 @@ fn add(noted: i32) {
     }
 }
 
-/// `fd`, just made, is homenode's own and stays open, under a high number if there is room; its number.
+/// `fd`, just made, is homenode's own and stays open, under a high number if there is room; its
+/// number.
 pub fn keep(fd: i32) -> i32 {
-    /// Half of what is usual as a limit: the kernel's table becomes no longer than it is for many programs.
+    /// Half of what is usual as a limit: the kernel's table becomes no longer than it is for many
+    /// programs.
     const HIGHEST: u64 = 512;
     let from = call::limit(libc::RLIMIT_NOFILE).map_or(HIGHEST, |limit| (limit / 2).min(HIGHEST)) as usize;
     // SAFETY: duplicates a descriptor of ours.

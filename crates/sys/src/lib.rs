@@ -1,8 +1,9 @@
 //! Raw Linux system calls for memory, nodes, page faults and samples.
 //!
-//! Everything here is made without the C library: no cancellation point, `errno` untouched, no allocation, no lock. So it may
-//! be called from signal handlers and from inside functions that stand in front of the C library's own. What may
-//! break a program's memory is `unsafe`; what only asks is not.
+//! Everything here is made without the C library: no cancellation point, `errno` untouched, no
+//! allocation, no lock. So it may be called from signal handlers and from inside functions that
+//! stand in front of the C library's own. What may break a program's memory is `unsafe`; what only
+//! asks is not.
 //!
 //! | what | where |
 //! |---|---|

@@ -37,7 +37,8 @@ impl Mapping<'_> {
     }
 }
 
-/// Longest line that is understood: a path of 4096 bytes (the kernel writes `\ooo` for some) and 80 more.
+/// Longest line that is understood: a path of 4096 bytes (the kernel writes `\ooo` for some) and 80
+/// more.
 const LINE: usize = 8192;
 /// What is read at a time.
 const BUFFER: usize = 2 * LINE;
@@ -65,8 +66,8 @@ pub struct Flags {
     pub huge: Bytes,
 }
 
-/// Calls `see` with each mapping and what `smaps` has of it, until it says `false`. The kernel looks at every page of the
-/// process for it: about 10 ns a small page.
+/// Calls `see` with each mapping and what `smaps` has of it, until it says `false`. The kernel
+/// looks at every page of the process for it: about 10 ns a small page.
 ///
 /// # Errors
 /// `/proc` is not there or not readable.
@@ -183,8 +184,9 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     })
 }
 
-/// Calls `see` with the beginning of each mapping, the node that has most of its pages, and how many nodes have some, ascending, as `numa_maps`
-/// has it. It needs none of the calls that name nodes. The kernel looks at every page of the process for it.
+/// Calls `see` with the beginning of each mapping, the node that has most of its pages, and how
+/// many nodes have some, ascending, as `numa_maps` has it. It needs none of the calls that name
+/// nodes. The kernel looks at every page of the process for it.
 ///
 /// # Errors
 /// `/proc` is not there or not readable, or the kernel has no nodes.
@@ -254,8 +256,9 @@ struct Scan {
 const PAGEMAP_SCAN: usize = 3 << 30 | size_of::<Scan>() << 16 | (b'f' as usize) << 8 | 16;
 const PAGE_IS_HUGE: u64 = 1 << 6;
 
-/// Calls `see` with each whole 2 MiB unit of `span` that is a huge page (`PAGEMAP_SCAN`). Each unit is asked for by its
-/// first page: about 0.3 µs, where the kernel would look at every small page of a longer range.
+/// Calls `see` with each whole 2 MiB unit of `span` that is a huge page (`PAGEMAP_SCAN`). Each unit
+/// is asked for by its first page: about 0.3 µs, where the kernel would look at every small page of
+/// a longer range.
 ///
 /// # Errors
 /// `ENOTTY` before Linux 6.7.

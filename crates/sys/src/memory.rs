@@ -77,8 +77,8 @@ pub unsafe fn unmap(span: Span) -> Result<()> {
     check("munmap", span, r).map(drop)
 }
 
-/// Moves the pages of `from` (one mapping) to address `to`, whose mappings are replaced. What stays behind is the mapping
-/// without its pages.
+/// Moves the pages of `from` (one mapping) to address `to`, whose mappings are replaced. What stays
+/// behind is the mapping without its pages.
 ///
 /// # Safety
 /// Whoever uses `from` copes with its pages being gone; nobody uses what lies at `to`.
@@ -92,10 +92,12 @@ pub unsafe fn move_leaving_mapping(from: Span, to: usize) -> Result<()> {
     check("mremap(MREMAP_DONTUNMAP)", from, r).map(drop)
 }
 
-/// Whether the whole span lies in one mapping, so that one `mremap` can move it. Until Linux 6.17 a move of several fails, and the mappings at
-/// its target are gone by then (mm/mremap.c, `mremap_to`).
+/// Whether the whole span lies in one mapping, so that one `mremap` can move it. Until Linux 6.17 a
+/// move of several fails, and the mappings at its target are gone by then (mm/mremap.c,
+/// `mremap_to`).
 ///
-/// Asks for more than there is: whether the span is one mapping is looked at before that (`vma_to_resize`).
+/// Asks for more than there is: whether the span is one mapping is looked at before that
+/// (`vma_to_resize`).
 pub fn is_one_mapping(span: Span) -> bool {
     // The stack lies in its way, or the end of the address space.
     const TOO_LONG: usize = (1 << 47) - PAGE;
@@ -124,7 +126,8 @@ pub unsafe fn move_mapping(from: Span, to: usize) -> Result<()> {
 /// Whoever uses the memory copes with the faults.
 ///
 /// # Errors
-/// What the kernel says: `ENOMEM` where part of it is not mapped, or there would be too many mappings.
+/// What the kernel says: `ENOMEM` where part of it is not mapped, or there would be too many
+/// mappings.
 pub unsafe fn protect(span: Span, access: Access) -> Result<()> {
     // SAFETY: the caller's promise.
     let r = unsafe { raw(libc::SYS_mprotect, [span.start, span.len(), access.bits(), 0, 0, 0]) };
@@ -147,7 +150,8 @@ pub unsafe fn discard(span: Span) -> Result<()> {
 /// Has the kernel put the memory's whole 2 MiB units into huge pages. Contents stay.
 ///
 /// # Errors
-/// What the kernel says: `EINVAL` where it does not know how, `EAGAIN` or `ENOMEM` where there is no huge page.
+/// What the kernel says: `EINVAL` where it does not know how, `EAGAIN` or `ENOMEM` where there is
+/// no huge page.
 pub fn collapse(span: Span) -> Result<()> {
     // SAFETY: contents and addresses stay.
     let r = unsafe { advise(span, MADV_COLLAPSE) };

@@ -33,8 +33,8 @@ fn mask_of(nodes: &[NodeId]) -> Mask {
     mask
 }
 
-/// What the kernel says of one page: its node or why not (`ENOENT`: there is none, `EFAULT`: a page of zeros or no mapping,
-/// `EBUSY`: pinned, `EACCES`: mapped by several processes).
+/// What the kernel says of one page: its node or why not (`ENOENT`: there is none, `EFAULT`: a page
+/// of zeros or no mapping, `EBUSY`: pinned, `EACCES`: mapped by several processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Status(pub i32);
@@ -52,7 +52,8 @@ impl Status {
     }
 }
 
-/// Asks for the node of the page at each address (`move_pages` without targets). As many are answered as both slices have.
+/// Asks for the node of the page at each address (`move_pages` without targets). As many are
+/// answered as both slices have.
 ///
 /// # Errors
 /// `EPERM` or `ENOSYS` where a container forbids the call.
@@ -65,12 +66,12 @@ pub fn query(pages: &[usize], status: &mut [Status]) -> Result<()> {
     check("move_pages (query)", Span::EMPTY, r).map(drop)
 }
 
-/// Moves the page at each address to `to`. `Ok(0)`: every status is written. More: so many were not attempted and no status is
-/// to be trusted: ask again.
+/// Moves the page at each address to `to`. `Ok(0)`: every status is written. More: so many were not
+/// attempted and no status is to be trusted: ask again.
 ///
 /// # Errors
-/// `EPERM` or `ENOSYS` where a container forbids the call, `ENODEV` for a node without memory, `EACCES` for one outside
-/// of the cpuset.
+/// `EPERM` or `ENOSYS` where a container forbids the call, `ENODEV` for a node without memory,
+/// `EACCES` for one outside of the cpuset.
 pub fn move_to(pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize> {
     let n = pages.len().min(status.len()).min(to.len());
     let (pages, to, status) = (pages.as_ptr() as usize, to.as_ptr() as usize, status.as_mut_ptr() as usize);
@@ -92,7 +93,8 @@ impl MemoryPolicy {
     /// The toucher's node, whatever the thread's policy.
     pub const LOCAL: Self = Self { mode: MPOL_LOCAL, mask: [0; NODES / 64] };
 
-    /// `node` alone, and the kernel may sample who touches the pages (numa_balancing), leaving them where they are.
+    /// `node` alone, and the kernel may sample who touches the pages (numa_balancing), leaving them
+    /// where they are.
     pub fn bind_and_sample(node: NodeId) -> Self {
         Self { mode: MPOL_BIND | MPOL_F_NUMA_BALANCING, mask: mask_of(&[node]) }
     }
@@ -113,7 +115,8 @@ impl MemoryPolicy {
 pub fn set_policy(span: Span, policy: &MemoryPolicy) -> Result<()> {
     let plain = policy.mode == MPOL_DEFAULT || policy.mode == MPOL_LOCAL;
     let (mask, bits) = if plain { (0, 0) } else { (policy.mask.as_ptr() as usize, NODES + 1) };
-    // SAFETY: the mask has NODES bits (the kernel wants one more than it reads). Contents and addresses stay.
+    // SAFETY: the mask has NODES bits (the kernel wants one more than it reads). Contents and
+    // addresses stay.
     let r = unsafe { raw(libc::SYS_mbind, [span.start, span.len(), policy.mode, mask, bits, 0]) };
     check("mbind", span, r).map(drop)
 }
@@ -147,7 +150,8 @@ pub fn node_of(address: usize) -> Result<NodeId> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn here() -> (u32, NodeId) {
-    /// `__CPUNODE_SEG`: the kernel keeps `node << 12 | cpu` in this segment's limit (arch/x86/include/asm/segment.h).
+    /// `__CPUNODE_SEG`: the kernel keeps `node << 12 | cpu` in this segment's limit
+    /// (arch/x86/include/asm/segment.h).
     const SEGMENT: u64 = 15 * 8 + 3;
     let packed: u64;
     // SAFETY: reads a segment's limit; no memory.

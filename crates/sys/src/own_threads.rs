@@ -1,11 +1,14 @@
-//! Homenode's own threads in the program's process: how many there are, and that they end when they have to.
+//! Homenode's own threads in the program's process: how many there are, and that they end when they
+//! have to.
 //!
-//! A thread of homenode's is a thread of the process for everybody else. It keeps the process alive when the program's threads have
-//! ended, the C library waits for it when the program changes its user, and the kernel refuses `unshare(CLONE_NEWUSER)` beside it.
-//! So each one drops all capabilities when it begins, and ends
+//! A thread of homenode's is a thread of the process for everybody else. It keeps the process alive
+//! when the program's threads have ended, the C library waits for it when the program changes its
+//! user, and the kernel refuses `unshare(CLONE_NEWUSER)` beside it. So each one drops all
+//! capabilities when it begins, and ends
 //!
 //! - when [`end_all`] asks for it, before the program does one of these things, or
-//! - when it is alone: the first thread of the process is gone, and no other thread of the program is left.
+//! - when it is alone: the first thread of the process is gone, and no other thread of the program
+//!   is left.
 //!
 //! A thread of homenode's calls [`begin`] first, sleeps by [`sleep`] alone, and calls [`end`] last.
 
@@ -36,7 +39,8 @@ static ENDING: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct Permit(());
 
-/// Asks to make a thread. `None`: they are ending, or there are too many. The maker calls [`Permit::refused`] if no thread came of it.
+/// Asks to make a thread. `None`: they are ending, or there are too many. The maker calls
+/// [`Permit::refused`] if no thread came of it.
 pub fn permit() -> Option<Permit> {
     COMING.fetch_add(1, Ordering::SeqCst);
     let permit = Permit(());
@@ -125,8 +129,9 @@ const LOOKS: Ns = Ns(1_000_000_000);
 /// How long [`end_all`] waits for one.
 const PATIENCE: Ns = Ns(5_000_000_000);
 
-/// Has all of them end, wakes them by `wake` too, and waits until the kernel has forgotten them; none is made any more. Whether all
-/// have ended. Not from one of them, and not by who holds something that one may wait for.
+/// Has all of them end, wakes them by `wake` too, and waits until the kernel has forgotten them;
+/// none is made any more. Whether all have ended. Not from one of them, and not by who holds
+/// something that one may wait for.
 pub fn end_all(wake: impl Fn()) -> bool {
     ENDING.store(1, Ordering::SeqCst);
     let all = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -148,7 +153,8 @@ pub fn end_all(wake: impl Fn()) -> bool {
 }
 
 impl Own {
-    /// The kernel knows no such thread any more, or it ended so long ago that the number may be another's.
+    /// The kernel knows no such thread any more, or it ended so long ago that the number may be
+    /// another's.
     fn is_gone(&self) -> bool {
         /// From [`end`] to the thread's last instruction.
         const LAST: u64 = 500_000_000;

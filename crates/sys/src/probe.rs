@@ -22,8 +22,8 @@ const CLOEXEC: usize = 8;
 /// Opens an event of the calling thread, and closes it.
 ///
 /// # Errors
-/// `EACCES` or `EPERM` where `perf_event_paranoid` or a container forbids it, `ENOENT` or `EOPNOTSUPP` where there is no such
-/// event.
+/// `EACCES` or `EPERM` where `perf_event_paranoid` or a container forbids it, `ENOENT` or
+/// `EOPNOTSUPP` where there is no such event.
 pub fn perf(what: Counted) -> Result<()> {
     let (kind, config) = match what {
         Counted::Cycles => (0, 0),

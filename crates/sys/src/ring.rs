@@ -1,16 +1,19 @@
-//! A ring of pointers through a block: what measures latency, for no load can start before the one before it has ended.
+//! A ring of pointers through a block: what measures latency, for no load can start before the one
+//! before it has ended.
 
 use std::ops::Range;
 
 use crate::block::Block;
 
-/// A block whose slots, `stride` bytes apart, hold pointers to each other. The walk's position stays with it, so that pieces
-/// of a walk continue each other and no address is met twice in a lap.
+/// A block whose slots, `stride` bytes apart, hold pointers to each other. The walk's position
+/// stays with it, so that pieces of a walk continue each other and no address is met twice in a
+/// lap.
 ///
-/// A slot is larger than a pointer. Each cycle uses another place in all slots, another line where a slot has several, and is
-/// written one lap before it is walked: what is read has then been in no cache since far more than a lap, and all lines of
-/// the block, not one of each slot, are what a cache would have to hold. Neighbouring slots use different places: at the same
-/// place in all of them a cycle would leave most sets of the caches to the page tables.
+/// A slot is larger than a pointer. Each cycle uses another place in all slots, another line where
+/// a slot has several, and is written one lap before it is walked: what is read has then been in no
+/// cache since far more than a lap, and all lines of the block, not one of each slot, are what a
+/// cache would have to hold. Neighbouring slots use different places: at the same place in all of
+/// them a cycle would leave most sets of the caches to the page tables.
 #[derive(Debug)]
 pub struct Ring {
     block: Block,
@@ -39,7 +42,8 @@ const fn scattered(slot: u32) -> usize {
 }
 
 impl Ring {
-    /// A ring without a cycle. A stride below 8 bytes is taken as 8; it is rounded down to a multiple of 8.
+    /// A ring without a cycle. A stride below 8 bytes is taken as 8; it is rounded down to a
+    /// multiple of 8.
     pub const fn new(block: Block, stride: usize) -> Self {
         let stride = if stride < 8 { 8 } else { stride & !7 };
         Self { block, stride, at: 0, left: 0, waiting: None, place: 0 }
@@ -66,9 +70,9 @@ impl Ring {
         (distance, self.stride / distance)
     }
 
-    /// Starts the cycle that waits and writes another one, which waits. `shuffle` gives the order in which a cycle visits
-    /// the slots; it is asked twice where none waits yet, and where a slot has no room for two cycles one is written only
-    /// now.
+    /// Starts the cycle that waits and writes another one, which waits. `shuffle` gives the order
+    /// in which a cycle visits the slots; it is asked twice where none waits yet, and where a slot
+    /// has no room for two cycles one is written only now.
     ///
     /// # Panics
     /// When an order names a slot that does not exist.
@@ -113,8 +117,9 @@ impl Ring {
         let mut at = self.at as *const usize;
         let Range { start, mut end } = 0..steps;
         while end > start {
-            // SAFETY: `at` is a slot of `order` in the last `link`, and each of these holds the address of another of
-            // them: nobody else can write the block, which this has exclusively.
+            // SAFETY: `at` is a slot of `order` in the last `link`, and each of these holds the
+            // address of another of them: nobody else can write the block, which this has
+            // exclusively.
             at = unsafe { at.read() as *const usize };
             end -= 1;
         }

@@ -13,7 +13,8 @@ pub struct Set(pub u64);
 impl Set {
     /// None.
     pub const NONE: Self = Self(0);
-    /// Those two that glibc keeps for itself (cancellation, setuid in all threads): never to be held up for long.
+    /// Those two that glibc keeps for itself (cancellation, setuid in all threads): never to be
+    /// held up for long.
     const GLIBC: u64 = 1 << 31 | 1 << 32;
     /// What a fault raises in the thread that makes it.
     const FAULTS: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
@@ -27,8 +28,8 @@ impl Set {
         signal >= 1 && signal <= 64 && self.0 >> (signal - 1) & 1 == 1
     }
 
-    /// Whether both signals that glibc keeps for itself are in it: only glibc itself and system calls of the program's own
-    /// can block them.
+    /// Whether both signals that glibc keeps for itself are in it: only glibc itself and system
+    /// calls of the program's own can block them.
     pub const fn has_all_of_glibc(self) -> bool {
         self.0 & Self::GLIBC == Self::GLIBC
     }
@@ -54,7 +55,8 @@ pub fn mask() -> Set {
     old
 }
 
-/// No signals from others in this thread while it lives: for what a signal handler must not interrupt.
+/// No signals from others in this thread while it lives: for what a signal handler must not
+/// interrupt.
 #[derive(Debug)]
 pub struct Held(Set);
 
@@ -97,7 +99,8 @@ pub struct Action {
 #[cfg(target_arch = "x86_64")]
 const SA_RESTORER: u64 = 0x0400_0000;
 
-// Returns from a handler. The very instructions of glibc's, by which unwinders and debuggers know a signal's frame.
+// Returns from a handler. The very instructions of glibc's, by which unwinders and debuggers know a
+// signal's frame.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .text.homenode_restore_rt,\"ax\",@progbits",

@@ -9,7 +9,8 @@ pub const PAGE: usize = 4096;
 /// Bytes of a huge page there.
 pub const HUGE: usize = 2 << 20;
 
-/// Addresses `start .. end`. The addresses are numbers: holding a span gives no right to the memory.
+/// Addresses `start .. end`. The addresses are numbers: holding a span gives no right to the
+/// memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// First address.

@@ -1,7 +1,9 @@
-//! Loops that move data as fast as one CPU can: STREAM's four, a pure read, a pure write and an update in place.
+//! Loops that move data as fast as one CPU can: STREAM's four, a pure read, a pure write and an
+//! update in place.
 //!
-//! Eight numbers (a cache line) a step. An empty piece of assembly after each step keeps the compiler from turning loops into calls of
-//! `memcpy` and `memset`, which choose the kind of store themselves.
+//! Eight numbers (a cache line) a step. An empty piece of assembly after each step keeps the
+//! compiler from turning loops into calls of `memcpy` and `memset`, which choose the kind of store
+//! themselves.
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +95,8 @@ where
     let (to, a, b) = (to.as_mut_ptr(), a.as_ptr(), b.as_ptr());
     let mut i = 0;
     while i < n {
-        // SAFETY: i + STEP is at most the length of each slice that is read and of the one that is written.
+        // SAFETY: i + STEP is at most the length of each slice that is read and of the one that is
+        // written.
         unsafe {
             let load = |have: bool, p: *const f64| {
                 if have { p.add(i).cast::<[f64; STEP]>().read_unaligned() } else { [0.0; STEP] }

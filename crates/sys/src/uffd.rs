@@ -23,7 +23,8 @@ const MOVE: usize = iowr(0x05, 40);
 const WRITEPROTECT: usize = iowr(0x06, 24);
 /// `UFFD_API`.
 const VERSION: u64 = 0xaa;
-/// `UFFD_USER_MODE_ONLY`: faults of the kernel are none of ours; what unprivileged processes may ask for.
+/// `UFFD_USER_MODE_ONLY`: faults of the kernel are none of ours; what unprivileged processes may
+/// ask for.
 const USER_MODE_ONLY: i32 = 1;
 const DONT_WAKE: u64 = 1;
 const MOVE_ALLOW_HOLES: u64 = 2;
@@ -119,7 +120,8 @@ impl Uffd {
     /// Opens one with `features`: non-blocking, closed at exec, faults of user mode alone.
     ///
     /// # Errors
-    /// `EPERM` or `ENOSYS` where it is forbidden or not built in, `EINVAL` for features that the kernel lacks.
+    /// `EPERM` or `ENOSYS` where it is forbidden or not built in, `EINVAL` for features that the
+    /// kernel lacks.
     pub fn open(features: Features) -> Result<Self> {
         let mut made = Self::create()?;
         made.handshake(features)?;
@@ -152,7 +154,8 @@ impl Uffd {
         self.fd
     }
 
-    /// Faults of `span` are told from now on. Of missing pages with SIGBUS: who touches one gets the signal.
+    /// Faults of `span` are told from now on. Of missing pages with SIGBUS: who touches one gets
+    /// the signal.
     ///
     /// # Safety
     /// There is somebody who handles the faults.
@@ -189,7 +192,8 @@ impl Uffd {
         self.ioctl("UFFDIO_WAKE", span, WAKE, &raw mut a as usize).map(drop)
     }
 
-    /// Puts copies of the memory at `from` into the missing pages of `span`, atomically for each page, on the caller's node.
+    /// Puts copies of the memory at `from` into the missing pages of `span`, atomically for each
+    /// page, on the caller's node.
     ///
     /// # Safety
     /// `from` is readable for the span's length and does not change meanwhile.
@@ -234,7 +238,8 @@ impl Uffd {
         self.wait_or(-1, milliseconds)
     }
 
-    /// The same, and no longer than until there is something to read from the descriptor `other` (negative: none).
+    /// The same, and no longer than until there is something to read from the descriptor `other`
+    /// (negative: none).
     pub fn wait_or(&self, other: i32, milliseconds: i32) -> bool {
         let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut p = [poll(self.fd), poll(other)];
@@ -266,9 +271,10 @@ impl Uffd {
     }
 }
 
-/// Write protection that the kernel itself takes away at the first store (`UFFD_FEATURE_WP_ASYNC`, Linux 6.7): nobody waits,
-/// no signal, no system call fails, contents and order of stores are as they would be without it. All that is left of it is a
-/// minor fault, which counts as one. So none of this is `unsafe`, whatever the memory.
+/// Write protection that the kernel itself takes away at the first store (`UFFD_FEATURE_WP_ASYNC`,
+/// Linux 6.7): nobody waits, no signal, no system call fails, contents and order of stores are as
+/// they would be without it. All that is left of it is a minor fault, which counts as one. So none
+/// of this is `unsafe`, whatever the memory.
 #[derive(Debug)]
 pub struct WriteWatch(Uffd);
 
@@ -296,7 +302,8 @@ impl WriteWatch {
         // SAFETY: no page is missing that would not be missing without it.
         unsafe { self.0.unregister(span) }
     }
-    /// The next store to each page of `span` is a fault. `ENOENT`: part of it is not ours (any more).
+    /// The next store to each page of `span` is a fault. `ENOENT`: part of it is not ours (any
+    /// more).
     ///
     /// # Errors
     /// What the kernel says.

@@ -1,7 +1,8 @@
 //! `--fail-if`: a condition on the table that is printed, for scripts and CI.
 //!
-//! `[ROW:]COLUMN OP NUMBER`, as in `remote>10` or `next-touch:time>=1.5`: a row is named by its first cell, a column by
-//! its key, and the number is in the column's unit. Without a row, one row that meets it is enough.
+//! `[ROW:]COLUMN OP NUMBER`, as in `remote>10` or `next-touch:time>=1.5`: a row is named by its
+//! first cell, a column by its key, and the number is in the column's unit. Without a row, one row
+//! that meets it is enough.
 
 use std::str::FromStr;
 
@@ -81,7 +82,8 @@ impl FailIf {
         Ok(rows.any(|r| r.cells[column].number().is_some_and(|x| self.meets(x))))
     }
 
-    /// Refuses a condition that can never hold, before there is a result: `table` has the columns, and needs no rows.
+    /// Refuses a condition that can never hold, before there is a result: `table` has the columns,
+    /// and needs no rows.
     ///
     /// # Errors
     /// The table has no such column.

@@ -1,7 +1,7 @@
 //! One table, three forms: for the terminal, `--json`, `--csv`, all from the same cells.
 //!
-//! Rounding happens on the terminal only, which the command draws; the other two carry the values. A cell without a value
-//! says why. [`FailIf`] is a condition on a table.
+//! Rounding happens on the terminal only, which the command draws; the other two carry the values.
+//! A cell without a value says why. [`FailIf`] is a condition on a table.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,8 @@ pub enum Align {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name for programs: JSON key, CSV heading, word in `--fail-if`. `snake_case`; part of the schema.
+    /// Its name for programs: JSON key, CSV heading, word in `--fail-if`. `snake_case`; part of the
+    /// schema.
     pub key: &'static str,
     /// Its heading for people.
     pub title: String,
@@ -148,7 +149,8 @@ impl Table {
         }
     }
 
-    /// Adds what everybody must know who reads the table: shown before all else, `warnings` in JSON. No new line in it.
+    /// Adds what everybody must know who reads the table: shown before all else, `warnings` in
+    /// JSON. No new line in it.
     pub fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
         if !self.warnings.contains(&warning) {
@@ -156,8 +158,8 @@ impl Table {
         }
     }
 
-    /// Adds something that is true of the whole table (program, machine, kind of recording): shown above it, `facts`
-    /// in JSON, left out of CSV.
+    /// Adds something that is true of the whole table (program, machine, kind of recording): shown
+    /// above it, `facts` in JSON, left out of CSV.
     pub fn fact(&mut self, key: &'static str, value: Cell) {
         self.facts.push((key, value));
     }
@@ -184,7 +186,8 @@ impl Table {
         self.notes.push(note.into());
     }
 
-    /// Adds what a column or row means: shown to people who ask for it, `notes` in JSON, left out of CSV. No new line in it.
+    /// Adds what a column or row means: shown to people who ask for it, `notes` in JSON, left out
+    /// of CSV. No new line in it.
     pub fn explain(&mut self, meaning: impl Into<String>) {
         self.legend.push(meaning.into());
     }

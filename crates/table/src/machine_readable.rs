@@ -41,8 +41,8 @@ fn field(cell: &Cell) -> String {
     }
 }
 
-/// Twelve significant digits: enough for every number here, and 26.2 does not become 26.200000000000003.
-/// There is no -0.
+/// Twelve significant digits: enough for every number here, and 26.2 does not become
+/// 26.200000000000003. There is no -0.
 fn clean(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value) + 0.0
 }

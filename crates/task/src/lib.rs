@@ -1,6 +1,8 @@
-//! How a long task talks to whoever started it: progress, lines for a person, the wish to stop, signals for a program.
+//! How a long task talks to whoever started it: progress, lines for a person, the wish to stop,
+//! signals for a program.
 //!
-//! A library takes a [`Task`] and knows neither terminal nor signal handlers; the command implements it.
+//! A library takes a [`Task`] and knows neither terminal nor signal handlers; the command
+//! implements it.
 
 #![forbid(unsafe_code)]
 
@@ -15,14 +17,15 @@ pub trait Task {
     /// Says one line that a user who asked for quiet does without.
     fn remark(&self, line: &dyn Display);
 
-    /// Begins to show progress. `what` reads as in "recording nas-cg"; `total` is in whatever [`Progress::advance`]
-    /// counts, if it is known.
+    /// Begins to show progress. `what` reads as in "recording nas-cg"; `total` is in whatever
+    /// [`Progress::advance`] counts, if it is known.
     fn progress(&self, what: &str, total: Option<u64>) -> Box<dyn Progress>;
 
     /// Whether somebody asked to stop. Long loops poll it, and stop with what they have.
     fn stop_asked(&self) -> bool;
 
-    /// Takes over the signals that belong to a program which now starts, until the value is dropped.
+    /// Takes over the signals that belong to a program which now starts, until the value is
+    /// dropped.
     ///
     /// # Errors
     /// What the system said.
@@ -31,7 +34,8 @@ pub trait Task {
 
 /// Progress of one piece of work.
 pub trait Progress {
-    /// `more` is done. Cheap, and cheaper still when called every millisecond rather than every microsecond.
+    /// `more` is done. Cheap, and cheaper still when called every millisecond rather than every
+    /// microsecond.
     fn advance(&mut self, more: u64);
 
     /// Ends it.

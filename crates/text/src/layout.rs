@@ -104,7 +104,8 @@ impl Layout {
         self.widths(0).iter().sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
     }
 
-    /// Its parts, each at most `most` columns wide as far as single numbers allow, with the first column in each.
+    /// Its parts, each at most `most` columns wide as far as single numbers allow, with the first
+    /// column in each.
     fn parts(self, most: usize) -> Vec<Self> {
         let mut parts = Vec::new();
         let mut part: Vec<usize> = Vec::new();
@@ -120,8 +121,8 @@ impl Layout {
         parts
     }
 
-    /// The table in at most `most` columns, as far as single numbers allow. `bold`: headings are, by
-    /// escape sequences.
+    /// The table in at most `most` columns, as far as single numbers allow. `bold`: headings are,
+    /// by escape sequences.
     pub fn render(&self, most: usize, bold: bool) -> String {
         let parts = self.without_empty().parts(most);
         let all: Vec<String> = parts.iter().map(|part| part.part(most, bold)).collect();

@@ -1,4 +1,5 @@
-//! Reports as lines and tables for a terminal of a given width; and as rows for `--csv` and `--fail-if`.
+//! Reports as lines and tables for a terminal of a given width; and as rows for `--csv` and
+//! `--fail-if`.
 //!
 //! | module | what |
 //! |---|---|

@@ -96,7 +96,8 @@ fn show(cell: &Cell) -> String {
     }
 }
 
-/// Why cells have no value: one line for each reason, with the columns it stands for. A yardstick has no value where it is no run.
+/// Why cells have no value: one line for each reason, with the columns it stands for. A yardstick
+/// has no value where it is no run.
 fn missing(table: &Table) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (i, column) in table.columns().iter().enumerate().filter(|(i, _)| has_values(table, *i)) {

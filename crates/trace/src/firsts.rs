@@ -4,7 +4,8 @@ use homenode_model::{LineNo, Rows, ThreadId, Ticks};
 
 /// Bytes of a unit: the smallest page.
 pub const UNIT: u64 = 4096;
-/// Units from here on are not kept: 4 TiB. Canonical addresses are compact, so only damaged recordings get there.
+/// Units from here on are not kept: 4 TiB. Canonical addresses are compact, so only damaged
+/// recordings get there.
 const MOST: u64 = 1 << 30;
 
 /// The first touch of a unit of 4 KiB.

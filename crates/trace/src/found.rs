@@ -1,9 +1,11 @@
-//! Rounds of programs that never tell of them: found in the sequence of the initial thread's regions and barriers.
+//! Rounds of programs that never tell of them: found in the sequence of the initial thread's
+//! regions and barriers.
 //!
-//! A region is known by the program counter of its fork. A barrier is known by its region and by the first access after
-//! it: the recorder's filter is emptied at every synchronisation, so that access is always recorded, and it stands for the
-//! place in the source. The rounds are weighed by what the initial thread does within regions: an initialisation that
-//! runs alone does not count against them.
+//! A region is known by the program counter of its fork. A barrier is known by its region and by
+//! the first access after it: the recorder's filter is emptied at every synchronisation, so that
+//! access is always recorded, and it stands for the place in the source. The rounds are weighed by
+//! what the initial thread does within regions: an initialisation that runs alone does not count
+//! against them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -35,8 +37,8 @@ impl IterationSource {
     }
 }
 
-/// The rounds of a recording whose program tells of none; `None` where it does, or where there are none. Damage of a log
-/// ends what is looked at.
+/// The rounds of a recording whose program tells of none; `None` where it does, or where there are
+/// none. Damage of a log ends what is looked at.
 ///
 /// # Errors
 /// A log cannot be opened or is not one.

@@ -1,20 +1,23 @@
 //! From logs to one canonical order of steps.
 //!
-//! Every thread's records are in program order; this stage merges the threads. The order is total and depends on the
-//! recording alone: (epoch, tick, thread, sequence). A thread's *time* here is its tick plus what it has waited; waits
-//! end when the awaited has happened in this same order, never when it happened natively:
+//! Every thread's records are in program order; this stage merges the threads. The order is total
+//! and depends on the recording alone: (epoch, tick, thread, sequence). A thread's *time* here is
+//! its tick plus what it has waited; waits end when the awaited has happened in this same order,
+//! never when it happened natively:
 //!
-//! * a team's member starts when its fork has been processed, the fork's thread goes on when all members have ended;
+//! * a team's member starts when its fork has been processed, the fork's thread goes on when all
+//!   members have ended;
 //! * a barrier is left when all members of the team have arrived;
 //! * locks and atomics on one address change hands in the recorded order ([`turns`](crate::turns));
 //! * a thread starts when it has been created, a join waits for its end.
 //!
-//! Runnable threads proceed by (time, thread). The recorded execution satisfies all these constraints, so they cannot
-//! deadlock; only a recording that was cut off can leave threads waiting for something that never comes. Those are let
-//! go in order, and counted ([`Order::cut_off`]).
+//! Runnable threads proceed by (time, thread). The recorded execution satisfies all these
+//! constraints, so they cannot deadlock; only a recording that was cut off can leave threads
+//! waiting for something that never comes. Those are let go in order, and counted
+//! ([`Order::cut_off`]).
 //!
-//! Addresses become canonical on the way ([`space`](crate::space)): two runs of one program give the same steps whatever the loader
-//! and the kernel did with addresses.
+//! Addresses become canonical on the way ([`space`](crate::space)): two runs of one program give
+//! the same steps whatever the loader and the kernel did with addresses.
 
 mod marks;
 
@@ -43,7 +46,8 @@ pub trait Source {
     /// Appends up to `most` accesses that come before the next mark; none is always right.
     fn accesses(&mut self, _out: &mut Vec<Access>, _most: usize) {}
 
-    /// The program counter of one of the accesses appended last, by its `place`; 0 where it is unknown.
+    /// The program counter of one of the accesses appended last, by its `place`; 0 where it is
+    /// unknown.
     fn pc(&self, _place: u16) -> u64 {
         0
     }
@@ -65,8 +69,8 @@ impl<R: std::io::Read> Source for homenode_log::file::LogReader<R> {
 
 /// Where the steps go.
 pub trait Sink {
-    /// An access. Whether nobody had touched the line before, as far as the sink knows: of lines that are touched for the
-    /// first time the order remembers by whom.
+    /// An access. Whether nobody had touched the line before, as far as the sink knows: of lines
+    /// that are touched for the first time the order remembers by whom.
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool;
     /// Synchronisation.
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync);
@@ -89,8 +93,8 @@ struct Thread<S> {
     source: S,
     /// Records read ahead to number the threads.
     head: std::vec::IntoIter<Record>,
-    /// Accesses to be processed next, from `at` on: threads take turns every few accesses, logs are read in longer
-    /// pieces.
+    /// Accesses to be processed next, from `at` on: threads take turns every few accesses, logs are
+    /// read in longer pieces.
     ahead: Vec<Access>,
     at: usize,
     /// The record to be processed when there is none ahead.
@@ -165,8 +169,8 @@ pub struct Order<S> {
     finished: u64,
 }
 
-/// What the recorder told of lines that bypass its filter, because one thread writes and another uses them between two
-/// barriers.
+/// What the recorder told of lines that bypass its filter, because one thread writes and another
+/// uses them between two barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bypass {
     /// Lines.
@@ -182,8 +186,9 @@ const WAITS: u64 = u64::MAX;
 const AHEAD: usize = 256;
 
 impl<S: Source> Order<S> {
-    /// Over the logs of a recording. `turns` comes from the same logs. Threads are numbered by the number of their
-    /// first team and their number in it (then by creation), so that thread `n` is OpenMP's thread `n`.
+    /// Over the logs of a recording. `turns` comes from the same logs. Threads are numbered by the
+    /// number of their first team and their number in it (then by creation), so that thread `n` is
+    /// OpenMP's thread `n`.
     ///
     /// # Errors
     /// A log's first records cannot be read.
@@ -266,7 +271,8 @@ impl<S: Source> Order<S> {
     pub const fn cut_off(&self) -> u64 {
         self.cut_off
     }
-    /// Threads that have not told of their end, as far as the logs have been read: at their end, those that were cut off.
+    /// Threads that have not told of their end, as far as the logs have been read: at their end,
+    /// those that were cut off.
     pub const fn unfinished(&self) -> u64 {
         (self.threads.len() as u64).saturating_sub(self.finished)
     }
@@ -299,7 +305,8 @@ impl<S: Source> Order<S> {
         &self.space
     }
 
-    /// What is known of the recording, as far as it has been read. Its `damage` is left to who met it.
+    /// What is known of the recording, as far as it has been read. Its `damage` is left to who met
+    /// it.
     pub fn trace(&self) -> Trace {
         Trace {
             threads: self.threads.len(),
@@ -338,7 +345,8 @@ impl<S: Source> Order<S> {
         Ok(true)
     }
 
-    /// Ends every thread here and now, because its log cannot be read further: the others must not wait for it.
+    /// Ends every thread here and now, because its log cannot be read further: the others must not
+    /// wait for it.
     pub fn end<K: Sink>(&mut self, sink: &mut K) {
         for t in 0..self.threads.len() {
             let thread = &mut self.threads[t];
@@ -350,7 +358,8 @@ impl<S: Source> Order<S> {
         }
     }
 
-    /// The thread that goes first, and the key that another one has next: it may run as long as it is before that.
+    /// The thread that goes first, and the key that another one has next: it may run as long as it
+    /// is before that.
     fn first(&self) -> Option<(usize, (u64, usize))> {
         let (mut best, mut second) = ((WAITS, usize::MAX), (WAITS, usize::MAX));
         for (t, &key) in self.keys.iter().enumerate() {
@@ -413,7 +422,8 @@ impl<S: Source> Order<S> {
         Ok(done)
     }
 
-    /// The same for the accesses ahead; the thread's key is right afterwards if there still are any.
+    /// The same for the accesses ahead; the thread's key is right afterwards if there still are
+    /// any.
     #[inline]
     fn run_ahead<K: Sink>(&mut self, t: usize, limit: (u64, usize), most: u64, sink: &mut K) -> u64 {
         let Thread { ahead, at, shift, places, source, .. } = &mut self.threads[t];

@@ -75,8 +75,8 @@ impl From<LogError> for OpenError {
     }
 }
 
-/// A recording's logs, opened several times: for the order of locks, for the rounds of a program that does not tell of
-/// them, and for everything.
+/// A recording's logs, opened several times: for the order of locks, for the rounds of a program
+/// that does not tell of them, and for everything.
 ///
 /// # Errors
 /// A log cannot be opened or is not one.

@@ -1,14 +1,16 @@
 //! The canonical address space: where objects lie when nobody randomises.
 //!
-//! Large allocations that the C library maps on their own, modules and stacks move as a whole to the next free page
-//! of the canonical space in the order of their birth, which is the program's. The rest (the heap of the program break,
-//! unknown mappings) moves in pieces of 1 MiB in the order of first use, each around the page that is used first: where
-//! it lies on a grid of the process is the kernel's choice. The low 12 bits never change, neighbours in an object stay
-//! neighbours, and objects are as little aligned to larger pages as they are in the process. Freed
-//! ranges serve the next allocation of the same size from the same place in the source.
+//! Large allocations that the C library maps on their own, modules and stacks move as a whole to
+//! the next free page of the canonical space in the order of their birth, which is the program's.
+//! The rest (the heap of the program break, unknown mappings) moves in pieces of 1 MiB in the order
+//! of first use, each around the page that is used first: where it lies on a grid of the process is
+//! the kernel's choice. The low 12 bits never change, neighbours in an object stay neighbours, and
+//! objects are as little aligned to larger pages as they are in the process. Freed ranges serve the
+//! next allocation of the same size from the same place in the source.
 //!
-//! Two allocations of one place that live at the same time are two objects. A new one takes the smallest slot that is
-//! free at its place, so that an array which is freed and allocated again in every round stays one object.
+//! Two allocations of one place that live at the same time are two objects. A new one takes the
+//! smallest slot that is free at its place, so that an array which is freed and allocated again in
+//! every round stays one object.
 //!
 //! It starts at page 1 and is compact, so that tables by page or line are dense.
 
@@ -21,7 +23,8 @@ use crate::step::ByteRange;
 
 const PAGE: u64 = 4096;
 const PIECE: u64 = 1 << 20;
-/// How far from its start an address counts as the heap's: mappings of the kernel's choice are further off.
+/// How far from its start an address counts as the heap's: mappings of the kernel's choice are
+/// further off.
 const HEAP: u64 = 1 << 40;
 /// Most bytes of a stack that get a place; deeper ones are pieces.
 const STACK: u64 = 64 << 20;
@@ -55,7 +58,8 @@ pub enum ObjectKind {
         pc: u64,
         /// Return address of the function with that call; 0: unknown.
         caller: u64,
-        /// Tells apart those that live at the same time ([`homenode_dataset::identity`]). The last slot is shared.
+        /// Tells apart those that live at the same time ([`homenode_dataset::identity`]). The last
+        /// slot is shared.
         slot: u32,
     },
 }
@@ -186,8 +190,9 @@ impl Space {
         self.find(address)
     }
 
-    /// Gives the piece of 1 MiB around an address that nobody has told of its place, cut where its neighbours begin.
-    /// Above the heap's start pieces begin at multiples of 1 MiB from there; elsewhere the address is in the middle.
+    /// Gives the piece of 1 MiB around an address that nobody has told of its place, cut where its
+    /// neighbours begin. Above the heap's start pieces begin at multiples of 1 MiB from there;
+    /// elsewhere the address is in the middle.
     fn piece(&mut self, address: u64) {
         let start = if self.heap != 0 && address >= self.heap && address - self.heap < HEAP {
             address - (address - self.heap) % PIECE
@@ -196,13 +201,15 @@ impl Space {
         };
         let before = self.segments.range(..=address).next_back().map_or(0, |(_, s)| s.end);
         let after = self.segments.range(address..).next().map_or(u64::MAX, |(start, _)| *start);
-        // The whole piece takes its room whatever is cut off: where neighbours lie must not show in other addresses.
+        // The whole piece takes its room whatever is cut off: where neighbours lie must not show in
+        // other addresses.
         let to = self.reserve(start, start.saturating_add(PIECE));
         let (first, end) = (start.max(before), start.saturating_add(PIECE).min(after));
         self.put(first, end, to + (first - start));
     }
 
-    /// Gives `start .. end` (process addresses) the next canonical pages. Cuts off what lay there before.
+    /// Gives `start .. end` (process addresses) the next canonical pages. Cuts off what lay there
+    /// before.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
         let to = self.reserve(start, end);
         self.put(start, end, to);
@@ -236,8 +243,8 @@ impl Space {
         self.version += 1;
     }
 
-    /// A thread's stack. It keeps its place relative to its end: how many pages the system counts as its lower end differs
-    /// from run to run.
+    /// A thread's stack. It keeps its place relative to its end: how many pages the system counts
+    /// as its lower end differs from run to run.
     pub fn stack(&mut self, thread: ThreadId, low: u64, high: u64) {
         if low < high && high <= u64::MAX - STACK {
             let low = low.max(high.saturating_sub(STACK)) & !(PAGE - 1);

@@ -1,8 +1,8 @@
 //! Steps of the canonical order, with canonical addresses.
 //!
-//! Every synchronisation of the program (fork, join, barrier, lock) is one mechanism: [`Sync::Signal`] and
-//! [`Sync::Wait`] on one-shot counters. [`Order`](crate::Order) has matched them, so that no later stage can
-//! deadlock: the canonical order is itself a valid schedule.
+//! Every synchronisation of the program (fork, join, barrier, lock) is one mechanism:
+//! [`Sync::Signal`] and [`Sync::Wait`] on one-shot counters. [`Order`](crate::Order) has matched
+//! them, so that no later stage can deadlock: the canonical order is itself a valid schedule.
 
 use homenode_model::{LineNo, ObjectId, ThreadId, Ticks};
 
@@ -15,7 +15,8 @@ pub struct SyncId(pub u32);
 pub enum Sync {
     /// Add one to the counter; never blocks.
     Signal(SyncId),
-    /// Continue when the counter has been signalled `n` times. In the canonical order this step comes after all `n`.
+    /// Continue when the counter has been signalled `n` times. In the canonical order this step
+    /// comes after all `n`.
     Wait {
         /// The counter.
         id: SyncId,
@@ -79,7 +80,8 @@ pub enum Mark {
 pub struct Step {
     /// Who.
     pub thread: ThreadId,
-    /// The thread's own clock: all accesses it has executed so far, filtered ones included. Never decreases.
+    /// The thread's own clock: all accesses it has executed so far, filtered ones included. Never
+    /// decreases.
     pub tick: Ticks,
     /// What.
     pub what: What,

@@ -1,5 +1,5 @@
-//! In which order locks and atomically used addresses changed hands: a first pass over the few chunks that have such
-//! marks.
+//! In which order locks and atomically used addresses changed hands: a first pass over the few
+//! chunks that have such marks.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Allocations of instrumented code of at least 64 KiB: they are the objects of the recording. Smaller ones share the
-//! heap's pages and are not told apart.
+//! Allocations of instrumented code of at least 64 KiB: they are the objects of the recording.
+//! Smaller ones share the heap's pages and are not told apart.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use crate::{emulator, modules, python, thread};
 /// Smallest allocation that is an object.
 pub const OBJECT: usize = 64 << 10;
 
-/// Live objects by address, so that `free` of anything else costs one look. Open addressing; when it is full, further
-/// objects are still recorded and only their end is missed.
+/// Live objects by address, so that `free` of anything else costs one look. Open addressing; when
+/// it is full, further objects are still recorded and only their end is missed.
 static OBJECTS: [AtomicUsize; 1 << 14] = [const { AtomicUsize::new(0) }; 1 << 14];
 const GONE: usize = 1;
 const PROBES: usize = 64;
@@ -36,8 +36,9 @@ pub fn born(p: *mut c_void, bytes: usize, site: usize) {
     process::set_errno(errno);
 }
 
-/// Where an allocation stands in the source: a line of Python, or the call's return address and that of the function around it. In programs built
-/// without the recorder, calls come from libraries, too; there it is the nearest call of the program's own.
+/// Where an allocation stands in the source: a line of Python, or the call's return address and
+/// that of the function around it. In programs built without the recorder, calls come from
+/// libraries, too; there it is the nearest call of the program's own.
 fn place(site: usize) -> (usize, usize) {
     if site != 0
         && let Some(python) = python::site()
@@ -142,7 +143,8 @@ with_pc! {
     __wrap__ZnamSt11align_val_tRKSt9nothrow_t, "rcx", new_array_aligned_nothrow;
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the same name.
+// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
+// same name.
 
 extern "C" fn malloc(bytes: usize, site: usize) -> *mut c_void {
     let p = unsafe { libc::malloc(bytes) };

@@ -1,10 +1,12 @@
-//! `__tsan_atomic*`: instrumented code leaves atomic operations to the run-time system, so they are carried out here.
+//! `__tsan_atomic*`: instrumented code leaves atomic operations to the run-time system, so they are
+//! carried out here.
 //!
-//! Every operation is sequentially consistent whatever order was asked for: stronger is always right. It is never
-//! filtered and carries a number of the global order, taken after the operation, or before one that can only release,
-//! so that who sees a value has the larger number (up to the few instructions between number and operation). A load
-//! that finds the same value in the same place again with nothing done in between is a spinning wait; waiting is
-//! simulated, not recorded, so only the first counts.
+//! Every operation is sequentially consistent whatever order was asked for: stronger is always
+//! right. It is never filtered and carries a number of the global order, taken after the operation,
+//! or before one that can only release, so that who sees a value has the larger number (up to the
+//! few instructions between number and operation). A load that finds the same value in the same
+//! place again with nothing done in between is a spinning wait; waiting is simulated, not recorded,
+//! so only the first counts.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -172,15 +174,15 @@ fetch! { u64, AtomicU64:
     __tsan_atomic64_fetch_nand fetch_nand;
 }
 
-/// The 16-byte operations, all by `cmpxchg16b`. It writes even where nothing changes, so a 16-byte atomic load needs
-/// writable memory, as it does in the sanitiser's own run-time system.
+/// The 16-byte operations, all by `cmpxchg16b`. It writes even where nothing changes, so a 16-byte
+/// atomic load needs writable memory, as it does in the sanitiser's own run-time system.
 mod wide {
     use super::operation;
 
     fn compare_exchange(p: *mut u128, want: u128, new: u128) -> u128 {
         let (low, high): (u64, u64);
-        // SAFETY: the caller's pointer is valid and 16-byte aligned. rbx is reserved by the compiler, so it is saved
-        // by hand.
+        // SAFETY: the caller's pointer is valid and 16-byte aligned. rbx is reserved by the
+        // compiler, so it is saved by hand.
         unsafe {
             std::arch::asm!(
                 "xchg rsi, rbx",
@@ -311,7 +313,8 @@ fn fenced() {
     }
 }
 
-/// `flush` of code that clang has compiled; the fence of libomp's own is below the instrumented code.
+/// `flush` of code that clang has compiled; the fence of libomp's own is below the instrumented
+/// code.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn __kmpc_flush(_place: *const std::ffi::c_void) {
     fence(Ordering::SeqCst);

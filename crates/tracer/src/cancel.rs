@@ -1,9 +1,11 @@
 //! Threads that can be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`).
 //!
-//! Such a thread may do nothing but compute; instrumented, its accesses are calls of the recorder's, which must not be left in the
-//! middle. So a thread is only cancellable at the end of its accesses while the recorder works for it ([`deferred`]), and at any
-//! instruction of the program's own otherwise. Its fast path, which changes no more than the clock, may be left anywhere: there the
-//! recorder of such a thread keeps no shortcut ([`homenode_recorder::Recorder::be_careful`]).
+//! Such a thread may do nothing but compute; instrumented, its accesses are calls of the
+//! recorder's, which must not be left in the middle. So a thread is only cancellable at the end of
+//! its accesses while the recorder works for it ([`deferred`]), and at any instruction of the
+//! program's own otherwise. Its fast path, which changes no more than the clock, may be left
+//! anywhere: there the recorder of such a thread keeps no shortcut
+//! ([`homenode_recorder::Recorder::be_careful`]).
 //!
 //! Where no thread has ever asked for it this costs one load.
 
@@ -32,8 +34,8 @@ pub fn asked() -> bool {
     ANY.load(Ordering::Relaxed) && ASKED.get()
 }
 
-/// Runs `f`, which is not left by cancellation: a thread that is cancelled meanwhile ends when it has returned, through the caller's
-/// frames, which have to allow that (`extern "C-unwind"`).
+/// Runs `f`, which is not left by cancellation: a thread that is cancelled meanwhile ends when it
+/// has returned, through the caller's frames, which have to allow that (`extern "C-unwind"`).
 #[inline]
 pub fn deferred<R: Copy>(f: impl FnOnce() -> R) -> R {
     if ANY.load(Ordering::Relaxed) { deferred_if_asked(f) } else { f() }

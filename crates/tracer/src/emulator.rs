@@ -1,4 +1,5 @@
-//! In an emulated program nothing is recorded here: the emulator's plug-in sees the accesses, and marks are told to it.
+//! In an emulated program nothing is recorded here: the emulator's plug-in sees the accesses, and
+//! marks are told to it.
 
 use std::arch::asm;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +13,8 @@ pub const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static OUTSIDE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program was built without the recorder: allocations are seen under their own names, and calls of them come from
-/// libraries, too.
+/// Whether the program was built without the recorder: allocations are seen under their own names,
+/// and calls of them come from libraries, too.
 #[inline]
 pub fn outside() -> bool {
     OUTSIDE.load(Ordering::Relaxed)
@@ -50,7 +51,8 @@ pub fn mark(mark: &Mark) {
     tell(&Message::Mark(*mark));
 }
 
-/// Makes the system call that the plug-in sees. Directly, for it fails and `errno` is the program's.
+/// Makes the system call that the plug-in sees. Directly, for it fails and `errno` is the
+/// program's.
 pub fn tell(message: &Message) {
     let [first, a, b, c, d, e] = message.words();
     // SAFETY: a system call that does nothing; the kernel's convention clobbers rcx and r11.

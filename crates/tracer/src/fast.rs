@@ -1,8 +1,8 @@
 //! `__tsan_read*` and `__tsan_write*`: nine instructions when the filter has seen the line.
 //!
-//! Written in assembly because the return address, which names the place in the source, is free only here. Code that
-//! the wrappers have rewritten has these instructions in its own place and calls only `homenode_read_passed` and
-//! `homenode_write_passed`.
+//! Written in assembly because the return address, which names the place in the source, is free
+//! only here. Code that the wrappers have rewritten has these instructions in its own place and
+//! calls only `homenode_read_passed` and `homenode_write_passed`.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -60,7 +60,8 @@ macro_rules! writes {
     ($($name:ident)*) => { $( access!($name, 8, homenode_write_passed); )* };
 }
 
-// An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and writes to us.
+// An aligned access lies in one line. The sanitiser's vptr and read-write forms are reads and
+// writes to us.
 reads!(__tsan_read1 __tsan_read2 __tsan_read4 __tsan_read8 __tsan_read16 __tsan_vptr_read
        __tsan_volatile_read1 __tsan_volatile_read2 __tsan_volatile_read4 __tsan_volatile_read8
        __tsan_volatile_read16);
@@ -71,12 +72,14 @@ writes!(__tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 _
 
 macro_rules! passed {
     ($name:ident, $slow:ident, $write:literal, $written:literal) => {
-        /// Called when the filter has not seen an access: `rdi` holds the line, `rsi` the address of the place.
-        /// Returns with the block's fields in the registers where rewritten code may keep them.
+        /// Called when the filter has not seen an access: `rdi` holds the line, `rsi` the address
+        /// of the place. Returns with the block's fields in the registers where rewritten code may
+        /// keep them.
         ///
-        /// What is usual is done here: the filter remembers the line, and two words go into the buffer. Everything
-        /// else (buffer full, other threads, a long time since the last event, a signal handler that has interrupted
-        /// just this) is for [`thread::access`]. Five registers suffice, so `r8` to `r10` need not be loaded again.
+        /// What is usual is done here: the filter remembers the line, and two words go into the
+        /// buffer. Everything else (buffer full, other threads, a long time since the last event, a
+        /// signal handler that has interrupted just this) is for [`thread::access`]. Five registers
+        /// suffice, so `r8` to `r10` need not be loaded again.
         ///
         /// # Safety
         /// To be called by rewritten code and the functions above only.

@@ -1,6 +1,7 @@
-//! libgomp, which has no tools interface: its entry points are interposed. Each does its work through the function of
-//! the same name behind this library. GCC's code under LLVM's libomp also comes through here (libomp exports the same
-//! names); then OMPT tells everything and these only pass on.
+//! libgomp, which has no tools interface: its entry points are interposed. Each does its work
+//! through the function of the same name behind this library. GCC's code under LLVM's libomp also
+//! comes through here (libomp exports the same names); then OMPT tells everything and these only
+//! pass on.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +39,8 @@ unsafe extern "C-unwind" fn member(region: *mut c_void) {
     thread::with(thread::Thread::task_end);
 }
 
-/// Runs `go` with a body and data that announce the team's members; or with the program's own, if nothing is recorded.
+/// Runs `go` with a body and data that announce the team's members; or with the program's own, if
+/// nothing is recorded.
 fn fork<R>(body: Body, data: *mut c_void, go: impl FnOnce(Body, *mut c_void) -> R) -> R {
     if !state::recording() || ompt::active() {
         return go(body, data);
@@ -72,7 +74,8 @@ macro_rules! regions {
     )* };
 }
 
-/// The program calls a function that no loaded run-time system has: it could not run without us either.
+/// The program calls a function that no loaded run-time system has: it could not run without us
+/// either.
 #[cold]
 fn missing(name: &str) -> ! {
     state::complain(&format!("no loaded OpenMP run-time system has {name}"));

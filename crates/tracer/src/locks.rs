@@ -1,4 +1,5 @@
-//! Locks: OpenMP's (through libgomp; libomp tells of its own by OMPT) and the mutexes of instrumented code.
+//! Locks: OpenMP's (through libgomp; libomp tells of its own by OMPT) and the mutexes of
+//! instrumented code.
 
 use std::ffi::c_void;
 

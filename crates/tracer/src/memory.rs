@@ -1,8 +1,9 @@
-//! The recorder's own memory, straight from the kernel: the program may have replaced `malloc`, may be inside of it, or
-//! may count its allocations.
+//! The recorder's own memory, straight from the kernel: the program may have replaced `malloc`, may
+//! be inside of it, or may count its allocations.
 //!
-//! Blocks are powers of two from 32 B; freed ones wait in a list of their size. From 64 KiB on, each is a mapping of its
-//! own and goes back. The recorder allocates when a thread starts and a little when a buffer is written out.
+//! Blocks are powers of two from 32 B; freed ones wait in a list of their size. From 64 KiB on,
+//! each is a mapping of its own and goes back. The recorder allocates when a thread starts and a
+//! little when a buffer is written out.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;
@@ -57,7 +58,8 @@ impl Kernel {
     }
 }
 
-// SAFETY: blocks are disjoint, at least as large and as aligned as asked (alignments above a page are refused).
+// SAFETY: blocks are disjoint, at least as large and as aligned as asked (alignments above a page
+// are refused).
 unsafe impl GlobalAlloc for Kernel {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let size = size(layout);
@@ -90,7 +92,8 @@ unsafe impl GlobalAlloc for Kernel {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise. A fresh mapping is zero already, and stays untouched until it is used.
+        // SAFETY: the caller's promise. A fresh mapping is zero already, and stays untouched until
+        // it is used.
         unsafe {
             let p = self.alloc(layout);
             if size(layout) < LARGE && !p.is_null() {

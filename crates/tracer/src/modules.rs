@@ -1,5 +1,6 @@
-//! Which file's code and data lie where: `modules.txt` (index, load bias, lowest and highest address relative to it,
-//! path) and a mark for each. Written at start and, for what was loaded later, at exit.
+//! Which file's code and data lie where: `modules.txt` (index, load bias, lowest and highest
+//! address relative to it, path) and a mark for each. Written at start and, for what was loaded
+//! later, at exit.
 
 use std::ffi::{CStr, c_void};
 use std::fmt::Write;

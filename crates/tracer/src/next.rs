@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A function found by name behind this library, once.
 pub struct Next {
     name: &'static CStr,
-    /// Where to look first: behind this library, or (for what it does not define itself) in the usual order, so that
-    /// the program's own definitions win.
+    /// Where to look first: behind this library, or (for what it does not define itself) in the
+    /// usual order, so that the program's own definitions win.
     behind: bool,
     found: AtomicPtr<c_void>,
 }
@@ -27,8 +27,9 @@ impl Next {
 
     #[cold]
     fn look(&self) -> *mut c_void {
-        // SAFETY: the name is a C string; RTLD_NEXT looks behind this library, where the run-time systems are. Programs
-        // that load theirs later (dlopen, RTLD_GLOBAL) are served by the second look.
+        // SAFETY: the name is a C string; RTLD_NEXT looks behind this library, where the run-time
+        // systems are. Programs that load theirs later (dlopen, RTLD_GLOBAL) are served by the
+        // second look.
         let p = unsafe {
             let p = if self.behind {
                 libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr())
@@ -42,8 +43,8 @@ impl Next {
     }
 }
 
-/// `next!(NAME: type)`: the function of that name behind this library, as an `Option` of its type; with `first` before
-/// the name, the one that the program would call.
+/// `next!(NAME: type)`: the function of that name behind this library, as an `Option` of its type;
+/// with `first` before the name, the one that the program would call.
 #[macro_export]
 macro_rules! next {
     (first $name:ident : $ty:ty) => {

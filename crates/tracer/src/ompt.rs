@@ -1,7 +1,8 @@
-//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): teams, members, barriers, locks.
+//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): teams, members,
+//! barriers, locks.
 //!
-//! libomp calls a worker's end-of-task call-back late, when the worker is woken for the next team; the clock has not
-//! moved meanwhile, so the mark still stands at the right place.
+//! libomp calls a worker's end-of-task call-back late, when the worker is woken for the next team;
+//! the clock has not moved meanwhile, so the mark still stands at the right place.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +120,8 @@ unsafe extern "C" fn implicit_task(
     _flags: c_int,
 ) {
     if endpoint == BEGIN {
-        // SAFETY: the words of the team and of the task; the initial task has a team of its own that never began.
+        // SAFETY: the words of the team and of the task; the initial task has a team of its own
+        // that never began.
         let instance = unsafe { parallel.as_ref().map_or(0, |p| *p) };
         if !task.is_null() {
             unsafe { *task = instance };
@@ -168,7 +170,7 @@ unsafe extern "C" fn mutex_acquired(_kind: c_int, lock: u64, _caller: *const c_v
 }
 
 unsafe extern "C" fn mutex_released(_kind: c_int, lock: u64, _caller: *const c_void) {
-    // libomp calls this after the release. The number may then be larger than the next holder's; the reader of the log
-    // counts a lock's changes of hands and copes.
+    // libomp calls this after the release. The number may then be larger than the next holder's;
+    // the reader of the log counts a lock's changes of hands and copes.
     locks::releases(lock);
 }

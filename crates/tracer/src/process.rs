@@ -7,9 +7,11 @@ use homenode_log::Mark;
 
 use crate::{emulator, thread};
 
-/// Lowest address of the calling thread's stack and one past its highest; zeros if the system does not say.
+/// Lowest address of the calling thread's stack and one past its highest; zeros if the system does
+/// not say.
 pub fn stack() -> (u64, u64) {
-    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and destroyed after.
+    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and
+    // destroyed after.
     unsafe {
         let mut attr = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attr) != 0 {

@@ -1,11 +1,13 @@
-//! Where Python code allocates, in an emulated program: the line of the innermost frame that is not a package's.
+//! Where Python code allocates, in an emulated program: the line of the innermost frame that is not
+//! a package's.
 //!
-//! An object of Python code has the same allocating call as all others: one in the interpreter or in numpy. So the interpreter is
-//! asked for its frames while it allocates. The place gets a number, [`homenode_log::PYTHON`] and up, which stands in the log as the allocating
-//! call; `python.txt` in the recording says what the number means.
+//! An object of Python code has the same allocating call as all others: one in the interpreter or
+//! in numpy. So the interpreter is asked for its frames while it allocates. The place gets a
+//! number, [`homenode_log::PYTHON`] and up, which stands in the log as the allocating call;
+//! `python.txt` in the recording says what the number means.
 //!
-//! The interpreter is asked only by a thread that holds its lock, with its garbage collector off, and never while one of its own
-//! arenas is made: those are mappings, and come through `mmap`.
+//! The interpreter is asked only by a thread that holds its lock, with its garbage collector off,
+//! and never while one of its own arenas is made: those are mappings, and come through `mmap`.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -25,7 +27,8 @@ const FRAMES: usize = 24;
 const PLACES: usize = 1 << 12;
 type Object = *mut c_void;
 
-/// The interpreter's own functions, as its headers have them since 3.9; the garbage collector's since 3.10.
+/// The interpreter's own functions, as its headers have them since 3.9; the garbage collector's
+/// since 3.10.
 struct Interpreter {
     is_initialised: unsafe extern "C" fn() -> c_int,
     has_lock: unsafe extern "C" fn() -> c_int,
@@ -57,7 +60,8 @@ unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
 }
 
 impl Interpreter {
-    /// The process's, if it has one that shows its functions. Programs without one are asked ever more rarely.
+    /// The process's, if it has one that shows its functions. Programs without one are asked ever
+    /// more rarely.
     fn get() -> Option<&'static Self> {
         static FOUND: OnceLock<Interpreter> = OnceLock::new();
         static LOOKED: AtomicUsize = AtomicUsize::new(0);
@@ -162,7 +166,8 @@ impl Interpreter {
     }
 }
 
-/// Whether a file is the person's own: not a package's, the interpreter's or a text that was compiled.
+/// Whether a file is the person's own: not a package's, the interpreter's or a text that was
+/// compiled.
 fn is_own(file: &str) -> bool {
     let library =
         |part: &str| part == "site-packages" || part == "dist-packages" || part.starts_with("python3.");
@@ -185,7 +190,8 @@ pub fn site() -> Option<u64> {
 }
 
 fn ask(python: &'static Interpreter) -> Option<u64> {
-    // SAFETY: both may be asked by any thread at any time; all else with the interpreter's lock held and no exception under way.
+    // SAFETY: both may be asked by any thread at any time; all else with the interpreter's lock
+    // held and no exception under way.
     let (file, line, function) = unsafe {
         if (python.is_initialised)() == 0 || (python.has_lock)() == 0 || !(python.error)().is_null() {
             return None;

@@ -1,5 +1,5 @@
-//! Accesses of more than one word: ranges, unaligned ones, and the C library's block functions and reads that the
-//! wrappers send here (`--wrap`), because the library itself is not instrumented.
+//! Accesses of more than one word: ranges, unaligned ones, and the C library's block functions and
+//! reads that the wrappers send here (`--wrap`), because the library itself is not instrumented.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -8,8 +8,8 @@ use homenode_recorder::process;
 
 use crate::thread;
 
-/// `with_pc!(name, register, function)`: exports `name`, which calls `function` with its own arguments and, in
-/// `register` (the next free argument register), its return address.
+/// `with_pc!(name, register, function)`: exports `name`, which calls `function` with its own
+/// arguments and, in `register` (the next free argument register), its return address.
 #[macro_export]
 macro_rules! with_pc {
     ($($name:ident, $register:literal, $function:path;)*) => { $(
@@ -119,7 +119,8 @@ extern "C-unwind" fn memset(to: *mut c_void, value: i32, bytes: usize, pc: usize
 
 // Reading is a cancellation point: a cancelled thread unwinds through these frames.
 
-/// What the kernel or the library has written into the program's memory on behalf of the calling thread.
+/// What the kernel or the library has written into the program's memory on behalf of the calling
+/// thread.
 fn filled(to: *mut c_void, bytes: isize, pc: usize) {
     if bytes > 0 {
         let errno = process::errno();
@@ -155,8 +156,9 @@ extern "C-unwind" fn fread(
     got
 }
 
-/// The functions behind the wraps, declared so that they may unwind: `read` is a cancellation point. Newer compilers know
-/// how the standard library declares it and refuse another declaration; older ones do not know that they do.
+/// The functions behind the wraps, declared so that they may unwind: `read` is a cancellation
+/// point. Newer compilers know how the standard library declares it and refuse another declaration;
+/// older ones do not know that they do.
 #[allow(unknown_lints, invalid_runtime_symbol_definitions)]
 mod real {
     use std::ffi::c_void;

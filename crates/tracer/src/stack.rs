@@ -1,9 +1,9 @@
 //! Where the initial thread's stack begins to be used, and where its arguments are.
 //!
-//! The kernel starts it at a random multiple of 16 bytes below the environment's strings, whose length varies, too: which
-//! variables share a line, and so the recording, would differ from run to run. A recorded program's `main` starts a fixed
-//! distance below the stack's end instead, and gets a copy of its arguments. (Other threads' stacks are mappings of whole
-//! pages.)
+//! The kernel starts it at a random multiple of 16 bytes below the environment's strings, whose
+//! length varies, too: which variables share a line, and so the recording, would differ from run to
+//! run. A recorded program's `main` starts a fixed distance below the stack's end instead, and gets
+//! a copy of its arguments. (Other threads' stacks are mappings of whole pages.)
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_void};
@@ -33,8 +33,8 @@ unsafe extern "C-unwind" {
     fn homenode_main(argc: c_int, argv: *mut *mut c_char, envp: *mut *mut c_char) -> c_int;
 }
 
-// Calls MAIN with the stack pointer POINTER. The frame pointer is the frame's address, so that exceptions and
-// cancellation can walk through.
+// Calls MAIN with the stack pointer POINTER. The frame pointer is the frame's address, so that
+// exceptions and cancellation can walk through.
 global_asm!(
     ".pushsection .text",
     ".hidden homenode_main",
@@ -59,8 +59,8 @@ global_asm!(
     main = sym MAIN,
 );
 
-/// The stack pointer for `main`, when the stack ends at `high` and is in use down to `used`; `None` if there is no room
-/// above `low`.
+/// The stack pointer for `main`, when the stack ends at `high` and is in use down to `used`; `None`
+/// if there is no room above `low`.
 fn pointer(low: usize, high: usize, used: usize) -> Option<usize> {
     let steps = high.checked_sub(used)?.checked_add(MARGIN)?.div_ceil(STEP);
     let pointer = high.checked_sub(steps * STEP)? & !15;
@@ -68,17 +68,19 @@ fn pointer(low: usize, high: usize, used: usize) -> Option<usize> {
     (high - pointer <= (high - low) / 4).then_some(pointer)
 }
 
-/// How far the copy lies from all other mappings: the simulator moves unknown memory in pieces of 1 MiB, and how near the
-/// kernel puts two mappings is its random choice. Only addresses; nothing of it is touched.
+/// How far the copy lies from all other mappings: the simulator moves unknown memory in pieces of 1
+/// MiB, and how near the kernel puts two mappings is its random choice. Only addresses; nothing of
+/// it is touched.
 const APART: usize = 1 << 20;
 
-/// A copy of arguments and environment in pages of their own: strings, argument vector, environment. The strings of the
-/// environment stay where they are; only the C library reads them.
+/// A copy of arguments and environment in pages of their own: strings, argument vector,
+/// environment. The strings of the environment stay where they are; only the C library reads them.
 ///
 /// # Safety
 /// `argv` and the environment behind it are what the kernel made them.
 unsafe fn copy(argc: usize, argv: *mut *mut c_char) -> Option<*mut *mut c_char> {
-    // SAFETY: `argc` strings, a null, the environment's strings, a null; the new pages have room for a copy of each.
+    // SAFETY: `argc` strings, a null, the environment's strings, a null; the new pages have room
+    // for a copy of each.
     unsafe {
         let mut words = argc + 1;
         while !(*argv.add(words)).is_null() {

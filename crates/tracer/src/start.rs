@@ -68,8 +68,8 @@ fn open() -> bool {
     }
 }
 
-/// The variable that names the folder in which every process of a program makes one of its own, for its marks alone: somebody
-/// else counts the accesses.
+/// The variable that names the folder in which every process of a program makes one of its own, for
+/// its marks alone: somebody else counts the accesses.
 pub const MARKS: &str = "HOMENODE_MARKS_DIR";
 
 /// Programs that one process executes one after the other.

@@ -1,5 +1,5 @@
-//! A thread as its marks see it: which teams it is a member of. Its filter and its log are a [`Recorder`], here or, where the
-//! program is emulated, in the emulator's plug-in.
+//! A thread as its marks see it: which teams it is a member of. Its filter and its log are a
+//! [`Recorder`], here or, where the program is emulated, in the emulator's plug-in.
 
 use std::ptr::null_mut;
 
@@ -56,7 +56,8 @@ pub fn be_careful() {
     with(|t| t.recorder().into_iter().for_each(Recorder::be_careful));
 }
 
-/// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of it comes here again.
+/// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of
+/// it comes here again.
 #[cold]
 fn first_access(tls: *mut Block) -> bool {
     // SAFETY: this thread's block.
@@ -124,7 +125,8 @@ pub fn start() {
     } else {
         std::panic::catch_unwind(|| Recorder::start(tls)).unwrap_or(None)
     };
-    // These may call the program's own malloc, which must not be recorded before the thread's start.
+    // These may call the program's own malloc, which must not be recorded before the thread's
+    // start.
     let (stack_low, stack_high) = process::stack();
     process::at_thread_exit();
     // SAFETY: as above; the recorder lives for ever.
@@ -161,7 +163,8 @@ pub fn start() {
 
 /// Ends the calling thread's recording.
 pub fn end() {
-    // SAFETY: this thread's block and recorder. The few bytes of the thread stay: a signal handler may just use them.
+    // SAFETY: this thread's block and recorder. The few bytes of the thread stay: a signal handler
+    // may just use them.
     unsafe {
         let recorder = (*tls()).recorder;
         if !recorder.is_null() {
@@ -213,8 +216,9 @@ impl Thread {
         }
     }
 
-    /// At a fence (`flush`): whether the thread looks at a few places again and again with a fence after each look, as programs do that wait for
-    /// another thread's flag. Who waits so lets others run, and only its first fences count: waiting is simulated, not recorded.
+    /// At a fence (`flush`): whether the thread looks at a few places again and again with a fence
+    /// after each look, as programs do that wait for another thread's flag. Who waits so lets
+    /// others run, and only its first fences count: waiting is simulated, not recorded.
     pub fn waits_at_fence(&mut self) -> bool {
         // SAFETY: this thread's own block.
         let now = unsafe { (*tls()).clock };

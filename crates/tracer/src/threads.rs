@@ -1,5 +1,5 @@
-//! Threads: who creates whom and who waits for whose end. Interposed for the whole process, because C++'s and the
-//! OpenMP run-time systems' threads are created inside of libraries.
+//! Threads: who creates whom and who waits for whose end. Interposed for the whole process, because
+//! C++'s and the OpenMP run-time systems' threads are created inside of libraries.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +26,9 @@ static NAMES: [(AtomicU64, AtomicU64); 1024] = [const { (AtomicU64::new(0), Atom
 static IDS: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C-unwind" fn run(child: *mut c_void) -> *mut c_void {
-    // SAFETY: made by `pthread_create` below for this thread alone; the block is this thread's own. Nothing that needs a
-    // destructor is left in this frame: `pthread_exit` and cancellation unwind through it.
+    // SAFETY: made by `pthread_create` below for this thread alone; the block is this thread's own.
+    // Nothing that needs a destructor is left in this frame: `pthread_exit` and cancellation unwind
+    // through it.
     let Child { start, arg, id } = unsafe { *Box::from_raw(child.cast::<Child>()) };
     unsafe { (*tls()).id = id };
     thread::with(|_| ());

@@ -1,5 +1,5 @@
-//! The recorder's thread-local block, reached without a call: default (global-dynamic) thread-local storage in a shared
-//! library makes the recorder 2.3 times slower.
+//! The recorder's thread-local block, reached without a call: default (global-dynamic) thread-local
+//! storage in a shared library makes the recorder 2.3 times slower.
 
 use std::arch::{asm, global_asm};
 
@@ -10,9 +10,10 @@ use homenode_recorder::block::EMPTY;
 
 use crate::thread::Thread;
 
-/// Where a thread's block lies relative to its thread pointer: the same in all threads. It is in the executable's
-/// thread-local storage where the wrappers have put one there (`homenode_exe_tls`, so that rewritten code reaches it
-/// in one instruction), otherwise in this library's. Set by the first constructor, before any instrumented code.
+/// Where a thread's block lies relative to its thread pointer: the same in all threads. It is in
+/// the executable's thread-local storage where the wrappers have put one there (`homenode_exe_tls`,
+/// so that rewritten code reaches it in one instruction), otherwise in this library's. Set by the
+/// first constructor, before any instrumented code.
 pub static OFFSET: AtomicI64 = AtomicI64::new(0);
 
 global_asm!(

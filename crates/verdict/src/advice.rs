@@ -61,7 +61,8 @@ impl Names {
         }
     }
 
-    /// Compilers put an underscore behind the names of common blocks. To look for them takes time in a large program.
+    /// Compilers put an underscore behind the names of common blocks. To look for them takes time
+    /// in a large program.
     fn may_be_common(&self, object: &Object) -> bool {
         matches!(&object.origin, Origin::Static(at) if self.statics.get(at).is_some_and(|n| n.ends_with('_')))
     }
@@ -121,7 +122,8 @@ fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, 
     frames.iter().filter_map(|f| Some((*f, names.places.get(f)?)))
 }
 
-/// By the variable that gets it; the program's own allocating functions have none, or one that is all arrays' name: then their callers say.
+/// By the variable that gets it; the program's own allocating functions have none, or one that is
+/// all arrays' name: then their callers say.
 fn allocated_at(object: &Object, among: &[Object], names: &Names) -> Option<String> {
     let mut places = known(object.origin.frames(), names);
     let (at, inner) = places.next()?;
@@ -159,7 +161,8 @@ const ALLOCATIONS: &[&str] = &["alloc", "new ", "new(", "mmap", "vector"];
 /// Any call.
 const CALL: &[&str] = &["("];
 
-/// The variable that the result of one of these calls is assigned to, as the line in the source has it.
+/// The variable that the result of one of these calls is assigned to, as the line in the source has
+/// it.
 fn variable(place: &SourcePlace, calls: &[&str]) -> Option<String> {
     let (file, line) = (place.file.as_ref()?, place.line?);
     let text = BufReader::new(fs::File::open(file).ok()?).lines().nth(line as usize - 1)?.ok()?;
@@ -246,7 +249,8 @@ const REBORN: u64 = 1 << 20;
 /// Functions of interpreters that get memory for many small objects.
 const ARENAS: &[&str] = &["arena", "pymalloc", "mi_segment", "mi_os_alloc", "_PyMem_", "heap_init"];
 
-/// Whether the object belongs to an interpreter's own allocator: nobody can initialise it elsewhere.
+/// Whether the object belongs to an interpreter's own allocator: nobody can initialise it
+/// elsewhere.
 fn is_arena(object: &Object, names: &Names) -> bool {
     let of = |place: &SourcePlace| {
         let function = place.function.as_deref().unwrap_or_default().to_ascii_lowercase();
@@ -260,8 +264,8 @@ fn is_header(file: &str) -> bool {
     matches!(file.rsplit('.').next(), Some("h" | "hh" | "hpp" | "hxx" | "tcc" | "inl"))
 }
 
-/// Whether somebody who knows the source can find the object by its name: a variable, or a line of theirs. A line of a header
-/// that allocates for everybody is none, nor is an address.
+/// Whether somebody who knows the source can find the object by its name: a variable, or a line of
+/// theirs. A line of a header that allocates for everybody is none, nor is an address.
 fn can_be_found(object: &Object, names: &Names) -> bool {
     match &object.origin {
         _ if is_arena(object, names) => false,
@@ -292,7 +296,8 @@ fn short(name: &str) -> String {
     name.split(" (").next().unwrap_or(name).to_owned()
 }
 
-/// Advice for each object that was on the wrong nodes and can be found in the source, the largest first.
+/// Advice for each object that was on the wrong nodes and can be found in the source, the largest
+/// first.
 pub fn all(facts: &Facts, names: &Names) -> Vec<Advice> {
     let mut said: Vec<Advice> = Vec::new();
     for object in &facts.objects.most {

@@ -1,9 +1,11 @@
-//! The answer on a run in three lines of at most [`COLUMNS`] columns: whether it worked, what it cost, what to do next.
+//! The answer on a run in three lines of at most [`COLUMNS`] columns: whether it worked, what it
+//! cost, what to do next.
 //!
 //! # What a verdict says
 //!
-//! A verdict never contradicts the numbers beside it. The guard compares how often pages that moved, and pages that it held
-//! back, are touched from remote nodes (presence samples, see [`homenode_wire::facts::Guard`]).
+//! A verdict never contradicts the numbers beside it. The guard compares how often pages that
+//! moved, and pages that it held back, are touched from remote nodes (presence samples, see
+//! [`homenode_wire::facts::Guard`]).
 //!
 //! | says | when |
 //! |---|---|
@@ -13,7 +15,8 @@
 //! | not judged, threads share a node | the same, where threads that are not bound were all seen on one node |
 //! | cannot be told | there are too few samples |
 //!
-//! Threads that change nodes are named first, whatever the verdict: where they run decides what is remote.
+//! Threads that change nodes are named first, whatever the verdict: where they run decides what is
+//! remote.
 
 use homenode_dataset::foreign;
 use homenode_model::Ns;
@@ -95,7 +98,8 @@ fn is_at_home(before: Samples) -> bool {
     before.all >= ENOUGH && before.remote.saturating_mul(HARDLY_ANY) <= before.all
 }
 
-/// Whether several threads could run on any node and were all on one: in the next run they may be on several.
+/// Whether several threads could run on any node and were all on one: in the next run they may be
+/// on several.
 fn are_together(f: &Facts) -> bool {
     let t = f.threads;
     f.nodes > 1 && t.unbound > 1 && t.nodes == 1

@@ -20,7 +20,8 @@ pub struct Left<M> {
 }
 
 impl<M: Message> Left<M> {
-    /// The messages in files whose names begin with `prefix` and go on with the number of a process.
+    /// The messages in files whose names begin with `prefix` and go on with the number of a
+    /// process.
     fn read(folder: &Path, prefix: &str) -> Self {
         let mut left = Self { whole: Vec::new(), damaged: Vec::new() };
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

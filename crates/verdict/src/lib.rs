@@ -1,5 +1,5 @@
-//! What a run under the live runtime brought, from the facts that the library in the program left: plain data and text,
-//! no terminal.
+//! What a run under the live runtime brought, from the facts that the library in the program left:
+//! plain data and text, no terminal.
 //!
 //! | what | where |
 //! |---|---|

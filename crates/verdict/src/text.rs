@@ -20,7 +20,8 @@ pub fn percent(part: u64, all: u64) -> String {
     if all == 0 { "–".into() } else { format!("{:.1} %", part as f64 * 100.0 / all as f64) }
 }
 
-/// The first of these that has at most `columns`; otherwise as much of the last as there is room for.
+/// The first of these that has at most `columns`; otherwise as much of the last as there is room
+/// for.
 pub fn first_that_fits(forms: &[String], columns: usize) -> String {
     let fits = |text: &&String| text.chars().count() <= columns;
     match (forms.iter().find(fits), forms.last()) {

@@ -1,8 +1,9 @@
 //! What opening a recording costs: `cargo run --release -p homenode-view --example bench -- REC`.
 //!
-//! Prints, a line each: seconds until a page can be shown, cold and warm; the 95th percentile of the time for
-//! a finer picture, of windows all over the largest object; the memory that was resident at most; bytes of the
-//! page in a file. `cargo xtask dataset --gib 10 -o REC` makes a recording to look at.
+//! Prints, a line each: seconds until a page can be shown, cold and warm; the 95th percentile of
+//! the time for a finer picture, of windows all over the largest object; the memory that was
+//! resident at most; bytes of the page in a file. `cargo xtask dataset --gib 10 -o REC` makes a
+//! recording to look at.
 
 use std::error::Error;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-/// Starts the user's browser where there is a screen for it. What fails is nobody's error: the address
-/// is printed.
+/// Starts the user's browser where there is a screen for it. What fails is nobody's error: the
+/// address is printed.
 pub fn start(url: &str) {
     let there = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     if !there("DISPLAY") && !there("WAYLAND_DISPLAY") {
@@ -16,7 +16,8 @@ pub fn start(url: &str) {
     }
 }
 
-/// What a person is told of where the page is: the address, and the line for a tunnel from another machine.
+/// What a person is told of where the page is: the address, and the line for a tunnel from another
+/// machine.
 pub fn directions(url: &str, port: u16) -> String {
     format!(
         "{url}\n\

@@ -1,8 +1,9 @@
 //! What was drawn of a recording, kept beside its tables, so that the next opening reads no table.
 //!
-//! One file in the recording's folder. It has a version, a stamp of the tables that it was drawn from, and a
-//! checksum. A file that is of another version, of other tables or damaged is drawn anew; where none can be
-//! written, because the disk is full or may only be read, the pictures live in memory alone.
+//! One file in the recording's folder. It has a version, a stamp of the tables that it was drawn
+//! from, and a checksum. A file that is of another version, of other tables or damaged is drawn
+//! anew; where none can be written, because the disk is full or may only be read, the pictures live
+//! in memory alone.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -84,7 +85,8 @@ fn add_file(sum: &mut Sum, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Of a data set in a folder of its own that is complete: its folder, and a stamp of all its tables.
+/// Of a data set in a folder of its own that is complete: its folder, and a stamp of all its
+/// tables.
 fn stamp(set: &Dataset) -> Option<(PathBuf, String)> {
     let folder = set.path()?.to_owned();
     let meta = set.meta();
@@ -148,7 +150,8 @@ fn write(new: &Path, head: &Head, json: &str) -> io::Result<()> {
     file.sync_data()
 }
 
-/// What was kept of a data set, if it is still right. `folder`: where the source lies, if it is looked for.
+/// What was kept of a data set, if it is still right. `folder`: where the source lies, if it is
+/// looked for.
 pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<Shown> {
     let (place, stamp) = stamp(set)?;
     let text = foreign::read(&place.join(FILE), MOST).ok()?;

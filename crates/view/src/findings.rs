@@ -20,8 +20,8 @@ use serde::Serialize;
 
 /// Findings at most: as many as `homenode explain` looks for.
 pub const MOST: usize = 5;
-/// Bytes of accesses of a data set above which the page does not look for findings: nobody waits that long, and it cannot
-/// be stopped.
+/// Bytes of accesses of a data set above which the page does not look for findings: nobody waits
+/// that long, and it cannot be stopped.
 const LARGE: u64 = 256 << 20;
 /// Regions of a finding at most.
 const REGIONS: usize = 5;
@@ -153,8 +153,8 @@ impl Findings {
     }
 }
 
-/// Findings from a data set alone: without effects, because nothing can be simulated. `command` is the
-/// program as a person types it.
+/// Findings from a data set alone: without effects, because nothing can be simulated. `command` is
+/// the program as a person types it.
 pub fn of(set: &Dataset, command: &str) -> Findings {
     if set.size_of(tables::Access::NAME) > LARGE {
         return Findings::none(&"the recording is large; 'homenode explain REC' takes minutes for it");

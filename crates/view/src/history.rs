@@ -20,7 +20,8 @@ pub struct History {
     pub touch: Option<Touch>,
     /// Positions of the first and the last interval, and the home (index plus one).
     pub stays: Vec<[u64; 3]>,
-    /// Time, index of the former and of the new home, cause, outcome, cost plus one (0: not measured).
+    /// Time, index of the former and of the new home, cause, outcome, cost plus one (0: not
+    /// measured).
     pub moves: Vec<[u64; 6]>,
     /// Moves beyond those that are told.
     pub more_moves: u64,

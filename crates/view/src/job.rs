@@ -1,4 +1,5 @@
-//! Shows recordings: reads them, draws the page, explains, and serves the page or writes it to a file.
+//! Shows recordings: reads them, draws the page, explains, and serves the page or writes it to a
+//! file.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +33,8 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Serves the page until somebody asks to stop. The page is there at once, and says how far it is.
+    /// Serves the page until somebody asks to stop. The page is there at once, and says how far it
+    /// is.
     ///
     /// # Errors
     /// The page cannot be written.
@@ -84,8 +86,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Adds what to change. Of a recording beside, that needs a data set of its own: one that was simulated is of the
-    /// same program.
+    /// Adds what to change. Of a recording beside, that needs a data set of its own: one that was
+    /// simulated is of the same program.
     fn explain(&self, model: &mut Model, opened: &mut [Opened]) {
         for (side, opened) in opened.iter_mut().enumerate() {
             let model = if side == 0 { Some(&mut *model) } else { model.against.as_deref_mut() };

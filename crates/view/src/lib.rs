@@ -15,8 +15,8 @@
 //! | [`browser`] | starts the user's browser |
 //! | [`server`] | the same page from a server on the loopback interface, which draws finer pictures when asked |
 //!
-//! The page's program is `assets/viewer.js`. `scripts/viewer.sh` makes it from `viewer/`; a build of this
-//! crate needs no JavaScript tools.
+//! The page's program is `assets/viewer.js`. `scripts/viewer.sh` makes it from `viewer/`; a build
+//! of this crate needs no JavaScript tools.
 
 #![forbid(unsafe_code)]
 

@@ -1,14 +1,15 @@
 //! A recording under way: what its page shows while the program runs.
 //!
-//! The program writes its recording as without a page; nothing is asked of it. Two things are read from
-//! there:
+//! The program writes its recording as without a page; nothing is asked of it. Two things are read
+//! from there:
 //!
 //! | what | how often |
 //! |---|---|
 //! | [`Pulse`]: a few sums, from what was appended since the last look | [`LOOK`], whatever the size |
 //! | the whole page, from the beginning | at most every [`SOONEST`], and with at most a quarter of one CPU |
 //!
-//! The page is told of both ([`crate::server::Progress`]). When the recording has its end, it is read once more.
+//! The page is told of both ([`crate::server::Progress`]). When the recording has its end, it is
+//! read once more.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -229,7 +230,8 @@ impl Follow {
     }
 }
 
-/// That a program which runs has no end yet is no lack; what else is missing is told when it has ended.
+/// That a program which runs has no end yet is no lack; what else is missing is told when it has
+/// ended.
 fn so_far(opened: &mut Opened) {
     opened.report.summary.whole = true;
     opened.report.summary.missing.clear();

@@ -1,7 +1,8 @@
 //! What the page is told: one JSON object.
 //!
-//! Nodes are told by index plus one into [`Model::nodes`], so that 0 is none; an index behind the last
-//! one is a node that the recording does not list. Times are nanoseconds on the recording's clock.
+//! Nodes are told by index plus one into [`Model::nodes`], so that 0 is none; an index behind the
+//! last one is a node that the recording does not list. Times are nanoseconds on the recording's
+//! clock.
 
 use homenode_dataset::tables::{FirstTouch, Link, Region};
 use homenode_report::moves::Moves as Moved;

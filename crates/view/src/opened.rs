@@ -65,7 +65,8 @@ impl Opened {
         model
     }
 
-    /// Adds what became known after the pictures were drawn: the findings, and the source beside them.
+    /// Adds what became known after the pictures were drawn: the findings, and the source beside
+    /// them.
     pub fn complete(&self, model: &mut Model) {
         model.findings.clone_from(&self.findings);
         model.sources = self.source.as_deref().map(|folder| source::of(model, folder)).unwrap_or_default();
@@ -95,8 +96,8 @@ impl Opened {
 /// What is being done, and how much of it, in thousandths; says whether to go on.
 pub type Watch<'a> = &'a mut dyn FnMut(&str, Option<u64>) -> bool;
 
-/// Reads recordings, and draws what the page is told of them: of one, or of two on the same axes. Nothing if
-/// `watch` asks to stop.
+/// Reads recordings, and draws what the page is told of them: of one, or of two on the same axes.
+/// Nothing if `watch` asks to stop.
 pub fn load(
     sets: Vec<Dataset>,
     source: Option<&Path>,

@@ -27,8 +27,8 @@ pub enum Home {
     Server,
 }
 
-/// The policy that a browser is told: nothing is loaded from anywhere, and nothing but the page's own
-/// program runs.
+/// The policy that a browser is told: nothing is loaded from anywhere, and nothing but the page's
+/// own program runs.
 pub fn policy(home: Home) -> String {
     let connect = if home == Home::Server { "'self'" } else { "'none'" };
     format!(
@@ -100,8 +100,8 @@ fn title(command: &[String]) -> String {
     format!("{command} – homenode")
 }
 
-/// The page for a file. Finest pictures are left out until it has at most `most` bytes; at least one
-/// of each object stays.
+/// The page for a file. Finest pictures are left out until it has at most `most` bytes; at least
+/// one of each object stays.
 ///
 /// # Errors
 /// The model cannot be written as JSON.

@@ -1,8 +1,8 @@
 //! Lines of the source around places that the page names.
 //!
-//! A path that a recording names is a stranger's word. Only its last parts are used, below a folder that the
-//! user names; only files that are called as source files are, of ordinary size, are read; and only lines
-//! around the named ones are shown.
+//! A path that a recording names is a stranger's word. Only its last parts are used, below a folder
+//! that the user names; only files that are called as source files are, of ordinary size, are read;
+//! and only lines around the named ones are shown.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -41,7 +41,8 @@ pub struct Excerpt {
     pub lines: Vec<String>,
 }
 
-/// Finds the file below `folder` that a recording calls `named`: the longest end of its path that is there.
+/// Finds the file below `folder` that a recording calls `named`: the longest end of its path that
+/// is there.
 fn find(folder: &Path, named: &str) -> Option<PathBuf> {
     let ending = Path::new(named).extension()?.to_str()?;
     if !ENDINGS.contains(&ending) {

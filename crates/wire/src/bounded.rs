@@ -1,8 +1,8 @@
 //! Lists and texts with bounds, for `#[serde(…)]` attributes.
 //!
-//! A reader stops with an error at the first element beyond the bound. A writer refuses a list that is too long, so that
-//! it never makes what no reader takes. A writer cuts a text at the bound, at a character's border: a message with the
-//! first 4096 bytes of a path says more than none.
+//! A reader stops with an error at the first element beyond the bound. A writer refuses a list that
+//! is too long, so that it never makes what no reader takes. A writer cuts a text at the bound, at
+//! a character's border: a message with the first 4096 bytes of a path says more than none.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,8 @@ use serde::ser::{Error as _, Serialize, SerializeSeq, Serializer};
 
 /// Bytes of a text: a path, a note, a name.
 pub const TEXT: usize = 4096;
-/// Bytes of a byte string: a path, or an argument or variable of a program (the kernel's `MAX_ARG_STRLEN`).
+/// Bytes of a byte string: a path, or an argument or variable of a program (the kernel's
+/// `MAX_ARG_STRLEN`).
 pub const BYTES: usize = 128 << 10;
 /// Nodes of a machine; Linux has at most 1024.
 pub const NODES: usize = 1024;

@@ -1,6 +1,7 @@
 //! What the library in the program leaves for the launcher when the program ends.
 //!
-//! The library looks no name up: addresses are those of the running program, with the [`Module`]s to find names by.
+//! The library looks no name up: addresses are those of the running program, with the [`Module`]s
+//! to find names by.
 
 use std::fmt;
 use std::sync::Arc;
@@ -92,8 +93,9 @@ pub enum Arming {
     Watch,
 }
 
-/// How much CPU time may be homenode's, of the CPU time of the whole process. As much of the time that passes may be
-/// homenode's while the team waits: with a hundred threads, a hundredth of the CPU time is all of the time of one.
+/// How much CPU time may be homenode's, of the CPU time of the whole process. As much of the time
+/// that passes may be homenode's while the team waits: with a hundred threads, a hundredth of the
+/// CPU time is all of the time of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Thousandths of the process's CPU time, and of the time that passes.
@@ -225,7 +227,8 @@ pub enum Verdict {
     Open,
     /// Pages that moved are touched remotely less often.
     Pays,
-    /// Not less often, as far as few samples can tell, but more often from where they are now than from where they were.
+    /// Not less often, as far as few samples can tell, but more often from where they are now than
+    /// from where they were.
     AtHome,
     /// As often, but pages are spread more evenly over the nodes than before.
     Evener,
@@ -279,7 +282,8 @@ pub struct Object {
     /// Pages by the node that touched them after an arming (presence); empty: not known.
     #[serde(serialize_with = "list::write::<NODES, _, _>", deserialize_with = "list::read::<NODES, _, _>")]
     pub touched: Vec<u64>,
-    /// The Python code that allocated it: `file:line (function)`, innermost first, with ` < ` between.
+    /// The Python code that allocated it: `file:line (function)`, innermost first, with ` < `
+    /// between.
     #[serde(with = "some_text")]
     pub python: Option<String>,
     /// How many allocations the counts are of: those of one origin that are gone are joined.
@@ -406,7 +410,8 @@ pub struct Facts {
     pub settled: Option<Settled>,
     /// The budget.
     pub budget: Budget,
-    /// Nothing had shown a gain at the end: of the budget 3 % of the CPU time or 50 ms were allowed.
+    /// Nothing had shown a gain at the end: of the budget 3 % of the CPU time or 50 ms were
+    /// allowed.
     pub on_trial: bool,
     /// The policy's spec.
     #[serde(with = "text")]
@@ -462,8 +467,9 @@ impl Facts {
         Self { pid, stopped: Some(crate::bounded::line(why)), ..Self::default() }
     }
 
-    /// Pages of which it is known who touched them after an arming (presence), and those of them that another node had.
-    /// Where touches are told and move nothing: the touches before anything moved.
+    /// Pages of which it is known who touched them after an arming (presence), and those of them
+    /// that another node had. Where touches are told and move nothing: the touches before anything
+    /// moved.
     pub fn touched(&self) -> Samples {
         if let Some(watch) = &self.watch {
             return watch.before;

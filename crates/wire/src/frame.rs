@@ -97,7 +97,8 @@ pub trait Message: Serialize + DeserializeOwned {
     const KIND: Kind;
     /// Its version. A change of the type is a new version.
     const VERSION: u16;
-    /// The largest payload, in bytes. A writer refuses to make a larger one, a reader to allocate it.
+    /// The largest payload, in bytes. A writer refuses to make a larger one, a reader to allocate
+    /// it.
     const MOST: usize;
 }
 
@@ -325,12 +326,12 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
     }
 }
 
-/// Reads the next frame, and no byte more. Allocates at most [`Message::MOST`] for its payload, and half as much while the
-/// buffer grows.
+/// Reads the next frame, and no byte more. Allocates at most [`Message::MOST`] for its payload, and
+/// half as much while the buffer grows.
 ///
 /// # Errors
-/// The system fails to read, the input ends, or the bytes are no frame of this message. The offset counts from the first
-/// byte that this call reads.
+/// The system fails to read, the input ends, or the bytes are no frame of this message. The offset
+/// counts from the first byte that this call reads.
 pub fn read<M: Message>(from: &mut impl Read) -> Result<M, Error> {
     let mut payload = Vec::new();
     fill(from, &mut payload, M::KIND, M::VERSION, M::MOST).map_err(|(fault, at)| fault.at(M::KIND, at))?;
@@ -375,7 +376,8 @@ fn value<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Fault> {
     }
 }
 
-/// Reads a frame's payload into `payload`, whose old content goes. An error comes with its place in the frame.
+/// Reads a frame's payload into `payload`, whose old content goes. An error comes with its place in
+/// the frame.
 pub(crate) fn fill(
     from: &mut impl Read,
     payload: &mut Vec<u8>,

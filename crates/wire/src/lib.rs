@@ -8,14 +8,15 @@
 //! | host ⇄ guest of the lab | [`lab`] |
 //! | launcher ⇄ QEMU's plug-in | [`monitor`] |
 //!
-//! Every message is a frame ([`frame`]): magic, kind, version, length, checksum, and a payload that postcard encodes from
-//! the type. [`encode`] and [`decode`] are the only way in and out. The crate starts no thread and opens no file, because
-//! it is loaded into foreign programs.
+//! Every message is a frame ([`frame`]): magic, kind, version, length, checksum, and a payload that
+//! postcard encodes from the type. [`encode`] and [`decode`] are the only way in and out. The crate
+//! starts no thread and opens no file, because it is loaded into foreign programs.
 //!
 //! # Hostile input
 //!
-//! A reader checks the frame's length against the bound of its kind before it allocates. Each list and each text inside
-//! has a bound of its own ([`bounded`]). Damage and unknown versions are an [`Error`] that names the kind and the offset.
+//! A reader checks the frame's length against the bound of its kind before it allocates. Each list
+//! and each text inside has a bound of its own ([`bounded`]). Damage and unknown versions are an
+//! [`Error`] that names the kind and the offset.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,15 @@
 //! What happens while the program runs: an append-only stream of records in frames.
 //!
-//! The library in the program writes it, the launcher reads it while it grows or afterwards. A frame holds as many records
-//! as the writer had when it flushed. Whatever was written whole is readable after `kill -9`.
+//! The library in the program writes it, the launcher reads it while it grows or afterwards. A
+//! frame holds as many records as the writer had when it flushed. Whatever was written whole is
+//! readable after `kill -9`.
 //!
 //! # Order
 //!
-//! [`Live::Start`] comes first and [`Live::End`] last. A record that defines a number ([`Live::Object`], [`Live::Region`],
-//! [`Live::Interval`], [`Live::Module`]) comes before the first record that uses the number. [`Live::Interval`] is
-//! written when the interval ends, and so are the records that belong to it, in any order before it.
+//! [`Live::Start`] comes first and [`Live::End`] last. A record that defines a number
+//! ([`Live::Object`], [`Live::Region`], [`Live::Interval`], [`Live::Module`]) comes before the
+//! first record that uses the number. [`Live::Interval`] is written when the interval ends, and so
+//! are the records that belong to it, in any order before it.
 //!
 //! # Bounds
 //!
@@ -63,11 +65,13 @@ number!(
     IterationNo
 );
 number!(
-    /// A thread of the program, in the order in which the library met it; 0 is the thread that started the library.
+    /// A thread of the program, in the order in which the library met it; 0 is the thread that
+    /// started the library.
     ThreadNo
 );
 
-/// Small pages of an object: `first .. first + count`, counted from the page that holds the object's first byte.
+/// Small pages of an object: `first .. first + count`, counted from the page that holds the
+/// object's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pages {
     /// The first page.
@@ -180,7 +184,8 @@ pub struct Watched {
 pub enum Live {
     /// The library has started. All times count from here.
     Start {
-        /// The monotonic clock at the start, to place streams of several processes beside each other.
+        /// The monotonic clock at the start, to place streams of several processes beside each
+        /// other.
         clock: Ns,
         /// The process.
         pid: u32,
@@ -262,7 +267,8 @@ pub enum Live {
         bytes: Bytes,
         /// When.
         birth: Ns,
-        /// The Python code that allocated it: `file:line (function)`, innermost first, with ` < ` between.
+        /// The Python code that allocated it: `file:line (function)`, innermost first, with ` < `
+        /// between.
         #[serde(with = "some_text")]
         python: Option<String>,
     },
@@ -438,8 +444,9 @@ impl<'a> Writer<'a> {
     /// Adds a record.
     ///
     /// # Errors
-    /// [`Fault::Room`]: the buffer is full, and the frame is as it was. Finish it, write it out, and add the record to the
-    /// next. If the frame is empty, the record does not fit at all. [`Fault::Payload`]: a list in the record is too long.
+    /// [`Fault::Room`]: the buffer is full, and the frame is as it was. Finish it, write it out,
+    /// and add the record to the next. If the frame is empty, the record does not fit at all.
+    /// [`Fault::Payload`]: a list in the record is too long.
     pub fn add(&mut self, record: &Live) -> Result<(), Error> {
         let rest = self.buffer.get_mut(self.used..).unwrap_or_default();
         match postcard::to_slice(record, rest) {
@@ -493,7 +500,8 @@ impl<R: Read> Reader<R> {
         Self { from, payload: Vec::new(), read: 0, start: 0, over: false }
     }
 
-    /// Bytes of the stream that are whole so far. What lies behind may still be written, or is damaged.
+    /// Bytes of the stream that are whole so far. What lies behind may still be written, or is
+    /// damaged.
     pub fn whole(&self) -> u64 {
         self.start
     }

@@ -29,16 +29,17 @@ pub enum Addresses {
         /// Bytes below the hole under 4 GiB.
         low: Bytes,
     },
-    /// Before QEMU 8.2: place in a node's block of memory, plus the block's place among QEMU's blocks, plus its place in
-    /// the machine's memory. The latter two are the same here, so what lies before a node counts twice.
+    /// Before QEMU 8.2: place in a node's block of memory, plus the block's place among QEMU's
+    /// blocks, plus its place in the machine's memory. The latter two are the same here, so what
+    /// lies before a node counts twice.
     Blocks {
         /// As above: the guest knows nothing of blocks.
         low: Bytes,
     },
 }
 
-/// Where the guest's kernel keeps what says which process a CPU executes, without randomisation of addresses: physical
-/// addresses, and places in structures in bytes.
+/// Where the guest's kernel keeps what says which process a CPU executes, without randomisation of
+/// addresses: physical addresses, and places in structures in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// Physical address of the array of the CPUs' own areas.
@@ -56,7 +57,8 @@ pub struct Layout {
 /// What the monitor is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
-    /// The modelled machine; its CPUs are the guest's. The reader has to check it ([`Topology::check`]).
+    /// The modelled machine; its CPUs are the guest's. The reader has to check it
+    /// ([`Topology::check`]).
     pub machine: Topology,
     /// What QEMU means by a physical address.
     pub addresses: Addresses,
@@ -144,7 +146,8 @@ pub struct Cpu {
     pub shares: BTreeMap<u16, Share>,
     /// Modelled time if nobody else were there: caches and latencies, one miss at a time.
     pub alone: Ps,
-    /// Modelled time: in each interval at least as long as the busiest part of the machine that the CPU uses is busy.
+    /// Modelled time: in each interval at least as long as the busiest part of the machine that the
+    /// CPU uses is busy.
     pub time: Ps,
 }
 
@@ -232,7 +235,8 @@ const GUEST_SIDE: &str = "homenode-lab-gu";
 /// Whose accesses they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
-    /// The program's: it and what it started. Everybody's, where the kernel does not say which process runs.
+    /// The program's: it and what it started. Everybody's, where the kernel does not say which
+    /// process runs.
     Program,
     /// Processes that were there before the program.
     Others,
@@ -241,8 +245,8 @@ pub enum Whose {
 }
 
 impl Found {
-    /// Whose the accesses of a process are, by its number. The guest's side starts the program, so that what has a smaller
-    /// process number than it was there before.
+    /// Whose the accesses of a process are, by its number. The guest's side starts the program, so
+    /// that what has a smaller process number than it was there before.
     pub fn whose(&self, process: u16) -> Whose {
         let side = self.processes.values().find(|p| p.name == GUEST_SIDE).map_or(0, |p| p.id);
         match self.processes.get(&process) {
@@ -271,7 +275,8 @@ pub struct Emulator {
     pub recording: PathBuf,
     /// Lines of the filter.
     pub filter_lines: u32,
-    /// Nothing is loaded into the program: all that there is is the program's, and there are no marks.
+    /// Nothing is loaded into the program: all that there is is the program's, and there are no
+    /// marks.
     pub alone: bool,
 }
 

@@ -1,7 +1,7 @@
 //! A plan of an earlier run, as the library in the program needs it.
 //!
-//! The launcher has found out which addresses of the program's file mean which place of the source. The library looks
-//! nothing up: it compares return addresses.
+//! The launcher has found out which addresses of the program's file mean which place of the source.
+//! The library looks nothing up: it compares return addresses.
 
 use std::ops::Range;
 

@@ -87,7 +87,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Nodes with as many CPUs each, numbered through, and as much memory; `remote` is the distance between any two.
+    /// Nodes with as many CPUs each, numbered through, and as much memory; `remote` is the distance
+    /// between any two.
     pub fn even(nodes: u32, cpus: u32, memory: Bytes, remote: u64) -> Self {
         let distances = |n: u32| (0..nodes).map(|m| if m == n { 10 } else { remote }).collect();
         let node =
@@ -110,7 +111,8 @@ pub struct Settings {
     pub pretend: bool,
     /// The budget.
     pub budget: Budget,
-    /// Until moving has shown that it pays, less is spent than the budget allows: 3 % of the process's CPU time or 50 ms, whichever is more.
+    /// Until moving has shown that it pays, less is spent than the budget allows: 3 % of the
+    /// process's CPU time or 50 ms, whichever is more.
     pub trial: bool,
     /// Hold nothing back and do not judge.
     pub force: bool,
@@ -125,7 +127,8 @@ pub struct Settings {
     pub journal: Option<PathBuf>,
     /// Watch for a recording. Nothing moves.
     pub record: bool,
-    /// Folder for the stream of what happens ([`crate::live`]), a file for each process; `None`: nothing is recorded.
+    /// Folder for the stream of what happens ([`crate::live`]), a file for each process; `None`:
+    /// nothing is recorded.
     #[serde(with = "some_os")]
     pub stream: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! Which crate may be built from which, and what must never reach a program that homenode is loaded into. The tables are
-//! ARCHITECTURE.md's own.
+//! Which crate may be built from which, and what must never reach a program that homenode is loaded
+//! into. The tables are ARCHITECTURE.md's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,8 @@ const HEAVY: &[&str] = &["arrow", "parquet", "hwloc", "tokio", "async-std", "smo
 
 const PREFIX: &str = "homenode-";
 
-/// Every crate is in the map once, below all that it may depend on, and depends on nothing else of the workspace.
+/// Every crate is in the map once, below all that it may depend on, and depends on nothing else of
+/// the workspace.
 pub fn check(packages: &[Package], files: &[File]) -> Vec<String> {
     let edges = edges(files);
     let mut complaints = Vec::new();

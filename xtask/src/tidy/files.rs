@@ -10,7 +10,8 @@ const MAX_LINES: usize = 800;
 const SOURCES: &[&str] =
     &[".rs", ".c", ".h", ".cc", ".cpp", ".f90", ".F90", ".f", ".sh", ".ts", ".py", ".cmake"];
 
-/// Crates without the standard library: they end up in programs, or have no business with an operating system.
+/// Crates without the standard library: they end up in programs, or have no business with an
+/// operating system.
 const NO_STD: &[&str] = &["model", "policy", "rounds"];
 
 /// What a package's manifest says.
@@ -27,6 +28,45 @@ pub fn check_lengths(files: &[File]) -> Vec<String> {
         .filter(|(_, lines)| *lines > MAX_LINES)
         .map(|(f, lines)| format!("{}: {lines} lines, at most {MAX_LINES}", f.path))
         .collect()
+}
+
+/// Columns of a comment in Rust.
+const COMMENT_WIDTH: usize = 100;
+
+/// Columns of Markdown.
+const MARKDOWN_WIDTH: usize = 120;
+
+/// Comments in Rust and Markdown keep to their widths. Tables, code and lines with a link may be
+/// longer, and so may what is not a comment but a line of a string.
+pub fn check_widths(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files {
+        let (width, is_rust) = match file.path.rsplit('.').next() {
+            Some("rs") => (COMMENT_WIDTH, true),
+            Some("md") => (MARKDOWN_WIDTH, false),
+            _ => continue,
+        };
+        let mut is_code = false;
+        for (i, line) in file.text.lines().enumerate() {
+            let text = if is_rust { comment(line) } else { Some(line) };
+            let Some(text) = text.map(str::trim_start) else {
+                is_code = false;
+                continue;
+            };
+            is_code ^= text.starts_with("```");
+            let is_free = is_code || text.starts_with('|') || text.contains("](") || text.contains("\\n");
+            let columns = line.chars().count();
+            if columns > width && !is_free {
+                complaints.push(format!("{}:{}: {columns} columns, at most {width}", file.path, i + 1));
+            }
+        }
+    }
+    complaints
+}
+
+/// What stands behind the marks of a line that is a comment.
+fn comment(line: &str) -> Option<&str> {
+    Some(line.trim_start().strip_prefix("//")?.trim_start_matches(['/', '!']))
 }
 
 /// Nothing is left for later.
@@ -64,6 +104,16 @@ pub fn check_licences(files: &[File], packages: &[Package]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn long_comments_and_long_markdown_are_found() {
+        let words = "word ".repeat(25);
+        let text =
+            format!("/// {words}\nlet a = \"{words}\";\n//! | {words} |\n//! ```\n//! {words}\n//! ```\n");
+        assert_eq!(check_widths(&[file("a.rs", &text)]), ["a.rs:1: 129 columns, at most 100"]);
+        let text = format!("{words}\n| {words} |\n[{words}](x)\n```\n{words}\n```\n");
+        assert_eq!(check_widths(&[file("a.md", &text)]), ["a.md:1: 125 columns, at most 120"]);
+    }
+
     use super::super::file;
     use super::*;
 

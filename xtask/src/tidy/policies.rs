@@ -7,7 +7,8 @@ const HEADINGS: [&str; 5] = ["Problem", "Approach", "Terms", "Algorithm", "Prope
 
 const FOLDER: &str = "crates/policy/src/";
 
-/// The files in `crates/policy/src` that define a policy have all headings, and a test for each property.
+/// The files in `crates/policy/src` that define a policy have all headings, and a test for each
+/// property.
 pub fn check(files: &[File]) -> Vec<String> {
     let root = files.iter().find(|f| f.path == format!("{FOLDER}lib.rs")).map_or("", |f| &f.text);
     let only_for_tests = |f: &File| {
@@ -21,8 +22,9 @@ pub fn check(files: &[File]) -> Vec<String> {
     policies.flat_map(|f| complaints(&f.text).into_iter().map(|c| format!("{}: {c}", f.path))).collect()
 }
 
-/// Whether it implements the trait, or the rule of those that count accesses, at the top level, in code that is not only for
-/// tests. What is generic over a policy or a rule holds another's and is none itself.
+/// Whether it implements the trait, or the rule of those that count accesses, at the top level, in
+/// code that is not only for tests. What is generic over a policy or a rule holds another's and is
+/// none itself.
 fn defines_one(text: &str) -> bool {
     text.lines().filter(|l| l.starts_with("impl")).any(|l| {
         let Some((left, _)) = l.split_once(" for ") else { return false };

@@ -7,7 +7,8 @@ const MAY: &[&str] = &["sys", "runtime", "agent", "recorder", "tracer", "guest",
 
 const FORBID: &str = "forbid(unsafe_code)";
 
-/// Other crates do not contain the keyword, unless their root forbids it and the compiler answers for it.
+/// Other crates do not contain the keyword, unless their root forbids it and the compiler answers
+/// for it.
 pub fn check(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {

@@ -1,7 +1,9 @@
-//! `homenode measure` beside programs that measure the same: idle latency beside multichase, triad beside STREAM.
+//! `homenode measure` beside programs that measure the same: idle latency beside multichase, triad
+//! beside STREAM.
 //!
-//! Both are asked for the same: one random cycle through a buffer of that size and stride in pages of that size; arrays of the
-//! length that the STREAM binary was built with, as many threads, bound to CPUs.
+//! Both are asked for the same: one random cycle through a buffer of that size and stride in pages
+//! of that size; arrays of the length that the STREAM binary was built with, as many threads, bound
+//! to CPUs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +49,8 @@ pub fn multichase(args: &[String]) -> Outcome {
         },
         &|| {
             let mut peer = Command::new(&job.binary);
-            // Samples are of half a second each; the whole buffer is one neighbourhood, or pages would be visited in turns.
+            // Samples are of half a second each; the whole buffer is one neighbourhood, or pages
+            // would be visited in turns.
             let (size, samples) = (format!("{}m", job.buffer), (2 * job.seconds).to_string());
             peer.args(["-v", "-m", &size, "-T", &size, "-s", &job.stride.to_string(), "-n", &samples]);
             if job.pages == "2m" {
@@ -214,7 +217,8 @@ fn theirs(job: &Job) -> Result<String, String> {
     output(peer)
 }
 
-/// The median of multichase's samples (`avg=103.2` with -v), as ours is one: its own result is the best or the mean.
+/// The median of multichase's samples (`avg=103.2` with -v), as ours is one: its own result is the
+/// best or the mean.
 fn median_sample(text: &str) -> Result<f64, String> {
     let mut samples: Vec<f64> =
         text.split_whitespace().filter_map(|w| w.strip_prefix("avg=")?.parse().ok()).collect();

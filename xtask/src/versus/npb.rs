@@ -1,7 +1,9 @@
-//! NAS programs beside a reference binary of the NAS Parallel Benchmarks, of the same program and class.
+//! NAS programs beside a reference binary of the NAS Parallel Benchmarks, of the same program and
+//! class.
 //!
-//! Compared is the benchmark's own timed section, as both print it, when the machine is quiet; `--cpu` compares user CPU
-//! time of the whole processes instead, which other programs on the machine disturb less.
+//! Compared is the benchmark's own timed section, as both print it, when the machine is quiet;
+//! `--cpu` compares user CPU time of the whole processes instead, which other programs on the
+//! machine disturb less.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,6 +1,7 @@
-//! Interleaved pairs: two programs are run in turns, A B B A A B B A …, so that what the machine does meanwhile falls on both,
-//! and each pair gives one ratio. The median of the ratios comes with the interval of the order statistics that
-//! covers it with at least 95 % whatever the ratios' distribution is (the sign test's interval).
+//! Interleaved pairs: two programs are run in turns, A B B A A B B A …, so that what the machine
+//! does meanwhile falls on both, and each pair gives one ratio. The median of the ratios comes with
+//! the interval of the order statistics that covers it with at least 95 % whatever the ratios'
+//! distribution is (the sign test's interval).
 
 /// How sure the interval is.
 const SURE: f64 = 0.95;
@@ -30,8 +31,8 @@ pub fn summarise(ratios: &[f64]) -> Option<Ratio> {
 
 /// How many ratios lie outside of the interval at each end.
 ///
-/// The number of ratios below the median is binomial with one half; the interval from the k-th smallest to the k-th
-/// largest (from 0) misses the median with twice the probability of at most k.
+/// The number of ratios below the median is binomial with one half; the interval from the k-th
+/// smallest to the k-th largest (from 0) misses the median with twice the probability of at most k.
 fn outermost(n: usize) -> Option<usize> {
     let mut at_most = 0.5_f64.powi(i32::try_from(n).ok()?);
     let mut term = at_most;
@@ -53,7 +54,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_the_tables() {
-        // Number of observations and rank (from 1) of the interval's ends at 95 %: the sign test's tables.
+        // Number of observations and rank (from 1) of the interval's ends at 95 %: the sign test's
+        // tables.
         for (n, rank) in
             [(5, None), (6, Some(1)), (8, Some(1)), (9, Some(2)), (12, Some(3)), (15, Some(4)), (20, Some(6))]
         {

@@ -1,6 +1,8 @@
-//! The rows: number, name, which arguments are pointers, and how much lies behind each (man 2; include/linux/syscalls.h).
+//! The rows: number, name, which arguments are pointers, and how much lies behind each (man 2;
+//! include/linux/syscalls.h).
 //!
-//! Calls that pin memory, change mappings or signals, or make processes are not all here: `syscall` treats them by themselves.
+//! Calls that pin memory, change mappings or signals, or make processes are not all here: `syscall`
+//! treats them by themselves.
 
 /// How much lies behind a pointer.
 #[derive(Clone, Copy, Debug)]

@@ -54,15 +54,16 @@ pub struct CompareArgs {
     /// A recording, or a kernel (kernel:nas-cg) that is recorded first
     #[arg(value_name = "REC | kernel:NAME")]
     pub what: Option<OsString>,
-    /// Where schemes are compared: simulated, or on the lab, a virtual NUMA machine with a real Linux kernel
+    /// Where schemes are compared: simulated, or on the lab, a virtual NUMA machine with a real
+    /// Linux kernel
     #[arg(long, value_name = "WHERE", default_value = "simulator")]
     pub on: On,
-    /// Machine: a name ('homenode machine list' shows all) or a file; may be repeated [default: this one if it
-    /// has two nodes, else 2s-xeon; on the lab --nodes]
+    /// Machine: a name ('homenode machine list' shows all) or a file; may be repeated [default:
+    /// this one if it has two nodes, else 2s-xeon; on the lab --nodes]
     #[arg(short, long = "machine", value_name = "M")]
     pub machines: Vec<String>,
-    /// Placement scheme; may be repeated [default: all]. On the lab: first-touch, parallel-init (of kernels), interleave
-    /// (numactl), balancing (Linux's), next-touch, next-touch=region
+    /// Placement scheme; may be repeated [default: all]. On the lab: first-touch, parallel-init (of
+    /// kernels), interleave (numactl), balancing (Linux's), next-touch, next-touch=region
     #[arg(short, long = "policy", value_name = "P")]
     pub policies: Vec<String>,
     /// Page size, one that the machine offers [default: the machine's smallest]
@@ -74,20 +75,24 @@ pub struct CompareArgs {
     /// Percent of the latency that prefetching hides of misses in sequential streams [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub coverage: Option<u8>,
-    /// Measure the schemes against yardsticks, too: bound or, in a second pass over the recording, all [default of WHICH: all]
+    /// Measure the schemes against yardsticks, too: bound or, in a second pass over the recording,
+    /// all [default of WHICH: all]
     #[arg(long, value_enum, default_value_t, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "all", hide_default_value = true)]
     pub yardsticks: Yardsticks,
-    /// Moves by kind and by iteration, accesses by node, iteration times: more tables below the first
+    /// Moves by kind and by iteration, accesses by node, iteration times: more tables below the
+    /// first
     #[arg(long)]
     pub statistics: bool,
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Keep in DIR the recordings that are made for this, and a data set of each scheme: MACHINE-SCHEME.hnrec
+    /// Keep in DIR the recordings that are made for this, and a data set of each scheme:
+    /// MACHINE-SCHEME.hnrec
     #[arg(long, value_name = "DIR")]
     pub keep: Option<std::path::PathBuf>,
-    /// Write what each policy was told and decided to DIR, a file a scheme, for 'homenode rec replay-policy'
+    /// Write what each policy was told and decided to DIR, a file a scheme, for 'homenode rec
+    /// replay-policy'
     #[arg(long, value_name = "DIR")]
     pub journal: Option<std::path::PathBuf>,
     /// Runs of each scheme on the lab: the table has medians and spreads
@@ -160,8 +165,8 @@ impl CompareArgs {
     /// What to compare on.
     ///
     /// # Errors
-    /// A usage error when there is nothing or more than one thing, for a recording that is a program, and for words of the lab
-    /// without it.
+    /// A usage error when there is nothing or more than one thing, for a recording that is a
+    /// program, and for words of the lab without it.
     pub fn subject(&self) -> Result<Subject> {
         if self.on == On::Simulator && (self.lab != GuestArgs::default() || self.repeat > 1) {
             return Err(Error::usage("an option of the lab is given, but the schemes are simulated")

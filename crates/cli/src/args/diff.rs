@@ -37,7 +37,8 @@ pub struct DiffArgs {
     /// Show what did not change, too
     #[arg(long)]
     pub all: bool,
-    /// How many objects to list, those that changed most first [default: 20; all with --json and --csv]
+    /// How many objects to list, those that changed most first [default: 20; all with --json and
+    /// --csv]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// When to use colours

@@ -37,8 +37,8 @@ pub struct ExplainArgs {
     /// A recording, or a kernel (kernel:nas-cg) that is recorded first
     #[arg(value_name = "REC | kernel:NAME")]
     pub what: Option<OsString>,
-    /// Machine: a name ('homenode machine list' shows all) or a file [default: this machine if it has several nodes, else
-    /// 2s-xeon]
+    /// Machine: a name ('homenode machine list' shows all) or a file [default: this machine if it
+    /// has several nodes, else 2s-xeon]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
     /// Page size, one that the machine offers [default: the machine's smallest]
@@ -56,8 +56,8 @@ pub struct ExplainArgs {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// End with status 1 when the condition holds: findings>0, remote>20, or saved>5 (percent of the time); with
-    /// --against also new>0, gone<1, time_change>2
+    /// End with status 1 when the condition holds: findings>0, remote>20, or saved>5 (percent of
+    /// the time); with --against also new>0, gone<1, time_change>2
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<FailIf>,
     /// Simulate all rounds of a long recording, not only the first ones
@@ -81,7 +81,8 @@ impl ExplainArgs {
     /// What to explain.
     ///
     /// # Errors
-    /// A usage error when there is nothing or more than one thing, and for a recording that is a program.
+    /// A usage error when there is nothing or more than one thing, and for a recording that is a
+    /// program.
     pub fn subject(&self) -> Result<Subject> {
         let subject = self.run.subject_or_recording(self.what.as_deref())?;
         match &subject {

@@ -90,10 +90,12 @@ pub struct MachineArgs {
     /// Memory a node; of a machine's nodes, at most
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse)]
     pub mem: Bytes,
-    /// Distance between nodes, as in the firmware's table (SLIT): 10 is the distance of a node to itself
+    /// Distance between nodes, as in the firmware's table (SLIT): 10 is the distance of a node to
+    /// itself
     #[arg(long, value_name = "D", default_value_t = 21)]
     pub distance: u32,
-    /// A kernel image instead of the distribution's, or 'recent': Linux 6.8 or later, fetched if need be
+    /// A kernel image instead of the distribution's, or 'recent': Linux 6.8 or later, fetched if
+    /// need be
     #[arg(long, value_name = "IMAGE|recent")]
     pub kernel: Option<PathBuf>,
     /// The folder with the modules of --kernel [default: /lib/modules/VERSION]
@@ -111,8 +113,9 @@ pub struct MachineArgs {
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
     pub thp: Option<Thp>,
-    /// Each run does the same in the same order, to the byte: one host thread, time counted in instructions. Standard input
-    /// is read to its end first, and the program's output comes when it has ended
+    /// Each run does the same in the same order, to the byte: one host thread, time counted in
+    /// instructions. Standard input is read to its end first, and the program's output comes when
+    /// it has ended
     #[arg(long, conflicts_with = "accel")]
     pub deterministic: bool,
     /// Take a file or folder along, with the libraries of what is in it; may be repeated

@@ -26,8 +26,8 @@ Noisy (~): the median varies by more than 2 %. Status 3: some cells are missing.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(after_help = EXAMPLES)]
 pub struct MeasureArgs {
-    /// Fewer loops, fewer points, shorter: within a minute on four nodes. Without --time and --buffer, what has not begun by then
-    /// is left out
+    /// Fewer loops, fewer points, shorter: within a minute on four nodes. Without --time and
+    /// --buffer, what has not begun by then is left out
     #[arg(long)]
     pub quick: bool,
     /// Measure these alone: latency, bandwidth, loaded, core, migration
@@ -51,7 +51,8 @@ pub struct MeasureArgs {
     /// Threads a pair [default: one for each core of the node]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
-    /// Size of latency's buffer and of each array of bandwidth [default: 4 times all last-level cache]
+    /// Size of latency's buffer and of each array of bandwidth [default: 4 times all last-level
+    /// cache]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub buffer: Option<Bytes>,
     /// Distance of the places that latency reads [default: 256]
@@ -63,17 +64,19 @@ pub struct MeasureArgs {
     /// Lines read for each that is written back, under load: 1:0, 2:1, 1:1
     #[arg(long, value_name = "R:W", value_delimiter = ',')]
     pub mix: Vec<Mix>,
-    /// Milliseconds of an idle latency; other kinds take their share of it [default: 1000; with --quick 300]
+    /// Milliseconds of an idle latency; other kinds take their share of it [default: 1000; with
+    /// --quick 300]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..600_000))]
     pub time: Option<u64>,
-    /// How often all is measured, with memory placed anew: numbers that differ are marked noisy [default: 2; with --quick 3, as
-    /// far as there is time]
+    /// How often all is measured, with memory placed anew: numbers that differ are marked noisy
+    /// [default: 2; with --quick 3, as far as there is time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..100))]
     pub passes: Option<u32>,
     /// Measure nothing: report what a machine (a name, a file, hwloc's notation) is described as
     #[arg(long, value_name = "M", conflicts_with = "tree")]
     pub synthetic: Option<String>,
-    /// Measure nothing: report on a machine whose /sys and /proc were recorded (a folder, or a file of scripts/record-sysfs.sh)
+    /// Measure nothing: report on a machine whose /sys and /proc were recorded (a folder, or a file
+    /// of scripts/record-sysfs.sh)
     #[arg(long, value_name = "PATH", conflicts_with_all = ["machine_file", "hwloc_xml"])]
     pub tree: Option<PathBuf>,
     /// Write a machine file, for --machine everywhere

@@ -56,13 +56,15 @@ pub struct PaperArgs {
     /// Which
     #[arg(value_enum, value_name = "TABLE")]
     pub what: What,
-    /// Only this program (Löf: nas-cg, nas-mg, i-cg, i-mg; Tao: fft, lu, radix, water, sor); may be repeated
+    /// Only this program (Löf: nas-cg, nas-mg, i-cg, i-mg; Tao: fft, lu, radix, water, sor); may be
+    /// repeated
     #[arg(short, long = "program", value_name = "NAME")]
     pub programs: Vec<String>,
     /// Löf's: problem class instead of the paper's; caches shrink with the data
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
-    /// Löf's: iterations to simulate; the rest is taken to be like the last [default: 3 to 5, by program]
+    /// Löf's: iterations to simulate; the rest is taken to be like the last [default: 3 to 5, by
+    /// program]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub iterations: Option<u32>,
     /// Keep recordings in DIR, and use those that are there
@@ -71,11 +73,12 @@ pub struct PaperArgs {
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Robertson's: compute from this machine's description instead of measuring (a name, or a file); Tao's: simulate this machine
-    /// [default: smile]
+    /// Robertson's: compute from this machine's description instead of measuring (a name, or a
+    /// file); Tao's: simulate this machine [default: smile]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
-    /// Robertson's: size of latency's buffer and of each array [default: 4 times all last-level cache]
+    /// Robertson's: size of latency's buffer and of each array [default: 4 times all last-level
+    /// cache]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub buffer: Option<Bytes>,
     /// Robertson's Table 2: runs of each experiment

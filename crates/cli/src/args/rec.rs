@@ -59,7 +59,8 @@ pub enum RecCommand {
     },
     /// Say whether two recordings of one program tell the same of its arrays, page by page
     ///
-    /// Main-memory accesses of all nodes to each page. Recordings of the lab have counts; traces are simulated on MACHINE.
+    /// Main-memory accesses of all nodes to each page. Recordings of the lab have counts; traces
+    /// are simulated on MACHINE.
     #[command(after_help = AGREE_EXAMPLES)]
     Agree {
         /// The first
@@ -68,7 +69,8 @@ pub enum RecCommand {
         /// The second
         #[arg(value_name = "REC")]
         second: PathBuf,
-        /// Whose caches the accesses of traces meet: those that a recording of the lab was made with
+        /// Whose caches the accesses of traces meet: those that a recording of the lab was made
+        /// with
         #[arg(short, long, value_name = "MACHINE")]
         machine: Option<String>,
         /// Leave out smaller objects
@@ -80,7 +82,8 @@ pub enum RecCommand {
     },
     /// Write a recording as Parquet, for DuckDB, Polars, Spark and Dask
     ///
-    /// Each table becomes DIR/TABLE/host=H/job=J/rank=R/part-0.parquet. DIR appears whole or not at all.
+    /// Each table becomes DIR/TABLE/host=H/job=J/rank=R/part-0.parquet. DIR appears whole or not at
+    /// all.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export {
         /// The recording
@@ -101,8 +104,9 @@ pub enum RecCommand {
     },
     /// Put recordings of several ranks into one
     ///
-    /// Each keeps its rank; one that says none gets the next free one, in the order of the command line. Numbers of
-    /// objects, regions, intervals, threads and processes differ between ranks afterwards; an object's id does not.
+    /// Each keeps its rank; one that says none gets the next free one, in the order of the command
+    /// line. Numbers of objects, regions, intervals, threads and processes differ between ranks
+    /// afterwards; an object's id does not.
     #[command(after_help = MERGE_EXAMPLES)]
     Merge {
         /// The recordings
@@ -129,8 +133,9 @@ pub enum RecCommand {
     },
     /// Feed what a policy was told to a fresh one, and compare what they decide
     ///
-    /// Exit status 0: every decision is the same; 1: one differs. With --policy, another policy is told the same and its
-    /// decisions are printed; the homes that it is told are those of its own decisions.
+    /// Exit status 0: every decision is the same; 1: one differs. With --policy, another policy is
+    /// told the same and its decisions are printed; the homes that it is told are those of its own
+    /// decisions.
     #[command(after_help = REPLAY_EXAMPLES)]
     ReplayPolicy {
         /// A journal that 'homenode compare --journal DIR' wrote

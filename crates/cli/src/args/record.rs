@@ -38,20 +38,22 @@ pub struct RecordArgs {
     /// Replace the recording when it exists
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// What the recorder leaves out: 'repeats' that every modelled cache would hold between two synchronisations (4096
-    /// lines), 'none' for small programs and machines that do not cache remote memory, or a number of lines, a power of
-    /// two from 64 to 1048576: at most those of the smallest modelled cache
+    /// What the recorder leaves out: 'repeats' that every modelled cache would hold between two
+    /// synchronisations (4096 lines), 'none' for small programs and machines that do not cache
+    /// remote memory, or a number of lines, a power of two from 64 to 1048576: at most those of the
+    /// smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
-    /// Where it runs: here (host: each access, of a program built with homenode's compilers; live: any program as it is, sampled);
-    /// under QEMU's user-mode emulation, each access of a program that was not built with homenode's compilers; or on a virtual
-    /// NUMA machine, whose monitor counts main-memory accesses from outside [default: host, or live where the program was not
+    /// Where it runs: here (host: each access, of a program built with homenode's compilers; live:
+    /// any program as it is, sampled); under QEMU's user-mode emulation, each access of a program
+    /// that was not built with homenode's compilers; or on a virtual NUMA machine, whose monitor
+    /// counts main-memory accesses from outside [default: host, or live where the program was not
     /// built with homenode's compilers]
     #[arg(long, value_name = "WHERE")]
     pub on: Option<On>,
-    /// What tells a live recording who touches what: auto (the best of this machine), pmu (samples of accesses, the only one that
-    /// counts), hinting (the kernel's NUMA hinting faults), writes (to write-protected pages), blocks (pages taken away at
-    /// random times) [default: auto]
+    /// What tells a live recording who touches what: auto (the best of this machine), pmu (samples
+    /// of accesses, the only one that counts), hinting (the kernel's NUMA hinting faults), writes
+    /// (to write-protected pages), blocks (pages taken away at random times) [default: auto]
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<Wanted>,
     /// For a live recording, deal the CPUs into N nodes: who touches what is told of these
@@ -80,7 +82,8 @@ pub enum On {
     Live,
     /// On the lab's virtual machine.
     Lab,
-    /// Here, under QEMU's user-mode emulation: any program for x86-64 Linux, built by whatever compiler.
+    /// Here, under QEMU's user-mode emulation: any program for x86-64 Linux, built by whatever
+    /// compiler.
     Emulator,
 }
 

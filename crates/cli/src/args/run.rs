@@ -36,17 +36,19 @@ pub struct LiveArgs {
     /// A kernel: kernel:nas-cg ('homenode kernel list' shows all)
     #[arg(value_name = "kernel:NAME")]
     pub what: Option<OsString>,
-    /// What decides: next-touch (at the first parallel region, and when the program's iteration is known),
-    /// next-touch=region (at every region, as long as it pays), next-touch=asked (only what the program asks for by
-    /// hn_next_touch), or another (list below)
+    /// What decides: next-touch (at the first parallel region, and when the program's iteration is
+    /// known), next-touch=region (at every region, as long as it pays), next-touch=asked (only what
+    /// the program asks for by hn_next_touch), or another (list below)
     #[arg(long, value_name = "POLICY", default_value = "next-touch")]
     pub policy: String,
-    /// What tells who touches what, for a policy that is told: auto (the best of this machine), pmu (samples of accesses, the only one
-    /// that counts), hinting (the kernel's NUMA hinting faults), writes (to write-protected pages), blocks (pages taken
-    /// away at random times), regions (nothing)
+    /// What tells who touches what, for a policy that is told: auto (the best of this machine), pmu
+    /// (samples of accesses, the only one that counts), hinting (the kernel's NUMA hinting faults),
+    /// writes (to write-protected pages), blocks (pages taken away at random times), regions
+    /// (nothing)
     #[arg(long, value_name = "SOURCE", default_value_t = Wanted::Auto)]
     pub source: Wanted,
-    /// Keep a journal of the policy in DIR, a file for each process ('homenode rec replay-policy' checks it)
+    /// Keep a journal of the policy in DIR, a file for each process ('homenode rec replay-policy'
+    /// checks it)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
     /// Record what happens to which page in a new data set at REC: 'homenode show REC' reads it
@@ -58,18 +60,22 @@ pub struct LiveArgs {
     /// Put pages where a plan wants them ('homenode plan' makes one), instead of a policy
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub plan: Option<PathBuf>,
-    /// Deal the CPUs into N nodes and keep a table of page homes: everything happens, but for the gain
+    /// Deal the CPUs into N nodes and keep a table of page homes: everything happens, but for the
+    /// gain
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
-    /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then it stops. Unless given: 1%+2s
-    /// once moving shows a gain, and until then 3 % or 50 ms, whichever is more
+    /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then
+    /// it stops. Unless given: 1%+2s once moving shows a gain, and until then 3 % or 50 ms,
+    /// whichever is more
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
-    /// Copy pages where a container allows neither userfaultfd nor moving them. Only for programs that call munmap, mremap and madvise
-    /// through the C library: what one gives up past it may come back
+    /// Copy pages where a container allows neither userfaultfd nor moving them. Only for programs
+    /// that call munmap, mremap and madvise through the C library: what one gives up past it may
+    /// come back
     #[arg(long)]
     pub copy_unseen: bool,
-    /// Bind the threads to CPUs, node by node (OMP_PLACES, OMP_PROC_BIND), where the environment does not
+    /// Bind the threads to CPUs, node by node (OMP_PLACES, OMP_PROC_BIND), where the environment
+    /// does not
     #[arg(long)]
     pub bind: bool,
     /// Move whatever the policy says: hold no blocks back, and do not judge whether it pays

@@ -30,8 +30,8 @@ pub struct ShowArgs {
     /// The recording
     #[arg(value_name = "REC")]
     pub recording: PathBuf,
-    /// Machine to simulate: a name ('homenode machine list' shows all) or a file [default: this one if it has two nodes,
-    /// else 2s-xeon]
+    /// Machine to simulate: a name ('homenode machine list' shows all) or a file [default: this one
+    /// if it has two nodes, else 2s-xeon]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
     /// Placement policy; first-touch is what Linux does [default: first-touch]
@@ -46,7 +46,8 @@ pub struct ShowArgs {
     /// More columns: types, times, moves and their reasons
     #[arg(short, long)]
     pub verbose: bool,
-    /// How many objects to list, those with most remote accesses first [default: 20; all with --json and --csv]
+    /// How many objects to list, those with most remote accesses first [default: 20; all with
+    /// --json and --csv]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
     /// Draw where pages lived: time from left to right, pages by object from top to bottom

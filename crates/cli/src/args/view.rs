@@ -24,19 +24,22 @@ pub struct ViewArgs {
     /// The recording
     #[arg(value_name = "REC")]
     pub recording: PathBuf,
-    /// Machine to simulate a recording of accesses on: a name or a file [default: this one if it has two nodes, else 2s-xeon]
+    /// Machine to simulate a recording of accesses on: a name or a file [default: this one if it
+    /// has two nodes, else 2s-xeon]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
     /// Placement policy to simulate [default: first-touch]
     #[arg(long, value_name = "P")]
     pub policy: Option<String>,
-    /// Show another recording beside it, on the same axes; or REC under another policy, where it is simulated
+    /// Show another recording beside it, on the same axes; or REC under another policy, where it is
+    /// simulated
     #[arg(long, value_name = "REC|P")]
     pub against: Option<String>,
     /// Follow a recording that a running program writes ('homenode run --record REC')
     #[arg(long, conflicts_with_all = ["output", "against", "machine", "policy"])]
     pub live: bool,
-    /// Folder of the program's source, for the lines that the page shows beside a finding [default: this one]
+    /// Folder of the program's source, for the lines that the page shows beside a finding [default:
+    /// this one]
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,
     /// Write the page to one file instead; it has at most 5 MB

@@ -104,7 +104,8 @@ impl CompareArgs {
         Ok(runs)
     }
 
-    /// Threads of a program that is recorded here: one a node and at least four, but not more than 16 or the CPUs.
+    /// Threads of a program that is recorded here: one a node and at least four, but not more than
+    /// 16 or the CPUs.
     fn threads(&self, plan: &Plan) -> u32 {
         let of = |m: &Arc<Topology>| m.nodes_with_cpus().len().clamp(4, 16).min(m.cpus.len());
         let most = plan.machines.iter().map(of).min().unwrap_or(1);
@@ -138,7 +139,8 @@ impl CompareArgs {
         Ok(recorded.recording)
     }
 
-    /// The filter that serves all machines: the recorder's own, or a smaller one where a cache is small.
+    /// The filter that serves all machines: the recorder's own, or a smaller one where a cache is
+    /// small.
     fn filter_lines(&self, plan: &Plan) -> u32 {
         let fits = |lines: u32| {
             let refused =

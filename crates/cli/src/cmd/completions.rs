@@ -38,8 +38,8 @@ impl CompletionsArgs {
     }
 }
 
-/// The command line with the names of machines, policies and kernels where they may stand. A file may stand there, too: this
-/// command line is for completion alone.
+/// The command line with the names of machines, policies and kernels where they may stand. A file
+/// may stand there, too: this command line is for completion alone.
 fn with_names(command: Command) -> Command {
     let runs = command.get_name() == "run";
     let arg = |arg: Arg| {

@@ -172,7 +172,8 @@ impl ExplainArgs {
         }
     }
 
-    /// Threads of a program that is recorded here, as `compare` has them, unless the environment decides.
+    /// Threads of a program that is recorded here, as `compare` has them, unless the environment
+    /// decides.
     fn threads(&self, machine: &Topology) -> Option<u32> {
         let set = std::env::var_os("OMP_NUM_THREADS").is_some_and(|v| !v.is_empty());
         let most = machine.nodes_with_cpus().len().clamp(4, 16).min(machine.cpus.len());
@@ -282,7 +283,8 @@ fn threads_of((recording, _): &(Recording, String)) -> Option<u32> {
     recording.logs().ok().and_then(|logs| u32::try_from(logs.len()).ok())
 }
 
-/// A command as a person types it again. Of a long one, the program's name and an ellipsis: the JSON has all of it.
+/// A command as a person types it again. Of a long one, the program's name and an ellipsis: the
+/// JSON has all of it.
 pub(super) fn command(words: &[String]) -> String {
     let (program, args) = match words {
         [program, args @ ..] => (program.as_str(), args),

@@ -83,7 +83,8 @@ impl LabRunArgs {
     }
 }
 
-/// This process's own streams. A terminal never ends, so that nothing is read from it where all must be read first.
+/// This process's own streams. A terminal never ends, so that nothing is read from it where all
+/// must be read first.
 pub(super) fn streams(lab: &Lab) -> Streams {
     let stdin = io::stdin();
     let waits = lab.deterministic && stdin.is_terminal();

@@ -70,7 +70,8 @@ impl RecordArgs {
 }
 
 impl RecordArgs {
-    /// Where it runs unless that is said: each access is recorded of a program that tells of them, any other is sampled.
+    /// Where it runs unless that is said: each access is recorded of a program that tells of them,
+    /// any other is sampled.
     fn best(&self, subject: &Subject) -> Result<On> {
         let Subject::Program { program, .. } = subject else {
             return Ok(if self.is_live() { On::Live } else { On::Host });

@@ -242,7 +242,8 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
     all.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The folder that the library in the program reports to, removed in the end; and what is known before the program runs.
+/// The folder that the library in the program reports to, removed in the end; and what is known
+/// before the program runs.
 pub(super) struct Live {
     pub folder: PathBuf,
     /// What a person should know.
@@ -287,8 +288,8 @@ impl Live {
         Err(Error::failed(format!("{} is full of folders of homenode's", base.display())))
     }
 
-    /// Sets the environment so that the program loads homenode, and writes the settings for it. Where the program cannot load
-    /// homenode, notes why, and the program runs without.
+    /// Sets the environment so that the program loads homenode, and writes the settings for it.
+    /// Where the program cannot load homenode, notes why, and the program runs without.
     pub fn prepare(
         &mut self,
         args: &LiveArgs,
@@ -372,7 +373,8 @@ impl Live {
         command.env("OMP_PLACES", nodes.places()).env("OMP_PROC_BIND", "close");
     }
 
-    /// The plan as the library needs it; without a number of threads in the environment, the plan's.
+    /// The plan as the library needs it; without a number of threads in the environment, the
+    /// plan's.
     fn write_plan(
         &mut self,
         planned: &Planned,

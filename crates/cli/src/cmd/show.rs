@@ -1,4 +1,5 @@
-//! `homenode show`: what is remote in a recording, which arrays, who touched them first, where they live.
+//! `homenode show`: what is remote in a recording, which arrays, who touched them first, where they
+//! live.
 
 mod dataset;
 

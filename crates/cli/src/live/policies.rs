@@ -1,4 +1,5 @@
-//! The policies that `homenode run` takes: those of the simulator, but for the one that follows a plan, and next touch in three ways.
+//! The policies that `homenode run` takes: those of the simulator, but for the one that follows a
+//! plan, and next touch in three ways.
 
 use std::fmt::Write as _;
 

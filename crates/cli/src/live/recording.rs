@@ -1,4 +1,5 @@
-//! A data set of a program that runs here: made before the program starts, filled from its streams afterwards.
+//! A data set of a program that runs here: made before the program starts, filled from its streams
+//! afterwards.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;

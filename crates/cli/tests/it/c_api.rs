@@ -1,5 +1,5 @@
-//! The C and Fortran interface as a user meets it: installed, found by pkg-config and CMake, compiled by what there is, run with
-//! and without homenode.
+//! The C and Fortran interface as a user meets it: installed, found by pkg-config and CMake,
+//! compiled by what there is, run with and without homenode.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,10 +1,11 @@
-//! The filter of system calls that Docker puts around a container unless told otherwise, without Docker: a program that installs the
-//! same and becomes another.
+//! The filter of system calls that Docker puts around a container unless told otherwise, without
+//! Docker: a program that installs the same and becomes another.
 //!
-//! What is allowed is a fact of its default profile (github.com/moby/profiles, seccomp/default.json, commit 02e898b), for
-//! x86-64 and a container without capabilities that matter here: everything else fails with EPERM, but `clone3`, which fails with
-//! ENOSYS, and `clone` of new name spaces. Its conditions on `socket` and `personality` are left out: they forbid nothing that
-//! homenode or the tests' programs ask for.
+//! What is allowed is a fact of its default profile (github.com/moby/profiles,
+//! seccomp/default.json, commit 02e898b), for x86-64 and a container without capabilities that
+//! matter here: everything else fails with EPERM, but `clone3`, which fails with ENOSYS, and
+//! `clone` of new name spaces. Its conditions on `socket` and `personality` are left out: they
+//! forbid nothing that homenode or the tests' programs ask for.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,8 @@ const TAIL: &str = r#"
 }
 "#;
 
-/// The program, built in a folder: its arguments are another program and its arguments. `None`: skipped.
+/// The program, built in a folder: its arguments are another program and its arguments. `None`:
+/// skipped.
 pub fn filter(dir: &Path) -> Option<PathBuf> {
     let mut source = HEAD.to_owned();
     for name in ALLOWED.split_whitespace() {

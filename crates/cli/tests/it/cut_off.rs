@@ -1,4 +1,5 @@
-//! Recordings that were cut off: whoever reads one says so in the first line, and ends with status 3.
+//! Recordings that were cut off: whoever reads one says so in the first line, and ends with status
+//! 3.
 
 use std::fs;
 use std::path::Path;

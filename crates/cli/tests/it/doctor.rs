@@ -1,4 +1,5 @@
-//! `homenode doctor`, really run: here, and behind a filter of system calls such as containers have.
+//! `homenode doctor`, really run: here, and behind a filter of system calls such as containers
+//! have.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! `record --on emulator`, as somebody at a terminal meets it. Where there is no QEMU it is skipped.
+//! `record --on emulator`, as somebody at a terminal meets it. Where there is no QEMU it is
+//! skipped.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,8 @@ use homenode_log::{Mark, What, file::LogReader};
 
 use crate::support::{compilers, fresh, homenode, instrumented, outcome, plain, run};
 
-/// Two threads write and read their halves of an allocation, three times; a lock, `memset` and a line of output.
+/// Two threads write and read their halves of an allocation, three times; a lock, `memset` and a
+/// line of output.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +64,8 @@ fn there() -> bool {
     true
 }
 
-/// What a recording holds: accesses, lines of the one allocation by thread (in the order of the logs), marks by name.
+/// What a recording holds: accesses, lines of the one allocation by thread (in the order of the
+/// logs), marks by name.
 struct Content {
     accesses: u64,
     lines: Vec<usize>,

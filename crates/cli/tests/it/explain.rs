@@ -1,4 +1,5 @@
-//! `homenode explain`: the programs of `tests/explain`, whose first lines say what the answer must name.
+//! `homenode explain`: the programs of `tests/explain`, whose first lines say what the answer must
+//! name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

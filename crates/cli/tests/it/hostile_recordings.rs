@@ -431,7 +431,8 @@ fn files_that_are_named_are_regular_ones() {
     judge.done();
 }
 
-/// Small texts whose values take many times their memory: lists of nothing, objects of one entry, and what is deep in either.
+/// Small texts whose values take many times their memory: lists of nothing, objects of one entry,
+/// and what is deep in either.
 #[test]
 fn what_json_announces_takes_no_more_memory_than_is_allowed() {
     /// KiB of private memory that a command may write to.

@@ -1,5 +1,5 @@
-//! What `kernels/manifest.toml` says of a round against a recording: touched lines by region and round, and roughly the
-//! number of accesses.
+//! What `kernels/manifest.toml` says of a round against a recording: touched lines by region and
+//! round, and roughly the number of accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,12 +16,14 @@ use crate::support::{compilers, fresh, homenode, outcome};
 /// How far touched lines may be from the formula: 2 %, and the lines at the ends of some arrays.
 const LINES: f64 = 0.02;
 const ENDS: f64 = 2.0;
-/// Loads and stores depend on the compiler (vectors, values kept in registers, stack): only their order of magnitude counts.
+/// Loads and stores depend on the compiler (vectors, values kept in registers, stack): only their
+/// order of magnitude counts.
 const ACCESSES: f64 = 4.0;
 /// Rounds that are recorded.
 const ROUNDS: u32 = 2;
 
-/// Lines of one round by region, in the order in which regions are first entered, and all its accesses.
+/// Lines of one round by region, in the order in which regions are first entered, and all its
+/// accesses.
 #[derive(Default)]
 struct Round {
     regions: Vec<(u32, BTreeSet<u64>)>,

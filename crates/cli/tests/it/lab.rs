@@ -77,7 +77,8 @@ pub fn nothing_left(dir: &Path) {
     }
 }
 
-/// Prints, for each node, how many pages are there after each way of placing them; the block is 64 pages.
+/// Prints, for each node, how many pages are there after each way of placing them; the block is 64
+/// pages.
 const PLACES: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>

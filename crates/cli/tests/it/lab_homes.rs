@@ -1,4 +1,5 @@
-//! Where programs' pages are on the lab's four nodes (`tests/lab/homes.c`), where they belong, and who accesses them.
+//! Where programs' pages are on the lab's four nodes (`tests/lab/homes.c`), where they belong, and
+//! who accesses them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +12,8 @@ use homenode_dataset::tables::{Access, Object};
 /// Nodes, and threads: one on each.
 pub const NODES: usize = 4;
 pub const PAGE: u64 = 4096;
-/// What homenode may spend: a fault that takes a tenth of a millisecond on a real machine takes 15 in the emulated guest, more on a busy
-/// host.
+/// What homenode may spend: a fault that takes a tenth of a millisecond on a real machine takes 15
+/// in the emulated guest, more on a busy host.
 pub const BUDGET: &str = "1%+300s";
 /// Points an edge of the grids of heat and sor; a multiple of the threads.
 pub const POINTS: u64 = 1024;
@@ -60,7 +61,8 @@ pub fn program(dir: &Path, name: &str) {
     assert!(gcc.arg(source).status().unwrap().success());
 }
 
-/// A kernel as anybody builds it, without homenode. `false`: there is no compiler for it, which is said.
+/// A kernel as anybody builds it, without homenode. `false`: there is no compiler for it, which is
+/// said.
 pub fn kernel(dir: &Path, name: &str) -> bool {
     let kernels = root().join("kernels");
     let common = ["dense", "fourier", "memory", "options", "report", "nas_random", "pairs", "places"];
@@ -107,7 +109,8 @@ pub fn read(file: &Path, when: &str) -> BTreeMap<Key, Array> {
     all
 }
 
-/// What the monitor counted of `arrays`, in all iterations that ended but the first; and which share of all counts that is, in percent.
+/// What the monitor counted of `arrays`, in all iterations that ended but the first; and which
+/// share of all counts that is, in percent.
 pub fn counts(
     recording: &Path,
     arrays: &BTreeMap<Key, Array>,
@@ -146,7 +149,8 @@ pub fn with_addresses(set: &Dataset) -> impl Iterator<Item = (u64, Access)> {
 }
 
 impl Counts {
-    /// Of the page at `offset` of the array. Where arrays begin within their pages may differ from run to run.
+    /// Of the page at `offset` of the array. Where arrays begin within their pages may differ from
+    /// run to run.
     fn at(&self, offset: u64) -> [u64; NODES] {
         let from = offset as i64 - self.offset as i64;
         let (page, part) = (from.div_euclid(PAGE as i64), from.rem_euclid(PAGE as i64) as u64);
@@ -171,16 +175,16 @@ fn common(offset: u64, bytes: u64, of: impl Fn(u64) -> Option<usize>) -> Option<
     all.all(|owner| owner == Some(first)).then_some(first)
 }
 
-/// The thread whose rows, of the static schedule, the page at `offset` of a grid lies in alone; the border goes with its
-/// neighbours.
+/// The thread whose rows, of the static schedule, the page at `offset` of a grid lies in alone; the
+/// border goes with its neighbours.
 pub fn owner_in_grid(offset: u64, bytes: u64) -> Option<usize> {
     let width = (bytes / 8).isqrt();
     let points = width - 2;
     common(offset, bytes, |byte| Some(static_schedule((byte / 8 / width).clamp(1, points) - 1, points)))
 }
 
-/// Owner and home of each page that has an owner, of the arrays of at least `least` bytes, when they were freed. `owner` is asked with
-/// offset and length of the array.
+/// Owner and home of each page that has an owner, of the arrays of at least `least` bytes, when
+/// they were freed. `owner` is asked with offset and length of the array.
 pub fn owned(
     homes: &Path,
     least: u64,
@@ -199,7 +203,8 @@ pub fn number<T: Copy>(list: &[T], is: impl Fn(T) -> bool) -> usize {
     list.iter().filter(|t| is(**t)).count()
 }
 
-/// The thread whose planes, of MG's static schedule over each level, the page lies in alone. Ghost planes are written by all threads.
+/// The thread whose planes, of MG's static schedule over each level, the page lies in alone. Ghost
+/// planes are written by all threads.
 pub fn owner_in_levels(offset: u64, bytes: u64) -> Option<usize> {
     common(offset, bytes, |byte| {
         let (mut at, mut edge) = (byte / 8, FINEST);
@@ -212,8 +217,9 @@ pub fn owner_in_levels(offset: u64, bytes: u64) -> Option<usize> {
     })
 }
 
-/// The thread whose rows of CG's static schedule the page lies in alone. Which rows the elements of the matrix are of the recording tells:
-/// their thread alone reads them. All threads read p, the third vector.
+/// The thread whose rows of CG's static schedule the page lies in alone. Which rows the elements of
+/// the matrix are of the recording tells: their thread alone reads them. All threads read p, the
+/// third vector.
 pub fn owner_in_rows((bytes, number): Key, offset: u64, counts: [u64; NODES]) -> Option<usize> {
     const P: u64 = 2;
     if bytes == ROWS * 8 {
@@ -276,7 +282,8 @@ impl Done {
         100.0 * self.remote as f64 / self.accesses as f64
     }
 
-    /// The same with each page where most accesses come from: no placement has less, where all remote nodes are equally far.
+    /// The same with each page where most accesses come from: no placement has less, where all
+    /// remote nodes are equally far.
     pub fn least(&self) -> f64 {
         100.0 * self.least as f64 / self.accesses as f64
     }
@@ -298,7 +305,8 @@ fn owners_are_those_of_the_static_schedule() {
         [Some(0), Some(0), Some(1), Some(3)]
     );
     assert_eq!(owner_in_grid(row(257) - 8, bytes), None, "a seam");
-    // Plane 0 of 130 is a ghost; thread 1 has planes 33 to 64 of the finest grid and 17 to 32 of the next.
+    // Plane 0 of 130 is a ghost; thread 1 has planes 33 to 64 of the finest grid and 17 to 32 of
+    // the next.
     let plane = |edge: u64, i: u64| i * (edge + 2).pow(2) * 8;
     let (finest, all) = (plane(128, 130), plane(128, 130) + plane(64, 66));
     assert_eq!(

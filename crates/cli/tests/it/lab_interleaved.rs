@@ -1,5 +1,5 @@
-//! Programs that somebody has interleaved (`numactl -i all`), on the lab's four nodes: what homenode brings to a node is there, and the
-//! programs come to the same results.
+//! Programs that somebody has interleaved (`numactl -i all`), on the lab's four nodes: what
+//! homenode brings to a node is there, and the programs come to the same results.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Known homes on the lab's four nodes: a plan from a recording, and policies that deal huge pages. One boot serves all.
+//! Known homes on the lab's four nodes: a plan from a recording, and policies that deal huge pages.
+//! One boot serves all.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +9,8 @@ use crate::lab::{alone, lab, there};
 use crate::lab_homes::{self, Array, BUDGET, PAGE};
 use crate::support::{compilers, fresh, instrumented, outcome, run};
 
-/// Initialised by one thread; afterwards each has its quarter: of memory that is fresh when it is allocated, of memory that the
-/// allocator has used before, and of a static array.
+/// Initialised by one thread; afterwards each has its quarter: of memory that is fresh when it is
+/// allocated, of memory that the allocator has used before, and of a static array.
 const QUARTERS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ const AGAIN: u64 = FRESH + (8 << 13);
 pub const DEALT: [(&str, &str); 3] = [
     ("block", "0 0 1 1 2 2 3 3"),
     ("cyclic:pages=512", "0 1 2 3 0 1 2 3"),
-    // Of each, all nodes are to have as much. Where the kernel tells of huge pages (Linux 6.7) it stays, else the last that is asked for has it.
+    // Of each, all nodes are to have as much. Where the kernel tells of huge pages (Linux 6.7) it
+    // stays, else the last that is asked for has it.
     ("cyclic", ""),
 ];
 

@@ -1,5 +1,6 @@
-//! `homenode run` on the lab's four nodes, against the best placement and beside Linux's NUMA balancing: four programs, each from
-//! three initial placements. Rows go to `target/live-matrix.csv`; `docs/live-matrix.csv` is a copy of the last.
+//! `homenode run` on the lab's four nodes, against the best placement and beside Linux's NUMA
+//! balancing: four programs, each from three initial placements. Rows go to
+//! `target/live-matrix.csv`; `docs/live-matrix.csv` is a copy of the last.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,8 @@ fn script(p: &Program, homenode: &Path) -> String {
     script
 }
 
-/// Pages moved by NUMA balancing: until iteration `iterations`, until the end, and in the last quarter an iteration.
+/// Pages moved by NUMA balancing: until iteration `iterations`, until the end, and in the last
+/// quarter an iteration.
 fn pace(dir: &Path, from: &str, iterations: u64) -> (u64, u64, f64) {
     let read = |end: &str| fs::read_to_string(dir.join(format!("{from}.{end}"))).unwrap();
     let before: u64 = read("before").split_whitespace().nth(1).unwrap().parse().unwrap();

@@ -1,6 +1,6 @@
-//! What the distribution's kernel may be too old for, on four nodes of a recent one: writers seen by write protection (WP_ASYNC, Linux
-//! 6.7), untouched pages that go back without a copy (`UFFDIO_MOVE`, 6.8), huge pages that the kernel tells of (6.7). One boot serves
-//! all.
+//! What the distribution's kernel may be too old for, on four nodes of a recent one: writers seen
+//! by write protection (WP_ASYNC, Linux 6.7), untouched pages that go back without a copy
+//! (`UFFDIO_MOVE`, 6.8), huge pages that the kernel tells of (6.7). One boot serves all.
 
 use std::fs;
 use std::path::Path;
@@ -16,15 +16,17 @@ use crate::support::{compilers, fresh, outcome};
 const WRITES: &str = "writes to write-protected pages (WP_ASYNC and perf)";
 /// Policies that are told of writers.
 const TOLD: [&str; 2] = ["competitive", "presence"];
-/// Name, iterations of heat at first, points an edge, percent of the pages that are to be at their owner, of homenode. By writers 64 KiB at a time
-/// move, of which some are two nodes', and each has to be seen eight times: a smaller grid, and more iterations.
+/// Name, iterations of heat at first, points an edge, percent of the pages that are to be at their
+/// owner, of homenode. By writers 64 KiB at a time move, of which some are two nodes', and each has
+/// to be seen eight times: a smaller grid, and more iterations.
 const HEAT: [(&str, u64, u64, usize, &str); 2] =
     [("touch", 60, POINTS, 97, ""), ("writes", 6000, POINTS / 2, 75, "--policy competitive --source writes")];
-/// Pages that must have moved; where the host is busy, and few touches are told in a second, heat runs again for three times as long.
+/// Pages that must have moved; where the host is busy, and few touches are told in a second, heat
+/// runs again for three times as long.
 const MOVED: u64 = 512;
 const TRIES: u32 = 3;
-/// Hostile programs (`tests/hostile`), with all memory armed every few milliseconds, or watched and some of it moved; and what the report is to
-/// count.
+/// Hostile programs (`tests/hostile`), with all memory armed every few milliseconds, or watched and
+/// some of it moved; and what the report is to count.
 const HOSTILE: [(&str, &str, &str); 3] = [
     ("remaps", "--policy next-touch=asked", "pages_copied"),
     ("threads", "--policy next-touch=asked", "pages_copied"),
@@ -129,7 +131,8 @@ fn judge_heat(dir: &Path) {
         let source = process["watched"]["source"].as_str().unwrap_or_default();
         assert_eq!(source.contains(WRITES), name == "writes", "{report:#}");
     }
-    // What next touch armed and nobody touched went back, and each object had pages sampled that stay.
+    // What next touch armed and nobody touched went back, and each object had pages sampled that
+    // stay.
     for key in ["arms", "faults", "pages_copied"] {
         assert!(report(dir, "touch")["processes"][0][key].as_u64() > Some(0), "{key}");
     }

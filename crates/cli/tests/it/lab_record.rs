@@ -15,7 +15,8 @@ use crate::lab::{alone, nothing_left, there};
 use crate::lab_homes::with_addresses;
 use crate::support::{fresh, homenode, outcome, plain, run};
 
-/// A cache of eight pages with a way each page: what a page's lines meet does not depend on where the page lies.
+/// A cache of eight pages with a way each page: what a page's lines meet does not depend on where
+/// the page lies.
 const SMALL: &str = r#"
 format = 1
 name = "small"
@@ -190,7 +191,8 @@ fn counted(set: &Dataset, blocks: &[(u64, Vec<u64>)]) -> Counted {
     counted
 }
 
-/// A block is twice the cache, so each line of it misses in each round: 64 lines a page. Each page is where the kernel says.
+/// A block is twice the cache, so each line of it misses in each round: 64 lines a page. Each page
+/// is where the kernel says.
 fn expected(blocks: &[(u64, Vec<u64>)]) -> Counted {
     let mut want = Counted::new();
     for (j, page, i) in (0..4).flat_map(|j| (0..16).flat_map(move |p| (0..4).map(move |i| (j, p, i)))) {
@@ -199,8 +201,8 @@ fn expected(blocks: &[(u64, Vec<u64>)]) -> Counted {
     want
 }
 
-/// How long the controller of node 3 is busy with its block, in picoseconds: 16 pages of 64 lines, read by thread i 7 + i times; a
-/// line at 40 GB/s takes 1.6 ns.
+/// How long the controller of node 3 is busy with its block, in picoseconds: 16 pages of 64 lines,
+/// read by thread i 7 + i times; a line at 40 GB/s takes 1.6 ns.
 const CONTROLLER_3: u64 = 16 * 64 * (7 + 8 + 9 + 10) * 1600;
 
 /// The only interval.
@@ -322,7 +324,8 @@ fn the_same_each_time(name: &str, times: u32) {
             let blocks = blocks(&out);
             let set = Dataset::open(&recording).unwrap();
             assert_eq!(counted(&set, &blocks), expected(&blocks), "{err}");
-            // Here the kernel adds little to it: 4 to 15 %, by where it puts its own pages, so by the length of the folder's name, too.
+            // Here the kernel adds little to it: 4 to 15 %, by where it puts its own pages, so by
+            // the length of the folder's name, too.
             let busiest = busiest(&String::from_utf8_lossy(&files[OsStr::new("lab.json")]));
             assert_eq!(
                 (busiest["busiest"].as_str(), busiest["from"].as_u64()),
@@ -421,7 +424,8 @@ fn schemes_are_compared_on_a_real_kernel() {
     nothing_left(&dir);
 }
 
-/// CPU 0 writes pages, and CPU 1 reads them until all lie in its node's memory; then once more, in an interval of its own.
+/// CPU 0 writes pages, and CPU 1 reads them until all lie in its node's memory; then once more, in
+/// an interval of its own.
 const FOLLOWED: &str = r#"
 #define _GNU_SOURCE
 #include <sched.h>
@@ -504,7 +508,8 @@ fn pages_that_numa_balancing_moves_are_seen_to_move() {
             "page {page} was read where it was: {loads:?}"
         );
     }
-    // In the interval afterwards every line once, where its page is then. The kernel goes on moving pages.
+    // In the interval afterwards every line once, where its page is then. The kernel goes on moving
+    // pages.
     let at = |page: u64, home: u64| loads.get(&(page, 1, home)).copied().unwrap_or(0);
     assert!((0..256).all(|page| at(page, 0) + at(page, 1) == 64), "{loads:?}");
     let moved = (0..256).filter(|page| at(*page, 1) > 0).count();
@@ -513,7 +518,8 @@ fn pages_that_numa_balancing_moves_are_seen_to_move() {
     nothing_left(&dir);
 }
 
-/// The moves that the data set tells of: from node 0 to node 1, by the kernel; the pages live there afterwards.
+/// The moves that the data set tells of: from node 0 to node 1, by the kernel; the pages live there
+/// afterwards.
 fn followed(set: &Dataset, block: u64, after: usize) {
     let array = set.rows::<Object>().find(|o| o.address == block).expect("the array has a name");
     assert_eq!((array.kind, array.bytes.0), (ObjectKind::Allocated, 256 * 4096));

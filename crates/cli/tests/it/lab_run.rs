@@ -1,4 +1,5 @@
-//! `homenode run` on four nodes: the lab's. One boot serves all programs. `lab_matrix.rs` is the long form.
+//! `homenode run` on four nodes: the lab's. One boot serves all programs. `lab_matrix.rs` is the
+//! long form.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,8 @@ use crate::support::{compilers, fresh, outcome};
 /// The owner of the page at an offset of an array of so many bytes.
 type Owner = fn(u64, u64) -> Option<usize>;
 
-/// Of the pages of large arrays that have an owner: all, those on the owner's node, those on node 0.
+/// Of the pages of large arrays that have an owner: all, those on the owner's node, those on node
+/// 0.
 fn count(homes: &Path, owner: Owner) -> (usize, usize, usize) {
     let all = lab_homes::owned(homes, (POINTS + 2) * (POINTS + 2) * 8, owner);
     let right = lab_homes::number(&all, |(owner, home)| home == Some(owner));
@@ -31,7 +33,8 @@ fn pages_move_to_the_nodes_that_use_them() {
     let grid = format!("--size {POINTS} --iterations 60");
     let mut programs: Vec<(&str, &str, Owner)> =
         vec![("heat", &grid, owner_in_grid), ("sor", &grid, owner_in_grid)];
-    // Its arrays get their pages long after they were allocated, its warm-up looks like the first of its iterations.
+    // Its arrays get their pages long after they were allocated, its warm-up looks like the first
+    // of its iterations.
     programs.push(("nas-mg", "--class W --iterations 9", owner_in_levels));
     programs.retain(|(name, ..)| lab_homes::kernel(&dir, name));
     for (name, options, _) in &programs {

@@ -1,5 +1,5 @@
-//! Policies that are told who touches what, on the lab's four nodes: by the kernel's hinting faults, and by pages that are taken away. One
-//! boot serves all.
+//! Policies that are told who touches what, on the lab's four nodes: by the kernel's hinting
+//! faults, and by pages that are taken away. One boot serves all.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,9 @@ use crate::support::{compilers, fresh, outcome};
 
 /// Units of 64 KiB, what a policy decides on without counts; two for each node.
 pub const UNITS: &str = "64 8";
-/// The program goes on until most of what belongs elsewhere has moved, for so many seconds at most. In the emulated guest a page that is
-/// taken away and touched takes milliseconds: some ten a second are what a hundredth of the time allows, and eight tell whose a unit is.
+/// The program goes on until most of what belongs elsewhere has moved, for so many seconds at most.
+/// In the emulated guest a page that is taken away and touched takes milliseconds: some ten a
+/// second are what a hundredth of the time allows, and eight tell whose a unit is.
 pub const SECONDS: u32 = 90;
 /// Source, policy, and what the report calls the source by.
 const TOLD: [(&str, &str, &str); 3] = [
@@ -77,7 +78,8 @@ pub fn judge(dir: &Path, i: usize, what: &str, named: &str) {
     assert!(moved >= 96 * 3 / 5 && right * 100 >= moved * 90, "{what}: {out}{report:#}");
     let wrong = out.trim_end().rsplit(' ').next();
     assert_eq!(wrong, Some("0"), "{what}: {out}");
-    // Three quarters of the touches, for all nodes are seen as often; initialisation, by the first node alone, is none of them.
+    // Three quarters of the touches, for all nodes are seen as often; initialisation, by the first
+    // node alone, is none of them.
     let [remote, all] = ["remote", "all"].map(|key| process["remote_before"][key].as_u64().unwrap());
     assert!(
         remote * 2 >= all && remote > 0,

@@ -1,4 +1,5 @@
-//! `homenode measure` and `homenode diff`: on a described machine, and on a virtual one with four nodes.
+//! `homenode measure` and `homenode diff`: on a described machine, and on a virtual one with four
+//! nodes.
 
 use std::fs;
 use std::path::Path;
@@ -241,8 +242,8 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
     }
     let large = verdicts(&csv("large.csv"), "latency");
     assert!(large.iter().all(|(v, l)| v == "absent" && l.contains("MiB can be had")), "{large:?}");
-    // Where a container forbids the calls that name nodes, memory is touched from its node and found in numa_maps; pages do not
-    // move, which is said.
+    // Where a container forbids the calls that name nodes, memory is touched from its node and
+    // found in numa_maps; pages do not move, which is said.
     let forbidden = csv("forbidden.csv");
     let latency = verdicts(&forbidden, "latency");
     assert!(latency.len() == 8 && latency.iter().all(|(v, _)| v == "ok" || v == "noisy"), "{forbidden}");
@@ -257,7 +258,8 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     let rows = json["rows"].as_array().unwrap();
     assert!(rows.len() == 32 && rows.iter().all(|r| r["ratio"].as_f64().unwrap() > 0.0), "{out}");
-    // The C interface on real nodes: threads bound, memory placed, moved, found and verified, between any two.
+    // The C interface on real nodes: threads bound, memory placed, moved, found and verified,
+    // between any two.
     let placed = fs::read_to_string(dir.join("place.out")).unwrap();
     for (thread, memory) in (0..4).flat_map(|t| (0..4).map(move |m| (t, m))) {
         let line = format!("thread on node {thread}, memory on node {memory}: 1024 pages, distance ");

@@ -1,5 +1,5 @@
-//! Limits and places that a user may have: a small stack, paths with spaces and colons, temporary folders without room, things that are no
-//! recordings.
+//! Limits and places that a user may have: a small stack, paths with spaces and colons, temporary
+//! folders without room, things that are no recordings.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::support::{fresh, instrumented, run};
 
-/// One thread initialises, two threads use halves; the arrays of 2^21 numbers are larger than any modelled cache.
+/// One thread initialises, two threads use halves; the arrays of 2^21 numbers are larger than any
+/// modelled cache.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 int main(int argc, char **argv) {
@@ -73,8 +74,8 @@ fn plan_says_what_show_and_compare_say() {
     if instrumented(&dir, "app", PROGRAM).is_none() {
         return;
     }
-    // The second machine does not cache remote memory: each access counts there, and first touch makes other accesses
-    // remote than the plan does.
+    // The second machine does not cache remote memory: each access counts there, and first touch
+    // makes other accesses remote than the plan does.
     for (recording, filter, machine) in [("r", "repeats", "sf15k"), ("all", "none", "smile")] {
         let words = ["record", "-q", "--threads", "2", "--filter", filter, "-o", recording, "--", "./app"];
         let (status, _, err) = run(&dir, &words);

@@ -1,6 +1,7 @@
 //! `homenode paper`: the shape of Löf's results, and of Tao's.
 //!
-//! In every run on a small problem with caches shrunk in proportion; on the paper's sizes in `make test-long`.
+//! In every run on a small problem with caches shrunk in proportion; on the paper's sizes in
+//! `make test-long`.
 
 use std::path::{Path, PathBuf};
 
@@ -86,12 +87,14 @@ fn robertsons_tables_have_what_this_machine_has_and_say_the_rest() {
     let (status, out, err) = crate::support::outcome(&output);
     assert_eq!(status, Some(0), "{err}");
     let table: serde_json::Value = serde_json::from_str(&out).unwrap();
-    // Two threads on the first node take two CPUs there; the system's own placement takes none in particular.
+    // Two threads on the first node take two CPUs there; the system's own placement takes none in
+    // particular.
     let system = table["rows"].as_array().unwrap().iter().find(|r| r["experiment"] == "2.6").unwrap();
     assert!(system["best"].as_f64().unwrap() > 0.0 && system["paper_best"] == 4.3, "{table}");
 }
 
-/// All rows of Table 2 take two CPUs on each of three nodes: the lab has them. What was built here needs no compilers there.
+/// All rows of Table 2 take two CPUs on each of three nodes: the lab has them. What was built here
+/// needs no compilers there.
 #[test]
 #[ignore = "twelve runs of the heat program in a guest take minutes"]
 fn table_2_can_be_had_on_four_nodes() {
@@ -125,8 +128,8 @@ fn table_2_can_be_had_on_four_nodes() {
     assert!(rows.len() == 6 && rows.iter().all(|r| r["best"].as_f64().is_some_and(|s| s > 0.0)), "{table}");
 }
 
-/// Löf, section 5: migration beats serial initialisation and stays near one node; hardly anything remote is left; larger
-/// pages migrate faster, and more threads do not.
+/// Löf, section 5: migration beats serial initialisation and stays near one node; hardly anything
+/// remote is left; larger pages migrate faster, and more threads do not.
 fn shape(dir: &Path, program: &str, class: &[&str], remote: f64) {
     let with = |what: &'static str| {
         let mut words = vec![what, "--program", program];

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::run_matrix::libomp;
 use crate::support::{fresh, homenode, instrumented, outcome, plain, run};
 
-/// Initialised by one thread; afterwards each thread has its half, of an allocated array by way of a function of the program's
-/// own, of another of the same size, and of a static one.
+/// Initialised by one thread; afterwards each thread has its half, of an allocated array by way of
+/// a function of the program's own, of another of the same size, and of a static one.
 const HALVES: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +159,8 @@ fn a_program_that_sets_its_own_number_of_threads_is_compared_with_the_plan() {
             };
             assert_eq!(says(&process["plan"]["scaled"], "scaled"), scaled, "{runtime:?}: {process:#}");
             assert_eq!(says(&process["could_not"], "refused"), refused, "{runtime:?}: {process:#}");
-            // What moves does so at a region's begin, and the region of one thread is before the refusal.
+            // What moves does so at a region's begin, and the region of one thread is before the
+            // refusal.
             let at_home = process["plan"]["pages_at_home"].as_u64().unwrap();
             assert!(refused || at_home >= 254, "{runtime:?}: {process:#}");
         }

@@ -109,7 +109,8 @@ fn forms_and_versions_are_named() {
     );
 }
 
-/// What DuckDB makes of an export in the words of `show --json`: `homenode show` counts what is timed.
+/// What DuckDB makes of an export in the words of `show --json`: `homenode show` counts what is
+/// timed.
 const AS_SHOW: &str = r#"
 import json, sys
 import duckdb

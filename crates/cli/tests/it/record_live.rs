@@ -13,7 +13,8 @@ use homenode_wire::live::{Live, Reader};
 
 use crate::support::{fresh, homenode, outcome, plain, run};
 
-/// Two threads, on the first and the last CPU, each owns a half of an array that the first one initialises. Rounds, or for ever.
+/// Two threads, on the first and the last CPU, each owns a half of an array that the first one
+/// initialises. Rounds, or for ever.
 const HALVES: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>

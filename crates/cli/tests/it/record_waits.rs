@@ -1,4 +1,5 @@
-//! Recorded programs whose threads wait for one another by plain flags and `flush`: they go on, and their waiting is not recorded.
+//! Recorded programs whose threads wait for one another by plain flags and `flush`: they go on, and
+//! their waiting is not recorded.
 
 use std::fs;
 
@@ -8,8 +9,9 @@ use homenode_log::recording::Recording;
 
 use crate::support::{fresh, homenode, instrumented, outcome};
 
-/// Rows in a pipeline: each thread has a block of rows and takes a column when the one before it is done with it. With `PROGRESS` each says how far
-/// it is; without, a flag is set by the one and taken back by the other.
+/// Rows in a pipeline: each thread has a block of rows and takes a column when the one before it is
+/// done with it. With `PROGRESS` each says how far it is; without, a flag is set by the one and
+/// taken back by the other.
 const PIPELINE: &str = r"
 #include <omp.h>
 #include <stdio.h>
@@ -72,7 +74,8 @@ fn pipelines_of_flags_go_on_and_their_waiting_is_not_recorded() {
                 fences += u64::from(matches!(mark, Mark::Flush {}));
             }
         }
-        // Each of three threads computes 3 times 95 columns. Whatever it waits for between two of them has three fences that count.
+        // Each of three threads computes 3 times 95 columns. Whatever it waits for between two of
+        // them has three fences that count.
         let most = 3 * 3 * 95 * 3 + 10;
         assert!((95..=most).contains(&fences), "{name}: {fences} of at most {most}");
         fs::remove_dir_all(dir.join("rec")).unwrap();

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::support::{compilers, fresh, homenode, outcome, plain};
 
-/// Initialised by one thread, used by all; prints a sum that shows lost updates. The bounds allow for a slow machine, and
-/// the rounds for the recognition of the iteration.
+/// Initialised by one thread, used by all; prints a sum that shows lost updates. The bounds allow
+/// for a slow machine, and the rounds for the recognition of the iteration.
 pub const SERIAL: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that made the team. Its array is
-/// used for some milliseconds.
+/// A plug-in that sums over a team: `omp_get_num_threads` and the barrier must be of the copy that
+/// made the team. Its array is used for some milliseconds.
 const PLUGIN: &str = r#"
 #include <omp.h>
 #include <stdlib.h>
@@ -73,7 +73,8 @@ int main(void) {
 }
 "#;
 
-/// Counts how often the loader is asked what lies at an address; regions, barriers and loops of several places in turn.
+/// Counts how often the loader is asked what lies at an address; regions, barriers and loops of
+/// several places in turn.
 const SITES: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -109,7 +110,8 @@ pub fn number(json: &serde_json::Value, key: &str) -> u64 {
     json["processes"][0][key].as_u64().unwrap_or_else(|| panic!("no {key} in {json}"))
 }
 
-/// Runs a program with two threads on two pretended nodes under a policy; what it printed, its status, and the report.
+/// Runs a program with two threads on two pretended nodes under a policy; what it printed, its
+/// status, and the report.
 fn pretend(dir: &Path, program: &str, policy: &str) -> (String, Option<i32>, serde_json::Value) {
     let words = [
         "--json",
@@ -206,7 +208,8 @@ fn two_private_libgomps_each_get_their_own_teams() {
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-o", "host", "host.c", "-ldl"]);
     assert!(gcc.current_dir(&dir).status().unwrap().success());
-    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300. The array: 0 … N - 1, and 0 … 59 for each.
+    // 2 threads: 0 + 1 + 2·200; 3 threads: 0 + 1 + 2 + 3·300. The array: 0 … N - 1, and 0 … 59 for
+    // each.
     let sum = (1_u64 << 17) * ((1 << 17) - 1) / 2 + (1 << 17) * (59 * 60 / 2);
     let want = format!("401 {sum}\n903 {sum}\n").repeat(3);
     for policy in crate::run_matrix::policies() {
@@ -442,7 +445,8 @@ program asks
 end program
 ";
 
-/// Runs what calls `hn_iteration` and `hn_next_touch`, with nothing armed that it does not ask for, and sees that both arrived.
+/// Runs what calls `hn_iteration` and `hn_next_touch`, with nothing armed that it does not ask for,
+/// and sees that both arrived.
 fn says_and_is_heard(dir: &Path, subject: &[&str]) -> String {
     let mut words = vec!["--json", "--force", "--summary", "said.json", "--policy", "next-touch=asked"];
     words.extend(["--pretend-nodes", "2", "--threads", "2"]);
@@ -497,7 +501,8 @@ fn programs_in_c_and_fortran_tell_of_iterations_and_ask_for_next_touch() {
     assert!(says_and_is_heard(&dir, &["--", "./fortran"]).starts_with("next touch: accepted 9\n"));
 }
 
-/// Where a call goes is looked up once for each place that it is made at: it costs more than a region.
+/// Where a call goes is looked up once for each place that it is made at: it costs more than a
+/// region.
 #[test]
 fn a_call_site_is_looked_up_once() {
     let dir = fresh("run-sites");

@@ -1,4 +1,5 @@
-//! The advice of `homenode run`, in the source's terms: arrays that one thread initialises and two nodes use.
+//! The advice of `homenode run`, in the source's terms: arrays that one thread initialises and two
+//! nodes use.
 
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +85,8 @@ pub fn a_cpu_of_each() -> Option<String> {
 /// Sizes of objects by name.
 type Sizes = Vec<(String, u64)>;
 
-/// The advice on a program as text and as JSON, which are the same, and the sizes of its objects by name.
+/// The advice on a program as text and as JSON, which are the same, and the sizes of its objects by
+/// name.
 fn advice(dir: &Path, want: &str) -> Option<(Vec<String>, Sizes)> {
     let Some(places) = a_cpu_of_each() else {
         println!("skipped: there is one CPU");

@@ -1,5 +1,6 @@
-//! Memory of C++ programs under `homenode run`: `new` in its forms, containers, and `mmap`; with the C++ library's `operator new`, with an
-//! allocator's own, and where nobody but a module that was loaded later knows the C++ library.
+//! Memory of C++ programs under `homenode run`: `new` in its forms, containers, and `mmap`; with
+//! the C++ library's `operator new`, with an allocator's own, and where nobody but a module that
+//! was loaded later knows the C++ library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

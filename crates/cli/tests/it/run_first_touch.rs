@@ -1,5 +1,5 @@
-//! `homenode run` on pretended nodes knows who touched a page first: a program that initialises as it uses has nothing to gain, one that
-//! initialises in one thread has.
+//! `homenode run` on pretended nodes knows who touched a page first: a program that initialises as
+//! it uses has nothing to gain, one that initialises in one thread has.
 
 use std::path::Path;
 
@@ -7,8 +7,9 @@ use crate::run::number;
 use crate::run_advice::a_cpu_of_each;
 use crate::support::{fresh, homenode, outcome, plain};
 
-/// Two arrays, 16 MiB each; a word of the command line says who initialises them. All that follows uses them with a
-/// static schedule: what is still armed when the iterations end is touched by its owner, too.
+/// Two arrays, 16 MiB each; a word of the command line says who initialises them. All that follows
+/// uses them with a static schedule: what is still armed when the iterations end is touched by its
+/// owner, too.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ int main(int argc, char **argv) {
 /// Whole pages of both arrays.
 const PAGES: u64 = 2 * ((2 << 20) * 8 / 4096 - 1);
 
-/// Runs the program with two threads, each on its own pretended node; the report as JSON, or as text.
+/// Runs the program with two threads, each on its own pretended node; the report as JSON, or as
+/// text.
 fn report(dir: &Path, how: &str, places: &str, json: bool) -> String {
     let mut run = homenode(dir);
     run.args([

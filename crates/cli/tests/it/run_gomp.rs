@@ -7,7 +7,8 @@ use crate::run::number;
 use crate::run_matrix::libomp;
 use crate::support::{compilers, fresh, homenode, outcome, plain};
 
-/// Three barriers a region: one that is written, and the ends of a loop and of a `single`. The region's own end is none.
+/// Three barriers a region: one that is written, and the ends of a loop and of a `single`. The
+/// region's own end is none.
 const BARRIERS: &str = r#"
 #include <stdio.h>
 int main(void) {
@@ -39,8 +40,8 @@ fn built(dir: &Path) -> Option<PathBuf> {
     Some(dir.join("gomp"))
 }
 
-/// What a program printed under homenode, and how many regions and barriers that saw, with libgomp or with the libomp that goes by its
-/// name in a folder.
+/// What a program printed under homenode, and how many regions and barriers that saw, with libgomp
+/// or with the libomp that goes by its name in a folder.
 fn counted(
     dir: &Path,
     program: &str,

@@ -1,4 +1,5 @@
-//! Static arrays of libraries under `homenode run`: of one that the program is linked with, and of one that it opens, closes and opens again.
+//! Static arrays of libraries under `homenode run`: of one that the program is linked with, and of
+//! one that it opens, closes and opens again.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! `homenode run` where something is in its way: a tool of another, privileges, another architecture, a container, a cpuset. The
-//! program runs as it would without, and a sentence says what could not be done.
+//! `homenode run` where something is in its way: a tool of another, privileges, another
+//! architecture, a container, a cpuset. The program runs as it would without, and a sentence says
+//! what could not be done.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -236,7 +237,8 @@ fn behind_dockers_filter_nothing_is_copied_unasked() {
     assert!(said.contains("source writes not used") && said.contains("source hinting not used"), "{said}");
 }
 
-/// The library in a program behind the filter, as the launcher of a machine with two nodes starts it.
+/// The library in a program behind the filter, as the launcher of a machine with two nodes starts
+/// it.
 fn preloaded(dir: &Path, filter: &Path, copy_unseen: bool) -> (Output, Option<Facts>) {
     let reports = dir.join("reports");
     let _ = std::fs::remove_dir_all(&reports);

@@ -2,7 +2,8 @@
 
 use crate::support::{fresh, homenode, outcome, plain};
 
-/// More allocations at once than there are places for, untouched, and as many again when those have gone.
+/// More allocations at once than there are places for, untouched, and as many again when those have
+/// gone.
 const MANY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-//! The same results under `homenode run` as without: kernels, OpenMP libraries, policies, on two pretended nodes, with memory armed
-//! or moved every few milliseconds whatever anybody says. Rows of the long test go to `target/run-matrix.csv`.
+//! The same results under `homenode run` as without: kernels, OpenMP libraries, policies, on two
+//! pretended nodes, with memory armed or moved every few milliseconds whatever anybody says. Rows
+//! of the long test go to `target/run-matrix.csv`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use serde_json::Value;
 
 use crate::support::{compilers, fresh, homenode, outcome};
 
-/// All that `homenode run` takes: those that its help lists, from the registry. (`plan` needs a file and is not among them.)
+/// All that `homenode run` takes: those that its help lists, from the registry. (`plan` needs a
+/// file and is not among them.)
 pub fn policies() -> Vec<String> {
     let section = section();
     // What goes on below a name is further in.
@@ -85,12 +87,14 @@ impl Ran {
     }
 }
 
-/// The smallest class with an array that is large enough to be watched, and with some milliseconds to do it in.
+/// The smallest class with an array that is large enough to be watched, and with some milliseconds
+/// to do it in.
 fn class(name: &str) -> &'static str {
     if ["heat", "lu", "sor"].contains(&name) { "W" } else { "S" }
 }
 
-/// Whether a kernel has anything that can be moved: all counters of `false-sharing` are on one page.
+/// Whether a kernel has anything that can be moved: all counters of `false-sharing` are on one
+/// page.
 fn can_be_moved(name: &str) -> bool {
     name != "false-sharing"
 }
@@ -131,11 +135,13 @@ fn with_homenode(dir: &Path, name: &str, policy: &str, library: Library<'_>, eve
     Ran { status, out, err, report }
 }
 
-/// How often a kernel is run whose end came before anything was forced: on a busy machine milliseconds pass quickly.
+/// How often a kernel is run whose end came before anything was forced: on a busy machine
+/// milliseconds pass quickly.
 const TRIES: usize = 10;
 
-/// Something was done to the program, or that its results are the same says nothing. Forced: what policies decide themselves is
-/// for their own tests, and those that need counts (out-*, in-w) decide nothing where nothing counts.
+/// Something was done to the program, or that its results are the same says nothing. Forced: what
+/// policies decide themselves is for their own tests, and those that need counts (out-*, in-w)
+/// decide nothing where nothing counts.
 fn was_disturbed(with: &Ran) -> bool {
     with.sum("arms") > 0 && with.sum("pages_copied") + with.sum("pages_moved_by_kernel") > 0
 }

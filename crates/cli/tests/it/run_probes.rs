@@ -1,9 +1,11 @@
-//! A large array when the iteration is known: it is brought once more only if the first region has put it elsewhere than the iterations use it.
+//! A large array when the iteration is known: it is brought once more only if the first region has
+//! put it elsewhere than the iterations use it.
 
 use crate::run::number;
 use crate::support::{fresh, homenode, outcome, plain};
 
-/// The first region touches the array by halves, from the front (1) or from the end (0); all others from the front. 8192 pages.
+/// The first region touches the array by halves, from the front (1) or from the end (0); all others
+/// from the front. 8192 pages.
 const HALVES: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

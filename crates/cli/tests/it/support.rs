@@ -41,7 +41,8 @@ pub fn run(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     outcome(&homenode(dir).args(words).output().unwrap())
 }
 
-/// Whether homenode's compilers and libraries are there, built now if need be; says why a test is skipped.
+/// Whether homenode's compilers and libraries are there, built now if need be; says why a test is
+/// skipped.
 pub fn compilers() -> bool {
     static BUILT: OnceLock<bool> = OnceLock::new();
     let there = |name: &str| Command::new(name).arg("--version").output().is_ok();

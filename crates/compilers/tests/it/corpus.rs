@@ -1,4 +1,5 @@
-//! Every program of the corpus, built plainly and through the drivers, must write the same and end the same.
+//! Every program of the corpus, built plainly and through the drivers, must write the same and end
+//! the same.
 
 use crate::manifest::{self, Program};
 use crate::support::{Ended, compiler, driver, exists, fresh_dir, is_recorder, recorder_dir, root, run};
@@ -64,7 +65,8 @@ fn check(program: &Program, family: &str, dir: &Path) -> Result<(), String> {
             driver
         },
     };
-    // GCC: objects, then one link for each OpenMP library. clang: one command, which the driver splits.
+    // GCC: objects, then one link for each OpenMP library. clang: one command, which the driver
+    // splits.
     let mut variants = vec![Variant::OneCommand];
     if family == "gcc" {
         variants = vec![Variant::Objects];
@@ -97,7 +99,8 @@ fn check(program: &Program, family: &str, dir: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Every log must be readable and free of contradictions, and whole unless a signal killed the program.
+/// Every log must be readable and free of contradictions, and whole unless a signal killed the
+/// program.
 fn check_logs(recording: &Path, whole: bool) -> Result<(), String> {
     let mut records = 0;
     for entry in std::fs::read_dir(recording.join("threads")).map_err(|e| e.to_string())? {
@@ -130,7 +133,8 @@ fn touched(recording: &Path) -> std::collections::BTreeSet<(u64, bool)> {
     lines
 }
 
-/// Rewritten code must record what the compiler's calls record: the same lines, and as many accesses.
+/// Rewritten code must record what the compiler's calls record: the same lines, and as many
+/// accesses.
 #[test]
 fn rewritten_code_touches_what_calls_touch() {
     const SOURCE: &str = "
@@ -172,7 +176,8 @@ int main(void) {
                     .current_dir(&dir)
                     .env("HOMENODE_LIB_DIR", recorder_dir())
                     .env("HOMENODE_CC_INLINE", inline);
-                // At a fixed place, so that addresses can be compared; data only, as the code's size differs.
+                // At a fixed place, so that addresses can be compared; data only, as the code's
+                // size differs.
                 command.args(level.split(' ')).args([
                     "main.c",
                     "-no-pie",

@@ -1,4 +1,5 @@
-//! The command line: what is split, passed on, refused; dependency files; autoconf and CMake; what stays visible.
+//! The command line: what is split, passed on, refused; dependency files; autoconf and CMake; what
+//! stays visible.
 
 use crate::support::{Ended, driver, exists, fresh_dir, is_standin, lib_dir, run, run_with_stdin};
 use std::fs;
@@ -224,7 +225,8 @@ fn the_program_cannot_tell_by_its_macros() {
 
 #[test]
 fn stores_of_every_shape_are_seen() {
-    // A loop that clears, a strided one, a masked one, `omp simd`, copies of constant size: bytes written in all.
+    // A loop that clears, a strided one, a masked one, `omp simd`, copies of constant size: bytes
+    // written in all.
     let source = "
 #include <string.h>
 #define N 4096

@@ -43,7 +43,8 @@ pub fn run(command: &mut Command, limit: Duration) -> Ended {
 }
 
 pub fn run_with_stdin(command: &mut Command, limit: Duration) -> Ended {
-    // Cargo's names folders in which a recorder may lie: programs must find the one that they were linked with.
+    // Cargo's names folders in which a recorder may lie: programs must find the one that they were
+    // linked with.
     let mut child = command
         .env_remove("LD_LIBRARY_PATH")
         .stdout(Stdio::piped())

@@ -28,7 +28,8 @@ impl Wrong {
     }
 }
 
-/// Hands each line behind the heading to `take`, with its number; `take` says why it makes no sense.
+/// Hands each line behind the heading to `take`, with its number; `take` says why it makes no
+/// sense.
 ///
 /// # Errors
 /// The heading is another one.

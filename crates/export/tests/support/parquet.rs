@@ -1,5 +1,5 @@
-//! A reader of the Parquet files that this crate writes, as far as tests need one: written from the format's
-//! specification, apart from the writer.
+//! A reader of the Parquet files that this crate writes, as far as tests need one: written from the
+//! format's specification, apart from the writer.
 
 use std::collections::BTreeMap;
 

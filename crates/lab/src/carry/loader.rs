@@ -29,7 +29,8 @@ impl Loader {
         Self { library_path, folders, known: BTreeMap::new() }
     }
 
-    /// The file that `name` means to somebody with these run paths: `before` LD_LIBRARY_PATH and `after` it.
+    /// The file that `name` means to somebody with these run paths: `before` LD_LIBRARY_PATH and
+    /// `after` it.
     pub fn find(&mut self, name: &str, before: &[PathBuf], after: &[PathBuf]) -> Option<PathBuf> {
         let all = before.iter().chain(&self.library_path).chain(after).chain(&self.folders);
         let known = &mut self.known;

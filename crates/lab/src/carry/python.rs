@@ -1,11 +1,13 @@
-//! Python: an interpreter is of no use without its standard library, a virtual environment not without its interpreter.
+//! Python: an interpreter is of no use without its standard library, a virtual environment not
+//! without its interpreter.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Carry;
 
-/// Takes along what belongs to the interpreter that was named `path` and is `real`, if it is Python.
+/// Takes along what belongs to the interpreter that was named `path` and is `real`, if it is
+/// Python.
 pub fn interpreter(path: &Path, real: &Path, carry: &mut Carry) {
     let Some(version) = version(real) else { return };
     // Named as a virtual environment's, it is that.

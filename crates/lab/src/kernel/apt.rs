@@ -1,7 +1,8 @@
 //! Packages by apt, as anybody: nothing is installed, and nothing of the system's is changed.
 //!
-//! apt checks the archive's signatures itself. What the system's lists do not have comes from Debian's next release, in the
-//! archive that the system's own packages are from, with lists and settings in a folder of ours.
+//! apt checks the archive's signatures itself. What the system's lists do not have comes from
+//! Debian's next release, in the archive that the system's own packages are from, with lists and
+//! settings in a folder of ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ impl Apt {
             fs::write(at(name), text).map_err(|e| error::of_file("write", &at(name), &e))
         };
         write("sources.list", format!("deb [arch=amd64 target=Packages lang=none] {archive} {NEXT} main\n"))?;
-        // Hooks of an update are the system's. Without an error mode of 'any' a list that cannot be fetched is a warning.
+        // Hooks of an update are the system's. Without an error mode of 'any' a list that cannot be
+        // fetched is a warning.
         write(
             "apt.conf",
             format!(

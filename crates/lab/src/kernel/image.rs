@@ -1,7 +1,8 @@
 //! Kernel images: what is in them, and unpacking them here instead of in the guest.
 //!
-//! A `bzImage` unpacks itself, which under emulation takes seconds; QEMU also takes the kernel that is inside, if it was
-//! built with a PVH entry. The layout of the header is in Documentation/x86/boot.rst.
+//! A `bzImage` unpacks itself, which under emulation takes seconds; QEMU also takes the kernel that
+//! is inside, if it was built with a PVH entry. The layout of the header is in
+//! Documentation/x86/boot.rst.
 
 use std::fs;
 use std::io::Write as _;
@@ -76,8 +77,8 @@ fn parse(bytes: &[u8]) -> Option<Facts> {
     Some(Facts { version, payload: Some((start, length)) })
 }
 
-/// The fastest thing to boot: the kernel inside `image`, kept in `cache`, or `image` as it is when it is packed in a way
-/// that is not unpacked here.
+/// The fastest thing to boot: the kernel inside `image`, kept in `cache`, or `image` as it is when
+/// it is packed in a way that is not unpacked here.
 ///
 /// # Errors
 /// The image or the cache cannot be read or written.

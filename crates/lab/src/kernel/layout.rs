@@ -1,7 +1,8 @@
 //! Where a kernel keeps what says which process a CPU executes.
 //!
-//! From the image alone: exported symbols (`__ksymtab`, `__ksymtab_gpl`, with places relative to themselves) and the kernel's type
-//! information (BTF). Addresses hold without randomisation, which the lab's kernels are told to leave.
+//! From the image alone: exported symbols (`__ksymtab`, `__ksymtab_gpl`, with places relative to
+//! themselves) and the kernel's type information (BTF). Addresses hold without randomisation, which
+//! the lab's kernels are told to leave.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +52,8 @@ impl Symbols {
         let mut all = Vec::new();
         for name in ["__ksymtab", "__ksymtab_gpl"] {
             let Some(section) = file.section_by_name(name) else { continue };
-            // include/linux/export-internal.h: value, name, name space, each relative to where it stands.
+            // include/linux/export-internal.h: value, name, name space, each relative to where it
+            // stands.
             for (i, entry) in section.data().ok()?.chunks_exact(12).enumerate() {
                 let at = section.address() + 12 * i as u64;
                 let relative = |n: usize| {

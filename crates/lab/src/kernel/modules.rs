@@ -1,4 +1,5 @@
-//! Kernel modules: the drivers asked for and what they depend on, in the order in which they must be loaded.
+//! Kernel modules: the drivers asked for and what they depend on, in the order in which they must
+//! be loaded.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,7 +23,8 @@ pub struct Module {
 /// How modules are compressed, by the end of their names, and what undoes it.
 const PACKED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
-/// Loads `wanted` and their dependencies from `folder` (`/lib/modules/VERSION`). What is built into the kernel is left out.
+/// Loads `wanted` and their dependencies from `folder` (`/lib/modules/VERSION`). What is built into
+/// the kernel is left out.
 ///
 /// # Errors
 /// One is neither built in nor there, or cannot be read.

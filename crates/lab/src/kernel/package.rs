@@ -1,7 +1,8 @@
-//! Fetching a distribution's kernel: its package, unpacked into a cache outside of any tree, with checksums.
+//! Fetching a distribution's kernel: its package, unpacked into a cache outside of any tree, with
+//! checksums.
 //!
-//! The package's own signatures are checked when it is fetched ([`super::apt`]). The checksums kept beside the files say
-//! whether somebody changed them since.
+//! The package's own signatures are checked when it is fetched ([`super::apt`]). The checksums kept
+//! beside the files say whether somebody changed them since.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -163,7 +164,8 @@ fn unpack(work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts into `keep` what the lab needs: the image, the modules' closure, checksums. Returns the version.
+/// Puts into `keep` what the lab needs: the image, the modules' closure, checksums. Returns the
+/// version.
 fn keep(work: &Path) -> Result<String> {
     let boot = work.join("tree/boot");
     let entries = fs::read_dir(&boot).map_err(|e| error::of_file("read", &boot, &e))?;

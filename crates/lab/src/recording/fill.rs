@@ -193,8 +193,8 @@ impl Run<'_> {
         })
     }
 
-    /// Intervals, and the rounds that the program told of. Those between the first and the last call
-    /// of `hn_iteration` count.
+    /// Intervals, and the rounds that the program told of. Those between the first and the last
+    /// call of `hn_iteration` count.
     fn intervals(&self, timeline: &Timeline, to: &mut impl Sink) -> Result<(), DatasetError> {
         let told = self.told.iterations.len();
         let bounded = told > 1;
@@ -573,7 +573,8 @@ mod tests {
         let (set, said) = filled(&moved(), &told(), None);
         let touches: Vec<_> =
             set.rows::<FirstTouch>().map(|t| (t.object.0, t.page, t.pages, t.node.0, t.thread)).collect();
-        // Both nodes came to both pages, which were on node 0; nobody knows who used memory that nobody told of.
+        // Both nodes came to both pages, which were on node 0; nobody knows who used memory that
+        // nobody told of.
         assert_eq!(touches, [(0, 0, 2, 0, None)]);
         assert!(said.notes.iter().any(|n| n.contains("first toucher")), "{said:?}");
     }

@@ -1,8 +1,9 @@
 //! Who touched pages first, as far as the monitor tells.
 //!
-//! The monitor counts by interval, not by time: of the interval in which a page is first seen it knows which nodes came. Where
-//! that is one node, it touched the page first. Where several came, the page's home tells, because the kernel puts a page on the node of
-//! its first toucher. A thread is named where it alone ran on that node then.
+//! The monitor counts by interval, not by time: of the interval in which a page is first seen it
+//! knows which nodes came. Where that is one node, it touched the page first. Where several came,
+//! the page's home tells, because the kernel puts a page on the node of its first toucher. A thread
+//! is named where it alone ran on that node then.
 
 use homenode_dataset::tables::FirstTouch;
 use homenode_dataset::{DatasetError, Sink};
@@ -48,8 +49,8 @@ fn alone(stays: &[Stay], process: u32, node: u16, (begin, end): (Ns, Ns)) -> Opt
     all.all(|t| t == first).then_some(ThreadId(first))
 }
 
-/// Writes the rows. `process`: whose an object is, if it was allocated once; of others it cannot be told which allocation a page
-/// was of. `times`: begin and end of an interval.
+/// Writes the rows. `process`: whose an object is, if it was allocated once; of others it cannot be
+/// told which allocation a page was of. `times`: begin and end of an interval.
 ///
 /// # Errors
 /// `to` takes no more.

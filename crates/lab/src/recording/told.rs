@@ -55,7 +55,8 @@ pub struct Static {
 
 /// What tells the names of a process's addresses.
 pub trait Names {
-    /// The source of the call that returns to `back`; none where only the file of its code is known.
+    /// The source of the call that returns to `back`; none where only the file of its code is
+    /// known.
     fn call(&mut self, back: u64) -> Option<SourcePlace>;
     /// The source of a region.
     fn region(&mut self, pc: u64) -> Option<SourcePlace>;

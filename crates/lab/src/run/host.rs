@@ -290,8 +290,8 @@ fn listen(control: &UnixStream) -> io::Result<Receiver<Event>> {
     Ok(events)
 }
 
-/// Writes files as they come, so that the guest never waits: first the program's own, then the marks. Of the latter only what
-/// could not be written is told.
+/// Writes files as they come, so that the guest never waits: first the program's own, then the
+/// marks. Of the latter only what could not be written is told.
 fn receive(
     files: UnixStream,
     folder: Option<PathBuf>,

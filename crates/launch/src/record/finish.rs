@@ -1,4 +1,5 @@
-//! After the run: what the recording holds, names for its addresses, how it ended; and the report on all that.
+//! After the run: what the recording holds, names for its addresses, how it ended; and the report
+//! on all that.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +13,8 @@ use homenode_symbols::{self as symbols, Addresses};
 
 use super::{Recorded, shown};
 
-/// Events that lines shared between threads may cost a thread before its recorder filters them again.
+/// Events that lines shared between threads may cost a thread before its recorder filters them
+/// again.
 const BYPASS_CAP: u64 = 1 << 24;
 
 /// Places of accesses that are named: of them some touch pages first.
@@ -47,7 +49,8 @@ pub struct Summary {
     pub damage: Vec<String>,
     /// What wants names.
     pub addresses: Addresses,
-    /// Bytes of the largest allocation by (return address of the allocating call, that of its function).
+    /// Bytes of the largest allocation by (return address of the allocating call, that of its
+    /// function).
     pub allocations: BTreeMap<(u64, u64), u64>,
 }
 
@@ -156,7 +159,8 @@ fn scan(path: &Path, pc: impl FnMut(u64), mark: impl FnMut(Mark)) -> Result<(), 
     LogReader::open(path)?.scan(mark, pc)
 }
 
-/// Counts, names, and writes down how the program ended. The second value is what went wrong meanwhile.
+/// Counts, names, and writes down how the program ended. The second value is what went wrong
+/// meanwhile.
 pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>) {
     recording.meta.ended = Some(ended);
     let mut trouble = Vec::new();

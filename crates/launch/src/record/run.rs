@@ -32,15 +32,16 @@ pub fn environment(spec: &RecordSpec) -> BTreeMap<String, String> {
     if let Some(threads) = spec.threads {
         all.insert("OMP_NUM_THREADS".into(), threads.to_string());
     }
-    // Threads that spin take the CPU from those that work, for a recording has more threads than CPUs.
+    // Threads that spin take the CPU from those that work, for a recording has more threads than
+    // CPUs.
     all.entry("OMP_WAIT_POLICY".into()).or_insert_with(|| "passive".into());
     // A team as large as asked for, whatever this machine's load.
     all.entry("OMP_DYNAMIC".into()).or_insert_with(|| "false".into());
     all
 }
 
-/// Runs the program to its end. Ctrl-C is the program's: the terminal sends it there, and homenode waits. SIGTERM and
-/// SIGHUP are passed on.
+/// Runs the program to its end. Ctrl-C is the program's: the terminal sends it there, and homenode
+/// waits. SIGTERM and SIGHUP are passed on.
 ///
 /// # Errors
 /// It cannot be started (status 126 or 127).

@@ -1,4 +1,5 @@
-//! Machine files: what is written reads back, what is wrong is said where it is wrong, nothing panics.
+//! Machine files: what is written reads back, what is wrong is said where it is wrong, nothing
+//! panics.
 
 use std::collections::BTreeMap;
 

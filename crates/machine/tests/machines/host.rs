@@ -104,7 +104,8 @@ fn this_machine_checks_and_every_number_has_a_source() {
 fn firmware_that_states_latency_and_bandwidth_is_believed() {
     let m = fixture("hmat.xml");
     let t = &m.topology;
-    // Stated: each socket's own memory, and the expander from socket 0. The rest is scaled by distance.
+    // Stated: each socket's own memory, and the expander from socket 0. The rest is scaled by
+    // distance.
     assert_eq!(t.latency.row(NodeId(0)), [110, 231, 250].map(Ns));
     assert_eq!(t.latency.row(NodeId(1)), [231, 110, 374].map(Ns));
     assert!(m.source("latency").contains("3 of 9 cells from firmware"), "{}", m.source("latency"));

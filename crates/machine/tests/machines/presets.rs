@@ -92,7 +92,8 @@ fn an_origin2000_counts_hops_and_an_origin3000_bricks() {
 #[test]
 fn lofs_migration_constants_lie_where_table_3_puts_them() {
     let m = preset("sf15k").unwrap().topology.migration;
-    // (megabytes of data, seconds with 8 KiB pages, with 512 KiB pages), 12 threads. Three quarters of the data move.
+    // (megabytes of data, seconds with 8 KiB pages, with 512 KiB pages), 12 threads. Three quarters
+    // of the data move.
     let mut error = 0.0f64;
     for (mb, small, large) in
         [(165.0, 0.77, 0.16), (500.0, 2.52, 1.20), (500.0, 1.94, 0.60), (500.0, 2.71, 1.10)]
@@ -103,7 +104,8 @@ fn lofs_migration_constants_lie_where_table_3_puts_them() {
             error = error.max((ours / theirs - 1.0f64).abs());
         }
     }
-    // One pair of constants, NAS-MG's, for four programs: CG's with large pages are the farthest away.
+    // One pair of constants, NAS-MG's, for four programs: CG's with large pages are the farthest
+    // away.
     assert!(error < 1.3, "off by {error}");
 }
 

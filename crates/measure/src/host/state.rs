@@ -39,8 +39,8 @@ pub(super) fn cgroup_room(tree: &Tree) -> Option<u64> {
     groups(tree).iter().filter_map(room).min()
 }
 
-/// The folders of this process's control group (version 2) and those above it. In a container its own group is the root of
-/// what it sees.
+/// The folders of this process's control group (version 2) and those above it. In a container its
+/// own group is the root of what it sees.
 fn groups(tree: &Tree) -> Vec<String> {
     let own = tree.text("proc/self/cgroup").unwrap_or_default();
     let path = own.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/");

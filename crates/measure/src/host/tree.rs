@@ -1,4 +1,5 @@
-//! A host from `sys` and `proc` under a folder, or from one text file that `scripts/record-sysfs.sh` wrote.
+//! A host from `sys` and `proc` under a folder, or from one text file that
+//! `scripts/record-sysfs.sh` wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -208,7 +209,8 @@ fn kib(meminfo: &str, field: &str) -> u64 {
     number.unwrap_or(0).saturating_mul(1024)
 }
 
-/// What an allocation on a node can have without anybody losing something: free pages, and clean pages of files not used lately.
+/// What an allocation on a node can have without anybody losing something: free pages, and clean
+/// pages of files not used lately.
 fn available(meminfo: &str) -> u64 {
     let dirty = kib(meminfo, "Dirty:");
     kib(meminfo, "MemFree:") + kib(meminfo, "Inactive(file):").saturating_sub(dirty)
@@ -261,7 +263,8 @@ fn cache_size(text: &str) -> u64 {
     })
 }
 
-/// Linux shows what the nearest initiators see (`access0`; Documentation/admin-guide/mm/numaperf.rst).
+/// Linux shows what the nearest initiators see (`access0`;
+/// Documentation/admin-guide/mm/numaperf.rst).
 fn firmware(tree: &Tree, memory: Node) -> Vec<Firmware> {
     let at = format!("{NODES}/node{}/access0/initiators", memory.0);
     let number = |file: &str| tree.text(&format!("{at}/{file}")).and_then(|t| t.parse::<u64>().ok());

@@ -25,7 +25,8 @@ const MOST_ROUNDS: u32 = 200;
 const LEAST_ROUNDS: u32 = 3;
 /// STREAM's bound on the relative error of results.
 const EPSILON: f64 = 1e-13;
-/// Elements between arrays beyond their length, so that they do not start at the same place of a page.
+/// Elements between arrays beyond their length, so that they do not start at the same place of a
+/// page.
 const PAD: usize = 17 * STEP;
 
 /// One thread's work.
@@ -212,7 +213,8 @@ fn subject(ask: &Streams, op: Op, share: Option<usize>) -> Subject {
     }
 }
 
-/// How long loop `op` took in each round but the first: from the first thread's start to the last one's end.
+/// How long loop `op` took in each round but the first: from the first thread's start to the last
+/// one's end.
 fn rounds(done: &[&Done], op: usize) -> Vec<Duration> {
     let rounds = done.iter().map(|d| d.times.len()).min().unwrap_or(0);
     (1..rounds)

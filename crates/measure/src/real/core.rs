@@ -19,8 +19,8 @@ const SAMPLE: Duration = Duration::from_micros(200);
 const MOST: u64 = 2000;
 /// Samples are taken until there are so many, unless that takes ten times as long as was asked for.
 const ENOUGH: usize = 8;
-/// Turns of the wait after which the CPU is offered to others: where there are fewer real CPUs than these, nothing else
-/// lets the partner run. A line between two CPUs takes far fewer.
+/// Turns of the wait after which the CPU is offered to others: where there are fewer real CPUs than
+/// these, nothing else lets the partner run. A line between two CPUs takes far fewer.
 const PATIENCE: u32 = 1 << 14;
 
 impl Real {

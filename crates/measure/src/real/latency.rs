@@ -11,7 +11,8 @@ use crate::cell::{Cell, Proof, Subject, Unit, Verdict};
 use crate::item::{Chase, Node, PageSize, Pair};
 use crate::stats::Summary;
 
-/// Samples a lap, at most; a sample has at least [`LEAST`] steps, so that reading the clock does not show.
+/// Samples a lap, at most; a sample has at least [`LEAST`] steps, so that reading the clock does
+/// not show.
 const SAMPLES: u64 = 64;
 const LEAST: u64 = 1 << 10;
 /// Samples are taken until there are so many, however long they take.

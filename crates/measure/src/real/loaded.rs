@@ -266,7 +266,8 @@ fn point(
     Some(Point { pause, rate: moved as f64 / during.as_secs_f64() / 1e6, samples })
 }
 
-/// Loads memory until it is over. Of each so many pieces one is read and written back, the others are read.
+/// Loads memory until it is over. Of each so many pieces one is read and written back, the others
+/// are read.
 fn inject(block: &mut Block, mix: Mix, shared: &Shared, moved: &AtomicU64) {
     let numbers = block.floats_mut();
     numbers.fill(1.0);

@@ -13,7 +13,8 @@ use crate::cell::{Cell, Subject, Unit, Verdict};
 use crate::item::{Cpu, Move, Node};
 use crate::stats::Summary;
 
-/// Pages a call: large ones cost least (a call has a fixed price, and the kernel moves in batches of its own).
+/// Pages a call: large ones cost least (a call has a fixed price, and the kernel moves in batches
+/// of its own).
 const BATCH: usize = 1 << 15;
 
 impl Real {
@@ -62,7 +63,8 @@ impl Real {
             Err(t) => return absent(t),
         };
         proof.cpu_read = cpus;
-        // While pages are moved, one that was moved by somebody else comes back with them: afterwards it does not.
+        // While pages are moved, one that was moved by somebody else comes back with them:
+        // afterwards it does not.
         self.tamper(&block, ask.from);
         let after = match proof::look(block.span()) {
             Ok(seen) => seen,

@@ -1,4 +1,5 @@
-//! What a next touch costs: armed pages go to the thread that touches them, by the very mover that `homenode run` uses.
+//! What a next touch costs: armed pages go to the thread that touches them, by the very mover that
+//! `homenode run` uses.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;

@@ -161,7 +161,8 @@ impl Real {
         {
             let page = block.span().start + block.span().len() / 2;
             let mut status = [numa::Status::UNKNOWN];
-            // If it does not move, the measurement succeeds and whoever asked for the fault sees that.
+            // If it does not move, the measurement succeeds and whoever asked for the fault sees
+            // that.
             let _ = numa::move_to(&[page], &[i32::from(other.0)], &mut status);
         }
     }

@@ -66,7 +66,8 @@ fn query(span: Span, step: usize) -> homenode_sys::Result<(BTreeMap<Node, u64>, 
     Ok((nodes, missing))
 }
 
-/// Base pages by node of the mapping that starts where `span` does (`N0=12` in its line; Documentation/filesystems/proc).
+/// Base pages by node of the mapping that starts where `span` does (`N0=12` in its line;
+/// Documentation/filesystems/proc).
 fn counted(numa_maps: &str, span: Span) -> Option<BTreeMap<Node, u64>> {
     let line = numa_maps.lines().find(|l| {
         let first = l.split_whitespace().next();

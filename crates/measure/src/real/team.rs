@@ -49,7 +49,8 @@ impl Step {
         }
     }
 
-    /// Binds the caller to `cpu` and waits for all; the CPU that it then runs on, if every member could be bound.
+    /// Binds the caller to `cpu` and waits for all; the CPU that it then runs on, if every member
+    /// could be bound.
     pub fn join(&self, cpu: Cpu) -> Result<Cpu, String> {
         let bound = pin(cpu);
         if bound.is_err() {

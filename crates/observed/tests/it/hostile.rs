@@ -1,4 +1,5 @@
-//! Streams that somebody made up: no panic, no waiting, bounded memory, and words for what is wrong.
+//! Streams that somebody made up: no panic, no waiting, bounded memory, and words for what is
+//! wrong.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -114,7 +114,8 @@ pub fn interval(index: u32, iteration: Option<u32>) -> Live {
     }
 }
 
-/// Two nodes, one object of 16 pages, one region, four intervals of 10 ms; the last three are rounds.
+/// Two nodes, one object of 16 pages, one region, four intervals of 10 ms; the last three are
+/// rounds.
 pub fn program(pid: u32, clock: u64) -> Vec<Live> {
     let node = |n: u16| Live::Node {
         node: NodeId(n),

@@ -1,4 +1,5 @@
-//! A stream's facts are in the tables: homes, sightings, regions, iterations, moves with causes, threads.
+//! A stream's facts are in the tables: homes, sightings, regions, iterations, moves with causes,
+//! threads.
 
 use homenode_dataset::tables::{
     Access, Cause, FirstTouch, GuardGroup, Interval, Iteration, IterationSource, Link, Migration,
@@ -149,7 +150,8 @@ fn iterations_tell_which_intervals_are_timed() {
 
 #[test]
 fn slots_are_given_in_the_order_of_birth() {
-    // Something happened to the second array first; both live at once. The third takes the place of the first.
+    // Something happened to the second array first; both live at once. The third takes the place of
+    // the first.
     let born = |number, bytes, ms| Live::Object {
         number: ObjectNo(number),
         origin: Origin::Allocated([0x1001; FRAMES]),

@@ -1,4 +1,5 @@
-//! Table 2: heat diffusion by two threads, each with its rows of the grid, on bricks of one's choice and as the system likes it.
+//! Table 2: heat diffusion by two threads, each with its rows of the grid, on bricks of one's
+//! choice and as the system likes it.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -11,7 +12,8 @@ use homenode_table::{Cell, Column, Table};
 use super::stand_ins::{self, StandIns};
 use super::{Bricks, Robertson, shown};
 
-/// An experiment: its number, its pairs (none: as the system likes), best, average and deviation in seconds.
+/// An experiment: its number, its pairs (none: as the system likes), best, average and deviation in
+/// seconds.
 struct Times {
     number: &'static str,
     pairs: &'static [Bricks],
@@ -139,7 +141,8 @@ impl Statistics {
     }
 }
 
-/// One run. A program that says that it cannot is a cell without a number; one that dies is an error.
+/// One run. A program that says that it cannot is a cell without a number; one that dies is an
+/// error.
 fn once(binary: &std::path::Path, pairs: &[Pair]) -> Result<Run> {
     let mut command = Command::new(binary);
     let numbers = [("--size", SIZE), ("--iterations", ITERATIONS), ("--threads", 2)];

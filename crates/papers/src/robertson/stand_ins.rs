@@ -54,7 +54,8 @@ impl StandIns {
         1 + self.others.len()
     }
 
-    /// Which nodes are so far away: with two distances or more the farthest are two routers away, all others one.
+    /// Which nodes are so far away: with two distances or more the farthest are two routers away,
+    /// all others one.
     pub fn nodes(&self, away: Away) -> Vec<Node> {
         let farthest = self.others.last().map(|o| o.0).filter(|d| *d > self.others[0].0);
         let is = |d: u32| if Some(d) == farthest { Away::TwoRouters } else { Away::OneRouter };

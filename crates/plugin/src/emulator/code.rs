@@ -1,9 +1,9 @@
 //! Whose code is where, and where the program's objects are.
 //!
-//! The program's own code (its file, its libraries, code made at run time) is recorded. The system's libraries' code is
-//! recorded as far as it works on the program's objects: its static data, and allocations that are told as objects. So
-//! `memset`, `memcpy`, `read` and BLAS count, and a library's own tables, buffers and locks do not. The recorder's own code
-//! is left out.
+//! The program's own code (its file, its libraries, code made at run time) is recorded. The
+//! system's libraries' code is recorded as far as it works on the program's objects: its static
+//! data, and allocations that are told as objects. So `memset`, `memcpy`, `read` and BLAS count,
+//! and a library's own tables, buffers and locks do not. The recorder's own code is left out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,8 @@ pub struct Code {
     generation: AtomicU64,
 }
 
-/// A piece of the address space that lies in an object or between objects, and for which generation that was said.
+/// A piece of the address space that lies in an object or between objects, and for which generation
+/// that was said.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Piece {
     low: u64,

@@ -10,7 +10,8 @@ use crate::word::{self, WRITE};
 /// In place of the most bytes of an access: each is looked at closely.
 pub const ALWAYS: u64 = 0;
 
-/// A thread. Used by its own call-backs only. Its size is a power of two, so that it is found by a shift.
+/// A thread. Used by its own call-backs only. Its size is a power of two, so that it is found by a
+/// shift.
 #[repr(C, align(256))]
 #[derive(Debug)]
 pub struct Cpu {
@@ -86,11 +87,13 @@ impl Cpu {
         self.library = [u64::MAX; 2];
     }
 
-    /// An access of at most `MOST` bytes. Few instructions when the filter has seen the line, which is nearly always: an access
-    /// near the end of its line, whatever its size, is looked at more closely.
+    /// An access of at most `MOST` bytes. Few instructions when the filter has seen the line, which
+    /// is nearly always: an access near the end of its line, whatever its size, is looked at more
+    /// closely.
     ///
-    /// One comparison tells both: the place is that of the last byte's line, where the first byte's line is only if they are the
-    /// same. In a filter of one line there is one place: then `MOST` is [`ALWAYS`].
+    /// One comparison tells both: the place is that of the last byte's line, where the first byte's
+    /// line is only if they are the same. In a filter of one line there is one place: then `MOST`
+    /// is [`ALWAYS`].
     #[inline(always)]
     pub fn access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
         let (line, last) = (address >> LINE_SHIFT, (address + MOST.wrapping_sub(1)) >> LINE_SHIFT);
@@ -102,19 +105,20 @@ impl Cpu {
         }
     }
 
-    /// A line that the filter has not seen. A C function, because nothing unwinds out of these: so a call-back need not keep a frame
-    /// for it, but ends by jumping here.
+    /// A line that the filter has not seen. A C function, because nothing unwinds out of these: so
+    /// a call-back need not keep a frame for it, but ends by jumping here.
     #[inline(never)]
     pub(super) extern "C" fn new_line<const WRITES: bool>(&mut self, line: u64, pc: u64) {
-        // SAFETY: null, or this thread's own. No handler of the emulated program's signals interrupts a call-back: QEMU runs them as
-        // it runs everything else of the program.
+        // SAFETY: null, or this thread's own. No handler of the emulated program's signals
+        // interrupts a call-back: QEMU runs them as it runs everything else of the program.
         if let Some(recorder) = unsafe { self.block.recorder.as_mut() } {
             recorder.access_undisturbed(line, WRITES, pc);
         }
     }
 
-    /// An access of a library that works on the program's objects. In what pieces `memset` does it is the library's own affair,
-    /// and may be bytes: a line counts once, as it does where the call is recorded ([`Block::range`]).
+    /// An access of a library that works on the program's objects. In what pieces `memset` does it
+    /// is the library's own affair, and may be bytes: a line counts once, as it does where the call
+    /// is recorded ([`Block::range`]).
     #[inline]
     pub fn library_access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
         let line = address >> LINE_SHIFT;

@@ -1,7 +1,9 @@
-//! The call-backs of instructions that only load or only store: twelve instructions where the filter has seen the line.
+//! The call-backs of instructions that only load or only store: twelve instructions where the
+//! filter has seen the line.
 //!
-//! Written in assembly because each emulated thread is a thread of QEMU's, and its place is found fastest in thread-local storage
-//! at a fixed distance from the thread pointer, which Rust's own has not in a library that is loaded at run time.
+//! Written in assembly because each emulated thread is a thread of QEMU's, and its place is found
+//! fastest in thread-local storage at a fixed distance from the thread pointer, which Rust's own
+//! has not in a library that is loaded at run time.
 
 use std::arch::{asm, global_asm, naked_asm};
 use std::cell::UnsafeCell;
@@ -49,7 +51,8 @@ fn remember(cpu: *mut Cpu) {
     }
 }
 
-/// What the filter may not have seen. An access by at most `MOST` bytes, which lies in one line if the last of them does.
+/// What the filter may not have seen. An access by at most `MOST` bytes, which lies in one line if
+/// the last of them does.
 extern "C" fn slow<const WRITES: bool, const MOST: u64>(
     own: *mut Cpu,
     what: u32,

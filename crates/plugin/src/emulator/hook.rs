@@ -28,7 +28,8 @@ struct Plugin {
     api: Api,
     see: See,
     code: Code,
-    /// Nothing is loaded into the program: all that there is is the program's, and there are no marks.
+    /// Nothing is loaded into the program: all that there is is the program's, and there are no
+    /// marks.
     alone: bool,
     /// The guest library has told whose code is where.
     told: AtomicBool,
@@ -102,7 +103,8 @@ struct See {
 }
 
 impl See {
-    /// Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in pieces.
+    /// Version 1 tells of 16 bytes as of two times 8, later ones as of 16; of more bytes always in
+    /// pieces.
     const fn of(version: c_int, filter_lines: u32) -> Self {
         match (filter_lines, version) {
             (1, _) => {
@@ -129,7 +131,8 @@ impl See {
 #[inline(always)]
 pub fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
     if (cpu as usize) < MAX_THREADS {
-        // SAFETY: call-backs are registered after the threads' places were made, and this is one of this thread.
+        // SAFETY: call-backs are registered after the threads' places were made, and this is one of
+        // this thread.
         f(unsafe { &mut *(*CPUS.load(Ordering::Relaxed).add(cpu as usize)).0.get() });
     }
 }

@@ -1,8 +1,8 @@
 //! How an instruction of x86-64 addresses memory, as far as a recorder wants to know.
 //!
-//! An instrumented program records no access of the compiler's own: return addresses, saved registers, spilled values.
-//! These lie at fixed offsets from the stack pointer (or the frame pointer), where also local variables lie; what is
-//! indexed there is an array of the program.
+//! An instrumented program records no access of the compiler's own: return addresses, saved
+//! registers, spilled values. These lie at fixed offsets from the stack pointer (or the frame
+//! pointer), where also local variables lie; what is indexed there is an array of the program.
 //!
 //! Encoding: Intel SDM vol. 2, chapter 2 and appendix A.
 
@@ -23,8 +23,8 @@ pub enum Access {
     Usual,
 }
 
-/// What an instruction does to its memory operand, as far as that is known before it is executed. Only what is common is told
-/// apart.
+/// What an instruction does to its memory operand, as far as that is known before it is executed.
+/// Only what is common is told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Does {
     /// Only loads, at most so many bytes.
@@ -160,7 +160,8 @@ const fn does(map: Map, opcode: u8, reg: u8, p: Prefixes) -> Does {
 
 /// As [`does`], of the opcodes after 0x0f; most are of SSE.
 const fn vector(opcode: u8, mandatory: u8, whole: u64) -> Does {
-    // movs, sqrts, adds, muls, cvts, subs, mins, divs, maxs: one number; without 0xf2 or 0xf3 the whole register.
+    // movs, sqrts, adds, muls, cvts, subs, mins, divs, maxs: one number; without 0xf2 or 0xf3 the
+    // whole register.
     let one = match mandatory {
         0xf2 => 8,
         0xf3 => 4,

@@ -1,8 +1,9 @@
 //! What another policy would have decided.
 //!
-//! The journal says what the program did under the recorded policy: which page was touched when, and by whom. Asked with it,
-//! another policy gets the same events with the homes as *its* decisions made them, and its moves succeed wherever there is
-//! room. What a move would have changed in the program's timing is not in the journal, nor are touches of pages that the
+//! The journal says what the program did under the recorded policy: which page was touched when,
+//! and by whom. Asked with it, another policy gets the same events with the homes as *its*
+//! decisions made them, and its moves succeed wherever there is room. What a move would have
+//! changed in the program's timing is not in the journal, nor are touches of pages that the
 //! recorded policy did not arm: this is a policy's opinion, not a simulation.
 
 use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo};

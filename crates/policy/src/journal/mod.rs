@@ -2,29 +2,31 @@
 //!
 //! # Problem
 //!
-//! A policy decided something on a live machine, in a simulation, in the lab. Was it the policy, or was it what the driver
-//! told it? And what would another policy have said?
+//! A policy decided something on a live machine, in a simulation, in the lab. Was it the policy, or
+//! was it what the driver told it? And what would another policy have said?
 //!
 //! # Approach
 //!
-//! A policy is a function of its events, so a list of them is all it takes to run it again. [`Journalled`] stands between
-//! any driver and any policy and writes down what passes, in the order in which it passes. [`check`] feeds the list to a
-//! fresh policy and compares what it decides with what was decided; [`ask()`] feeds it to another policy.
+//! A policy is a function of its events, so a list of them is all it takes to run it again.
+//! [`Journalled`] stands between any driver and any policy and writes down what passes, in the
+//! order in which it passes. [`check`] feeds the list to a fresh policy and compares what it
+//! decides with what was decided; [`ask()`] feeds it to another policy.
 //!
 //! # Format
 //!
-//! `HNPJ`, then version 2, then the policy's spec (as [`crate::build`] takes it), its interest and its
-//! [`PolicyContext`](crate::PolicyContext), then records until one that says it is the last. Numbers are LEB128; pages and
-//! times are differences from the page and the time before (zigzag); the lists of records, steps, decisions and results
-//! are in the module `code`. Everything is a function of what passed: two journals of the same run are the same bytes.
+//! `HNPJ`, then version 2, then the policy's spec (as [`crate::build`] takes it), its interest and
+//! its [`PolicyContext`](crate::PolicyContext), then records until one that says it is the last.
+//! Numbers are LEB128; pages and times are differences from the page and the time before (zigzag);
+//! the lists of records, steps, decisions and results are in the module `code`. Everything is a
+//! function of what passed: two journals of the same run are the same bytes.
 //!
-//! Journals of strangers are hostile input: reading checks every number against the context, and the memory that a policy
-//! may come to need is bounded ([`MAX_CELLS`]).
+//! Journals of strangers are hostile input: reading checks every number against the context, and
+//! the memory that a policy may come to need is bounded ([`MAX_CELLS`]).
 //!
 //! # Properties
 //!
-//! - `a_fresh_policy_decides_the_same`: whatever was recorded of a policy checks as identical, and recording the replay
-//!   gives the same bytes.
+//! - `a_fresh_policy_decides_the_same`: whatever was recorded of a policy checks as identical, and
+//!   recording the replay gives the same bytes.
 //! - `another_decision_is_found`: with one decision changed, checking names it.
 //! - `no_journal_panics`: not with any byte changed, cut off or inserted.
 

@@ -130,7 +130,8 @@ fn plan(d: &mut Decoder<'_>) -> Result<Placement, JournalError> {
     Ok(plan)
 }
 
-/// Feeds the journal to a fresh policy and compares what it decides with what was decided, up to the first difference.
+/// Feeds the journal to a fresh policy and compares what it decides with what was decided, up to
+/// the first difference.
 ///
 /// # Errors
 /// It is no journal, it is damaged, or its policy cannot be made.

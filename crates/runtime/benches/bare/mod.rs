@@ -1,5 +1,5 @@
-//! The protocol and nothing else: a handler that copies what was touched from where it was moved to, and frees it there. What next touch costs
-//! on a machine before homenode adds anything.
+//! The protocol and nothing else: a handler that copies what was touched from where it was moved
+//! to, and frees it there. What next touch costs on a machine before homenode adds anything.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,8 @@ static AWAY: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let around = AROUND.load(Ordering::Relaxed);
-    // SAFETY: the kernel's information; the memory there is known to `next_touch` alone, which waits.
+    // SAFETY: the kernel's information; the memory there is known to `next_touch` alone, which
+    // waits.
     unsafe {
         let touched = Span::new((*info).si_addr() as usize & !(around - 1), around);
         let from = touched.start.wrapping_add(AWAY.load(Ordering::Relaxed));

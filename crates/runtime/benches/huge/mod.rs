@@ -1,4 +1,5 @@
-//! How many of the huge pages that arming splits are huge pages again afterwards, where one node has all of each.
+//! How many of the huge pages that arming splits are huge pages again afterwards, where one node
+//! has all of each.
 
 use homenode_model::Ns;
 use homenode_runtime::moving;

@@ -1,4 +1,5 @@
-//! Whether updates are lost while their memory is armed again and again: two threads on two nodes add up 10⁸ ones, a third arms.
+//! Whether updates are lost while their memory is armed again and again: two threads on two nodes
+//! add up 10⁸ ones, a third arms.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

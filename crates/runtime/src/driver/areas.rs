@@ -1,4 +1,5 @@
-//! Areas of memory of which something holds: that the program placed it, or said what is to become of it.
+//! Areas of memory of which something holds: that the program placed it, or said what is to become
+//! of it.
 
 use homenode_sys::Span;
 

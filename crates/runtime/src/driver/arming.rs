@@ -20,7 +20,8 @@ use homenode_wire::facts::Arming;
 const ASK: usize = 4096;
 /// Pages that come with a touch.
 pub(super) const AROUND: usize = 16;
-/// A node's part of an object that is armed by blocks is at least so many times what comes with a touch.
+/// A node's part of an object that is armed by blocks is at least so many times what comes with a
+/// touch.
 const PARTS: usize = 4;
 /// Seams are looked at where they are at most one part in so many of an object.
 const SEAMS: usize = 8;
@@ -28,7 +29,8 @@ const SEAMS: usize = 8;
 const HELD: usize = 4;
 /// First touches of an object of at most so many bytes are seen page by page.
 const EACH: usize = 64 << 20;
-/// Pages are spread more evenly if the node with most of them has at most so many eighths of what one had before.
+/// Pages are spread more evenly if the node with most of them has at most so many eighths of what
+/// one had before.
 const EVENER: u64 = 7;
 
 /// A page that is to be moved.
@@ -109,8 +111,8 @@ impl Driver {
         }
     }
 
-    /// Tells the policy where these pages of an object are, as if each was touched there now, and moves those that it
-    /// wants elsewhere. How many pages there are.
+    /// Tells the policy where these pages of an object are, as if each was touched there now, and
+    /// moves those that it wants elsewhere. How many pages there are.
     pub(super) fn introduce(&mut self, object: usize, pages: PageRange) -> u64 {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
         let mut homes = Vec::with_capacity(ASK);
@@ -142,7 +144,8 @@ impl Driver {
         there
     }
 
-    /// The page is not there: where that is asked for, it is armed with its neighbours, to tell who touches it first.
+    /// The page is not there: where that is asked for, it is armed with its neighbours, to tell who
+    /// touches it first.
     fn miss(&mut self, page: usize) {
         match self.missing.last_mut() {
             Some(span) if span.end == page => span.end += PAGE,
@@ -150,8 +153,8 @@ impl Driver {
         }
     }
 
-    /// Arms the pages of the object at `address` that are not there, held-back blocks included: a first touch moves nothing. How many
-    /// pages.
+    /// Arms the pages of the object at `address` that are not there, held-back blocks included: a
+    /// first touch moves nothing. How many pages.
     pub(super) fn await_first_touches(&mut self, address: usize) -> u64 {
         let missing = std::mem::take(&mut self.missing);
         if missing.is_empty() || !self.mover.sees_first_touches() {
@@ -164,7 +167,8 @@ impl Driver {
         if spans.is_empty() { 0 } else { self.mover.arm(&spans, manner).pages }
     }
 
-    /// Carries out decisions, in order; runs of pages that go the same way go at once. How many pages were armed.
+    /// Carries out decisions, in order; runs of pages that go the same way go at once. How many
+    /// pages were armed.
     pub(super) fn carry_out(&mut self, decisions: &DecisionBuf) -> u64 {
         let mut list = ToArm::default();
         let mut run: Option<Run> = None;
@@ -207,7 +211,8 @@ impl Driver {
         }
     }
 
-    /// Collects the pages of a run that are not there. The others that the policy wants moved have their outcome.
+    /// Collects the pages of a run that are not there. The others that the policy wants moved have
+    /// their outcome.
     fn bring(&mut self, run: &Run) {
         self.later.forget(run.pages);
         let (mut at, end) = (run.pages.first.0, run.pages.first.0 + run.pages.count);
@@ -229,7 +234,8 @@ impl Driver {
                 if there {
                     Some(MoveResult::AlreadyThere)
                 } else if d.placed.has(address(p)) || run.told && d.is_held(address(p), block) {
-                    // The program has said where it belongs, or it is held back: it stays, as a page in use does.
+                    // The program has said where it belongs, or it is held back: it stays, as a
+                    // page in use does.
                     Some(MoveResult::Busy)
                 } else {
                     None
@@ -288,7 +294,8 @@ impl Driver {
         if moves.is_empty() { 0 } else { self.move_in_turns(moves).0 }
     }
 
-    /// Moves pages in one go: the kernel is quickest with many. The policy learns what became of each that it wanted moved. How many moved.
+    /// Moves pages in one go: the kernel is quickest with many. The policy learns what became of
+    /// each that it wanted moved. How many moved.
     pub(super) fn move_pages(&mut self, moves: &[Wanted]) -> u64 {
         let numbers = self.objects.numbers();
         let moves: Vec<(&Wanted, usize)> =
@@ -375,15 +382,15 @@ impl Driver {
         self.take_turns();
     }
 
-    /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than what comes with a touch, one by
-    /// one.
+    /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than
+    /// what comes with a touch, one by one.
     pub(super) fn manner(&self, bytes: usize) -> Manner {
         let small = bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
         if small && self.settings.arming == Arming::First { Manner::Alone } else { Manner::Around }
     }
 
-    /// Where homes of two nodes meet, the pages between were brought by whoever came first to one of them. They are armed once
-    /// more, to come one by one.
+    /// Where homes of two nodes meet, the pages between were brought by whoever came first to one
+    /// of them. They are armed once more, to come one by one.
     pub(super) fn arm_seams(&mut self) {
         let mut list = Vec::new();
         for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
@@ -417,7 +424,8 @@ impl Driver {
             return self.armed_told(touch.address, touch.node);
         }
         if object.awaited && !object.armed {
-            // A first touch. The mover has noted the home, and tells it when the object is looked at.
+            // A first touch. The mover has noted the home, and tells it when the object is looked
+            // at.
             return;
         }
         let (id, whole, first) = ((object.address, object.id), object.whole_pages(), object.pages.first.0);
@@ -546,7 +554,8 @@ impl Driver {
         self.hold.group(address, block) == Group::Held
     }
 
-    /// Arms a page each of some blocks that moved, and of some that were held back; a few of each of these, where there are few.
+    /// Arms a page each of some blocks that moved, and of some that were held back; a few of each
+    /// of these, where there are few.
     fn take_samples(&mut self) {
         self.hold.forget_pending();
         let wanted = self.hold.wanted();
@@ -566,13 +575,15 @@ impl Driver {
             held.map(|p| (p, Group::Held)).chain(moved.map(|p| (p, Group::Moved))).collect();
         let mut alone: Vec<Span> = picked.iter().map(|(page, _)| Span::new(*page, PAGE)).collect();
         alone.sort_unstable_by_key(|s| s.start);
-        // Those that could not be armed are not touched by anybody, and forgotten in the next round.
+        // Those that could not be armed are not touched by anybody, and forgotten in the next
+        // round.
         if self.arm(&ToArm { alone, ..ToArm::default() }) > 0 {
             picked.into_iter().for_each(|(page, group)| self.hold.sampled(page, group));
         }
     }
 
-    /// All blocks of a group, in an order that is another one each round: what is judged is judged for all memory, wherever it lies.
+    /// All blocks of a group, in an order that is another one each round: what is judged is judged
+    /// for all memory, wherever it lies.
     fn blocks_by_lot(&self, group: Group) -> Vec<Span> {
         let mut blocks = Vec::new();
         for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
@@ -584,7 +595,8 @@ impl Driver {
         blocks
     }
 
-    /// Pages somewhere in the block, others each round, no two the same. Of what the program has said what becomes of none.
+    /// Pages somewhere in the block, others each round, no two the same. Of what the program has
+    /// said what becomes of none.
     fn pages_by_lot(&self, block: Span, count: usize) -> impl Iterator<Item = usize> {
         let (pages, first) = (block.pages(), self.draw(block.start));
         let count = count.min(pages);
@@ -598,7 +610,8 @@ impl Driver {
         ((x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize
     }
 
-    /// Takes back what moved: every block goes to where it was, as far as there is room in the budget, and the rest as there comes to be.
+    /// Takes back what moved: every block goes to where it was, as far as there is room in the
+    /// budget, and the rest as there comes to be.
     fn undo(&mut self) {
         self.mover.disarm();
         // Others of the team may have touched something until then.

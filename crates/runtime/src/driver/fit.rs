@@ -1,8 +1,9 @@
 //! Whether a plan for one number of threads serves another.
 //!
-//! Static schedules deal iterations out in equal shares, neighbours together. So a plan holds for another number of threads
-//! where each node has the same share of them, in the same order: node by node, each with as many as the others. It is
-//! *scaled* then, and nothing of it changes. Otherwise other pages would be each thread's, and it is refused.
+//! Static schedules deal iterations out in equal shares, neighbours together. So a plan holds for
+//! another number of threads where each node has the same share of them, in the same order: node by
+//! node, each with as many as the others. It is *scaled* then, and nothing of it changes. Otherwise
+//! other pages would be each thread's, and it is refused.
 
 /// What becomes of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,8 @@ pub enum Fit {
     Refused,
 }
 
-/// Nodes in the order of the threads, with how many threads each has; `None`: not dealt node by node.
+/// Nodes in the order of the threads, with how many threads each has; `None`: not dealt node by
+/// node.
 fn shares(threads: &[u16]) -> Option<Vec<(u16, usize)>> {
     let shares: Vec<(u16, usize)> = threads.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
     let mut nodes: Vec<u16> = shares.iter().map(|s| s.0).collect();

@@ -2,18 +2,21 @@
 //!
 //! # Problem
 //!
-//! The team waits while pages are moved. A policy, a plan or a verdict may want all memory moved at one moment, and what a page costs is known
-//! only from having moved some.
+//! The team waits while pages are moved. A policy, a plan or a verdict may want all memory moved at
+//! one moment, and what a page costs is known only from having moved some.
 //!
 //! # Approach
 //!
-//! Pages are moved in turns of some thousand, a few hundred until the price is known, and before each the budget is asked whether there is room
-//! for it at the measured price. What has no turn stays where it is. A policy that wants to know what became of its moves is told
-//! so, and decides anew by what it has seen until then. What is placed once and for all (by a plan, by a policy that places by address, and
-//! what is moved back) waits and follows at the begins of later regions, as the budget grows.
+//! Pages are moved in turns of some thousand, a few hundred until the price is known, and before
+//! each the budget is asked whether there is room for it at the measured price. What has no turn
+//! stays where it is. A policy that wants to know what became of its moves is told so, and decides
+//! anew by what it has seen until then. What is placed once and for all (by a plan, by a policy
+//! that places by address, and what is moved back) waits and follows at the begins of later
+//! regions, as the budget grows.
 //!
-//! What is moved back because moving did not pay keeps within the budget like all else, for that is what was promised, and to go back stops
-//! the team as long as to come did. It has what is kept of the budget for samples, which nobody takes any more.
+//! What is moved back because moving did not pay keeps within the budget like all else, for that is
+//! what was promised, and to go back stops the team as long as to come did. It has what is kept of
+//! the budget for samples, which nobody takes any more.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +54,8 @@ impl Runs {
         self.0.is_empty()
     }
 
-    /// A page is to go to `to`, whatever was to become of it before; or to stay there, unless it `goes`.
+    /// A page is to go to `to`, whatever was to become of it before; or to stay there, unless it
+    /// `goes`.
     fn add(&mut self, page: PageNo, to: NodeId, goes: bool) {
         self.remove(PageRange { first: page, count: 1 });
         match self.0.range_mut(..page.0).next_back() {
@@ -181,7 +185,8 @@ impl Driver {
         }
     }
 
-    /// Moves pages in turns, as far as there is room; the others wait, or their policy is told that they stay. How many moved, and how many wait.
+    /// Moves pages in turns, as far as there is room; the others wait, or their policy is told that
+    /// they stay. How many moved, and how many wait.
     pub(super) fn move_in_turns(&mut self, mut moves: Vec<Wanted>) -> (u64, usize) {
         let mut room = self.turn();
         if (moves.len() as u64) > room && room > 0 {
@@ -257,7 +262,8 @@ impl Driver {
         }
     }
 
-    /// Pages that were to be moved and for which the budget had no room; what was to become of them; whether that is not for another reason.
+    /// Pages that were to be moved and for which the budget had no room; what was to become of
+    /// them; whether that is not for another reason.
     pub(super) fn not_moved(&self) -> (u64, &'static str, bool) {
         let Later { runs, refused, missed, .. } = &self.later;
         let back = self.later.is_undoing();

@@ -30,7 +30,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts the mover, with this mechanism if it has to be one; `stay`: pages must be able to stay on their node.
+    /// Starts the mover, with this mechanism if it has to be one; `stay`: pages must be able to
+    /// stay on their node.
     pub fn start(settings: &Settings, mechanism: Option<Mechanism>, stay: bool) -> Self {
         let pretend_nodes = settings.pretend.then(|| settings.machine.nodes() as u16);
         // Once a process, for as long as it lives.

@@ -1,4 +1,5 @@
-//! The nodes, as the launcher hands them over: reading them takes libraries that have no place in a program.
+//! The nodes, as the launcher hands them over: reading them takes libraries that have no place in a
+//! program.
 
 use homenode_model::{Bytes, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology};
 use homenode_policy::PolicyContext;
@@ -21,7 +22,8 @@ pub struct Machine {
 const NS_OF_DISTANCE: u64 = 9;
 
 impl Machine {
-    /// The launcher's nodes; `None` where a CPU's number is beyond any machine's, there is no CPU, or distances are missing.
+    /// The launcher's nodes; `None` where a CPU's number is beyond any machine's, there is no CPU,
+    /// or distances are missing.
     pub fn of(told: &settings::Machine) -> Option<Self> {
         let mut machine = Self { node_of_cpu: Vec::new(), memory: Vec::new(), distance: Vec::new() };
         for (n, node) in (0u16..).zip(&told.nodes) {
@@ -97,7 +99,8 @@ impl Machine {
         cpus.into_iter().map(|(_, c)| c).collect()
     }
 
-    /// The machine as policies see it. What the kernel does not say is assumed, as for any machine that nobody measured.
+    /// The machine as policies see it. What the kernel does not say is assumed, as for any machine
+    /// that nobody measured.
     pub fn context(&self, page: Bytes) -> PolicyContext {
         let nodes = self.nodes();
         let node = |memory: &Bytes| Node { memory: *memory, bandwidth: MbPerS(0), port: MbPerS(0) };

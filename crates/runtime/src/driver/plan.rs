@@ -1,15 +1,17 @@
-//! A plan from an earlier run: pages go to their homes when their object is allocated, and are looked at in the end.
+//! A plan from an earlier run: pages go to their homes when their object is allocated, and are
+//! looked at in the end.
 //!
 //! # Approach
 //!
-//! The launcher has worked out which addresses of the program's file mean which place of the source; here an allocation is
-//! recognised by its return addresses ([`Table::find`]). On real nodes its memory gets the planned policies at once
-//! (`mbind`), so that the first touch brings each page to its home and nothing has to move. What is there already (memory that the
-//! allocator had used before, static variables), what has more stretches than are worth a mapping each, and pages of
-//! pretended nodes are moved at the begin of a parallel region.
+//! The launcher has worked out which addresses of the program's file mean which place of the
+//! source; here an allocation is recognised by its return addresses ([`Table::find`]). On real
+//! nodes its memory gets the planned policies at once (`mbind`), so that the first touch brings
+//! each page to its home and nothing has to move. What is there already (memory that the allocator
+//! had used before, static variables), what has more stretches than are worth a mapping each, and
+//! pages of pretended nodes are moved at the begin of a parallel region.
 //!
-//! The result is read back: for every planned object, when it goes or when the program ends, the kernel is asked where its
-//! pages are.
+//! The result is read back: for every planned object, when it goes or when the program ends, the
+//! kernel is asked where its pages are.
 
 use std::fs::File;
 use std::ops::Range;
@@ -70,7 +72,8 @@ pub struct Table {
     progress: Progress,
     /// Why memory got no policy, once.
     refused: Option<String>,
-    /// Threads that the launcher expects, and the nodes of those that the plan is for; until the first team has come.
+    /// Threads that the launcher expects, and the nodes of those that the plan is for; until the
+    /// first team has come.
     threads: Option<(usize, Vec<u16>)>,
     /// The first team is another: what that means.
     other_team: Option<String>,
@@ -178,7 +181,8 @@ impl Table {
         self.progress
     }
 
-    /// The program's first team is not the one that was expected: what becomes of the plan, and whether it has been given up.
+    /// The program's first team is not the one that was expected: what becomes of the plan, and
+    /// whether it has been given up.
     pub fn other_team(&self) -> Option<(&str, bool)> {
         self.other_team.as_deref().map(|text| (text, self.over))
     }
@@ -213,7 +217,8 @@ impl Table {
 }
 
 impl Planned {
-    /// The planned home of the page at `address` of an object that begins at `start`: that of the page's middle.
+    /// The planned home of the page at `address` of an object that begins at `start`: that of the
+    /// page's middle.
     fn home(&self, start: usize, address: usize) -> Option<NodeId> {
         let middle = (address + PAGE / 2).checked_sub(start)? as u64;
         let i = self.homes.partition_point(|h| h.0 <= middle).checked_sub(1)?;
@@ -245,8 +250,9 @@ impl Driver {
         self.plan.as_ref().is_some_and(|t| t.threads.is_some())
     }
 
-    /// The program is about to start a team of so many threads. Of what is not for that many nothing is done any more; what has
-    /// not been touched yet gets where it would get without a plan.
+    /// The program is about to start a team of so many threads. Of what is not for that many
+    /// nothing is done any more; what has not been touched yet gets where it would get without a
+    /// plan.
     pub fn team(&mut self, threads: usize) {
         let Some(mut table) = self.plan.take() else { return };
         let before = table.over;

@@ -2,18 +2,22 @@
 //!
 //! # Problem
 //!
-//! Pages follow their next touch in the first region, and that may be an initialisation, which touches them otherwise than what
-//! follows. When the program's iteration is known they are to follow once more. To arm all memory for that copies all of it once more,
-//! and in most programs nothing moves then.
+//! Pages follow their next touch in the first region, and that may be an initialisation, which
+//! touches them otherwise than what follows. When the program's iteration is known they are to
+//! follow once more. To arm all memory for that copies all of it once more, and in most programs
+//! nothing moves then.
 //!
 //! # Approach
 //!
-//! Of a large object what comes with one touch, 64 KiB, is armed in each of many stretches of one length: a *probe*. Where in its
-//! stretch it lies is drawn by lot, another one each time. At the begins of later rounds those that were touched are counted: if more than one in
-//! [`REMOTE`] came from another node, and some of all that were armed, the whole object follows; else it stays as it is, for a sixteenth of
-//! the cost, and of a very large one for less. A small object follows as a whole.
+//! Of a large object what comes with one touch, 64 KiB, is armed in each of many stretches of one
+//! length: a *probe*. Where in its stretch it lies is drawn by lot, another one each time. At the
+//! begins of later rounds those that were touched are counted: if more than one in [`REMOTE`] came
+//! from another node, and some of all that were armed, the whole object follows; else it stays as
+//! it is, for a sixteenth of the cost, and of a very large one for less. A small object follows as
+//! a whole.
 //!
-//! While that waits, and for [`ROUNDS`] after something was armed for it, nobody judges whether moving pays: it would be judged of what is being put right.
+//! While that waits, and for [`ROUNDS`] after something was armed for it, nobody judges whether
+//! moving pays: it would be judged of what is being put right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -153,7 +157,8 @@ impl Probing {
 }
 
 impl Driver {
-    /// The objects that were armed wait to be armed once more, the large ones to be probed whether they need to be.
+    /// The objects that were armed wait to be armed once more, the large ones to be probed whether
+    /// they need to be.
     pub(super) fn wait_once_more(&mut self) {
         self.probing.time += 1;
         let armed = self.objects.live().filter(|o| o.armed).map(|o| o.address).collect();
@@ -233,7 +238,8 @@ impl Driver {
         pages.iter().all(known) || self.introduce(object, pages) > 0
     }
 
-    /// Pages of an object were touched together; so many of them were on another node. If that was a probe, it tells.
+    /// Pages of an object were touched together; so many of them were on another node. If that was
+    /// a probe, it tells.
     pub(super) fn probed(&mut self, object: (usize, ObjectId), touch: &Touch, remote: u64) {
         let Some(probes) = self.probing.probes.get_mut(&object.0).filter(|p| p.id == object.1) else {
             return;
@@ -245,8 +251,9 @@ impl Driver {
         }
     }
 
-    /// At the begin of a round, of a level of the iteration that was `found` now or of one that is known: arms what is to follow once more. Whether
-    /// there was anything like that, so that it is too early to judge.
+    /// At the begin of a round, of a level of the iteration that was `found` now or of one that is
+    /// known: arms what is to follow once more. Whether there was anything like that, so that it is
+    /// too early to judge.
     pub(super) fn correct(&mut self, found: bool) -> bool {
         if found || self.probing.is_due(&self.waiting) {
             self.heavy(|d| {
@@ -270,7 +277,8 @@ impl Driver {
         corrects
     }
 
-    /// Has the objects follow whose probes have told that they are elsewhere than where they are used. Whether there are any.
+    /// Has the objects follow whose probes have told that they are elsewhere than where they are
+    /// used. Whether there are any.
     fn count_probes(&mut self) -> bool {
         let mut follow = Vec::new();
         let waiting = &self.waiting;

@@ -1,7 +1,7 @@
 //! Nodes without room: where the pages lie that were brought to a node.
 //!
-//! A page that is brought comes to be on its toucher's node if that has memory; else Linux takes the next node's, and says
-//! nothing. So some of those that were brought are looked at.
+//! A page that is brought comes to be on its toucher's node if that has memory; else Linux takes
+//! the next node's, and says nothing. So some of those that were brought are looked at.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,16 @@ use homenode_model::NodeId;
 pub const LOOKS: usize = 32;
 /// Pages that have to be looked at before anything is said of a node.
 const ENOUGH: u32 = 16;
-/// And this part of them, in percent, lies elsewhere: single pages go elsewhere for other reasons, too.
+/// And this part of them, in percent, lies elsewhere: single pages go elsewhere for other reasons,
+/// too.
 const MANY: u32 = 10;
 
 /// What was seen, by the node that pages were brought to.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     looks: BTreeMap<NodeId, Looks>,
-    /// Nodes that have no memory for this process, as outside of its cpuset: what is brought there lies elsewhere, and they are not full.
+    /// Nodes that have no memory for this process, as outside of its cpuset: what is brought there
+    /// lies elsewhere, and they are not full.
     without: Vec<NodeId>,
 }
 

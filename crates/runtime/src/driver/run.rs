@@ -1,4 +1,5 @@
-//! The driver: what happens when a region begins or ends, a round of the iteration ends, memory comes or goes.
+//! The driver: what happens when a region begins or ends, a round of the iteration ends, memory
+//! comes or goes.
 
 use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
@@ -27,11 +28,13 @@ use crate::watch::{Chosen, Objects, Origin};
 
 /// Rounds whose times are kept, before and after the pages moved.
 const TIMES: usize = 4096;
-/// At most so many times everything is armed unasked: at the first region, and when a level of the iteration is found.
+/// At most so many times everything is armed unasked: at the first region, and when a level of the
+/// iteration is found.
 const UNASKED: u32 = 3;
 /// Events of shorter rounds are joined for the policy.
 const SHORTEST_ROUND: Ns = Ns(1_000_000);
-/// What little there is to do at the begin and the end of a region takes less. Longer, and somebody else had the CPU.
+/// What little there is to do at the begin and the end of a region takes less. Longer, and somebody
+/// else had the CPU.
 const LIGHT: Ns = Ns(20_000);
 /// A policy that goes on deciding is polled again at the next event.
 const MOST_POLLS: usize = 4;
@@ -69,10 +72,11 @@ pub struct Driver {
     pub(super) decisions: DecisionBuf,
     pub(super) mover: Box<dyn Mover>,
     pub(super) objects: Objects,
-    /// What the program has placed itself: nothing of it is armed or moved by a policy, until the program asks for next touch there, leaves it to
-    /// first touch, or gives it back.
+    /// What the program has placed itself: nothing of it is armed or moved by a policy, until the
+    /// program asks for next touch there, leaves it to first touch, or gives it back.
     pub(super) placed: Areas,
-    /// This and what the program asked next touch for: it has said what becomes of that, which is neither judged nor undone.
+    /// This and what the program asked next touch for: it has said what becomes of that, which is
+    /// neither judged nor undone.
     pub(super) ruled: Areas,
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
@@ -234,7 +238,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Measures what is quick by the clock on the wall: reading the thread's own would take longer than the work.
+    /// Measures what is quick by the clock on the wall: reading the thread's own would take longer
+    /// than the work.
     pub(super) fn timed<R>(&mut self, f: impl FnOnce(&mut Self, Ns) -> R) -> R {
         let (now, heavy) = ((self.clocks.wall)(), self.heavy);
         let result = f(self, now);
@@ -249,7 +254,8 @@ impl Driver {
         self.serial += if self.beside { Ns::ZERO } else { time };
     }
 
-    /// The start is over, which began when the process had used `began` of CPU time: what it has used since then was homenode's, and waited for.
+    /// The start is over, which began when the process had used `began` of CPU time: what it has
+    /// used since then was homenode's, and waited for.
     pub fn started_up(&mut self, began: Ns) {
         self.started_cpu = began;
         let took = self.cpu_time();
@@ -266,7 +272,8 @@ impl Driver {
         result
     }
 
-    /// Measures what may take long by the thread's CPU time: on a busy machine the time that passes is others'.
+    /// Measures what may take long by the thread's CPU time: on a busy machine the time that passes
+    /// is others'.
     pub(super) fn heavy<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         if self.since.is_some() {
             return f(self);
@@ -297,7 +304,8 @@ impl Driver {
         });
     }
 
-    /// Python code has allocated the object at `address`: file, line and function of its frames, innermost first.
+    /// Python code has allocated the object at `address`: file, line and function of its frames,
+    /// innermost first.
     pub fn by_python(&mut self, address: usize, frames: &str) {
         if let Some(object) = self.objects.at(address).filter(|o| o.address == address) {
             object.python.get_or_insert_with(|| frames.into());
@@ -437,7 +445,8 @@ impl Driver {
         self.settled
     }
 
-    /// Brings huge pages back that arming split, a few at a time, when nothing is about to split them again and the budget has room for it.
+    /// Brings huge pages back that arming split, a few at a time, when nothing is about to split
+    /// them again and the budget has room for it.
     fn restore_huge_pages(&mut self) {
         const CAP: Ns = Ns(10_000_000);
         let room = || self.spare(|_| Ns::ZERO).iter().all(|s| s.is_some_and(|s| s >= CAP));
@@ -448,16 +457,17 @@ impl Driver {
         }
     }
 
-    /// The main thread leaves a barrier of its team. `depth`: bytes of its stack since the team began, which differ where the routine that waits
-    /// was called from several places.
+    /// The main thread leaves a barrier of its team. `depth`: bytes of its stack since the team
+    /// began, which differ where the routine that waits was called from several places.
     pub fn barrier(&mut self, caller: usize, depth: usize) {
         self.timed(|d, now| {
             d.barriers += 1;
-            // A routine with a barrier in it may be called from many regions: each has a barrier of its own there, so that none of them
-            // looks like a part of another. No code lies at addresses as low as these numbers.
+            // A routine with a barrier in it may be called from many regions: each has a barrier of
+            // its own there, so that none of them looks like a part of another. No code lies at
+            // addresses as low as these numbers.
             let region = d.current.map_or(0, |(id, ..)| id.0 as usize + 1);
-            // Some programs have one routine that waits, and call it after every operation: only where it was called from tells what
-            // has ended. No return address has these bits.
+            // Some programs have one routine that waits, and call it after every operation: only
+            // where it was called from tells what has ended. No return address has these bits.
             let caller = caller ^ (depth << DEPTH_BITS);
             let id = d.table.id(RegionKey { function: 1 + region, caller });
             if let Some(round) = d.rounds.push(id.0, now) {
@@ -485,7 +495,8 @@ impl Driver {
         armed
     }
 
-    /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first touch and homenode again.
+    /// The program has placed the pages of `span` itself (`by_program`), or leaves them to first
+    /// touch and homenode again.
     pub fn placed(&mut self, span: Span, by_program: bool) {
         if by_program {
             for pages in self.ranges(span.start, span.len()) {
@@ -588,14 +599,16 @@ impl Driver {
         })
     }
 
-    /// CPU time spent by homenode so far, over all threads; with what the program paid in the faults of samples.
+    /// CPU time spent by homenode so far, over all threads; with what the program paid in the
+    /// faults of samples.
     pub fn own_time(&self) -> Ns {
         let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
         self.own + self.going_on() + self.mover.counters().own + samples
     }
 
-    /// Of this, what was done at the marks of regions and in the program's calls, while its team or the caller waited. CPU time, too: what a busy
-    /// machine gives to others meanwhile is not homenode's.
+    /// Of this, what was done at the marks of regions and in the program's calls, while its team or
+    /// the caller waited. CPU time, too: what a busy machine gives to others meanwhile is not
+    /// homenode's.
     pub fn serial_time(&self) -> Ns {
         self.serial + if self.beside { Ns::ZERO } else { self.going_on() }
     }
@@ -610,8 +623,8 @@ impl Driver {
         (self.clocks.process)() - self.started_cpu
     }
 
-    /// What may still be spent of the budget, with `kept` of each of its parts left: by all threads together, and while the team waits. Nothing is
-    /// `None`: more was spent than is allowed.
+    /// What may still be spent of the budget, with `kept` of each of its parts left: by all threads
+    /// together, and while the team waits. Nothing is `None`: more was spent than is allowed.
     pub(super) fn spare(&self, kept: impl Fn(Ns) -> Ns) -> [Option<Ns>; 2] {
         let (budget, on_trial) = (&self.settings.budget, self.is_on_trial());
         [(self.cpu_time(), self.own_time()), (self.elapsed(), self.serial_time())].map(|(of, spent)| {
@@ -621,8 +634,9 @@ impl Driver {
         })
     }
 
-    /// Whether there is budget left. When it has run out, everything is disarmed; what is watched is watched no longer, while arming goes on
-    /// when the process has used so much CPU time that there is budget again.
+    /// Whether there is budget left. When it has run out, everything is disarmed; what is watched
+    /// is watched no longer, while arming goes on when the process has used so much CPU time that
+    /// there is budget again.
     pub(super) fn within_budget(&mut self) -> bool {
         // What the program asks for it gets, also where homenode has given up to decide by itself.
         if self.stopped.is_some() && !(self.asked && self.later.is_undoing()) {

@@ -40,7 +40,8 @@ impl Settings {
         Ok(Self { folder: folder.to_owned(), machine, asked })
     }
 
-    /// The settings in the folder of a run; `None`: the folder is gone, so the launcher is, and nobody wants anything.
+    /// The settings in the folder of a run; `None`: the folder is gone, so the launcher is, and
+    /// nobody wants anything.
     ///
     /// # Errors
     /// The folder has no settings, or these are damaged or make no sense.

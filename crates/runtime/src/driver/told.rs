@@ -7,9 +7,10 @@ const BY_ITERATION: [&str; 2] = ["competitive", "competitive-balanced"];
 
 /// The spec to build a policy of that is told by what was chosen.
 ///
-/// Until an iteration is known it decides at the end of regions, unless it was asked for another time: some programs have four iterations,
-/// or none. Of draws it is told a few blocks at a time, and that none of these moves says nothing of the others: it goes on, unless it
-/// was asked to end. Blocks that stay where they are rest ever longer.
+/// Until an iteration is known it decides at the end of regions, unless it was asked for another
+/// time: some programs have four iterations, or none. Of draws it is told a few blocks at a time,
+/// and that none of these moves says nothing of the others: it goes on, unless it was asked to end.
+/// Blocks that stay where they are rest ever longer.
 pub(super) fn spec_for(spec: &str, chosen: Option<&Chosen>) -> String {
     let Some(eyes) = chosen.map(|c| &c.eyes) else { return spec.to_owned() };
     let (name, options) = spec.split_once(':').unwrap_or((spec, ""));

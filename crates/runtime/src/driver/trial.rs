@@ -1,29 +1,38 @@
-//! What homenode may spend before moving has shown that it gains anything, and how a few pages tell.
+//! What homenode may spend before moving has shown that it gains anything, and how a few pages
+//! tell.
 //!
 //! # Problem
 //!
-//! To have all pages follow their next touch copies each once, for some microseconds a page. In most programs nothing moves then: first
-//! touch had placed the pages where they are used, or other threads use them each time. A budget that allows seconds of that is a licence
-//! to waste them.
+//! To have all pages follow their next touch copies each once, for some microseconds a page. In
+//! most programs nothing moves then: first touch had placed the pages where they are used, or other
+//! threads use them each time. A budget that allows seconds of that is a licence to waste them.
 //!
 //! # Approach
 //!
-//! - *Allowance.* Until something has shown a gain, homenode's own time may be 2.5 % of the process's CPU time or 40 ms, whichever is more. What is
-//!   armed already may cost a little more than that, so that 3 % or 50 ms hold. The budget of the settings holds besides.
-//! - *Pilots.* Of an object of [`LEAST`] pages or more, single pages are armed, one in each of at most [`MOST`] equal stretches, drawn by lot. If less
-//!   than one in [`FAR`] of those that were touched came from another node, nothing else of the object is armed. Otherwise those that came
-//!   are armed again, on their new node. Only if at most one in [`STRAY`] of these is touched from another node again, moving lasts, and the
-//!   object follows as a whole. While all pilots of all objects were touched by one and the same node, none follows. A program whose threads steal work from one another fails the second test.
-//! - *Licence.* An object of which [`SURE`] pilots pass both, or the guard's verdict that moving pays, gives the whole budget. After each
-//!   [`REVIEW`] of own time it is withdrawn if less than one in [`GAINS`] of the pages that were copied since had another home, or if a page that
-//!   had one cost more than [`PRICE`]. The verdict gives it once. Nobody has it while threads change nodes.
+//! - *Allowance.* Until something has shown a gain, homenode's own time may be 2.5 % of the
+//!   process's CPU time or 40 ms, whichever is more. What is armed already may cost a little more
+//!   than that, so that 3 % or 50 ms hold. The budget of the settings holds besides.
+//! - *Pilots.* Of an object of [`LEAST`] pages or more, single pages are armed, one in each of at
+//!   most [`MOST`] equal stretches, drawn by lot. If less than one in [`FAR`] of those that were
+//!   touched came from another node, nothing else of the object is armed. Otherwise those that came
+//!   are armed again, on their new node. Only if at most one in [`STRAY`] of these is touched from
+//!   another node again, moving lasts, and the object follows as a whole. While all pilots of all
+//!   objects were touched by one and the same node, none follows. A program whose threads steal
+//!   work from one another fails the second test.
+//! - *Licence.* An object of which [`SURE`] pilots pass both, or the guard's verdict that moving
+//!   pays, gives the whole budget. After each [`REVIEW`] of own time it is withdrawn if less than
+//!   one in [`GAINS`] of the pages that were copied since had another home, or if a page that had
+//!   one cost more than [`PRICE`]. The verdict gives it once. Nobody has it while threads change
+//!   nodes.
 //!
-//! All this holds where the program was started without a budget of its user's (`Settings::trial`), and for memory that is armed unasked.
+//! All this holds where the program was started without a budget of its user's (`Settings::trial`),
+//! and for memory that is armed unasked.
 //!
 //! # Properties
 //!
 //! `what_is_used_where_it_is_costs_a_few_pages`, `what_one_thread_initialised_follows_as_a_whole`,
-//! `what_other_nodes_use_each_time_stays`, `without_a_gain_the_allowance_holds` in `tests/driver/trial.rs`.
+//! `what_other_nodes_use_each_time_stays`, `without_a_gain_the_allowance_holds` in
+//! `tests/driver/trial.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +66,8 @@ const STRAY: u32 = 8;
 const SURE: u32 = 12;
 /// Starts of regions without news after which pilots that nobody touches are waited for no longer.
 const QUIET: u32 = 16;
-/// Own time under the licence after which it is looked at; the part of the copied pages that must have moved; what one that did may have cost.
+/// Own time under the licence after which it is looked at; the part of the copied pages that must
+/// have moved; what one that did may have cost.
 const REVIEW: Ns = Ns(30_000_000);
 const GAINS: u64 = 16;
 const PRICE: Ns = Ns(100_000);
@@ -136,7 +146,8 @@ pub(super) struct Trial {
     followed: BTreeSet<usize>,
     /// Pages that moved with a touch.
     pub moved: u64,
-    /// The nodes that touched pilots. If it is one alone the team is there, now, and its threads may be elsewhere soon.
+    /// The nodes that touched pilots. If it is one alone the team is there, now, and its threads
+    /// may be elsewhere soon.
     nodes: BTreeSet<NodeId>,
     /// Bytes of objects that other nodes used each time.
     strays: u64,
@@ -160,19 +171,21 @@ impl Trial {
         self.pilots.contains_key(&address)
     }
 
-    /// Whether the object has followed since this was last asked: its pilots have told more than the probes of one round would.
+    /// Whether the object has followed since this was last asked: its pilots have told more than
+    /// the probes of one round would.
     pub fn takes_followed(&mut self, address: usize) -> bool {
         self.followed.remove(&address)
     }
 
-    /// Whether the pages of the object are to be looked for before it follows; from now on they are not, if this is the last of it.
+    /// Whether the pages of the object are to be looked for before it follows; from now on they are
+    /// not, if this is the last of it.
     pub fn takes_unlooked(&mut self, address: usize, last: bool) -> bool {
         if last { self.unlooked.remove(&address) } else { self.unlooked.contains(&address) }
     }
 }
 
-/// The pages that are drawn of an object of `count` pages, by index: the same ones each time, for on pretended nodes only of pages whose first
-/// touch was seen anything is known.
+/// The pages that are drawn of an object of `count` pages, by index: the same ones each time, for
+/// on pretended nodes only of pages whose first touch was seen anything is known.
 fn drawn(count: u64) -> impl Iterator<Item = u64> {
     let stretch = count.div_ceil(MOST).max(SHORTEST);
     (0..count.div_ceil(stretch)).map(move |i| {
@@ -193,15 +206,17 @@ impl Driver {
         self.settings.trial && unasked && !self.settings.force && self.plan.is_none()
     }
 
-    /// Whether a few pages of the object that was never armed are to tell. A recording is to have where all pages are.
+    /// Whether a few pages of the object that was never armed are to tell. A recording is to have
+    /// where all pages are.
     pub(super) fn is_for_pilots(&self, address: usize) -> bool {
         let pages = self.objects.get(address).map_or(0, |o| o.pages.count);
         let placed = self.stream.is_some() || self.settings.arming != Arming::First;
         self.has_trial() && !placed && pages >= LEAST
     }
 
-    /// Arms pilots of the object, if there is room for so many pages: `None`, there is none. How many pages were armed, those that are not there yet
-    /// included, whose first touch is to tell their home.
+    /// Arms pilots of the object, if there is room for so many pages: `None`, there is none. How
+    /// many pages were armed, those that are not there yet included, whose first touch is to tell
+    /// their home.
     pub(super) fn send_pilots(&mut self, address: usize, room: u64) -> Option<u64> {
         let Some(object) = self.objects.get(address) else { return Some(0) };
         let (id, pages, block) = (object.id, object.pages, block_of(object.bytes));
@@ -326,7 +341,8 @@ impl Driver {
         }
     }
 
-    /// Before more is armed: whether the licence still holds, or there is one by the guard's verdict.
+    /// Before more is armed: whether the licence still holds, or there is one by the guard's
+    /// verdict.
     pub(super) fn review_licence(&mut self) {
         if !self.has_trial() {
             return;
@@ -361,7 +377,8 @@ impl Driver {
         }
     }
 
-    /// Looks where these pages of an object that follows are, if nobody has; `last`: they are the last of it.
+    /// Looks where these pages of an object that follows are, if nobody has; `last`: they are the
+    /// last of it.
     pub(super) fn look_for(&mut self, object: usize, pages: PageRange, last: bool) {
         if self.trial.takes_unlooked(object, last) {
             self.introduce(object, pages);

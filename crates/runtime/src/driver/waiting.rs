@@ -2,14 +2,17 @@
 //!
 //! # Problem
 //!
-//! An armed page costs homenode some microseconds of CPU time when it is touched, and that is in the middle of a region, where nobody looks
-//! at the budget. To arm 100 GB at once would spend a minute before the next look.
+//! An armed page costs homenode some microseconds of CPU time when it is touched, and that is in
+//! the middle of a region, where nobody looks at the budget. To arm 100 GB at once would spend a
+//! minute before the next look.
 //!
 //! # Approach
 //!
-//! No more is armed than there is room for in the budget: what it allows by now, less what was spent, less the price of what is armed
-//! already. The rest waits and follows at the begins of later regions, as the process's CPU time grows and with it what is allowed. The
-//! looking, for which the team waits, must also find room in what is allowed of the time that passes. The prices are measured. What the program asks for itself (`hn_next_touch`) is armed at once.
+//! No more is armed than there is room for in the budget: what it allows by now, less what was
+//! spent, less the price of what is armed already. The rest waits and follows at the begins of
+//! later regions, as the process's CPU time grows and with it what is allowed. The looking, for
+//! which the team waits, must also find room in what is allowed of the time that passes. The prices
+//! are measured. What the program asks for itself (`hn_next_touch`) is armed at once.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +26,11 @@ use crate::watch::numbers::PAGE;
 use crate::watch::objects::Objects;
 use homenode_wire::facts::Arming;
 
-/// One part in so many of the budget is kept for samples, seams, and what comes to cost more than expected.
+/// One part in so many of the budget is kept for samples, seams, and what comes to cost more than
+/// expected.
 const KEPT: u64 = 8;
-/// What it costs to find out where a page is and to arm it, and what to bring it, until so many pages have told.
+/// What it costs to find out where a page is and to arm it, and what to bring it, until so many
+/// pages have told.
 const LOOK: Ns = Ns(1_000);
 const BRING: Ns = Ns(4_000);
 const TOLD: u64 = 4096;
@@ -58,8 +63,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// What of the object's pages comes next, if there is room for it: first page and how many, and what has had its turn then; nothing
-    /// more is `None`.
+    /// What of the object's pages comes next, if there is room for it: first page and how many, and
+    /// what has had its turn then; nothing more is `None`.
     fn next(&self, pages: u64, room: u64) -> Option<(u64, u64, Option<u64>)> {
         if self.place == 0 && room >= pages {
             return Some((0, pages, None));
@@ -74,8 +79,9 @@ impl Turn {
         self.rest(pages).map(|(.., count)| count).sum()
     }
 
-    /// The chunks that wait, in order: their places in it, first pages and lengths. One is far from the one before, so that each node's
-    /// part comes in equal shares: none waits for the others', and what is judged is judged for all.
+    /// The chunks that wait, in order: their places in it, first pages and lengths. One is far from
+    /// the one before, so that each node's part comes in equal shares: none waits for the others',
+    /// and what is judged is judged for all.
     fn rest(&self, pages: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         let places = pages.div_ceil(CHUNK).next_power_of_two();
         let bits = places.trailing_zeros();
@@ -169,7 +175,8 @@ fn joined(mut ranges: Vec<(usize, PageRange)>) -> Vec<PageRange> {
 }
 
 impl Driver {
-    /// The objects that have not been armed or watched wait from now on; `all`, or those whose turn it is to be looked at.
+    /// The objects that have not been armed or watched wait from now on; `all`, or those whose turn
+    /// it is to be looked at.
     pub(super) fn wait_new(&mut self, all: bool) {
         for (address, _) in self.objects.take_unseen(all) {
             let Some(object) = self.objects.get(address) else { continue };
@@ -186,8 +193,8 @@ impl Driver {
         }
     }
 
-    /// The blocks that were held back wait to be armed. The others have come to their nodes: to arm them once more would copy all memory
-    /// again.
+    /// The blocks that were held back wait to be armed. The others have come to their nodes: to arm
+    /// them once more would copy all memory again.
     pub(super) fn wait_held(&mut self) {
         for object in self.objects.live().filter(|o| o.armed) {
             self.waiting.add(Why::Held, object.address, object.id);
@@ -277,11 +284,13 @@ impl Driver {
     /// Pages that there is room for in the budget, to arm or to watch them.
     fn room(&self) -> u64 {
         let look = self.waiting.look();
-        // The team waits for the looking. What was armed is brought by whoever touches it, and the others work on.
+        // The team waits for the looking. What was armed is brought by whoever touches it, and the
+        // others work on.
         self.room_at(look + self.price_of_bringing(), look)
     }
 
-    /// Pages that there is room for, beside those that are armed, if each takes so much in all, and so much while the team waits.
+    /// Pages that there is room for, beside those that are armed, if each takes so much in all, and
+    /// so much while the team waits.
     pub(super) fn room_at(&self, each: Ns, serial: Ns) -> u64 {
         let is_undoing = self.later.is_undoing();
         let kept = |allowed: Ns| if is_undoing { Ns::ZERO } else { Ns(allowed.0 / KEPT) };
@@ -297,7 +306,8 @@ impl Driver {
         (spare.saturating_sub(armed.saturating_mul(bring)) / each).min(waits)
     }
 
-    /// What it costs to bring an armed page. Where pages are watched none are armed but samples, which have a budget of their own.
+    /// What it costs to bring an armed page. Where pages are watched none are armed but samples,
+    /// which have a budget of their own.
     fn price_of_bringing(&self) -> Ns {
         if self.watches() {
             return Ns::ZERO;

@@ -3,16 +3,20 @@
 //! # Approach
 //!
 //! What is told goes to the policy as what it is. A source that samples accesses gives *counts*
-//! ([`Event::Accesses`], each sample as many accesses as it stands for). A source that tells of presence gives *draws*: the
-//! policy `presence` is told of each ([`Event::Touched`]); a policy that compares nodes (competitive, daemon) is told the draws
-//! of a block once there are [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks
-//! at. Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where nothing counts.
+//! ([`Event::Accesses`], each sample as many accesses as it stands for). A source that tells of
+//! presence gives *draws*: the policy `presence` is told of each ([`Event::Touched`]); a policy
+//! that compares nodes (competitive, daemon) is told the draws of a block once there are
+//! [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks at.
+//! Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where
+//! nothing counts.
 //!
-//! For a recording all of it is kept by page and node ([`crate::stream`]), and pages of all blocks are asked for in turn.
+//! For a recording all of it is kept by page and node ([`crate::stream`]), and pages of all blocks
+//! are asked for in turn.
 //!
-//! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as many as the budget
-//! allows at the measured cost of one. Decisions are carried out where the policy makes them: at the begin of an iteration, at
-//! the end of a region, or (daemon) whenever its period is over.
+//! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as
+//! many as the budget allows at the measured cost of one. Decisions are carried out where the
+//! policy makes them: at the begin of an iteration, at the end of a region, or (daemon) whenever
+//! its period is over.
 
 use std::collections::BTreeSet;
 
@@ -33,32 +37,36 @@ use crate::watch::numbers::PAGE;
 use crate::watch::sightings::Turns;
 use crate::watch::{Chosen, Draws};
 
-/// Draws of a block that a policy is told at a time. 60 to 40 may be taken for 40 to 60 then, one time in four; 80 to 20 for
-/// 20 to 80 one time in ten thousand.
+/// Draws of a block that a policy is told at a time. One time in four 60 to 40 then looks like 40
+/// to 60; one time in ten thousand 80 to 20 looks like 20 to 80.
 const ENOUGH: u32 = 8;
-/// As many for a policy that looks at any time: `daemon` leaves alone what has fewer than 16 accesses in a period.
+/// The same for `daemon`, which leaves alone what has fewer than 16 accesses in a period.
 const ENOUGH_AT_WAKES: u32 = 16;
 /// Average time between two askings.
 const GAP: Ns = Ns(5_000_000);
 /// Where nothing is open, the time between is doubled up to so many times.
 const LAZIEST: u32 = 6;
-/// Asking for fewer at a time is hardly worth waking up for: it is done half as often then, down to one time in so many doublings.
+/// A batch of fewer pages costs more in wake-ups than it yields in samples: it is asked half as
+/// often.
 const WORTH: usize = 16;
+/// How often that halves, at most.
 const RAREST: u32 = 3;
-/// Pages that are asked for at a time, at most; and the first time, when nobody knows what one costs while the program runs.
+/// Pages of a batch, at most.
 const AT_ONCE: usize = 256;
+/// Pages of the first batch: nobody knows yet what one costs while the program runs.
 const FIRST: usize = 16;
-/// Thousandths of the CPUs' time that samples may take: half of what homenode has promised to keep to in the long run.
+/// Thousandths of the CPUs' time that samples may take: half of the budget's share.
 const SHARE: u64 = 5;
-/// Thousandths of the time that passes that homenode's own thread may take for them: on a machine that is full it takes it from one of the
-/// team's threads, for which all others wait at the next barrier.
+/// Thousandths of elapsed time that homenode's own thread may take for samples: on a full machine
+/// one of the team's threads loses that time, and all others wait for it at the next barrier.
 const SHARE_OF_ONE: u64 = 20;
-/// As many for a recording.
+/// The same two for a recording.
 const SHARE_RECORDED: u64 = 30;
 const SHARE_OF_ONE_RECORDED: u64 = 60;
-/// No sample counts as dearer than this: a quarter of what homenode's own thread may save up, and all that one CPU's share comes to.
+/// No sample counts as dearer than this: a quarter of what homenode's own thread may save up.
 const DEAREST: Ns = Ns(5_000_000);
-/// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS: 12 µs by protection).
+/// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS:
+/// 12 µs by protection).
 const ARMED_COST: Ns = Ns(12_000);
 /// A pause of the source is told if it is more than one in so many parts of the time.
 const WORTH_TELLING: u64 = 4;
@@ -102,7 +110,8 @@ pub struct Watched {
     pub state: (u64, u64),
     /// Blocks that the policy was told of by proportions.
     pub blocks: u64,
-    /// Of the touches told before anything had moved: those from another node than the page's, and all.
+    /// Of the touches told before anything had moved: those from another node than the page's, and
+    /// all.
     pub before: (u64, u64),
     /// Accesses that one sample stands for; `None`: presence, or nothing.
     pub one_in: Option<u64>,
@@ -243,8 +252,8 @@ impl Watching {
         self.paid
     }
 
-    /// To handle a sample took so long. Once in a while pages are moved in between, and somebody else had the CPU's caches: one such time must not
-    /// keep pages from being asked for.
+    /// To handle a sample took so long. Once in a while pages are moved in between, and somebody
+    /// else had the CPU's caches: one such time must not keep pages from being asked for.
     fn handle(&mut self, took: Ns) {
         let most = self.handling.max(Ns(1_000)).times(4);
         self.handling = Ns((self.handling.0 * 7 + took.min(most).0) / 8);
@@ -258,7 +267,8 @@ impl Watching {
         wanted.min(most).min(self.budget.room(cost, now)).min(self.own.room(own, now))
     }
 
-    /// Pages were asked for, which took so long. What the program pays for one is `fault`, what homenode's thread took for it of late `own`.
+    /// Pages were asked for, which took so long. What the program pays for one is `fault`, what
+    /// homenode's thread took for it of late `own`.
     fn asked(&mut self, pages: u64, took: Ns, own: Ns, fault: Ns) {
         (self.own_cost, self.seen.cost) = (own, own + fault);
         self.seen.asked += pages;
@@ -284,8 +294,8 @@ impl Watching {
 }
 
 impl Driver {
-    /// New objects are told to the policy and to the source, as far as there is room in the budget; `all`, or those whose turn it is to be
-    /// looked at.
+    /// New objects are told to the policy and to the source, as far as there is room in the budget;
+    /// `all`, or those whose turn it is to be looked at.
     pub(super) fn watch_new(&mut self, all: bool) {
         self.wait_new(all);
         if !self.waiting.is_empty() {
@@ -341,8 +351,9 @@ impl Driver {
         watching.held.retain(|b| !whole.contains(b));
     }
 
-    /// An object's pages are about to be moved: the source lets go of it until [`Driver::watch_again`]. Of all of it: a part would be a
-    /// mapping of its own for that time, and `mremap` fails on several.
+    /// An object's pages are about to be moved: the source lets go of it until
+    /// [`Driver::watch_again`]. Of all of it: a part would be a mapping of its own for that time,
+    /// and `mremap` fails on several.
     pub(super) fn leave_for_now(&mut self, address: usize) {
         let Some(Watching { eyes: Eyes::Source(source), left, is_over: false, .. }) = &mut self.watching
         else {
@@ -385,7 +396,8 @@ impl Driver {
         cannot.into_iter().for_each(|note| self.note(note));
     }
 
-    /// The mover's pages can no longer be taken away, and nothing else tells: the policy knows what it was told so far.
+    /// The mover's pages can no longer be taken away, and nothing else tells: the policy knows what
+    /// it was told so far.
     fn leave_armed(&mut self) {
         if self.mover.can_stay() {
             return;
@@ -458,7 +470,8 @@ impl Driver {
         }
     }
 
-    /// Whether the policy wants to know at the end of a region, and the last time is long enough ago.
+    /// Whether the policy wants to know at the end of a region, and the last time is long enough
+    /// ago.
     pub(super) fn is_look_due(&self, now: Ns) -> bool {
         let Some(Watching { interest, looked, .. }) = &self.watching else { return false };
         let (either, since) = (interest.counts_by_iteration, now - self.started.max(*looked));
@@ -470,8 +483,8 @@ impl Driver {
             }
     }
 
-    /// Takes what was told since the last look, and tells the policy what it wants to know now: at the begin of an
-    /// `iteration`, or at the end of a region.
+    /// Takes what was told since the last look, and tells the policy what it wants to know now: at
+    /// the begin of an `iteration`, or at the end of a region.
     pub(super) fn look(&mut self, iteration: bool) {
         let now = (self.clocks.wall)();
         let Some(watching) = &mut self.watching else { return };
@@ -563,7 +576,8 @@ impl Driver {
         Some(home)
     }
 
-    /// Tells the policy how the accesses since the last time, or the draws of blocks that have enough, lie.
+    /// Tells the policy how the accesses since the last time, or the draws of blocks that have
+    /// enough, lie.
     fn tell_counts(&mut self) {
         let Some(Watching { eyes, telling, seen, .. }) = &mut self.watching else { return };
         let one_in = match eyes.says() {
@@ -605,8 +619,8 @@ impl Driver {
         }
     }
 
-    /// From time to time, from a thread of homenode's own: takes what was told, wakes the policy, asks anew. Time until the next
-    /// time; `None`: never again.
+    /// From time to time, from a thread of homenode's own: takes what was told, wakes the policy,
+    /// asks anew. Time until the next time; `None`: never again.
     pub fn tick(&mut self) -> Option<Ns> {
         self.beside(|d| d.timed(|d, _| d.heavy(Self::tick_measured)))
     }
@@ -630,7 +644,8 @@ impl Driver {
         }
         self.take_touches();
         if matches!(self.watching, Some(Watching { eyes: Eyes::Armed, .. })) {
-            // Pages that were touched are no longer registered: each would be a mapping of its own for ever.
+            // Pages that were touched are no longer registered: each would be a mapping of its own
+            // for ever.
             self.mover.settle();
             self.leave_armed();
         }
@@ -687,8 +702,8 @@ impl Driver {
         self.ask_for(&list);
     }
 
-    /// For tests of programs that are hard on homenode: everything is watched and asked for, and blocks move to and fro whatever
-    /// anybody says.
+    /// For tests of programs that are hard on homenode: everything is watched and asked for, and
+    /// blocks move to and fro whatever anybody says.
     pub fn shake(&mut self, number: u64) {
         self.watch_new(true);
         self.tick();

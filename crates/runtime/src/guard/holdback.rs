@@ -2,23 +2,26 @@
 //!
 //! # Problem
 //!
-//! That an iteration is faster after the pages moved does not show that they moved for the better: the program may have
-//! entered another phase. And with one run there is no second one to compare.
+//! That an iteration is faster after the pages moved does not show that they moved for the better:
+//! the program may have entered another phase. And with one run there is no second one to compare.
 //!
 //! # Approach
 //!
-//! One block in [`ONE_IN`] of the candidates is held back. Afterwards, pages of both groups are armed one by one, at the
-//! begin of iterations, and tell who touches them. If pages that moved are touched from remote nodes less often than those
-//! that were held back, moving pays: the held-back blocks are let go. If more often, it harms: what moved goes back. These are
-//! *presence* samples: who came first, not how often.
+//! One block in [`ONE_IN`] of the candidates is held back. Afterwards, pages of both groups are
+//! armed one by one, at the begin of iterations, and tell who touches them. If pages that moved are
+//! touched from remote nodes less often than those that were held back, moving pays: the held-back
+//! blocks are let go. If more often, it harms: what moved goes back. These are *presence* samples:
+//! who came first, not how often.
 //!
-//! But pages moved because they had been touched from elsewhere, and those held back are of all kinds, also such as would never have
-//! moved. So what moved must tell against moving, too: nothing goes back that the node that has it now touches more often than the one
-//! that had it, and if it is clearly more often, that pays, whatever the others do.
+//! But pages moved because they had been touched from elsewhere, and those held back are of all
+//! kinds, also such as would never have moved. So what moved must tell against moving, too: nothing
+//! goes back that the node that has it now touches more often than the one that had it, and if it
+//! is clearly more often, that pays, whatever the others do.
 //!
-//! And where there is no difference, it pays if the pages are spread more evenly over the nodes than before, for the memories work side
-//! by side. If not, moving was for nothing, and what moved goes back. That there is none takes many samples to say; while there are
-//! fewer, and no more are to be had, nobody can tell, and all is let go on.
+//! And where there is no difference, it pays if the pages are spread more evenly over the nodes
+//! than before, for the memories work side by side. If not, moving was for nothing, and what moved
+//! goes back. That there is none takes many samples to say; while there are fewer, and no more are
+//! to be had, nobody can tell, and all is let go on.
 
 use homenode_model::NodeId;
 use homenode_wire::facts::Verdict;
@@ -29,11 +32,14 @@ use super::super::watch::numbers::PAGE;
 pub const ONE_IN: u64 = 20;
 /// Samples of each group that a verdict takes.
 pub const ENOUGH: u64 = 24;
-/// Samples of each group to say that there is no difference: with fewer, one of 20 points would often not show.
+/// Samples of each group to say that there is no difference: with fewer, one of 20 points would
+/// often not show.
 const MANY: u64 = 8 * ENOUGH;
-/// Iterations in which samples are taken: a small program may have no block to hold back, or nobody touches it.
+/// Iterations in which samples are taken: a small program may have no block to hold back, or nobody
+/// touches it.
 const ROUNDS: u32 = 48;
-/// A difference of the two shares counts when it is larger than so many standard deviations of what chance would give.
+/// A difference of the two shares counts when it is larger than so many standard deviations of what
+/// chance would give.
 const SIGMAS: f64 = 2.0;
 /// Pages of each group that are armed at the begin of an iteration.
 const AT_ONCE: usize = 16;
@@ -81,8 +87,8 @@ impl Share {
     }
 }
 
-/// Bytes of a block that is held back as a whole: small enough that an object has about 64, at most a huge page, so that
-/// holding back splits no mapping more than needed.
+/// Bytes of a block that is held back as a whole: small enough that an object has about 64, at most
+/// a huge page, so that holding back splits no mapping more than needed.
 pub fn block_of(object_bytes: usize) -> usize {
     (object_bytes / 64).next_power_of_two().clamp(64 << 10, 2 << 20)
 }
@@ -105,14 +111,15 @@ impl HoldBack {
     /// Whether the block with `address` is, or was, held back.
     pub fn was_held(&self, address: usize, block: usize) -> bool {
         let number = (address / block) as u64;
-        // One of each ONE_IN in a row, so that every part of a small object has some; which of them is well mixed, so that what is held
-        // back has no period that a distribution could share.
+        // One of each ONE_IN in a row, so that every part of a small object has some; which of them
+        // is well mixed, so that what is held back has no period that a distribution could share.
         let x = (number / ONE_IN).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33;
         !self.off && number % ONE_IN == mixed % ONE_IN
     }
 
-    /// How many pages of each group (moved, held back) to arm in this round; none once it has gone on for long enough.
+    /// How many pages of each group (moved, held back) to arm in this round; none once it has gone
+    /// on for long enough.
     pub fn wanted(&mut self) -> [usize; 2] {
         self.rounds += 1;
         if self.rounds > ROUNDS {
@@ -121,7 +128,8 @@ impl HoldBack {
         self.samples.map(|s| if s.all < MANY { AT_ONCE } else { 0 })
     }
 
-    /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that nobody can judge must not stay behind.
+    /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that
+    /// nobody can judge must not stay behind.
     pub fn is_exhausted(&self) -> bool {
         let [moved, held] = self.samples;
         // Where all are watched there is one held back for some twenty that moved.
@@ -134,8 +142,9 @@ impl HoldBack {
         self.released = true;
     }
 
-    /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at `first`; the home that it was
-    /// compared with. `None`: there is a verdict, and the numbers that are told are those that it was made from.
+    /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at
+    /// `first`; the home that it was compared with. `None`: there is a verdict, and the numbers
+    /// that are told are those that it was made from.
     pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) -> Option<NodeId> {
         if self.verdict.is_some() {
             return None;
@@ -167,8 +176,8 @@ impl HoldBack {
         !self.pending.is_empty()
     }
 
-    /// A page was touched that is, and was at first, at `homes`; if that was a sample, its group and the home that it was compared
-    /// with, if it was compared.
+    /// A page was touched that is, and was at first, at `homes`; if that was a sample, its group
+    /// and the home that it was compared with, if it was compared.
     pub fn touched(
         &mut self,
         page: usize,
@@ -185,9 +194,10 @@ impl HoldBack {
         self.pending.clear();
     }
 
-    /// The verdict as the samples have it; once it is not open it stays. `is_evener`: whether the pages are spread more evenly over
-    /// the nodes than before they moved. `threads_change`: threads change nodes. Then a page is remote wherever it is, and
-    /// that moving does not help says nothing against it: such a verdict is not given.
+    /// The verdict as the samples have it; once it is not open it stays. `is_evener`: whether the
+    /// pages are spread more evenly over the nodes than before they moved. `threads_change`:
+    /// threads change nodes. Then a page is remote wherever it is, and that moving does not help
+    /// says nothing against it: such a verdict is not given.
     pub fn judge(&mut self, threads_change: bool, is_evener: impl FnOnce() -> bool) -> Verdict {
         if self.verdict.is_none() {
             let against = |v: &Verdict| matches!(v, Verdict::NoGain | Verdict::Harms);
@@ -253,8 +263,9 @@ mod tests {
         assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
     }
 
-    /// Of `all` samples of each group, so many remote; of those of pages that moved so many from where these had been. Pages moved from node 1
-    /// to 0, and are held back on 0; there is a third.
+    /// Of `all` samples of each group, so many remote; of those of pages that moved so many from
+    /// where these had been. Pages moved from node 1 to 0, and are held back on 0; there is a
+    /// third.
     fn of(all: u64, [moved, back]: [u64; 2], held: u64) -> HoldBack {
         let mut h = HoldBack::default();
         for i in 0..all {

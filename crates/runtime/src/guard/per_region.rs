@@ -1,8 +1,9 @@
 //! Next touch at every region: which regions are worth an arming.
 //!
-//! Löf asks whether it could be made transparent at the start of every parallel region. It costs an arming and a fault for
-//! each block each time, and gains only where the pattern has changed. So a region earns its next arming: one that moved
-//! nothing, or moved pages back and forth, waits twice as long for the next.
+//! Löf asks whether it could be made transparent at the start of every parallel region. It costs an
+//! arming and a fault for each block each time, and gains only where the pattern has changed. So a
+//! region earns its next arming: one that moved nothing, or moved pages back and forth, waits twice
+//! as long for the next.
 
 /// What is known of one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

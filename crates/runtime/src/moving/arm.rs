@@ -29,13 +29,14 @@ pub fn can_stay() -> bool {
     }
 }
 
-/// Arms the whole pages of these spans, skipping what must not be. From any thread but not in a signal handler; all
-/// threads may go on touching the memory.
+/// Arms the whole pages of these spans, skipping what must not be. From any thread but not in a
+/// signal handler; all threads may go on touching the memory.
 pub fn arm(spans: &[Span]) -> ArmReport {
     arm_as(spans, Manner::Around)
 }
 
-/// As [`arm`], to be taken in this manner. In a block of which other pages are armed to go to their toucher, these do so, too.
+/// As [`arm`], to be taken in this manner. In a block of which other pages are armed to go to their
+/// toucher, these do so, too.
 pub fn arm_as(spans: &[Span], manner: Manner) -> ArmReport {
     let begin = call::now();
     let mut report = ArmReport::default();
@@ -116,7 +117,8 @@ fn why_not(candidate: &Candidate, stack: Span) -> Option<Why> {
 
 /// The calling thread's stack; the initial thread's has its own name in the mappings.
 fn own_stack() -> Span {
-    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and destroyed after.
+    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and
+    // destroyed after.
     unsafe {
         let mut attributes = std::mem::zeroed();
         if call::thread_id() as u32 == std::process::id()
@@ -131,9 +133,9 @@ fn own_stack() -> Span {
     }
 }
 
-/// Something can pin memory: nothing is armed any more, by whatever mechanism. Pages that are only inaccessible for a while would be as wrong
-/// as copies: a worker of io_uring, a device or a peer that comes to them is refused, and nobody is told. The kernel goes on moving what is
-/// known.
+/// Something can pin memory: nothing is armed any more, by whatever mechanism. Pages that are only
+/// inaccessible for a while would be as wrong as copies: a worker of io_uring, a device or a peer
+/// that comes to them is refused, and nobody is told. The kernel goes on moving what is known.
 fn end(lock: &Locked) {
     disarm::everything(lock);
     state::turn_off();

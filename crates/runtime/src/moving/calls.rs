@@ -1,8 +1,10 @@
-//! Which calls the calling thread is in with something published, so that what it has left by a jump (`siglongjmp` out of a signal's handler)
-//! or by its end (cancellation) does not stay published for ever.
+//! Which calls the calling thread is in with something published, so that what it has left by a
+//! jump (`siglongjmp` out of a signal's handler) or by its end (cancellation) does not stay
+//! published for ever.
 //!
-//! A call from a signal's handler or from a call-back lies deeper on the stack than the one that it interrupts. So who is as high on it as the
-//! frame of an open call has left that call; if both are on one stack, which is only asked where it looks so.
+//! A call from a signal's handler or from a call-back lies deeper on the stack than the one that it
+//! interrupts. So who is as high on it as the frame of an open call has left that call; if both are
+//! on one stack, which is only asked where it looks so.
 
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -21,8 +23,8 @@ const NONE: Call = Call { frame: 0, flight: InFlight::NOTHING };
 /// Calls within calls. One that is deeper is not known here, and stays published if it is left.
 const DEEP: usize = 8;
 
-/// A handler may come between any two instructions, and may not return: what is counted and not yet written is nothing, and what is given up is
-/// forgotten before.
+/// A handler may come between any two instructions, and may not return: what is counted and not yet
+/// written is nothing, and what is given up is forgotten before.
 struct Calls {
     count: Cell<usize>,
     open: [Cell<Call>; DEEP],
@@ -79,7 +81,8 @@ pub fn leave(flight: InFlight) {
     });
 }
 
-/// The calling thread has come to a frame with this address: what calls have left that were deeper is given up.
+/// The calling thread has come to a frame with this address: what calls have left that were deeper
+/// is given up.
 #[inline]
 pub fn left(frame: usize) {
     CALLS.with(|calls| {

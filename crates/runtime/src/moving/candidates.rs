@@ -145,8 +145,8 @@ fn by_address(candidates: &mut [Candidate]) -> usize {
     kept
 }
 
-/// Up to where mappings were told. The kernel writes its list a part at a time: where mappings are joined in between, the next line begins
-/// before the end of the last one.
+/// Up to where mappings were told. The kernel writes its list a part at a time: where mappings are
+/// joined in between, the next line begins before the end of the last one.
 struct Seen(usize);
 
 impl Seen {

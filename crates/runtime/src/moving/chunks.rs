@@ -1,8 +1,9 @@
 //! Moves by the kernel in calls that take about as long as they may: the team waits meanwhile.
 //!
-//! All pages are asked for first, and only those that are elsewhere go into a call; each call is for one target, for the kernel starts anew at
-//! every change. Asked for again in the end they say what became of them. The kernel moves a huge page as a whole, whichever of its pages it is
-//! asked for: so it goes where most of its pages are to be, with one of them, and no call ends within it.
+//! All pages are asked for first, and only those that are elsewhere go into a call; each call is
+//! for one target, for the kernel starts anew at every change. Asked for again in the end they say
+//! what became of them. The kernel moves a huge page as a whole, whichever of its pages it is asked
+//! for: so it goes where most of its pages are to be, with one of them, and no call ends within it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -152,7 +153,8 @@ impl Default for Chunk {
 }
 
 impl Chunk {
-    /// How many of the moves are for one call: of one target, for the kernel starts anew at every change, and all of a huge page's.
+    /// How many of the moves are for one call: of one target, for the kernel starts anew at every
+    /// change, and all of a huge page's.
     fn fits(&self, moves: &[Work], huge: &Huge) -> usize {
         let same = moves.iter().take_while(|m| m.to == moves[0].to).count();
         let n = same.min(self.pages);
@@ -179,7 +181,8 @@ impl Chunk {
         self.to.clear();
         self.to.resize(self.at.len(), i32::from(moves[0].to.0));
         self.status[..self.at.len()].fill(Status::UNKNOWN);
-        // More than 0: so many were not tried and no status is to be trusted. All are asked for again in any case.
+        // More than 0: so many were not tried and no status is to be trusted. All are asked for
+        // again in any case.
         if let Err(e) = system.move_to(&self.at, &self.to, &mut self.status) {
             report.error = Some(e);
         }
@@ -189,7 +192,8 @@ impl Chunk {
         self.pages = (fits as usize).clamp(LEAST, (self.pages * 2).min(MOST));
     }
 
-    /// What the kernel said of the pages that it tried and did not move: only "no memory" is worth telling from "busy".
+    /// What the kernel said of the pages that it tried and did not move: only "no memory" is worth
+    /// telling from "busy".
     fn refused(&mut self, moves: &mut [Work]) {
         let mut moves = moves.iter_mut();
         for (page, status) in self.at.iter().zip(&self.status) {
@@ -210,7 +214,8 @@ fn failure(errno: Option<Errno>) -> MoveResult {
     }
 }
 
-/// The addresses of the huge pages among some moves, ascending. The kernel moves each as a whole, whichever of its pages it is asked for.
+/// The addresses of the huge pages among some moves, ascending. The kernel moves each as a whole,
+/// whichever of its pages it is asked for.
 struct Huge(Vec<usize>);
 
 impl Huge {
@@ -230,7 +235,8 @@ impl Huge {
         self.0.binary_search(&start).is_ok().then_some(start)
     }
 
-    /// Where pages of one huge page are to go to several nodes, notes those that do not get their way.
+    /// Where pages of one huge page are to go to several nodes, notes those that do not get their
+    /// way.
     fn agree(&self, moves: &mut [Work]) {
         let mut wanted: BTreeMap<usize, BTreeMap<NodeId, usize>> = BTreeMap::new();
         for m in &*moves {
@@ -350,7 +356,8 @@ mod tests {
 
     #[test]
     fn a_call_takes_about_the_cap_whatever_a_page_costs() {
-        // 1 µs a page: more and more of them, to the most that fit; then 8 times as slow, then so slow that none fits.
+        // 1 µs a page: more and more of them, to the most that fit; then 8 times as slow, then so
+        // slow that none fits.
         let mut stub = Stub { costs: vec![1000; 6], ..Stub::default() };
         stub.costs.extend([8000; 6]);
         stub.costs.push(2_000_000);

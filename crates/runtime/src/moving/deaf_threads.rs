@@ -1,12 +1,14 @@
 //! Threads that block the signal of an armed page: one touch, and the kernel ends the process.
 //!
-//! Front ends keep the signal out of every mask that they see. They do not see a mask that the program sets by a system call of its own,
-//! nor the threads that the C library makes for itself. So whoever arms asks the kernel first, and arms nothing while such a
-//! thread lives; the kernel's own moves need no signals and go on.
+//! Front ends keep the signal out of every mask that they see. They do not see a mask that the
+//! program sets by a system call of its own, nor the threads that the C library makes for itself.
+//! So whoever arms asks the kernel first, and arms nothing while such a thread lives; the kernel's
+//! own moves need no signals and go on.
 //!
-//! What it costs: one system call an arm (about 1 µs) where all threads are known. About 20 µs for each thread where threads have come or
-//! gone since the last look, and once a second; at every arm for each thread that no front end saw begin. So a thread that front ends
-//! know, and that blocks the signal by a system call of its own later, is found within a second, or never.
+//! What it costs: one system call an arm (about 1 µs) where all threads are known. About 20 µs for
+//! each thread where threads have come or gone since the last look, and once a second; at every arm
+//! for each thread that no front end saw begin. So a thread that front ends know, and that blocks
+//! the signal by a system call of its own later, is found within a second, or never.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -20,7 +22,8 @@ use homenode_sys::{call, own_threads};
 use super::state::{self, Locked};
 use super::{Mechanism, handler_stack};
 
-/// Workers that the C library makes with all signals blocked, by what they wait in. They touch no memory that is ever armed.
+/// Workers that the C library makes with all signals blocked, by what they wait in. They touch no
+/// memory that is ever armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Workers {
@@ -80,8 +83,8 @@ fn number(name: &CStr) -> Option<i32> {
 /// The thread that was found last. It does not get the time of [`PATIENT`] again.
 static LAST: AtomicI32 = AtomicI32::new(0);
 
-/// The C library blocks all signals for a moment when it makes a thread or a child. That passes, but on a busy machine the
-/// thread may lose its CPU meanwhile.
+/// The C library blocks all signals for a moment when it makes a thread or a child. That passes,
+/// but on a busy machine the thread may lose its CPU meanwhile.
 const TRIES: u32 = 3;
 /// Tries where the mask may be the C library's own: each waits twice as long, 13 ms together.
 const PATIENT: u32 = 9;

@@ -55,7 +55,8 @@ pub fn everything(lock: &Locked) {
 fn part(lock: &Locked, span: Span) {
     while let Some(piece) = pieces::take(lock, span) {
         let inside = piece.span.cut(span);
-        // There was room for it a moment ago; a second part may find none, then it is disarmed, too.
+        // There was room for it a moment ago; a second part may find none, then it is disarmed,
+        // too.
         let before = Span { start: piece.span.start, end: inside.start };
         let after = Span { start: inside.end, end: piece.span.end };
         for rest in [before, after] {
@@ -115,7 +116,8 @@ fn give_back(piece: &Piece) {
     }
 }
 
-/// Calls `f` with each maximal stretch of the pages that `choose` takes from the span's claimed blocks.
+/// Calls `f` with each maximal stretch of the pages that `choose` takes from the span's claimed
+/// blocks.
 fn stretches(span: Span, choose: impl Fn(Block, Word) -> Pages, mut f: impl FnMut(Span)) {
     let mut open = Span::EMPTY;
     for block in Block::all(span) {
@@ -176,7 +178,8 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
         }
     }
     if chunk.len() == HUGE && left == [0; BLOCKS] {
-        // Nothing is there any more but the page table: the kernel frees it with 2 MiB that are given up at once.
+        // Nothing is there any more but the page table: the kernel frees it with 2 MiB that are
+        // given up at once.
         discard_shadow(chunk);
     }
     for (block, left) in Block::all(chunk).zip(left) {
@@ -191,8 +194,8 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     left.iter().all(|l| *l == 0).then_some(whole)
 }
 
-/// Puts the pages back with their mapping; what is left of them. What is armed of a block may have come from several mappings, and be in
-/// as many.
+/// Puts the pages back with their mapping; what is left of them. What is armed of a block may have
+/// come from several mappings, and be in as many.
 fn move_back(uffd: &Uffd, span: Span) -> Span {
     let shadow = Span::new(table::shadow(span.start), span.len());
     if span.len() > PAGE && !memory::is_one_mapping(shadow) {
@@ -203,8 +206,9 @@ fn move_back(uffd: &Uffd, span: Span) -> Span {
         }
         return move_back(uffd, Span { start: half, ..span });
     }
-    // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; no page of the span is there, so
-    // nothing is lost with the mapping that is replaced. The shadow's mapping stays.
+    // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; no page of
+    // the span is there, so nothing is lost with the mapping that is replaced. The shadow's mapping
+    // stays.
     let moved = events::own(span, || unsafe { memory::move_leaving_mapping(shadow, span.start) });
     if moved.is_ok() { Span::EMPTY } else { copy_from_shadow(uffd, span) }
 }
@@ -228,8 +232,9 @@ fn make_accessible(span: Span) {
     note_change();
 }
 
-/// Brings back huge pages that arming split: those of which nothing is armed or registered any more, and one node has all. When the team sleeps;
-/// for about `cap`, some 0.4 ms each. Whether there are more.
+/// Brings back huge pages that arming split: those of which nothing is armed or registered any
+/// more, and one node has all. When the team sleeps; for about `cap`, some 0.4 ms each. Whether
+/// there are more.
 pub fn restore_huge_pages(cap: Ns) -> bool {
     if !table::any_split() {
         return false;

@@ -1,13 +1,14 @@
-//! What the kernel tells of registered memory: that the program remapped, gave up or unmapped it by a system call that no front
-//! end saw.
+//! What the kernel tells of registered memory: that the program remapped, gave up or unmapped it by
+//! a system call that no front end saw.
 //!
-//! The caller of such a system call waits until its event is read. So a thread of our own does nothing but read them. It
-//! says so *before* it reads, and lets copies end that were begun before ([`Copying`]): as long as the event is not read the kernel
-//! refuses to copy, or what was copied is given up with the rest. Who faults at memory that has just changed waits until the
-//! event is dealt with.
+//! The caller of such a system call waits until its event is read. So a thread of our own does
+//! nothing but read them. It says so *before* it reads, and lets copies end that were begun before
+//! ([`Copying`]): as long as the event is not read the kernel refuses to copy, or what was copied
+//! is given up with the rest. Who faults at memory that has just changed waits until the event is
+//! dealt with.
 //!
-//! Whoever waits for the reader may hold any lock of the process: its allocator's, or homenode's own. So the reader takes none: it
-//! allocates nothing, from its first instruction on.
+//! Whoever waits for the reader may hold any lock of the process: its allocator's, or homenode's
+//! own. So the reader takes none: it allocates nothing, from its first instruction on.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
@@ -25,7 +26,8 @@ use super::table::{self, Block, Word};
 const AT_MOST: i32 = 1000;
 /// The reader's stack.
 const STACK: usize = 256 << 10;
-/// Events that wait at a time: each has a thread that waits for it, but for those of one call that changes several mappings.
+/// Events that wait at a time: each has a thread that waits for it, but for those of one call that
+/// changes several mappings.
 const MOST_WAITING: usize = 1 << 16;
 /// Where they are kept.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -78,7 +80,8 @@ pub fn own<R>(span: Span, f: impl FnOnce() -> R) -> R {
     OWN_END.store(span.end, Ordering::SeqCst);
     OWN_START.store(span.start, Ordering::SeqCst);
     let result = f();
-    // The system call has returned, so its event was read; but the reader may not yet have compared it.
+    // The system call has returned, so its event was read; but the reader may not yet have compared
+    // it.
     while READING.load(Ordering::SeqCst) {
         yield_now();
     }
@@ -96,7 +99,8 @@ static READER: AtomicU8 = AtomicU8::new(0);
 /// What the reader is woken by, to end: an eventfd, or -1.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
-/// Makes sure that there is a reader, before anything is registered: it starts with the first need. Whether there is one.
+/// Makes sure that there is a reader, before anything is registered: it starts with the first need.
+/// Whether there is one.
 pub fn has_reader() -> bool {
     if READER.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
         let made = start().is_ok();
@@ -139,7 +143,8 @@ fn start() -> Result<()> {
 
 fn read() {
     thread::set_name(c"homenode-events");
-    // SAFETY: memory of this size and alignment that `start` made for this thread alone, and that is never freed.
+    // SAFETY: memory of this size and alignment that `start` made for this thread alone, and that
+    // is never freed.
     let list = unsafe {
         std::slice::from_raw_parts_mut(
             WAITING.load(Ordering::SeqCst) as *mut MaybeUninit<Event>,
@@ -214,7 +219,8 @@ impl Reader<'_> {
             let Some(event) = self.uffd.event() else { break };
             let own = match event {
                 Event::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
-                // We give nothing up that is registered, and replace mappings only where pages cannot be taken back.
+                // We give nothing up that is registered, and replace mappings only where pages
+                // cannot be taken back.
                 Event::Remove(_) => false,
                 Event::Unmap(span) => is_own(span) && !state::TAKE_BACK.load(Ordering::Relaxed),
                 Event::Other(_) => true,
@@ -227,7 +233,8 @@ impl Reader<'_> {
         READING.store(false, Ordering::SeqCst);
     }
 
-    /// Claims a block, and leaves nothing in its shadow but what is armed. Goes on reading meanwhile: its owner may be waiting for its own event to be read.
+    /// Claims a block, and leaves nothing in its shadow but what is armed. Goes on reading
+    /// meanwhile: its owner may be waiting for its own event to be read.
     fn claim(&mut self, block: Block) -> Word {
         loop {
             if let Some(word) = block.try_claim() {
@@ -247,8 +254,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Registered pages are about to be zero. They are never armed again while this memory lives: who gives them up empties them when
-    /// it gets the CPU again, which may be after they were disarmed, and armed once more with the contents that must go.
+    /// Registered pages are about to be zero. They are never armed again while this memory lives:
+    /// who gives them up empties them when it gets the CPU again, which may be after they were
+    /// disarmed, and armed once more with the contents that must go.
     fn emptied(&mut self, span: Span) {
         for block in Block::all(span) {
             let word = self.claim(block);
@@ -308,7 +316,8 @@ impl Reader<'_> {
             match copied.stopped.map(|e| e.0) {
                 None => {}
                 Some(libc::EAGAIN | libc::ENOMEM) => {
-                    // The mappings change until all events of the change are read; one call can have several.
+                    // The mappings change until all events of the change are read; one call can
+                    // have several.
                     self.read();
                     yield_now();
                 }

@@ -1,7 +1,8 @@
-//! What happens when an armed page is touched: it comes to the toucher's node with the rest of its block.
+//! What happens when an armed page is touched: it comes to the toucher's node with the rest of its
+//! block.
 //!
-//! Runs in signal handlers, with signals from others blocked: no allocation, no lock but the block's own, which nobody
-//! holds while waiting for anything but the kernel.
+//! Runs in signal handlers, with signals from others blocked: no allocation, no lock but the
+//! block's own, which nobody holds while waiting for anything but the kernel.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -17,8 +18,8 @@ use super::state::{self, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
 use super::{Mechanism, handler_stack, touches};
 
-/// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are protected. `true`: the access
-/// is to be made again; `false`: it is none of ours.
+/// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are
+/// protected. `true`: the access is to be made again; `false`: it is none of ours.
 pub extern "C" fn on_fault(address: usize) -> bool {
     let stands_for = stands_for(state::FAULTS.load(Ordering::Relaxed));
     let begin = if stands_for > 0 { call::thread_time() } else { Ns(0) };
@@ -32,8 +33,9 @@ pub extern "C" fn on_fault(address: usize) -> bool {
     handled
 }
 
-/// For how many faults the time of the next one stands, after so many; 0: it is not measured. To ask for a thread's CPU time twice is a
-/// tenth of a fault's work. Not a multiple of 16: the last page of a block takes longer than the others.
+/// For how many faults the time of the next one stands, after so many; 0: it is not measured. To
+/// ask for a thread's CPU time twice is a tenth of a fault's work. Not a multiple of 16: the last
+/// page of a block takes longer than the others.
 const fn stands_for(faults: u64) -> u64 {
     const ALL: u64 = 64;
     const EACH: u64 = 17;
@@ -80,7 +82,8 @@ fn handle(address: usize) -> bool {
     }
 }
 
-/// The page of a claimed block is not armed (any more): the access goes well now, unless the fault was never ours.
+/// The page of a claimed block is not armed (any more): the access goes well now, unless the fault
+/// was never ours.
 fn taken_by_another(address: usize, registered: bool) -> bool {
     if registered && state::chosen() == Mechanism::UserFault {
         // There, unless the program gave it up behind our back: then it is zero.
@@ -100,7 +103,8 @@ pub fn note_change() {
     CHANGES.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Whether the calling thread faults there for the first time since the last change anywhere: only then is it worth trying again.
+/// Whether the calling thread faults there for the first time since the last change anywhere: only
+/// then is it worth trying again.
 fn first_try(address: usize) -> bool {
     static LAST: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
     let me = call::thread_id() as u64;
@@ -138,8 +142,8 @@ pub fn bring_page(page: usize, node: NodeId) {
     }
 }
 
-/// How long somebody waits for mappings to settle. They change for as long as a system call and its event take;
-/// memory that is not there at all must not stop a program for ever.
+/// How long somebody waits for mappings to settle. They change for as long as a system call and its
+/// event take; memory that is not there at all must not stop a program for ever.
 pub const PATIENCE: Ns = Ns(10_000_000_000);
 
 /// Brings `with`, until nothing of `wanted` is armed. `tell`: as a touch of `node`.
@@ -191,7 +195,8 @@ fn around(page: Pages) -> Pages {
     (((1_u64 << count) - 1) << first) as Pages
 }
 
-/// Takes those of `wanted` that are armed, of a block claimed by the caller, and gives the block up.
+/// Takes those of `wanted` that are armed, of a block claimed by the caller, and gives the block
+/// up.
 fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
@@ -221,7 +226,8 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     }
 }
 
-/// Those of `wanted` that are armed are so no longer: `node` touched them, and has them now, but for those that `stayed`.
+/// Those of `wanted` that are armed are so no longer: `node` touched them, and has them now, but
+/// for those that `stayed`.
 fn taken(block: Block, word: Word, wanted: Pages, stayed: Pages, node: NodeId, tell: bool) {
     let pages = word.armed() & wanted;
     for run in block.runs(pages & !stayed) {
@@ -243,10 +249,12 @@ static STALE: AtomicU32 = AtomicU32::new(0);
 /// At most, but for one a thread: 4 MiB.
 const MOST_STALE: u32 = 1024;
 
-/// What is freed by one call, where it can be: 256 KiB. To free memory interrupts the other CPUs, for 16 pages as for 64.
+/// What is freed by one call, where it can be: 256 KiB. To free memory interrupts the other CPUs,
+/// for 16 pages as for 64.
 const TOGETHER: usize = 4 * BLOCK;
 
-/// Frees the shadow of a claimed block's `copied` pages. They wait for others of the block, or of its neighbours, that are still armed.
+/// Frees the shadow of a claimed block's `copied` pages. They wait for others of the block, or of
+/// its neighbours, that are still armed.
 fn free_shadow(block: Block, word: Word, copied: Pages) -> Word {
     let (armed, copied) = (word.armed() & !copied, word.armed() & copied);
     let waits = armed != 0 || block.has_armed_neighbours(TOGETHER);
@@ -262,8 +270,9 @@ pub fn free_stale(block: Block, word: Word) -> Word {
     if word.stale() == 0 { word } else { free_all_but(block, word, word.armed()) }
 }
 
-/// Of pages that are not armed the shadow has nothing that is needed. With the last block of 2 MiB all of these go at once, for then the
-/// kernel frees their page table, too (since 6.14), which it would have to look through when the shadow is next moved to.
+/// Of pages that are not armed the shadow has nothing that is needed. With the last block of 2 MiB
+/// all of these go at once, for then the kernel frees their page table, too (since 6.14), which it
+/// would have to look through when the shadow is next moved to.
 fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
     let together = |bytes| if armed == 0 { block.with_idle(bytes, discard_shadow) } else { None };
     let others = together(HUGE).or_else(|| together(TOGETHER)).unwrap_or_else(|| {
@@ -288,9 +297,9 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
     rest
 }
 
-/// Copies a run of a claimed block from its shadow. What it returns of the run stays in the shadow alone: the
-/// mappings are changing under the program's own system call. An event will tell how; it must be dealt with first, so
-/// the caller gives the block up with these pages still armed.
+/// Copies a run of a claimed block from its shadow. What it returns of the run stays in the shadow
+/// alone: the mappings are changing under the program's own system call. An event will tell how; it
+/// must be dealt with first, so the caller gives the block up with these pages still armed.
 #[must_use]
 fn copy(uffd: &Uffd, run: Span) -> Span {
     let Some(_copying) = Copying::begin() else { return run };
@@ -344,7 +353,8 @@ pub fn take_back(uffd: &Uffd, span: Span) -> Span {
             Some(libc::EAGAIN) if moved.done > 0 => {}
             Some(libc::EEXIST) => at += PAGE,
             Some(_) if at >= span.end => {}
-            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are changing.
+            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are
+            // changing.
             Some(_) => {
                 if !copy_from_shadow(uffd, Span::new(at, PAGE)).is_empty() {
                     break;
@@ -359,7 +369,8 @@ pub fn take_back(uffd: &Uffd, span: Span) -> Span {
 /// Blocks of a 2 MiB window.
 const WINDOW: usize = HUGE / BLOCK;
 
-/// Protected memory comes in 2 MiB windows: the armed blocks of the window that nobody else works on, together.
+/// Protected memory comes in 2 MiB windows: the armed blocks of the window that nobody else works
+/// on, together.
 fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
     let mut mine: [Option<(Block, Word)>; WINDOW] = [None; WINDOW];
     let window = block.span().outer(HUGE);
@@ -448,11 +459,13 @@ impl Run {
 
 /// Makes accessible again what arming made inaccessible.
 pub fn unprotect(span: Span, access: Access) {
-    // SAFETY: as it was before arming. More cannot be done if it fails (no memory for a mapping): the fault repeats.
+    // SAFETY: as it was before arming. More cannot be done if it fails (no memory for a mapping):
+    // the fault repeats.
     let _ = unsafe { memory::protect(span, access) };
 }
 
-/// Has the kernel move accessible pages, and notes which it has left elsewhere: they are in use or pinned, or the node has no memory.
+/// Has the kernel move accessible pages, and notes which it has left elsewhere: they are in use or
+/// pinned, or the node has no memory.
 fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
     /// Pages a call: small enough for a handler's stack.
     const CHUNK: usize = 64;
@@ -497,13 +510,14 @@ fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
     }
 }
 
-/// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place. What others do to the mapping meanwhile is
-/// lost: see [`super::Options::copy_unseen`].
+/// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place. What
+/// others do to the mapping meanwhile is lost: see [`super::Options::copy_unseen`].
 fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
     let from = Span::new(table::shadow(span.start), span.len());
     let fresh = memory::map(span.len(), Access::ReadWrite)?;
-    // SAFETY: `span` is inaccessible and its blocks are ours, so nobody sees it without its pages: who faults waits. The
-    // shadow and the fresh memory are known to us alone. Pages and all they hold are at `span` or on their way back there.
+    // SAFETY: `span` is inaccessible and its blocks are ours, so nobody sees it without its pages:
+    // who faults waits. The shadow and the fresh memory are known to us alone. Pages and all they
+    // hold are at `span` or on their way back there.
     unsafe {
         let moved = memory::move_leaving_mapping(span, from.start);
         let readable = moved.and_then(|()| memory::protect(from, Access::ReadWrite));
@@ -537,10 +551,12 @@ mod tests {
     use super::*;
     use homenode_sys::numa::Status;
 
-    /// No machine has it: the kernel refuses to move a page there, as it refuses to move one that is pinned.
+    /// No machine has it: the kernel refuses to move a page there, as it refuses to move one that
+    /// is pinned.
     const NOWHERE: NodeId = NodeId(1000);
 
-    /// Has `node` touch armed pages of a window, and gives back what is told of it: bytes, and whether they stayed.
+    /// Has `node` touch armed pages of a window, and gives back what is told of it: bytes, and
+    /// whether they stayed.
     fn touched(window: Span, armed: Pages, node: NodeId) -> Vec<(usize, bool)> {
         for block in Block::all(window) {
             let word = block.claim();

@@ -1,7 +1,8 @@
 //! Arming parts of mappings together.
 //!
-//! One by one they are claimed and their pages taken away; then the process's descriptors are looked at, once for all, and all are given up.
-//! Blocks are claimed in the order of their addresses, as by everybody who claims several, so that nobody waits for the other in a ring.
+//! One by one they are claimed and their pages taken away; then the process's descriptors are
+//! looked at, once for all, and all are given up. Blocks are claimed in the order of their
+//! addresses, as by everybody who claims several, so that nobody waits for the other in a ring.
 
 use homenode_model::Bytes;
 use homenode_sys::memory::{self, Access};
@@ -15,7 +16,8 @@ use super::state::{self, Locked};
 use super::table::{self, BLOCK, BLOCKS, Block, LEAF, Pages, Word};
 use super::{ArmReport, Manner, Mechanism, Why, events, fault, inflight, pinning};
 
-/// What of one mapping, within one GiB, is armed together: a candidate, or several that share blocks.
+/// What of one mapping, within one GiB, is armed together: a candidate, or several that share
+/// blocks.
 #[derive(Clone, Copy)]
 pub struct Part {
     /// From the first of them to the last.
@@ -171,7 +173,8 @@ impl Arming<'_> {
         self.report.skip(why, here.sum());
     }
 
-    /// Claims all blocks and chooses the pages, nothing that the kernel is using or that has changed.
+    /// Claims all blocks and chooses the pages, nothing that the kernel is using or that has
+    /// changed.
     fn claim(&mut self, pages: &mut [Pages]) {
         table::claim_all(self.span);
         for (block, pages) in self.first.and_next(self.span).zip(pages.iter_mut()) {
@@ -202,8 +205,8 @@ impl Arming<'_> {
         }
     }
 
-    /// Calls `arm` with each maximal stretch of chosen pages that have the same mark; pages of stretches for which it says
-    /// `false` are no longer chosen.
+    /// Calls `arm` with each maximal stretch of chosen pages that have the same mark; pages of
+    /// stretches for which it says `false` are no longer chosen.
     fn stretches(
         &mut self,
         pages: &mut [Pages],
@@ -323,11 +326,13 @@ impl Arming<'_> {
         self.release(pages, |old, _| old);
     }
 
-    /// Puts the pages of a stretch that nobody has touched back where they were: the pages themselves, which something may have pinned.
+    /// Puts the pages of a stretch that nobody has touched back where they were: the pages
+    /// themselves, which something may have pinned.
     fn put_back(&self, uffd: &Uffd, span: Span, registered: bool) {
         let back = |part: Span| {
-            // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; none of the part is there, so nothing is
-            // lost with the mapping that is replaced. The shadow's mapping stays.
+            // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; none
+            // of the part is there, so nothing is lost with the mapping that is replaced. The
+            // shadow's mapping stays.
             events::own(part, || unsafe {
                 memory::move_leaving_mapping(Span::new(table::shadow(part.start), part.len()), part.start)
             })
@@ -361,8 +366,9 @@ impl Arming<'_> {
             }
         }
         let shadow = Span::new(table::shadow(span.start), span.len());
-        // SAFETY: whoever touches the pages now faults and waits, for the blocks are claimed; then they come back from the
-        // shadow, which is empty: every page that ever was there was discarded.
+        // SAFETY: whoever touches the pages now faults and waits, for the blocks are claimed; then
+        // they come back from the shadow, which is empty: every page that ever was there was
+        // discarded.
         let moved = unsafe { leave_mapping(span, shadow.start) };
         // SAFETY: the shadow's pages are where they are; faults there are the kernel's own.
         let plain = moved.and_then(|()| unsafe { uffd.unregister(shadow) });
@@ -401,7 +407,8 @@ impl Arming<'_> {
         if !known && !pieces::add(self.lock, Piece { span, policy: None }) {
             return Err(no_room("keeping account of so many pieces", span));
         }
-        // SAFETY: whoever touches it faults and waits, for the blocks are claimed; our handler makes it accessible.
+        // SAFETY: whoever touches it faults and waits, for the blocks are claimed; our handler
+        // makes it accessible.
         let done = unsafe { memory::protect(span, Access::None) };
         if done.is_err() && !known {
             pieces::take(self.lock, span);
@@ -436,10 +443,11 @@ const fn no_room(call: &'static str, on: Span) -> homenode_sys::Error {
     homenode_sys::Error { call, on, errno: homenode_sys::Errno(libc::ENOMEM) }
 }
 
-/// Moves the pages of a registered span to `to`, the last one by a call of its own: the mapping that a call empties altogether loses what
-/// it shares with its neighbours (its `anon_vma`; mm/mremap.c, dontunmap_complete), and the kernel would never join them again.
-/// A whole GiB next to registered memory is a part of a larger mapping by now, and goes in one step (`move_normal_pud`), with one interruption
-/// of the other CPUs instead of 512.
+/// Moves the pages of a registered span to `to`, the last one by a call of its own: the mapping
+/// that a call empties altogether loses what it shares with its neighbours (its `anon_vma`;
+/// mm/mremap.c, dontunmap_complete), and the kernel would never join them again. A whole GiB next
+/// to registered memory is a part of a larger mapping by now, and goes in one step
+/// (`move_normal_pud`), with one interruption of the other CPUs instead of 512.
 ///
 /// # Safety
 /// As [`memory::move_leaving_mapping`].
@@ -459,14 +467,16 @@ unsafe fn leave_mapping(span: Span, to: usize) -> Result<()> {
         return leave(span);
     }
     leave(most)?;
-    // Between the two the program may have remapped or unmapped all of it. An event tells, and finds the pages in the shadow, for they are
-    // armed; and the last one wherever it is now. An armed page that has never left is found there when it is disarmed.
+    // Between the two the program may have remapped or unmapped all of it. An event tells, and
+    // finds the pages in the shadow, for they are armed; and the last one wherever it is now. An
+    // armed page that has never left is found there when it is disarmed.
     let _ = leave(last);
     Ok(())
 }
 
-/// A page of a huge page that was split, with the one next to it, which is registered for a moment only. A mapping of one page
-/// that loses its page is never joined again (see [`leave_mapping`]), and a huge page lies in one mapping.
+/// A page of a huge page that was split, with the one next to it, which is registered for a moment
+/// only. A mapping of one page that loses its page is never joined again (see [`leave_mapping`]),
+/// and a huge page lies in one mapping.
 fn with_neighbour(span: Span) -> Span {
     let pair = Span::new(span.start & !(2 * PAGE - 1), 2 * PAGE);
     let registered = || Block::all(pair).any(|b| b.owned().marked() & b.pages_in(pair) != 0);

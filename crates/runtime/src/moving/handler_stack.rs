@@ -1,10 +1,11 @@
 //! A stack for our handlers in each thread of the program.
 //!
-//! The kernel writes a signal's frame to the stack that the thread runs on. That may be armed memory: coroutines have stacks that the
-//! program takes from its allocator, and no function of the C library is told of them. So handlers get a stack of their own
-//! (`sigaltstack`). A program that sets one keeps it, and ours comes back when it gives its own up; a program that asks
-//! is told what it has set. Of its handlers only those of other signals that ask for a stack of their own (`SA_ONSTACK`) in a thread that
-//! was never given one run on ours.
+//! The kernel writes a signal's frame to the stack that the thread runs on. That may be armed
+//! memory: coroutines have stacks that the program takes from its allocator, and no function of the
+//! C library is told of them. So handlers get a stack of their own (`sigaltstack`). A program that
+//! sets one keeps it, and ours comes back when it gives its own up; a program that asks is told
+//! what it has set. Of its handlers only those of other signals that ask for a stack of their own
+//! (`SA_ONSTACK`) in a thread that was never given one run on ours.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -15,7 +16,8 @@ use homenode_sys::{PAGE, Span, call, maps};
 use super::table::{self, BLOCK, Block};
 use super::{Mechanism, calls, state};
 
-/// What can be used of one, beside what the kernel needs for a frame: handlers of the program's may run there.
+/// What can be used of one, beside what the kernel needs for a frame: handlers of the program's may
+/// run there.
 const USABLE: usize = 256 << 10;
 /// Threads at a time that have one.
 const MOST: usize = 1024;
@@ -24,10 +26,11 @@ const TAKEN: usize = 1;
 
 /// Their lowest usable addresses. They are never unmapped: who ends leaves its own to who comes.
 static STACKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// The kernel's number of the thread that has it; 0: none. A thread without thread-local storage of its own (`clone`) finds its maker's
-/// place under [`KEY`], whose stack it must not run on.
+/// The kernel's number of the thread that has it; 0: none. A thread without thread-local storage of
+/// its own (`clone`) finds its maker's place under [`KEY`], whose stack it must not run on.
 static OWNERS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
-/// The place of the thread's own in `STACKS`, and one; given up by the C library's destructors at the thread's end.
+/// The place of the thread's own in `STACKS`, and one; given up by the C library's destructors at
+/// the thread's end.
 static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 
 fn key() -> Option<libc::pthread_key_t> {
@@ -38,7 +41,8 @@ fn key() -> Option<libc::pthread_key_t> {
     })
 }
 
-/// Bytes of each: the kernel's frame has all registers, which are 11 KiB where there are matrices among them.
+/// Bytes of each: the kernel's frame has all registers, which are 11 KiB where there are matrices
+/// among them.
 fn size() -> usize {
     // SAFETY: asks for a number; 0 where the kernel does not say.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
@@ -105,7 +109,8 @@ impl Spare {
     /// The calling thread's from now on, unless the program has given it one.
     pub fn adopt(self) {
         let Some(key) = key() else { return };
-        // SAFETY: the key's value is a number; the kernel is told of memory that is this thread's alone.
+        // SAFETY: the key's value is a number; the kernel is told of memory that is this thread's
+        // alone.
         unsafe {
             if libc::pthread_setspecific(key, (self.place + 1) as *const libc::c_void) != 0 {
                 return self.leave();
@@ -162,7 +167,8 @@ pub fn give() {
     }
 }
 
-/// The stack that we have given to the calling thread, whether it uses it or one of the program's; empty if none.
+/// The stack that we have given to the calling thread, whether it uses it or one of the program's;
+/// empty if none.
 pub fn own() -> Span {
     let Some(Some(key)) = KEY.get() else { return Span::EMPTY };
     // SAFETY: asks for a number.
@@ -253,21 +259,24 @@ pub unsafe fn program_stack(
 /// What is to be done at an address; whether it was.
 pub type OnFault = extern "C" fn(usize) -> bool;
 
-/// Calls `f` on the calling thread's own stack, for handlers: where the program has given the thread a stack for its handlers, ours runs on
-/// that, which may have room for little more than the kernel's frame.
+/// Calls `f` on the calling thread's own stack, for handlers: where the program has given the
+/// thread a stack for its handlers, ours runs on that, which may have room for little more than the
+/// kernel's frame.
 pub fn call(f: OnFault, argument: usize) -> bool {
     let (own, here) = (own(), 0_u8);
     if own.is_empty() || own.contains(&raw const here as usize) {
         return f(argument);
     }
-    // SAFETY: nothing runs there, for the kernel would have put the frame there, too, if it was in use; and nothing interrupts `f`.
+    // SAFETY: nothing runs there, for the kernel would have put the frame there, too, if it was in
+    // use; and nothing interrupts `f`.
     unsafe { on_stack(own.end & !15, f, argument) }
 }
 
 #[cfg(target_arch = "x86_64")]
 unsafe fn on_stack(top: usize, f: OnFault, argument: usize) -> bool {
     let result: usize;
-    // SAFETY: the caller's stack, aligned as a call wants it; this one is back before anything else.
+    // SAFETY: the caller's stack, aligned as a call wants it; this one is back before anything
+    // else.
     unsafe {
         std::arch::asm!(
             "mov r12, rsp",
@@ -292,8 +301,8 @@ unsafe fn on_stack(_: usize, f: OnFault, argument: usize) -> bool {
 /// What homenode's own work may need below the stack pointer.
 const DEPTH: usize = 64 << 10;
 
-/// The caller is about to claim blocks, and runs on any stack: of the part that it will use nothing is armed now or later. Who waits
-/// for a block that it has claimed itself would wait for ever.
+/// The caller is about to claim blocks, and runs on any stack: of the part that it will use nothing
+/// is armed now or later. Who waits for a block that it has claimed itself would wait for ever.
 #[inline]
 pub fn stand() {
     let here = 0_u8;
@@ -324,7 +333,8 @@ pub fn stand() {
     }
 }
 
-/// The initial thread's first stack is never armed, and nothing else lies so close below its end (`MIN_GAP`, arch/x86/mm/mmap.c).
+/// The initial thread's first stack is never armed, and nothing else lies so close below its end
+/// (`MIN_GAP`, arch/x86/mm/mmap.c).
 fn on_initial_stack(address: usize) -> bool {
     const GAP: usize = 128 << 20;
     static END: AtomicUsize = AtomicUsize::new(0);
@@ -337,7 +347,8 @@ fn on_initial_stack(address: usize) -> bool {
     address < end && end - address < GAP
 }
 
-/// Whether the calling thread runs on the stack that it began on, and both addresses lie there. Reads its mappings: for who suspects something.
+/// Whether the calling thread runs on the stack that it began on, and both addresses lie there.
+/// Reads its mappings: for who suspects something.
 pub fn on_first_stack(one: usize, other: usize) -> bool {
     // A handler may have another one, which may lie within this: in an array of the program's.
     if in_use().ss_flags & (libc::SS_ONSTACK | libc::SS_DISABLE) != 0 {
@@ -357,8 +368,8 @@ pub fn on_first_stack(one: usize, other: usize) -> bool {
     read.is_ok() && found && one < end && other < end
 }
 
-/// A page was touched by who had its stack pointer there: it is part of a stack, and so is what will be pushed next. For handlers: takes
-/// no block.
+/// A page was touched by who had its stack pointer there: it is part of a stack, and so is what
+/// will be pushed next. For handlers: takes no block.
 pub fn note_stack(address: usize, pointer: usize) {
     /// Leaf functions use so much below it.
     const RED_ZONE: usize = 128;
@@ -372,11 +383,13 @@ pub fn note_stack(address: usize, pointer: usize) {
     }
 }
 
-/// The calling thread copies a signal's frame to the stack that was interrupted, or has done so: who faults meanwhile has no stack left.
+/// The calling thread copies a signal's frame to the stack that was interrupted, or has done so:
+/// who faults meanwhile has no stack left.
 pub fn set_copying(is: bool) {
     let own = own();
     if !own.is_empty() {
-        // SAFETY: the lower end of the thread's own stack, which is longer than all that runs there.
+        // SAFETY: the lower end of the thread's own stack, which is longer than all that runs
+        // there.
         unsafe { (own.start as *mut usize).write_volatile(usize::from(is)) };
     }
 }

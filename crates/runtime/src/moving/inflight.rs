@@ -1,8 +1,9 @@
 //! Memory that the kernel is reading or writing on the program's behalf.
 //!
-//! A system call that meets an armed page fails or stops short: the kernel cannot run our handler. So buffers are
-//! published before the call. Who publishes stores the buffer and then looks at the blocks; who arms claims the blocks
-//! and then looks at the buffers: at least one of them sees the other.
+//! A system call that meets an armed page fails or stops short: the kernel cannot run our handler.
+//! So buffers are published before the call. Who publishes stores the buffer and then looks at the
+//! blocks; who arms claims the blocks and then looks at the buffers: at least one of them sees the
+//! other.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
@@ -32,8 +33,9 @@ static CHOOSING: AtomicU32 = AtomicU32::new(0);
 const TAKEN: usize = 1;
 const NO_SLOT: u16 = u16::MAX;
 
-/// Buffers that are published. Hand it to [`retire`] when the call has returned. It has no destructor: calls can be
-/// left by cancellation, which must not run one; then [`calls`] has it given up.
+/// Buffers that are published. Hand it to [`retire`] when the call has returned. It has no
+/// destructor: calls can be left by cancellation, which must not run one; then [`calls`] has it
+/// given up.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
@@ -46,23 +48,25 @@ impl InFlight {
     pub const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
 }
 
-/// The kernel is about to read or write these: armed pages in them come over first, and none is armed until
-/// [`retire`]. Costs some 20 ns where nothing is armed. The caller is a front end and its list lies in its frame: it has not published anything else
-/// there.
+/// The kernel is about to read or write these: armed pages in them come over first, and none is
+/// armed until [`retire`]. Costs some 20 ns where nothing is armed. The caller is a front end and
+/// its list lies in its frame: it has not published anything else there.
 pub fn publish(buffers: &[Span]) -> InFlight {
     let mine = keep(buffers);
     if let Some(mine) = mine {
         if mine != InFlight::NOTHING {
             calls::enter(buffers.as_ptr() as usize, mine);
         }
-        // Memory that a system call of the program's own has just moved may not have its contents yet.
+        // Memory that a system call of the program's own has just moved may not have its contents
+        // yet.
         events::wait();
         buffers.iter().for_each(|b| fault::bring(*b));
     }
     mine.unwrap_or(InFlight::NOTHING)
 }
 
-/// This is about to change: it is disarmed, its untouched pages where they are, and not armed until [`retire`].
+/// This is about to change: it is disarmed, its untouched pages where they are, and not armed until
+/// [`retire`].
 pub fn hold(memory: Span) -> InFlight {
     let mine = keep(&[memory]);
     if mine.is_some() {
@@ -76,7 +80,8 @@ pub fn hold(memory: Span) -> InFlight {
 const CHANGES: usize = 1024;
 static CHANGED: [Slot; CHANGES] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; CHANGES];
-/// Changes so far, counted before they are written down and again after: they are the same when none is in between.
+/// Changes so far, counted before they are written down and again after: they are the same when
+/// none is in between.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -96,13 +101,15 @@ pub fn changes() -> usize {
 /// So many changes there had been before the last list of what lives.
 static LISTED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The caller, who alone arms, is about to list the memory that may be armed. What goes from now on is not armed, though it is in the list:
-/// something else may lie there by then, such as a thread's stack.
+/// The caller, who alone arms, is about to list the memory that may be armed. What goes from now on
+/// is not armed, though it is in the list: something else may lie there by then, such as a thread's
+/// stack.
 pub fn about_to_list() {
     LISTED.store(WRITTEN.load(Ordering::SeqCst), Ordering::SeqCst);
 }
 
-/// Whether something of `span` may have changed after the first `since` changes. The caller has claimed its blocks.
+/// Whether something of `span` may have changed after the first `since` changes. The caller has
+/// claimed its blocks.
 pub fn changed(since: usize, span: Span) -> bool {
     let now = BEGUN.load(Ordering::SeqCst);
     if now != WRITTEN.load(Ordering::SeqCst) || now - since.min(now) >= CHANGES {
@@ -156,7 +163,8 @@ pub fn quiet_in(frame: usize) -> InFlight {
     mine
 }
 
-/// What calls have published that the calling thread has left by a jump is given up. A front end calls it that publishes nothing.
+/// What calls have published that the calling thread has left by a jump is given up. A front end
+/// calls it that publishes nothing.
 #[inline(always)]
 pub fn give_up_left() {
     let here = 0_u8;
@@ -205,7 +213,8 @@ fn note(buffer: Span) -> Option<u16> {
     None
 }
 
-/// Calls `see` with what is published of `span`. The caller has claimed its blocks. `false`: nothing at all may be armed.
+/// Calls `see` with what is published of `span`. The caller has claimed its blocks. `false`:
+/// nothing at all may be armed.
 pub fn each_in(span: Span, mut see: impl FnMut(Span)) -> bool {
     fence(Ordering::SeqCst);
     for slot in TABLE.iter().take(USED.load(Ordering::SeqCst)) {
@@ -230,7 +239,8 @@ pub fn choosing<R>(f: impl FnOnce() -> R) -> R {
 
 fn begin_quiet() {
     QUIET.fetch_add(1, Ordering::SeqCst);
-    // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only the memory of one who does.
+    // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only
+    // the memory of one who does.
     let (who, mut wait) = (CHOOSING.load(Ordering::SeqCst), call::Wait::default());
     while who != 0 && CHOOSING.load(Ordering::SeqCst) == who && who == std::process::id() {
         wait.a_moment();

@@ -1,7 +1,8 @@
-//! Known placement: pages that have to go to a known node are moved by the kernel, in chunks ([`super::chunks`]).
+//! Known placement: pages that have to go to a known node are moved by the kernel, in chunks
+//! ([`super::chunks`]).
 //!
-//! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next touch does it, and
-//! their homes noted.
+//! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next
+//! touch does it, and their homes noted.
 
 use std::sync::atomic::Ordering;
 
@@ -69,8 +70,8 @@ impl MoveReport {
     }
 }
 
-/// New pages of `span` come to `node` while it has memory, or to whoever touches them. `false`: not here, for nodes are
-/// pretended or policies cannot be set.
+/// New pages of `span` come to `node` while it has memory, or to whoever touches them. `false`: not
+/// here, for nodes are pretended or policies cannot be set.
 ///
 /// # Errors
 /// What the system said.
@@ -82,8 +83,9 @@ pub fn prefer(span: Span, node: Option<NodeId>) -> homenode_sys::Result<bool> {
     Ok(possible)
 }
 
-/// The home of the page at each address; `None` for pages that are not there. As many as both slices have. The system call that
-/// failed, if one did: then nothing is known of some pages, which are `None`, too.
+/// The home of the page at each address; `None` for pages that are not there. As many as both
+/// slices have. The system call that failed, if one did: then nothing is known of some pages, which
+/// are `None`, too.
 pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys::Error> {
     /// Pages a call.
     const CHUNK: usize = 256;
@@ -112,8 +114,9 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
     failed
 }
 
-/// The same where the kernel answers no question about pages. Which are there it says all the same; where one is was noted when it was
-/// copied, and of others it is known on which node most of their mapping is.
+/// The same where the kernel answers no question about pages. Which are there it says all the same;
+/// where one is was noted when it was copied, and of others it is known on which node most of their
+/// mapping is.
 fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<()> {
     let mut open = Vec::with_capacity(pages.len());
     for (i, page) in pages.iter().enumerate() {
@@ -138,8 +141,9 @@ fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<
     })
 }
 
-/// Where nodes are pretended: the home of a page that is there. The home that nobody has noted yet is the assumed one, noted
-/// now, so that it stays the same when the thread that starts teams changes nodes. See [`super`], *Pretended nodes*.
+/// Where nodes are pretended: the home of a page that is there. The home that nobody has noted yet
+/// is the assumed one, noted now, so that it stays the same when the thread that starts teams
+/// changes nodes. See [`super`], *Pretended nodes*.
 pub fn pretended_home(page: usize) -> NodeId {
     let page = page & !(PAGE - 1);
     if let Some(home) = table::home(page) {
@@ -168,9 +172,9 @@ fn where_it_is(page: usize) -> usize {
     if state::chosen() == super::Mechanism::UserFault && armed() { table::shadow(page) } else { page }
 }
 
-/// Moves pages in the calling thread and sets each result: asked first, sorted by target (the slice,
-/// too), huge pages whole, in calls that take about `cap` each. A huge page goes where most of those of its pages are to be that are
-/// among the moves.
+/// Moves pages in the calling thread and sets each result: asked first, sorted by target (the
+/// slice, too), huge pages whole, in calls that take about `cap` each. A huge page goes where most
+/// of those of its pages are to be that are among the moves.
 pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
@@ -190,10 +194,12 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     report
 }
 
-/// Pages between two that are armed with them: fewer mappings are worth more than what is armed for nothing.
+/// Pages between two that are armed with them: fewer mappings are worth more than what is armed for
+/// nothing.
 const GAP: usize = 16;
 
-/// Copies pages to fresh ones and notes the homes. All are armed in one call, which looks at the mappings once.
+/// Copies pages to fresh ones and notes the homes. All are armed in one call, which looks at the
+/// mappings once.
 fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     moves.sort_unstable_by_key(|m| m.page);
     let pages: Vec<usize> = moves.iter().map(|m| m.page).collect();
@@ -217,7 +223,8 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
         return;
     }
     if super::pinning::found().is_some() || super::pinning::has_peers() {
-        // Nothing may be away from where the program has it. On real nodes the kernel would move these pages in place: that is all that is noted.
+        // Nothing may be away from where the program has it. On real nodes the kernel would move
+        // these pages in place: that is all that is noted.
         for m in moves.iter_mut().filter(|m| m.result.is_none()) {
             table::set_homes(Span::new(m.page, PAGE), m.to.0.min(254) as u8);
             m.finish(MoveResult::Moved, report);
@@ -231,7 +238,8 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     let open: Vec<bool> = moves.iter().map(|m| m.result.is_none() && fault::is_armed(m.page)).collect();
     moves.iter().zip(&open).filter(|(_, open)| **open).for_each(|(m, _)| fault::bring_page(m.page, m.to));
     spans.into_iter().for_each(disarm::disarm);
-    // Protected blocks come 2 MiB at a time, with whoever is first: the homes are those that were asked for.
+    // Protected blocks come 2 MiB at a time, with whoever is first: the homes are those that were
+    // asked for.
     for (page, home) in before {
         match home {
             Some(node) => table::set_homes(Span::new(page, PAGE), node),

@@ -1,17 +1,22 @@
 //! Pages to their nodes: next touch, kernel moves, pretended nodes.
 //!
-//! One process has one mover. The driver starts it, asks it to move or to arm memory, and hands it what the program
-//! does to its memory, its signals and its files before the C library gets to see it. Order of a program's life:
+//! One process has one mover. The driver starts it, asks it to move or to arm memory, and hands it
+//! what the program does to its memory, its signals and its files before the C library gets to see
+//! it. Order of a program's life:
 //!
-//! 1. [`start()`] once, before the program's threads: probes what there is, stands in front of SIGBUS and SIGSEGV.
+//! 1. [`start()`] once, before the program's threads: probes what there is, stands in front of
+//!    SIGBUS and SIGSEGV.
 //! 2. [`move_pages`] where the homes are known, in the calling thread, while the others wait.
-//! 3. [`arm()`] where the next toucher is to get the pages. It skips what must not be touched and says how much and why.
-//!    Threads that touch an armed page fault, the page comes to their node with the rest of its 64 KiB, they go on.
-//! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether, [`restore_huge_pages`]
-//!    brings the huge pages back that arming split, [`disarm_all`] ends it all: untouched pages stay on their nodes.
+//! 3. [`arm()`] where the next toucher is to get the pages. It skips what must not be touched and
+//!    says how much and why. Threads that touch an armed page fault, the page comes to their node
+//!    with the rest of its 64 KiB, they go on.
+//! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether,
+//!    [`restore_huge_pages`] brings the huge pages back that arming split, [`disarm_all`] ends it
+//!    all: untouched pages stay on their nodes.
 //! 5. [`stop`] at the end or when something is wrong: everything is disarmed, for good.
 //!
-//! What front ends (the agent's exported functions) must call, before the real function unless said otherwise:
+//! What front ends (the agent's exported functions) must call, before the real function unless said
+//! otherwise:
 //!
 //! | function of the program | what to call |
 //! |---|---|
@@ -28,28 +33,31 @@
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
 //! | `socket`, `setsockopt`; flags of `send` and its like | [`see_family`], [`see_option`]; [`see_sending`] |
 //!
-//! None of these panics, allocates with the program's allocator or changes `errno`. Without [`start()`] they do nothing, at the
-//! cost of one load.
+//! None of these panics, allocates with the program's allocator or changes `errno`. Without
+//! [`start()`] they do nothing, at the cost of one load.
 //!
 //! # What may be armed
 //!
-//! Whole pages of private anonymous memory, as `/proc/self/maps` has it at that moment, that are readable, not locked, not
-//! in flight to or from the kernel, not excluded. Nothing at all, by any mechanism, as soon as anything in the process can pin memory or
-//! has the kernel, a device or a peer use it when it likes: what is armed is disarmed then, and only [`move_pages`] and [`prefer`] go
-//! on. See [`pinning()`].
+//! Whole pages of private anonymous memory, as `/proc/self/maps` has it at that moment, that are
+//! readable, not locked, not in flight to or from the kernel, not excluded. Nothing at all, by any
+//! mechanism, as soon as anything in the process can pin memory or has the kernel, a device or a
+//! peer use it when it likes: what is armed is disarmed then, and only [`move_pages`] and
+//! [`prefer`] go on. See [`pinning()`].
 //!
 //! # What the program does past the C library
 //!
-//! By userfaultfd the kernel tells of every `munmap`, `mremap` and `madvise`, whoever makes it, and a page is only ever put where
-//! one is missing. Without it a block is copied and the copy put in its place by two calls, and between these nothing shows that the
-//! program has given the block up: no one call of the kernel's swaps two mappings. Such copies are made only where somebody has
-//! said that the program makes no such calls ([`Options::copy_unseen`]). Elsewhere [`Mechanism::Protect`] moves by the kernel, which
-//! loses nothing; on pretended nodes it then notes the homes and copies nothing.
+//! By userfaultfd the kernel tells of every `munmap`, `mremap` and `madvise`, whoever makes it, and
+//! a page is only ever put where one is missing. Without it a block is copied and the copy put in
+//! its place by two calls, and between these nothing shows that the program has given the block up:
+//! no one call of the kernel's swaps two mappings. Such copies are made only where somebody has
+//! said that the program makes no such calls ([`Options::copy_unseen`]). Elsewhere
+//! [`Mechanism::Protect`] moves by the kernel, which loses nothing; on pretended nodes it then
+//! notes the homes and copies nothing.
 
 //! # Pretended nodes
 //!
-//! The machine has one node; its CPUs are dealt into several, and a table keeps the home of each page. A page's home is the
-//! node of the thread that touched the page first:
+//! The machine has one node; its CPUs are dealt into several, and a table keeps the home of each
+//! page. A page's home is the node of the thread that touched the page first:
 //!
 //! | first touch | what is known |
 //! |---|---|
@@ -57,10 +65,11 @@
 //! | before the first region, or of memory that is younger than the region's begin, seen later | assumed: the node of the thread that started the next region, at that moment |
 //! | where there is no userfaultfd, or a policy has memory watched instead of armed | assumed, as above |
 //!
-//! The assumption is wrong for memory that a thread of a team allocates and initialises within one region, and for the part
-//! of a serial initialisation after which its thread changed CPUs. Memory that is freed and allocated anew counts as new.
-//! A seen touch of a large object takes the rest of its 64 KiB along, as an armed one does. Huge pages are not pretended: a
-//! real kernel may give 2 MiB to one first touch.
+//! The assumption is wrong for memory that a thread of a team allocates and initialises within one
+//! region, and for the part of a serial initialisation after which its thread changed CPUs. Memory
+//! that is freed and allocated anew counts as new. A seen touch of a large object takes the rest of
+//! its 64 KiB along, as an armed one does. Huge pages are not pretended: a real kernel may give 2
+//! MiB to one first touch.
 
 mod arm;
 mod calls;
@@ -113,8 +122,9 @@ pub enum Mechanism {
     UserFault,
     /// Inaccessible 2 MiB blocks: the toucher makes them accessible and has the kernel move them.
     Protect,
-    /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their place. For containers that
-    /// forbid all calls that name nodes, and only with [`Options::copy_unseen`].
+    /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their
+    /// place. For containers that forbid all calls that name nodes, and only with
+    /// [`Options::copy_unseen`].
     CopyRemap,
     /// No next touch: [`Started::reasons`] says why.
     None,
@@ -147,18 +157,21 @@ pub enum Manner {
 /// How to start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Deal the CPUs into so many nodes and keep a table of page homes, instead of the machine's nodes. Kernel moves become copies.
+    /// Deal the CPUs into so many nodes and keep a table of page homes, instead of the machine's
+    /// nodes. Kernel moves become copies.
     pub pretend_nodes: Option<u16>,
     /// The pretended node of each CPU; without it as [`crate::nodes::Nodes::pretend`] deals them.
     pub pretend_cpus: Option<&'static [u16]>,
     /// This mechanism or none.
     pub mechanism: Option<Mechanism>,
-    /// Copy blocks where there is no userfaultfd. A `munmap`, `mremap` or `madvise` that the program makes past the C library in the
-    /// middle of a copy (0.2 ms) is not seen then, and what it gave up comes back: only for programs that make none.
+    /// Copy blocks where there is no userfaultfd. A `munmap`, `mremap` or `madvise` that the
+    /// program makes past the C library in the middle of a copy (0.2 ms) is not seen then, and what
+    /// it gave up comes back: only for programs that make none.
     pub copy_unseen: bool,
     /// Pages must be able to stay on their node ([`Manner::Stays`]).
     pub stay: bool,
-    /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64 KiB, which it is unless told.
+    /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64
+    /// KiB, which it is unless told.
     pub fault_around: Option<Bytes>,
 }
 
@@ -271,7 +284,8 @@ pub struct Touch {
     pub span: Span,
     /// Who touched it.
     pub node: NodeId,
-    /// It stayed where it was: as it was to ([`Manner::Stays`]), or for the kernel refused to move it.
+    /// It stayed where it was: as it was to ([`Manner::Stays`]), or for the kernel refused to move
+    /// it.
     pub stayed: bool,
 }
 

@@ -1,5 +1,6 @@
-//! Where the pages of a large object are, for less than asking for each: most objects are on one node, where the thread left them that
-//! initialised alone. What the kernel says of whole mappings and of who is there takes a tenth of the time.
+//! Where the pages of a large object are, for less than asking for each: most objects are on one
+//! node, where the thread left them that initialised alone. What the kernel says of whole mappings
+//! and of who is there takes a tenth of the time.
 
 use homenode_model::NodeId;
 use homenode_sys::maps::{self, PageEntry};
@@ -11,11 +12,12 @@ use super::table::Block;
 
 /// A smaller object is asked for page by page.
 const LEAST: usize = 1 << 20;
-/// To ask for mappings has the kernel look at all memory of the process: worth it if that is no more than so many times the object's.
+/// To ask for mappings has the kernel look at all memory of the process: worth it if that is no
+/// more than so many times the object's.
 const SHARE: u64 = 8;
 
-/// The node that has all pages of `span` that are there, if that can be told so. Where nodes are pretended that is noted page by page: the
-/// first.
+/// The node that has all pages of `span` that are there, if that can be told so. Where nodes are
+/// pretended that is noted page by page: the first.
 pub fn one_home(span: Span) -> Option<NodeId> {
     if span.len() < LEAST {
         return None;
@@ -54,7 +56,8 @@ impl Seen {
     }
 }
 
-/// The home of each page of `span`, of which [`one_home`] said `node`: as many as `out` has. As [`kernel::homes`].
+/// The home of each page of `span`, of which [`one_home`] said `node`: as many as `out` has. As
+/// [`kernel::homes`].
 pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<homenode_sys::Error> {
     let mut entries = vec![PageEntry(0); out.len()];
     let armed = || Block::all(span).any(|b| b.word().armed() != 0);
@@ -92,7 +95,8 @@ mod tests {
     #[test]
     fn what_mappings_say_is_what_pages_say() {
         let all = map(4 << 20, Access::ReadWrite).unwrap();
-        // A third is written, a third is read, which has the page of zeros there, and a third is not touched.
+        // A third is written, a third is read, which has the page of zeros there, and a third is
+        // not touched.
         for (i, page) in all.pieces(PAGE).enumerate() {
             // SAFETY: memory of this test's own.
             unsafe {

@@ -1,9 +1,11 @@
 //! What in the process can pin memory, or has others use it behind our back: then nothing is armed.
 //!
-//! A device or io_uring that has pinned a page goes on using *that* page. If its contents are copied to another one,
-//! the program and the device no longer see the same memory: silent corruption. One that has not, and comes to the page while it is armed, by a
-//! worker of the kernel's, meets none, and fails: so it is with blocks that are only inaccessible, too. Neither can be asked for page by page;
-//! so next touch is over, for good, as soon as something in the process could. The kernel's own moves go on: they refuse pinned pages.
+//! A device or io_uring that has pinned a page goes on using *that* page. If its contents are
+//! copied to another one, the program and the device no longer see the same memory: silent
+//! corruption. One that has not, and comes to the page while it is armed, by a worker of the
+//! kernel's, meets none, and fails: so it is with blocks that are only inaccessible, too. Neither
+//! can be asked for page by page; so next touch is over, for good, as soon as something in the
+//! process could. The kernel's own moves go on: they refuse pinned pages.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -41,8 +43,8 @@ const FAMILIES: &[(i32, &str)] = &[
 ];
 const ZEROCOPY: &str = "a socket that sends from the program's own pages (MSG_ZEROCOPY)";
 
-/// Variables by which MPI tells that there are peers on this machine; they may read this memory directly
-/// (process_vm_readv), which nobody can intercept.
+/// Variables by which MPI tells that there are peers on this machine; they may read this memory
+/// directly (process_vm_readv), which nobody can intercept.
 const PEERS: &[&CStr] = &[
     c"OMPI_COMM_WORLD_LOCAL_SIZE",
     c"MPI_LOCALNRANKS",
@@ -53,7 +55,8 @@ const PEERS: &[&CStr] = &[
 
 static FOUND: OnceLock<&'static str> = OnceLock::new();
 
-/// From a hook: the program is about to make something that pins memory. Nothing is armed from now on; what is armed is disarmed.
+/// From a hook: the program is about to make something that pins memory. Nothing is armed from now
+/// on; what is armed is disarmed.
 pub fn pins(what: &'static str) {
     // Also if something else was found before: who found it may not have disarmed all yet.
     let _ = FOUND.set(what);
@@ -105,7 +108,8 @@ pub fn see_option(level: i32, name: i32) {
     }
 }
 
-/// From the hooks that send with these flags: the kernel keeps the pages until the network is done with them.
+/// From the hooks that send with these flags: the kernel keeps the pages until the network is done
+/// with them.
 pub fn see_sending(flags: i32) {
     if flags & libc::MSG_ZEROCOPY != 0 {
         pins(ZEROCOPY);
@@ -116,7 +120,8 @@ fn family_pins(family: i32) -> Option<&'static str> {
     FAMILIES.iter().find(|(f, _)| *f == family).map(|(_, what)| *what)
 }
 
-/// What is known without looking at descriptors, but for the first time; `fixed` is what the kernel accounts for.
+/// What is known without looking at descriptors, but for the first time; `fixed` is what the kernel
+/// accounts for.
 pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     static FIRST: AtomicBool = AtomicBool::new(false);
     if let Some(what) = found() {
@@ -134,8 +139,9 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     found()
 }
 
-/// Looks at the process's descriptors. What pins memory has one before it does: who looks after pages have gone from where the program
-/// has them, or have been made inaccessible, and before anybody can touch them, sees whatever may have pinned them before.
+/// Looks at the process's descriptors. What pins memory has one before it does: who looks after
+/// pages have gone from where the program has them, or have been made inaccessible, and before
+/// anybody can touch them, sees whatever may have pinned them before.
 pub fn look_at_descriptors() -> Option<&'static str> {
     if found().is_none() {
         descriptors();
@@ -143,8 +149,9 @@ pub fn look_at_descriptors() -> Option<&'static str> {
     found()
 }
 
-/// Whether a launcher says that the process is one of several ranks on this machine: MPI libraries read one another's memory past the C
-/// library, so nothing may be away from where the program has it. What the kernel moves, no peer can notice.
+/// Whether a launcher says that the process is one of several ranks on this machine: MPI libraries
+/// read one another's memory past the C library, so nothing may be away from where the program has
+/// it. What the kernel moves, no peer can notice.
 pub fn has_peers() -> bool {
     PEERS.iter().any(|name| is_several(name))
 }
@@ -196,7 +203,8 @@ fn is_own_userfaultfd(descriptor: &CStr) -> bool {
     number(descriptor).is_some_and(homenode_sys::descriptor::is_own)
 }
 
-/// What pins memory if this socket does; its name does not tell. One that has been closed meanwhile holds none.
+/// What pins memory if this socket does; its name does not tell. One that has been closed meanwhile
+/// holds none.
 fn socket_pins(fd: i32) -> Option<&'static str> {
     let family = socket::option(fd, libc::SO_DOMAIN);
     if family.is_err_and(|e| ![libc::EBADF, libc::ENOTSOCK].contains(&e.errno.0)) {

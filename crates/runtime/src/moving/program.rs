@@ -10,13 +10,14 @@ use super::state::{self, Locked};
 use super::table::{self, Block};
 use super::{Mechanism, disarm, events, handler_stack, pieces};
 
-/// The program is about to protect, advise or lock this: it is disarmed, and not armed until the result is handed to
-/// [`super::retire`], when the change has been made.
+/// The program is about to protect, advise or lock this: it is disarmed, and not armed until the
+/// result is handed to [`super::retire`], when the change has been made.
 pub fn before_change(span: Span) -> InFlight {
     inflight::hold(span)
 }
 
-/// The program is about to free, unmap or remap this: as [`before_change`], and nothing is known of it any more.
+/// The program is about to free, unmap or remap this: as [`before_change`], and nothing is known of
+/// it any more.
 pub fn before_free(span: Span) -> InFlight {
     let held = inflight::hold(span);
     fresh(span);
@@ -27,8 +28,8 @@ pub fn before_free(span: Span) -> InFlight {
     held
 }
 
-/// This memory has come to life as something new: what was known of it before does not hold any more. Whoever had it before is done
-/// with it, or it could not have come from the allocator.
+/// This memory has come to life as something new: what was known of it before does not hold any
+/// more. Whoever had it before is done with it, or it could not have come from the allocator.
 pub fn fresh(span: Span) {
     if state::mechanism() != Mechanism::None {
         table::forget_split(span);
@@ -40,8 +41,8 @@ pub fn fresh(span: Span) {
     }
 }
 
-/// Pages that this touches are never to be armed (again) while the memory lives: it holds a lock, a stack, a buffer of
-/// asynchronous I/O.
+/// Pages that this touches are never to be armed (again) while the memory lives: it holds a lock, a
+/// stack, a buffer of asynchronous I/O.
 pub fn exclude(span: Span) {
     if state::mechanism() == Mechanism::None || span.is_empty() {
         return;
@@ -52,13 +53,14 @@ pub fn exclude(span: Span) {
         if block.word().excluded() & pages != pages {
             block.exclude(pages);
         }
-        // Also when it was excluded before: whoever excluded it may be on the way to the line below.
+        // Also when it was excluded before: whoever excluded it may be on the way to the line
+        // below.
         super::fault::bring(unit);
     }
 }
 
-/// The program is about to start another (`exec`, `posix_spawn`, `system`): everything is disarmed, and nothing armed until the result is handed to
-/// [`super::retire`].
+/// The program is about to start another (`exec`, `posix_spawn`, `system`): everything is disarmed,
+/// and nothing armed until the result is handed to [`super::retire`].
 #[inline(always)]
 pub fn before_process() -> InFlight {
     let quiet = inflight::quiet();
@@ -95,7 +97,8 @@ extern "C" fn before_fork() {
 }
 
 fn after_fork() {
-    // SAFETY: only the thread that forked, or its copy in the child, comes here with something held.
+    // SAFETY: only the thread that forked, or its copy in the child, comes here with something
+    // held.
     let held = unsafe { (*FORK.held.get()).take() };
     drop(held);
 }
@@ -119,8 +122,9 @@ extern "C" fn in_child() {
     Locked::break_in_child();
 }
 
-/// The calling thread is about to make a child with a copy of the memory in a way that the C library does not tell of (`_Fork`, `clone`):
-/// as the C library does at a fork. To be followed by one of the next two.
+/// The calling thread is about to make a child with a copy of the memory in a way that the C
+/// library does not tell of (`_Fork`, `clone`): as the C library does at a fork. To be followed by
+/// one of the next two.
 pub fn before_bare_fork() {
     if state::chosen() != Mechanism::None {
         before_fork();

@@ -1,8 +1,9 @@
 //! `mremap` of a range that arming has left in several mappings.
 //!
-//! Where a part of a mapping was armed, the kernel gives that part page tables' owners of its own (an `anon_vma`), and never joins
-//! it with its neighbours again, though nothing else tells them apart. The kernel remaps one mapping at a time and answers `EFAULT`
-//! for more: so a program's call that would have gone well without homenode is made part by part.
+//! Where a part of a mapping was armed, the kernel gives that part page tables' owners of its own
+//! (an `anon_vma`), and never joins it with its neighbours again, though nothing else tells them
+//! apart. The kernel remaps one mapping at a time and answers `EFAULT` for more: so a program's
+//! call that would have gone well without homenode is made part by part.
 
 use homenode_sys::memory::{self, Access};
 use homenode_sys::{PAGE, Span, maps};
@@ -13,8 +14,8 @@ use super::{Mechanism, disarm};
 /// Mappings that a range may lie in.
 const MOST: usize = 4096;
 
-/// Moves `old` to `to`, or to where there is room, with `bytes` from then on. The new address; `None`: it is not for us to do, for
-/// it is one mapping, not all of one kind, or there is no room.
+/// Moves `old` to `to`, or to where there is room, with `bytes` from then on. The new address;
+/// `None`: it is not for us to do, for it is one mapping, not all of one kind, or there is no room.
 pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usize> {
     let bytes = bytes.checked_next_multiple_of(PAGE).filter(|b| *b > 0)?;
     let mapped = (old.start.is_multiple_of(PAGE) && !old.is_empty()).then(|| old.outer(PAGE))?;
@@ -44,7 +45,8 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
         if part.is_empty() {
             continue;
         }
-        // SAFETY: the caller gives the old range up for the new one, which is its own; each part goes to its place there.
+        // SAFETY: the caller gives the old range up for the new one, which is its own; each part
+        // goes to its place there.
         if unsafe { memory::move_mapping(part, target + offset) }.is_err() {
             // Half of it is there: what cannot be moved is copied.
             // SAFETY: both ranges are mapped, the caller's, and of this length.

@@ -1,10 +1,12 @@
 //! SIGBUS and SIGSEGV: ours come first, the program's own are called for what is none of ours.
 //!
-//! The kernel knows our handler alone. What the program sets by `sigaction` and its like is kept here and told it back; so
-//! front ends of these functions call [`program_action`] instead of the real one for these two signals. And they call
-//! [`without_faults`] for masks: a thread that has the signals blocked would be killed at an armed page.
+//! The kernel knows our handler alone. What the program sets by `sigaction` and its like is kept
+//! here and told it back; so front ends of these functions call [`program_action`] instead of the
+//! real one for these two signals. And they call [`without_faults`] for masks: a thread that has
+//! the signals blocked would be killed at an armed page.
 //!
-//! Ours runs on a stack of its own ([`handler_stack`]). The program's runs where it would without ours.
+//! Ours runs on a stack of its own ([`handler_stack`]). The program's runs where it would without
+//! ours.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -26,8 +28,9 @@ struct Program {
 static PROGRAM: [Program; 2] =
     [const { Program { handler: AtomicUsize::new(0), flags: AtomicU64::new(0), mask: AtomicU64::new(0) } };
         2];
-/// Blocked while a handler of the program's runs that is not to be interrupted by its own signal: a fault of its own ends the program then. It
-/// is glibc's own (SIGSETXID), which blocks it only where it blocks all, and which no program can block; to leave a handler by `siglongjmp` lets it
+/// Blocked while a handler of the program's runs that is not to be interrupted by its own signal: a
+/// fault of its own ends the program then. It is glibc's own (SIGSETXID), which blocks it only
+/// where it blocks all, and which no program can block; to leave a handler by `siglongjmp` lets it
 /// through.
 const IN_HANDLER: u64 = 1 << 32;
 
@@ -42,7 +45,8 @@ fn program(signal: i32) -> Option<&'static Program> {
 /// # Errors
 /// What the kernel says.
 pub fn install() -> Result<()> {
-    // Faults at armed memory in the program's own handlers, called by ours, are handled as well; those of others wait.
+    // Faults at armed memory in the program's own handlers, called by ours, are handled as well;
+    // those of others wait.
     let flags = libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
     let ours = Action::new(entry, flags, Set::ASYNCHRONOUS);
     for (signal, program) in OURS.into_iter().zip(&PROGRAM) {
@@ -58,8 +62,9 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Another program is about to take this one's place, or to be made, and gets this thread's mask: without what is only blocked because a handler
-/// of the program's runs. What [`block_again`] puts back where nothing came of it.
+/// Another program is about to take this one's place, or to be made, and gets this thread's mask:
+/// without what is only blocked because a handler of the program's runs. What [`block_again`] puts
+/// back where nothing came of it.
 pub fn let_through() -> Option<Set> {
     let now = mask();
     (now.0 & IN_HANDLER != 0).then(|| replace_mask(Set(now.0 & !IN_HANDLER)))
@@ -72,7 +77,8 @@ pub fn block_again(was: Option<Set>) {
     }
 }
 
-/// Lets the two faults through in the calling thread, whoever made it; the mask before, for [`block_as`].
+/// Lets the two faults through in the calling thread, whoever made it; the mask before, for
+/// [`block_as`].
 pub fn admit_faults() -> Set {
     let now = mask();
     if INSTALLED.load(Ordering::Relaxed) {
@@ -86,7 +92,8 @@ pub fn block_as(before: Set) {
     replace_mask(before);
 }
 
-/// Whether the kernel still has our handlers: not if the program set its own by a system call that no front end saw.
+/// Whether the kernel still has our handlers: not if the program set its own by a system call that
+/// no front end saw.
 pub fn are_ours() -> bool {
     INSTALLED.load(Ordering::SeqCst)
         && OURS.into_iter().all(|s| action(s).is_ok_and(|a| a.handler == entry as *const () as usize))
@@ -134,13 +141,13 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
         let moves = flags & libc::SA_ONSTACK as u64 == 0 || is_on_ours(context.cast());
         moves.then(|| frame::place_below(info, context.cast())).flatten()
     };
-    // As the kernel would block: what was blocked, and what the handler asks for; but never the faults.
-    // SAFETY: the context that the kernel made.
+    // As the kernel would block: what was blocked, and what the handler asks for; but never the
+    // faults. SAFETY: the context that the kernel made.
     let before = unsafe { mask_of(context.cast()) };
     let again = flags & libc::SA_NODEFER as u64 != 0;
     replace_mask(Set((before | blocked) & Set::ASYNCHRONOUS.0 | if again { 0 } else { IN_HANDLER }));
-    // SAFETY: the program's handler. One that takes the number alone does not mind the other two arguments (the calling
-    // convention of all supported machines).
+    // SAFETY: the program's handler. One that takes the number alone does not mind the other two
+    // arguments (the calling convention of all supported machines).
     unsafe {
         if let Some(placed) = placed {
             placed.run(signal, handler);
@@ -151,7 +158,8 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
     }
 }
 
-/// Whether the frame lies on the stack that we have given to the thread, not on one of the program's.
+/// Whether the frame lies on the stack that we have given to the thread, not on one of the
+/// program's.
 unsafe fn is_on_ours(context: *const libc::ucontext_t) -> bool {
     handler_stack::own().contains(context as usize)
 }
@@ -188,7 +196,8 @@ mod frame {
     /// What leaf functions use below the stack pointer.
     const RED_ZONE: usize = 128;
 
-    /// A copy of a frame below what is in use of the interrupted stack, as the kernel would have written it there.
+    /// A copy of a frame below what is in use of the interrupted stack, as the kernel would have
+    /// written it there.
     pub struct Placed {
         start: usize,
         info: usize,
@@ -196,7 +205,8 @@ mod frame {
 
     /// `None`: the frame is on that stack already, or is none that we know.
     pub unsafe fn place_below(info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) -> Option<Placed> {
-        // SAFETY: the kernel's own structures, and memory below the interrupted code's red zone, which is unused.
+        // SAFETY: the kernel's own structures, and memory below the interrupted code's red zone,
+        // which is unused.
         unsafe {
             let pointer = super::stack_pointer(context);
             let other = Span::new((*context).uc_stack.ss_sp as usize, (*context).uc_stack.ss_size);
@@ -225,9 +235,11 @@ mod frame {
     }
 
     impl Placed {
-        /// Goes on in the handler, which returns to what was interrupted. Nothing of the caller's stack is needed any more.
+        /// Goes on in the handler, which returns to what was interrupted. Nothing of the caller's
+        /// stack is needed any more.
         pub unsafe fn run(self, signal: i32, handler: usize) -> ! {
-            // SAFETY: the stack pointer is where the kernel puts it at a handler's begin, above it the address to return to.
+            // SAFETY: the stack pointer is where the kernel puts it at a handler's begin, above it
+            // the address to return to.
             unsafe {
                 std::arch::asm!(
                     "mov rsp, rcx",
@@ -249,8 +261,8 @@ mod frame {
         unsafe { std::ptr::copy_nonoverlapping(from.start as *const u8, to as *mut u8, from.len()) };
     }
 
-    /// Bytes of the saved vector registers (arch/x86/include/uapi/asm/sigcontext.h): their length is kept in what processors leave unused
-    /// of the first 512.
+    /// Bytes of the saved vector registers (arch/x86/include/uapi/asm/sigcontext.h): their length
+    /// is kept in what processors leave unused of the first 512.
     unsafe fn extent(registers: usize) -> usize {
         const LEGACY: usize = 512;
         const MARK: usize = 464;
@@ -280,7 +292,8 @@ mod frame {
     }
 }
 
-/// The system's own doing: the access is made again, or the signal sent again, and ends the program.
+/// The system's own doing: the access is made again, or the signal sent again, and ends the
+/// program.
 fn die(signal: i32, sent: bool) {
     // SAFETY: the default needs nothing.
     let _ = unsafe { set_action(signal, &Action::default_action()) };
@@ -291,8 +304,9 @@ fn die(signal: i32, sent: bool) {
     }
 }
 
-/// Instead of `sigaction` for SIGBUS and SIGSEGV: what the program set before; `new`, if any, is what it wants from now on. `None`: not
-/// one of ours, or we do not stand in front: the real function is to be called.
+/// Instead of `sigaction` for SIGBUS and SIGSEGV: what the program set before; `new`, if any, is
+/// what it wants from now on. `None`: not one of ours, or we do not stand in front: the real
+/// function is to be called.
 ///
 /// # Safety
 /// As `sigaction`: the handler that `new` names is one.
@@ -317,8 +331,8 @@ pub unsafe fn program_action(signal: i32, new: Option<&libc::sigaction>) -> Opti
 /// `SA_RESTORER`, which is the C library's own business.
 const RESTORER: i32 = 0x0400_0000;
 
-/// The same signals without SIGBUS and SIGSEGV, where we stand in front of them: what a front end passes to the real
-/// function of whatever blocks signals.
+/// The same signals without SIGBUS and SIGSEGV, where we stand in front of them: what a front end
+/// passes to the real function of whatever blocks signals.
 pub fn without_faults(set: &libc::sigset_t) -> libc::sigset_t {
     let mut set = *set;
     if INSTALLED.load(Ordering::Relaxed) {

@@ -18,7 +18,8 @@ const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or m
 /// How a reason begins that holds for this process and not for the machine.
 pub const NO_NEXT_TOUCH: &str = "no next touch in this process:";
 
-/// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer as the first.
+/// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer
+/// as the first.
 pub fn start(options: &Options) -> Started {
     STARTED.get_or_init(|| first_start(options)).clone()
 }
@@ -29,7 +30,8 @@ pub fn stop() {
     disarm::disarm_all();
 }
 
-/// As [`stop`], and homenode's own threads end, whoever has made them. Whether all have ended. Not from one of them.
+/// As [`stop`], and homenode's own threads end, whoever has made them. Whether all have ended. Not
+/// from one of them.
 pub fn leave() -> bool {
     stop();
     // What is still registered has events, which somebody has to read.
@@ -52,7 +54,8 @@ fn first_start(options: &Options) -> Started {
     KERNEL_MOVES.store(kernel_moves, Ordering::Relaxed);
     let policies = note("policies of memory cannot be set", policies_work(), &mut reasons);
     POLICIES.store(policies, Ordering::Relaxed);
-    // What is armed takes its place in the address space twice: what the program asks for comes first.
+    // What is armed takes its place in the address space twice: what the program asks for comes
+    // first.
     let room = call::limit(libc::RLIMIT_AS).or_else(|| call::limit(libc::RLIMIT_DATA)).is_none();
     if !room {
         // What a person can change stands before what the machine lacks.
@@ -136,13 +139,15 @@ fn policies_work() -> Result<()> {
     })
 }
 
-/// Whether the kernel makes a huge page of small ones here, as it does where those come back that arming split. Takes some 6 ms.
+/// Whether the kernel makes a huge page of small ones here, as it does where those come back that
+/// arming split. Takes some 6 ms.
 pub fn can_make_huge_pages() -> bool {
     let tried = with_memory(HUGE, |m, _| memory::populate(m).and_then(|()| memory::collapse(m)));
     tried.is_ok()
 }
 
-/// Opens the descriptor and tries what arming does. The reader of its events starts with the first need ([`events::has_reader`]).
+/// Opens the descriptor and tries what arming does. The reader of its events starts with the first
+/// need ([`events::has_reader`]).
 fn user_faults() -> Result<()> {
     let needed =
         Features::SIGBUS.and(Features::EVENT_REMAP).and(Features::EVENT_REMOVE).and(Features::EVENT_UNMAP);

@@ -1,4 +1,5 @@
-//! What the mover is doing: on or off, by which mechanism, and the one lock of those who arm and disarm.
+//! What the mover is doing: on or off, by which mechanism, and the one lock of those who arm and
+//! disarm.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -85,8 +86,8 @@ pub fn forget_uffd() {
     UFFD.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-/// Whether pages that are not there yet are to be armed so that their home is known: nodes are pretended, and one missing page
-/// can be told from the next.
+/// Whether pages that are not there yet are to be armed so that their home is known: nodes are
+/// pretended, and one missing page can be told from the next.
 pub fn sees_first_touches() -> bool {
     pretended() != 0 && mechanism() == Mechanism::UserFault
 }
@@ -111,7 +112,8 @@ pub fn pretend(nodes: u16, cpus: &[u16]) {
 /// The pretended node of the thread that runs between parallel regions.
 static SERIAL: AtomicU8 = AtomicU8::new(0);
 
-/// The caller starts a team: what was touched since the last region, and was not seen to be, counts as touched on its node.
+/// The caller starts a team: what was touched since the last region, and was not seen to be, counts
+/// as touched on its node.
 pub fn note_serial() {
     if pretended() != 0 {
         SERIAL.store(current_node().0.min(254) as u8, Ordering::Relaxed);
@@ -155,7 +157,8 @@ impl Locked {
         Self::unless(|| false)
     }
 
-    /// The same, but waits no longer once `done`: who has it may be forking, and have the program's allocator wait for the caller.
+    /// The same, but waits no longer once `done`: who has it may be forking, and have the program's
+    /// allocator wait for the caller.
     pub fn unless(done: impl Fn() -> bool) -> Option<Self> {
         handler_stack::stand();
         let (signals, me) = (Held::new(), call::thread_id() as u32);
@@ -196,7 +199,8 @@ pub fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-/// Runs `f`, in a thread of the program's that does something for homenode in a front end; its CPU time is homenode's.
+/// Runs `f`, in a thread of the program's that does something for homenode in a front end; its CPU
+/// time is homenode's.
 pub fn in_front_end<R>(f: impl FnOnce() -> R) -> R {
     let begin = call::thread_time();
     let result = f();

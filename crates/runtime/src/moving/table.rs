@@ -1,9 +1,10 @@
-//! What is known of each page: a word, an owner's bit and a mask of excluded pages for each 64 KiB block, one byte a page for
-//! its home.
+//! What is known of each page: a word, an owner's bit and a mask of excluded pages for each 64 KiB
+//! block, one byte a page for its home.
 //!
-//! Two levels: a static array by GiB, and a leaf for each GiB in which something was ever armed, never freed. So a
-//! handler finds a block with two loads, without locks. A leaf also reserves a GiB of address space, the *shadow*, to
-//! which armed pages are moved: congruent modulo 1 GiB, so that the kernel moves whole page tables, of a whole GiB in one step.
+//! Two levels: a static array by GiB, and a leaf for each GiB in which something was ever armed,
+//! never freed. So a handler finds a block with two loads, without locks. A leaf also reserves a
+//! GiB of address space, the *shadow*, to which armed pages are moved: congruent modulo 1 GiB, so
+//! that the kernel moves whole page tables, of a whole GiB in one step.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
@@ -22,8 +23,9 @@ const LEAVES: usize = (1 << 48) / LEAF;
 /// Pages of a block: bit n is page n.
 pub type Pages = u16;
 
-/// What is known of a block. Who has set `BUSY` owns the block: nobody else changes anything but `EXCLUDED`.
-/// Both are kept apart from the rest, so that many blocks are claimed at once, and their owner need not be atomic.
+/// What is known of a block. Who has set `BUSY` owns the block: nobody else changes anything but
+/// `EXCLUDED`. Both are kept apart from the rest, so that many blocks are claimed at once, and
+/// their owner need not be atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u64);
 
@@ -194,8 +196,8 @@ pub fn note_own(span: Span) {
     }
 }
 
-/// Whether some of it is memory of the mover's own. Where the program has given memory up past the C library, ours may lie where an
-/// object is still thought to be; who arms it waits for itself.
+/// Whether some of it is memory of the mover's own. Where the program has given memory up past the
+/// C library, ours may lie where an object is still thought to be; who arms it waits for itself.
 pub fn is_own(span: Span) -> bool {
     let all = OWN.iter().take(OWNED.load(Ordering::Acquire));
     all.map(|[start, bytes]| (start, bytes.load(Ordering::Acquire)))
@@ -263,7 +265,8 @@ impl Block {
         })
     }
 
-    /// This one and those after it that `span`, of one leaf, touches, ascending: a tight loop, where [`Block::all`] is not.
+    /// This one and those after it that `span`, of one leaf, touches, ascending: a tight loop,
+    /// where [`Block::all`] is not.
     #[inline]
     pub fn and_next(self, span: Span) -> impl Iterator<Item = Self> {
         let count = span.end.div_ceil(BLOCK).saturating_sub(self.start / BLOCK);
@@ -318,7 +321,8 @@ impl Block {
     /// What is known of it now.
     #[inline]
     pub fn word(self) -> Word {
-        // In this order: who was no longer busy had written the rest before, and who comes later sees what the caller did before.
+        // In this order: who was no longer busy had written the rest before, and who comes later
+        // sees what the caller did before.
         let (busy, bit) = self.busy();
         let busy = if busy.load(Ordering::SeqCst) & bit != 0 { Word::BUSY } else { 0 };
         Word(self.owned().0 | u64::from(self.excluded()) << Word::EXCLUDED | busy)
@@ -341,7 +345,8 @@ impl Block {
         (&self.leaf.busy[self.number() / GROUP], 1 << (self.number() % GROUP))
     }
 
-    /// Becomes its owner unless somebody is. The caller has signals held, so that no handler of its own thread waits for it.
+    /// Becomes its owner unless somebody is. The caller has signals held, so that no handler of its
+    /// own thread waits for it.
     #[inline]
     pub fn try_claim(self) -> Option<Word> {
         let (busy, bit) = self.busy();
@@ -367,7 +372,8 @@ impl Block {
         busy.fetch_and(!bit, Ordering::SeqCst);
     }
 
-    /// This is known of it; only by its owner, who stays so. Excluded pages may come meanwhile, from anybody.
+    /// This is known of it; only by its owner, who stays so. Excluded pages may come meanwhile,
+    /// from anybody.
     #[inline]
     pub fn keep(self, word: Word) {
         self.leaf.blocks[self.number()].store(word.0 & Word::OWNED, Ordering::Release);
@@ -385,8 +391,9 @@ impl Block {
 }
 
 impl Block {
-    /// Runs `f` with the aligned `bytes` around, 2 MiB or a part of them, as owner of all its blocks, if nobody owns another of them and none
-    /// has armed pages: nothing of the others is stale afterwards, and that is how many pages were. By the owner of this block, of which that
+    /// Runs `f` with the aligned `bytes` around, 2 MiB or a part of them, as owner of all its
+    /// blocks, if nobody owns another of them and none has armed pages: nothing of the others is
+    /// stale afterwards, and that is how many pages were. By the owner of this block, of which that
     /// need not hold.
     pub fn with_idle(self, bytes: usize, f: impl FnOnce(Span)) -> Option<u32> {
         let all = Span::new(self.start & !(bytes - 1), bytes);
@@ -426,7 +433,8 @@ impl Block {
 
 const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK));
 
-/// Becomes the owner of all blocks that `span`, of one leaf that is there, touches; waits for those that others own.
+/// Becomes the owner of all blocks that `span`, of one leaf that is there, touches; waits for those
+/// that others own.
 pub fn claim_all(span: Span) {
     each_group(span, |busy, wanted| {
         let (mut left, mut wait) = (wanted, call::Wait::default());

@@ -49,7 +49,8 @@ fn next(place: &AtomicU64) -> u64 {
     0
 }
 
-/// Hands over what was touched since the last call, in the order in which it was. One caller at a time.
+/// Hands over what was touched since the last call, in the order in which it was. One caller at a
+/// time.
 pub fn drain(mut tell: impl FnMut(Touch)) {
     let end = WRITTEN.load(Ordering::Acquire);
     let mut at = READ.load(Ordering::Relaxed);

@@ -64,8 +64,8 @@ impl Found {
 /// Calls `tell` with where each page of `span` is, in order.
 ///
 /// # Errors
-/// The system forbids the question and there is more than one node; then every page was told as [`Place::Unknown`] or
-/// [`Place::Absent`].
+/// The system forbids the question and there is more than one node; then every page was told as
+/// [`Place::Unknown`] or [`Place::Absent`].
 pub fn each(span: Span, mut tell: impl FnMut(Place)) -> Result<()> {
     let mut failed: Option<Error> = None;
     let mut only: Option<Option<NodeId>> = None;

@@ -1,4 +1,5 @@
-//! The nodes as this process sees them: the machine's, or the pretended ones where the live runtime pretends.
+//! The nodes as this process sees them: the machine's, or the pretended ones where the live runtime
+//! pretends.
 
 use homenode_model::{Bytes, NodeId};
 

@@ -15,8 +15,9 @@ const CHUNK: Ns = Ns(10_000_000);
 /// Pages moved between two looks at the clock.
 const PART: usize = 1 << 14;
 
-/// Pages of `span` that come into memory from now on come from `node` while it has room, whoever touches them;
-/// [`HN_FIRST_TOUCH`]: from the toucher's, as without homenode. Pages that are there stay.
+/// Pages of `span` that come into memory from now on come from `node` while it has room, whoever
+/// touches them; [`HN_FIRST_TOUCH`]: from the toucher's, as without homenode. Pages that are there
+/// stay.
 ///
 /// # Errors
 /// No such node, none with memory; the memory is not mapped; the system forbids it.
@@ -52,7 +53,8 @@ fn note_pretended(span: Span, node: NodeId) -> Result<()> {
     })
 }
 
-/// Pages of `span` that are in memory go to `node`. What there is afterwards, and whether all are there.
+/// Pages of `span` that are in memory go to `node`. What there is afterwards, and whether all are
+/// there.
 ///
 /// # Errors
 /// As [`place`]; and [`homenode_model::code::HN_PARTIAL`] when some are not on `node` afterwards.
@@ -70,7 +72,8 @@ pub fn move_to(span: Span, node: i32) -> (Found, Result<()>) {
 }
 
 fn make_moves(span: Span, to: NodeId) -> Result<()> {
-    // What is armed is somewhere else for the kernel. Pretended moves arm what they copy, so nothing is held there.
+    // What is armed is somewhere else for the kernel. Pretended moves arm what they copy, so
+    // nothing is held there.
     let held = (moving::pretended() == 0).then(|| moving::before_change(span));
     let mut outcome = Ok(());
     for part in span.pieces(PART * PAGE) {

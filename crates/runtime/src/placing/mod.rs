@@ -1,5 +1,6 @@
-//! What a program places itself: the four requirements of Robertson and Rendell, section 2 (bind a thread, place memory, ask where a
-//! thread runs, ask where memory is), behind the C API. All of it works with and without the live runtime in the process.
+//! What a program places itself: the four requirements of Robertson and Rendell, section 2 (bind a
+//! thread, place memory, ask where a thread runs, ask where memory is), behind the C API. All of it
+//! works with and without the live runtime in the process.
 //!
 //! | what | where |
 //! |---|---|

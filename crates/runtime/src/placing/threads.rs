@@ -53,7 +53,8 @@ pub fn bind_node(node: i32) -> Result<()> {
     })
 }
 
-/// The calling thread runs where it might before it was first bound by [`bind_cpu`] or [`bind_node`].
+/// The calling thread runs where it might before it was first bound by [`bind_cpu`] or
+/// [`bind_node`].
 ///
 /// # Errors
 /// What the kernel says.
@@ -62,7 +63,8 @@ pub fn unbind() -> Result<()> {
     affinity::set(&before).map_err(|e| Failure::system("cannot unbind this thread", e))
 }
 
-/// The CPU and the node that run the caller. Without being bound it may be elsewhere when the answer arrives.
+/// The CPU and the node that run the caller. Without being bound it may be elsewhere when the
+/// answer arrives.
 pub fn here() -> (u32, NodeId) {
     let (cpu, node) = numa::here();
     if moving::pretended() == 0 { (cpu, node) } else { (cpu, moving::node_of_cpu(cpu)) }

@@ -1,7 +1,8 @@
 //! Which region runs, and which of them make an iteration.
 //!
-//! A region is known by its outlined function and its caller ([`table`]); a program's sequence of regions is folded into
-//! nested loops ([`homenode_rounds::nest`]); the outermost loop that runs is the iteration ([`homenode_rounds::rounds`]).
+//! A region is known by its outlined function and its caller ([`table`]); a program's sequence of
+//! regions is folded into nested loops ([`homenode_rounds::nest`]); the outermost loop that runs is
+//! the iteration ([`homenode_rounds::rounds`]).
 
 pub mod table;
 

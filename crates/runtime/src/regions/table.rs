@@ -12,7 +12,8 @@ pub struct RegionKey {
 }
 
 const PLACES: usize = 4096;
-/// Regions that are told from each other; those beyond all get this number. At most half of the places are taken.
+/// Regions that are told from each other; those beyond all get this number. At most half of the
+/// places are taken.
 pub const MOST: usize = PLACES / 2;
 const EMPTY: u32 = u32::MAX;
 

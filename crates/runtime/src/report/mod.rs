@@ -1,5 +1,5 @@
-//! What the program's process leaves for the launcher. The launcher finds names for addresses and writes the closing
-//! report, so that nothing of that happens in the program.
+//! What the program's process leaves for the launcher. The launcher finds names for addresses and
+//! writes the closing report, so that nothing of that happens in the program.
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::bounded::{NODES, line};
@@ -150,8 +150,8 @@ fn times(list: &[Ns]) -> Times {
     Times { rounds: list.len() as u64, low, median, high, interval: interval(list) }
 }
 
-/// An interval that holds the median in 95 % of the cases, whatever the distribution: order statistics of a binomial with one
-/// half. None of fewer than six.
+/// An interval that holds the median in 95 % of the cases, whatever the distribution: order
+/// statistics of a binomial with one half. None of fewer than six.
 fn interval(list: &[Ns]) -> Option<(Ns, Ns)> {
     let n = list.len();
     let below = if n <= 1000 {

@@ -171,7 +171,8 @@ impl SeenOn {
     }
 }
 
-/// Tells of the program's threads: number, the CPU that it ran on last, whether it may run on that one only.
+/// Tells of the program's threads: number, the CPU that it ran on last, whether it may run on that
+/// one only.
 pub fn each(mut tell: impl FnMut(u32, u32, bool)) {
     for id in tasks() {
         if let Some((cpu, bound)) = place(id) {
@@ -211,7 +212,8 @@ mod tests {
     fn a_thread_that_is_found_elsewhere_now_and_then_changes_nodes() {
         let mut seen = SeenOn::default();
         for look in 0..40 {
-            // Thread 1 stays, thread 2 was elsewhere once, thread 3 every tenth time, thread 4 is bound from then on.
+            // Thread 1 stays, thread 2 was elsewhere once, thread 3 every tenth time, thread 4 is
+            // bound from then on.
             let at = |away: bool| NodeId(u16::from(away));
             seen.saw(1, at(false), false);
             seen.saw(2, at(look == 7), false);

@@ -52,8 +52,9 @@ const SOURCES: [(Wanted, Open); 3] = [
 ];
 
 impl Eyes {
-    /// How the mover has to take pages away, if these are its pages: by protection, for the toucher waits for nobody then. But where
-    /// nodes are pretended the mover copies, too, and only userfaultfd does that without a risk.
+    /// How the mover has to take pages away, if these are its pages: by protection, for the toucher
+    /// waits for nobody then. But where nodes are pretended the mover copies, too, and only
+    /// userfaultfd does that without a risk.
     pub fn mechanism(&self, pretended: bool) -> Option<Mechanism> {
         (matches!(self, Self::Armed) && !pretended).then_some(Mechanism::Protect)
     }

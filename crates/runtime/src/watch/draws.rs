@@ -1,13 +1,16 @@
-//! Presence by block: who was found at it, again and again, until that is enough to say whose it is.
+//! Presence by block: who was found at it, again and again, until that is enough to say whose it
+//! is.
 //!
-//! A *draw* is the next toucher of a page that was asked for at a random time. It is no count: how often a node touched the
-//! page is not known, only that it came first this time. But draws at times that have nothing to do with the program's phases
-//! are fair, so that the shares of many are the nodes' shares of the time (60 to 40 takes 41 to 133 of them, 90 to 10 five).
-//! The [`Says::Presence`](homenode_sources::Says) of the source goes with them wherever they are shown.
+//! A *draw* is the next toucher of a page that was asked for at a random time. It is no count: how
+//! often a node touched the page is not known, only that it came first this time. But draws at
+//! times that have nothing to do with the program's phases are fair, so that the shares of many are
+//! the nodes' shares of the time (60 to 40 takes 41 to 133 of them, 90 to 10 five). The
+//! [`Says::Presence`](homenode_sources::Says) of the source goes with them wherever they are shown.
 //!
-//! Blocks of 16 pages share their draws. What a block was decided on is forgotten, and the block is left alone for twice as
-//! many rounds as the last time: what has settled costs nothing. So is, for one pass, three, seven and so on, a block of which a page was
-//! asked for that nobody has touched yet (memory that is only read, where writers alone are told of; what is not in use): the page
+//! Blocks of 16 pages share their draws. What a block was decided on is forgotten, and the block is
+//! left alone for twice as many rounds as the last time: what has settled costs nothing. So is, for
+//! one pass, three, seven and so on, a block of which a page was asked for that nobody has touched
+//! yet (memory that is only read, where writers alone are told of; what is not in use): the page
 //! that waits will tell, and to ask for more of the block is to hear of one sweep several times.
 //!
 //! State: 2 bytes a node and 4 bytes for each block of 64 KiB; with four nodes 192 KiB a GiB.
@@ -91,7 +94,8 @@ impl Draws {
         }
     }
 
-    /// Hands over the blocks that have enough, ascending, with the draws of each node; they are forgotten.
+    /// Hands over the blocks that have enough, ascending, with the draws of each node; they are
+    /// forgotten.
     pub fn take_ripe(&mut self, mut tell: impl FnMut(PageRange, &[u16])) {
         let mut ripe = std::mem::take(&mut self.ripe);
         ripe.sort_unstable();
@@ -128,7 +132,8 @@ impl Draws {
         }
     }
 
-    /// Pages to ask for next, one of each of at most `wanted` blocks of those below `end`, another page each time.
+    /// Pages to ask for next, one of each of at most `wanted` blocks of those below `end`, another
+    /// page each time.
     pub fn choose(&mut self, wanted: usize, end: u64, out: &mut Vec<PageNo>) {
         let blocks = end.div_ceil(PAGES);
         self.number += 1;

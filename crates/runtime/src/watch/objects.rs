@@ -54,7 +54,8 @@ pub struct Object {
 /// No node.
 const NOWHERE: u8 = u8::MAX;
 
-/// Where the pages of an object are and were: 3 bytes a page, 0.75 MiB a GiB of what was armed or watched.
+/// Where the pages of an object are and were: 3 bytes a page, 0.75 MiB a GiB of what was armed or
+/// watched.
 #[derive(Clone, Debug, Default)]
 struct Homes {
     now: Vec<u8>,
@@ -140,7 +141,8 @@ impl Object {
         }
     }
 
-    /// Addresses of the pages next to which, in one stretch of `around` pages or the next, another node's begin: seams.
+    /// Addresses of the pages next to which, in one stretch of `around` pages or the next, another
+    /// node's begin: seams.
     pub fn seams(&self, around: usize) -> Vec<(usize, usize)> {
         let mut spans: Vec<(usize, usize)> = Vec::new();
         let (start, now) = (self.whole_pages().start, &self.places.now);
@@ -170,7 +172,8 @@ impl Object {
         add(&mut self.touched, node, pages);
     }
 
-    /// Notes where page `index` of the object was when it was first looked at. Whether that is news.
+    /// Notes where page `index` of the object was when it was first looked at. Whether that is
+    /// news.
     pub fn was_at(&mut self, node: NodeId, index: u64) -> bool {
         let count = self.pages.count as usize;
         let Homes { now, first, came_from } = &mut self.places;
@@ -213,7 +216,8 @@ struct Unseen {
     wait: u64,
 }
 
-/// The live objects by address, and what is left of the dead ones: their origin and counts, joined by origin.
+/// The live objects by address, and what is left of the dead ones: their origin and counts, joined
+/// by origin.
 #[derive(Debug, Default)]
 pub struct Objects {
     live: BTreeMap<usize, Object>,
@@ -228,27 +232,32 @@ pub struct Objects {
     beyond: Beyond,
     /// The time, as [`Objects::clock`] was last told.
     now: Ns,
-    /// How long objects lived, by their allocation site; `None`: every object waits for its first arming from its birth on.
+    /// How long objects lived, by their allocation site; `None`: every object waits for its first
+    /// arming from its birth on.
     sites: Option<Sites>,
 }
 
 /// What there was no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beyond {
-    /// Objects that are never armed unasked, for too many waited for their first arming when they came.
+    /// Objects that are never armed unasked, for too many waited for their first arming when they
+    /// came.
     pub unarmed: u64,
-    /// Objects that took part, and are not remembered since they are gone: too many of other origins are.
+    /// Objects that took part, and are not remembered since they are gone: too many of other
+    /// origins are.
     pub forgotten: u64,
 }
 
 /// Objects that may wait for their first arming; further ones are never armed unasked.
 pub const UNSEEN: usize = 4096;
-/// Dead objects that are remembered one by one for the report; others are joined with one of the same origin.
+/// Dead objects that are remembered one by one for the report; others are joined with one of the
+/// same origin.
 pub const PAST: usize = 1024;
 
 impl Objects {
-    /// An object of a site whose objects do not live long waits for its first arming until it has outlived them: what is allocated and
-    /// freed in every round of a loop gains nothing from moving.
+    /// An object of a site whose objects do not live long waits for its first arming until it has
+    /// outlived them: what is allocated and freed in every round of a loop gains nothing from
+    /// moving.
     pub fn judge_by_life(&mut self) {
         self.sites.get_or_insert_default();
     }
@@ -349,9 +358,10 @@ impl Objects {
         !self.unseen.is_empty() && self.starts >= self.due
     }
 
-    /// The objects that are to be looked at, or all that have not been armed: address and pages. Until one is [`Objects::seen`] it is
-    /// looked at ever more rarely: at the 1st, 2nd, 4th, … start of a region after it came. An initialisation may have many regions
-    /// of one thread before it touches an array.
+    /// The objects that are to be looked at, or all that have not been armed: address and pages.
+    /// Until one is [`Objects::seen`] it is looked at ever more rarely: at the 1st, 2nd, 4th, …
+    /// start of a region after it came. An initialisation may have many regions of one thread
+    /// before it touches an array.
     pub fn take_unseen(&mut self, all: bool) -> Vec<(usize, PageRange)> {
         let Self { live, unseen, starts, due, now, .. } = self;
         let mut taken = Vec::with_capacity(unseen.len());

@@ -20,7 +20,8 @@ const COARSEST: u32 = 9;
 pub struct Row {
     /// The object's number in the recording.
     pub object: u32,
-    /// The first page of what is told of together, counted from the page with the object's first byte.
+    /// The first page of what is told of together, counted from the page with the object's first
+    /// byte.
     pub page: u32,
     /// The region that ran.
     pub region: Option<u32>,
@@ -107,8 +108,9 @@ impl Sightings {
     }
 }
 
-/// The order in which pages are asked for: each block once a pass, another page of it each time, and any part of a pass is spread over all of
-/// the memory. What is asked for in the order of addresses and never comes to the end tells of the first thread alone.
+/// The order in which pages are asked for: each block once a pass, another page of it each time,
+/// and any part of a pass is spread over all of the memory. What is asked for in the order of
+/// addresses and never comes to the end tells of the first thread alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
     next: u64,

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or places by address.
+/// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or
+/// places by address.
 fn large_object(policy: &str, says: Option<Says>, budget: (u64, u64)) -> (Driver, Shared, usize, usize) {
     let (mut d, world) = driver(policy, says, &[Set::Budget(budget.0, budget.1)]);
     let (object, pages) = (BASE + (1 << 24), 1 << 14);
@@ -214,7 +215,8 @@ fn the_thread_that_asks_takes_no_more_from_one_cpu_because_there_are_many() {
         later(1_000_000);
         d.tick();
     }
-    // A fiftieth of 0.1 s; of the CPUs' time it would be 1.28 s, enough for each of the 1024 times 64 KiB.
+    // A fiftieth of 0.1 s; of the CPUs' time it would be 1.28 s, enough for each of the 1024 times
+    // 64 KiB.
     let asked = world.lock().unwrap().asked.len();
     assert!((100..=210).contains(&asked), "{asked}");
 }

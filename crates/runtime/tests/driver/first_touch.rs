@@ -1,4 +1,5 @@
-//! First touches of pages that are not there when a region begins, and on which nodes threads are seen.
+//! First touches of pages that are not there when a region begins, and on which nodes threads are
+//! seen.
 
 use super::*;
 

@@ -9,7 +9,8 @@ fn what_moving_made_worse_is_moved_back() {
     let moved = touch_armed(&world, 1, |_| 1);
     assert!((pages / 2..pages).contains(&moved), "{moved} of {pages}: some are held back");
     d.region_end();
-    // From now on the first node alone uses all of it: what moved is remote, what was held back is not.
+    // From now on the first node alone uses all of it: what moved is remote, what was held back is
+    // not.
     for _ in 0..200 {
         a_region(&mut d);
         touch_armed(&world, 1, |_| 0);
@@ -24,7 +25,8 @@ fn what_moving_made_worse_is_moved_back() {
     assert!(world.calls.iter().sum::<usize>() > pages / 2, "by moving it");
 }
 
-/// Both nodes use every page, as often the one as the other, once it has come to the node that `first` names.
+/// Both nodes use every page, as often the one as the other, once it has come to the node that
+/// `first` names.
 fn with_pages_that_both_use(first: impl Fn(usize) -> u16) -> (Driver, Shared, std::ops::Range<usize>) {
     let (mut d, world, object, pages) = next_touch_with_object(&[]);
     let (turn, whole) = (Cell::new(0), object..object + pages * PAGE);
@@ -107,8 +109,8 @@ fn what_was_held_back_follows_and_nothing_else_is_armed_for_it() {
     assert!((0..pages).all(|i| world.homes[&(object + i * PAGE)] == NodeId(1)), "all is where it is used");
 }
 
-/// Of a large object the first node uses the front and the second the rest: what is held back anywhere is judged, not that of the front
-/// alone.
+/// Of a large object the first node uses the front and the second the rest: what is held back
+/// anywhere is judged, not that of the front alone.
 #[test]
 fn what_is_judged_is_judged_for_all_of_an_object() {
     let (mut d, world) = driver("next-touch", None, &[Set::Force(false)]);
@@ -225,8 +227,8 @@ fn a_small_gain_is_rarely_taken_for_none() {
     }
 }
 
-/// Half of the pages moved and are used by the node that has them in half of the touches, by each other in a sixth; the rest had been in place,
-/// and are used by their own alone.
+/// Half of the pages moved and are used by the node that has them in half of the touches, by each
+/// other in a sixth; the rest had been in place, and are used by their own alone.
 #[test]
 fn what_had_been_in_place_does_not_speak_against_what_moved() {
     let (pages, rest) = (1 << 13, 1 << 14);

@@ -1,9 +1,10 @@
-//! What is armed once more when the iteration is known: a little of a large object, and all of it if that tells that it is needed.
+//! What is armed once more when the iteration is known: a little of a large object, and all of it
+//! if that tells that it is needed.
 
 use super::*;
 
-/// The first region touches all of an object of 64 MiB by the node that `first` names for each page, the others by the one that `then` names, ten
-/// times. Pages that the others found armed.
+/// The first region touches all of an object of 64 MiB by the node that `first` names for each
+/// page, the others by the one that `then` names, ten times. Pages that the others found armed.
 fn armed_after(first: fn(usize) -> u16, then: fn(usize) -> u16) -> usize {
     let (mut d, world, object, pages) = next_touch_with_object(&[Set::Force(true)]);
     let mut armed = 0;
@@ -85,7 +86,8 @@ fn regions(
 
 #[test]
 fn whether_moving_pays_is_not_judged_by_what_is_about_to_follow() {
-    // The second node initialises all in the first region, and the first uses all: what was held back is at home, what moved is not.
+    // The second node initialises all in the first region, and the first uses all: what was held
+    // back is at home, what moved is not.
     let (mut d, world, object, _) = next_touch_with_object(&[Set::Budget(1000, 60000)]);
     regions(&mut d, &world, object, 1, 0, |_| 1);
     regions(&mut d, &world, object, 100, 0, |_| 0);
@@ -178,7 +180,8 @@ fn one_probe_of_many_does_not_bring_all() {
     assert!(touched && armed < ALL / 4, "{armed} of {ALL}");
 }
 
-/// As [`next_touch_with_object`], after a first region of the wrong halves, with a budget that is used up.
+/// As [`next_touch_with_object`], after a first region of the wrong halves, with a budget that is
+/// used up.
 fn with_little_room(more: &[Set]) -> (Driver, Shared, usize) {
     let (mut d, world, object, _) = next_touch_with_object(more);
     regions(&mut d, &world, object, 1, 10_000_000, |page| 1 - halves(page));

@@ -1,4 +1,5 @@
-//! What homenode spends before moving has shown a gain: a few pages of each object tell, and the rest follows only if that lasts.
+//! What homenode spends before moving has shown a gain: a few pages of each object tell, and the
+//! rest follows only if that lasts.
 
 use super::*;
 
@@ -10,14 +11,16 @@ fn halves(page: usize) -> u16 {
     u16::from(page >= ALL / 2)
 }
 
-/// A driver with an object of 64 MiB on the first node that may spend seconds once it has shown a gain.
+/// A driver with an object of 64 MiB on the first node that may spend seconds once it has shown a
+/// gain.
 fn on_trial() -> (Driver, Shared, usize) {
     let (d, world, object, pages) = next_touch_with_object(&[Set::Budget(10, 2000), Set::Trial]);
     assert_eq!(pages, ALL);
     (d, world, object)
 }
 
-/// A region in which the team touches all that is armed, at its price, each page by the node that `by` names. Pages of the object that were armed.
+/// A region in which the team touches all that is armed, at its price, each page by the node that
+/// `by` names. Pages of the object that were armed.
 fn region(d: &mut Driver, world: &Shared, object: usize, by: impl Fn(usize) -> u16) -> usize {
     later(20_000_000);
     d.region_begin(RegionKey { function: 7, caller: 9 });

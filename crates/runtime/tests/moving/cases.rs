@@ -1,4 +1,5 @@
-//! What holds for every mechanism of next touch. Each file that includes this is a process of its own: one has one mover.
+//! What holds for every mechanism of next touch. Each file that includes this is a process of its
+//! own: one has one mover.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -258,7 +259,8 @@ fn known_homes_are_reached_and_contents_kept() {
     assert_eq!(m.wrong(), 0);
 }
 
-/// `adds` increments a thread of words spread over armed memory, which is armed again all the while.
+/// `adds` increments a thread of words spread over armed memory, which is armed again all the
+/// while.
 fn increments_survive(adds: u64) {
     let Some(_one) = ready() else { return };
     const THREADS: usize = 2;
@@ -333,8 +335,8 @@ fn a_forked_child_has_all_its_memory() {
     assert_eq!(m.wrong(), 0);
 }
 
-/// Pages here and there, several in a block, in any order and two of them twice; in a block of two mappings with one between that cannot
-/// be read.
+/// Pages here and there, several in a block, in any order and two of them twice; in a block of two
+/// mappings with one between that cannot be read.
 #[test]
 fn many_spans_are_armed_by_one_call() {
     let Some(_one) = ready() else { return };

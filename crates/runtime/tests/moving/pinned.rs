@@ -1,6 +1,7 @@
-//! What holds for every mechanism once something in the process can have the kernel, a device or a peer use memory behind the program's back:
-//! nothing is taken away from it any more, and the kernel still moves. With this machine's own nodes, even if there is one. Each file that
-//! includes this is a process of its own: what can pin memory is known for good.
+//! What holds for every mechanism once something in the process can have the kernel, a device or a
+//! peer use memory behind the program's back: nothing is taken away from it any more, and the
+//! kernel still moves. With this machine's own nodes, even if there is one. Each file that includes
+//! this is a process of its own: what can pin memory is known for good.
 
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
@@ -15,7 +16,8 @@ use super::MECHANISM;
 /// Whether the kernel can read and write all of it, as for who has it in an order to io_uring.
 fn kernel_has(m: Span) -> bool {
     let mut pipe = [0; 2];
-    // SAFETY: two descriptors of this function's; a byte of each page goes through the pipe, and comes back to where it was.
+    // SAFETY: two descriptors of this function's; a byte of each page goes through the pipe, and
+    // comes back to where it was.
     unsafe {
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
         let well = m.pieces(PAGE).all(|page| {
@@ -51,7 +53,8 @@ fn nothing_is_taken_away_once_something_can_pin_memory() {
     assert_eq!(moving::arm(&[first]).armed, first.bytes());
     assert!(!kernel_has(first), "armed memory is not there for the kernel");
     assert!(moving::armed() > Bytes::ZERO);
-    // By a call that no front end sees; its descriptor is one among many, and is looked at when memory is next armed.
+    // By a call that no front end sees; its descriptor is one among many, and is looked at when
+    // memory is next armed.
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let on = 1_i32;
     // SAFETY: a number of that length.

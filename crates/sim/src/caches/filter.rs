@@ -1,16 +1,18 @@
 //! Which machines a recording's filter suits.
 //!
 //! # Problem
-//! The recorder drops accesses that hit in a direct-mapped filter (per thread, emptied at every synchronisation). A
-//! machine must not be able to see the difference.
+//! The recorder drops accesses that hit in a direct-mapped filter (per thread, emptied at every
+//! synchronisation). A machine must not be able to see the difference.
 //!
 //! # Why it is exact
-//! Let the first level have the filter's line size and at least as many sets (both are powers of two), and belong to one
-//! CPU with one thread. All lines of a cache set then share one filter set. A filter hit on X says that this thread's last
-//! access to that filter set was to X; so was its last one to X's cache set, and X is the most recently used line there: a
-//! hit that changes no order. It is a store only if an earlier one since the last synchronisation passed; without a race
-//! nobody else has touched the line in between, so the thread owns it still and the store changes no state. The levels
-//! behind see the first level's misses alone (they are NINE), which are the same. Test `a_filter_changes_nothing`.
+//! Let the first level have the filter's line size and at least as many sets (both are powers of
+//! two), and belong to one CPU with one thread. All lines of a cache set then share one filter set.
+//! A filter hit on X says that this thread's last access to that filter set was to X; so was its
+//! last one to X's cache set, and X is the most recently used line there: a hit that changes no
+//! order. It is a store only if an earlier one since the last synchronisation passed; without a
+//! race nobody else has touched the line in between, so the thread owns it still and the store
+//! changes no state. The levels behind see the first level's misses alone (they are NINE), which
+//! are the same. Test `a_filter_changes_nothing`.
 
 use homenode_model::{CacheScope, LineNo, Topology};
 
@@ -19,13 +21,15 @@ use homenode_model::{CacheScope, LineNo, Topology};
 pub enum FilterFit {
     /// Race-free programs give the same memory stream as unfiltered.
     Exact,
-    /// The first level is large against the filter, but hits that the filter hid may have kept lines from eviction. Why.
+    /// The first level is large against the filter, but hits that the filter hid may have kept
+    /// lines from eviction. Why.
     Approximate(String),
     /// Results would be wrong. Why, and what to do.
     Refused(String),
 }
 
-/// How `machine` goes with a direct-mapped filter of `filter_sets` lines of `filter_line` bytes; 0 sets are no filter.
+/// How `machine` goes with a direct-mapped filter of `filter_sets` lines of `filter_line` bytes; 0
+/// sets are no filter.
 ///
 /// Holds for one thread per CPU; with several on one CPU exact becomes approximate.
 pub fn filter_fit(machine: &Topology, filter_sets: u64, filter_line: u64) -> FilterFit {

@@ -259,8 +259,8 @@ impl Filter {
 /// Epochs of (thread, ticks since its last access, line, write).
 type Epochs = Vec<Vec<(u32, u64, u64, bool)>>;
 
-/// The steps of a program that the filter lets through; every epoch ends with a mark of each thread. In an epoch a line is
-/// one thread's own, or read by all: `owner` says which.
+/// The steps of a program that the filter lets through; every epoch ends with a mark of each
+/// thread. In an epoch a line is one thread's own, or read by all: `owner` says which.
 fn steps(epochs: &Epochs, owner: &[u32], threads: u32, filter: Option<usize>) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut tick = vec![0; threads as usize];

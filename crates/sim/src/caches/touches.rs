@@ -1,8 +1,9 @@
 //! The next touch of 4 KiB units: which of them somebody waits for.
 //!
-//! A program asks for next touch of a range once; a policy may want to know of the first touch of every unit after every
-//! region's start. The one is a set of units, the other would be all units again and again: each unit remembers the number
-//! of the region in which it was touched last, so that a region's start costs nothing.
+//! A program asks for next touch of a range once; a policy may want to know of the first touch of
+//! every unit after every region's start. The one is a set of units, the other would be all units
+//! again and again: each unit remembers the number of the region in which it was touched last, so
+//! that a region's start costs nothing.
 
 use homenode_model::LineNo;
 

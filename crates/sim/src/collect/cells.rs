@@ -109,7 +109,8 @@ impl Fresh {
         Self { rows: Rows::new(1 + 2 * nodes, 0), listed: Vec::new() }
     }
 
-    /// Notes an access. False when the row is another home's or full: then [`Fresh::flush`], and again.
+    /// Notes an access. False when the row is another home's or full: then [`Fresh::flush`], and
+    /// again.
     #[inline]
     pub(super) fn note(&mut self, page: PageNo, node: NodeId, home: NodeId, kind: AccessKind) -> bool {
         let row = self.rows.row_mut(page.index());

@@ -101,13 +101,15 @@ impl Extents {
         best.map(|(_, i)| &self.all[i.0 as usize])
     }
 
-    /// The first page of the block of `pages` pages, counted from the extent's first page, that a page lies in.
+    /// The first page of the block of `pages` pages, counted from the extent's first page, that a
+    /// page lies in.
     pub fn block(&self, extent: &Extent, page: u64, pages: u64) -> u64 {
         let first = self.first(extent.range);
         first + (page - first) / pages * pages
     }
 
-    /// The first page of that block that belongs to the extent: its very first page may be another's.
+    /// The first page of that block that belongs to the extent: its very first page may be
+    /// another's.
     pub(super) fn block_owned(&self, extent: &Extent, page: u64, pages: u64) -> u64 {
         let block = self.block(extent, page, pages);
         let first = block == self.first(extent.range) && block < page;

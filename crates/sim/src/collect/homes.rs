@@ -1,4 +1,5 @@
-//! Where each page lived at the end of each interval, who touched it first, and whether it comes back.
+//! Where each page lived at the end of each interval, who touched it first, and whether it comes
+//! back.
 
 use homenode_model::{Bytes, NodeId, PageNo, PageRange, Ps, Rows, ThreadId};
 
@@ -95,7 +96,8 @@ impl Homes {
         before
     }
 
-    /// Notes the page's stay at its home, as far as it was there at the end of an interval before this one.
+    /// Notes the page's stay at its home, as far as it was there at the end of an interval before
+    /// this one.
     fn end(&mut self, page: PageNo, interval: u32) {
         let Some(&[Page { home, since, left, .. }]) = self.pages.row(page.index()) else { return };
         if home != NOWHERE && !left && since < interval {
@@ -143,7 +145,8 @@ impl Homes {
         first.into_iter().chain(last).map(PageNo)
     }
 
-    /// Intervals have become fewer: `coarser` says which one of the new ones ends where an old one ends.
+    /// Intervals have become fewer: `coarser` says which one of the new ones ends where an old one
+    /// ends.
     pub(super) fn coarsen(
         &mut self,
         coarser: impl Fn(u32, u32) -> Option<(u32, u32)>,

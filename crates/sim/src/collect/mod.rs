@@ -1,31 +1,35 @@
 //! What a simulation did, to which page and when: for whoever wants more than sums.
 //!
 //! # Problem
-//! Stage 3 serves each access once and forgets it. A data set wants to know for each interval and region which node accessed
-//! which page at which home, where pages lived, and each move; within memory that does not grow with the length of the run.
+//! Stage 3 serves each access once and forgets it. A data set wants to know for each interval and
+//! region which node accessed which page at which home, where pages lived, and each move; within
+//! memory that does not grow with the length of the run.
 //!
 //! # Approach
 //! A [`Collector`] is told by stage 3 of each access that a CPU waited for data for
-//! ([`Counts::ACCESSES`](crate::memory::Counts::ACCESSES)), each fault, home, move, allocation and mark. It counts into a row
-//! a page ([`cells`]) and moves the rows to the interval's cells when the region, the interval or a page's home changes.
+//! ([`Counts::ACCESSES`](crate::memory::Counts::ACCESSES)), each fault, home, move, allocation and
+//! mark. It counts into a row a page ([`cells`]) and moves the rows to the interval's cells when
+//! the region, the interval or a page's home changes.
 //!
-//! *Intervals*: one an iteration, one before the first and one after the last. A program without iterations has up to
-//! [`MOST_INTERVALS`] of equal length: whenever there are more, two become one.
+//! *Intervals*: one an iteration, one before the first and one after the last. A program without
+//! iterations has up to [`MOST_INTERVALS`] of equal length: whenever there are more, two become
+//! one.
 //!
 //! # Bounds
-//! [`Collect::budget`] bounds what grows with time: half of it is for cells, a quarter each for moves and stays. What is
-//! exceeded is coarsened, and [`Coarsened`] says so.
+//! [`Collect::budget`] bounds what grows with time: half of it is for cells, a quarter each for
+//! moves and stays. What is exceeded is coarsened, and [`Coarsened`] says so.
 //!
-//! 1. Cells: blocks of 16 pages, then of 512, then intervals that are twice as long, again and again. A block lies within one
-//!    object and begins at a multiple of its length there.
+//! 1. Cells: blocks of 16 pages, then of 512, then intervals that are twice as long, again and
+//!    again. A block lies within one object and begins at a multiple of its length there.
 //! 2. Stays: longer intervals.
-//! 3. Moves: neighbours that one thread moves in one interval are one. If these are still too many, further ones are
-//!    counted and not listed.
+//! 3. Moves: neighbours that one thread moves in one interval are one. If these are still too many,
+//!    further ones are counted and not listed.
 //!
 //! Beside that a page that was ever touched costs 36 bytes, 8 more for 64 nodes each, and 8 a node.
 //!
 //! # Properties
-//! - The sum over the cells of all timed intervals is [`Outcome::timed_counts`](crate::memory::Outcome), whatever was coarsened.
+//! - The sum over the cells of all timed intervals is
+//!   [`Outcome::timed_counts`](crate::memory::Outcome), whatever was coarsened.
 //! - Nothing depends on the number of workers or on how the memory stream is cut.
 
 pub mod cells;
@@ -400,7 +404,8 @@ impl Collector {
                 for i in self.done.iter_mut().skip(1).filter(|i| i.rounds > 1) {
                     i.iteration = None;
                 }
-                // A stay counts if one of the new intervals ends in it: after every so many marks, and now.
+                // A stay counts if one of the new intervals ends in it: after every so many marks,
+                // and now.
                 let (now, last) = (self.marks, |n: u32| n.next_multiple_of(marks));
                 self.homes.coarsen(
                     |from, until| (last(from) <= until || until + 1 >= now).then_some((from, until)),
@@ -552,8 +557,8 @@ impl Collector {
     }
 }
 
-/// Puts a stay into the intervals that end in it; whether there is one. Until now it is told by marks: `after[m]` is the
-/// interval that follows m marks.
+/// Puts a stay into the intervals that end in it; whether there is one. Until now it is told by
+/// marks: `after[m]` is the interval that follows m marks.
 fn in_intervals(after: &[u32], stay: &mut Stay) -> bool {
     let of = |marks: u32| after.get(marks as usize).copied().unwrap_or(0);
     // The interval of m marks ends where that of m + 1 marks is another one.

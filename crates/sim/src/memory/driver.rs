@@ -57,8 +57,8 @@ impl Told {
 }
 
 impl Memory {
-    /// An access to a page that has no home or is armed. Afterwards it has a home; the thread's clock has moved on if
-    /// pages were moved.
+    /// An access to a page that has no home or is armed. Afterwards it has a home; the thread's
+    /// clock has moved on if pages were moved.
     #[cold]
     pub(super) fn trap(&mut self, t: usize, page: PageNo, state: Page) -> Result<(), MemoryError> {
         let node = self.threads[t].node;
@@ -116,8 +116,8 @@ impl Memory {
         self.decide(t)
     }
 
-    /// A write of thread `t` to a page that has copies: they go, and the writer pays what a move would cost it, less the
-    /// copying.
+    /// A write of thread `t` to a page that has copies: they go, and the writer pays what a move
+    /// would cost it, less the copying.
     #[cold]
     pub(super) fn collapse(&mut self, t: usize, page: PageNo) -> Result<(), MemoryError> {
         self.pages.collapse(page);
@@ -127,8 +127,9 @@ impl Memory {
         self.decide(t)
     }
 
-    /// The policy's time has come; `t` is the thread whose turn it is. False when the policy was just polled and wants
-    /// to be polled at the same moment again: a step must come between, so that time passes.
+    /// The policy's time has come; `t` is the thread whose turn it is. False when the policy was
+    /// just polled and wants to be polled at the same moment again: a step must come between, so
+    /// that time passes.
     #[cold]
     pub(super) fn wake_up(&mut self, t: usize) -> Result<bool, MemoryError> {
         if std::mem::take(&mut self.told.polled) {
@@ -144,7 +145,8 @@ impl Memory {
         Ok(true)
     }
 
-    /// Polls the policy until it has nothing more to say, and carries out what it decides, on the time of thread `t`.
+    /// Polls the policy until it has nothing more to say, and carries out what it decides, on the
+    /// time of thread `t`.
     fn decide(&mut self, t: usize) -> Result<(), MemoryError> {
         for _ in 0..MAX_POLLS {
             let mut decisions = std::mem::take(&mut self.told.decisions);
@@ -197,8 +199,8 @@ impl Memory {
         self.policy.outcome(&MoveOutcome { page, to, result, cost });
     }
 
-    /// Thread `t` pays for `bytes` of a page that are moved or copied, and for the page tables; when it began to, and
-    /// how long it took, waiting for others who do the same included.
+    /// Thread `t` pays for `bytes` of a page that are moved or copied, and for the page tables;
+    /// when it began to, and how long it took, waiting for others who do the same included.
     fn charge(&mut self, t: usize, bytes: Bytes) -> (u64, Ps) {
         let thread = &mut self.threads[t];
         thread.drain();
@@ -367,8 +369,8 @@ impl Memory {
         all.remote += remote - open.remote;
     }
 
-    /// Notes an iteration mark. False when the mark is there already: several threads may say the same, and the latest
-    /// counts.
+    /// Notes an iteration mark. False when the mark is there already: several threads may say the
+    /// same, and the latest counts.
     fn begin_iteration(&mut self, t: usize, number: u32) -> bool {
         let at = Ps(self.threads[t].now);
         if let Some(last) = self.ledger.marks.last_mut().filter(|m| m.number == number) {
@@ -400,7 +402,8 @@ impl Memory {
         for page in self.told.listed.drain(..) {
             self.pages.unlist(page);
             let state = self.pages.get(page);
-            // A page that was freed since has no home to tell of, and nobody will ask where it should be.
+            // A page that was freed since has no home to tell of, and nobody will ask where it
+            // should be.
             for (node, cell) in (0u16..).map(NodeId).zip(histogram.row(page).unwrap_or_default()) {
                 for kind in [AccessKind::Read, AccessKind::Write] {
                     let count = cell[kind as usize];

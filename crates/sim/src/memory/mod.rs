@@ -1,41 +1,53 @@
 //! Stage 3: where pages live, and how long everything takes.
 //!
-//! A [`Memory`] replays a memory stream on a machine under a policy. It is a discrete-event simulation: each thread has
-//! a clock in picoseconds, and always the thread with the smallest (clock, index) goes next. A thread whose next item is
-//! not here yet holds up all whose clocks are beyond its own, so that where a stream is cut into chunks never shows in
-//! the result. What it models:
+//! A [`Memory`] replays a memory stream on a machine under a policy. It is a discrete-event
+//! simulation: each thread has a clock in picoseconds, and always the thread with the smallest
+//! (clock, index) goes next. A thread whose next item is not here yet holds up all whose clocks are
+//! beyond its own, so that where a stream is cut into chunks never shows in the result. What it
+//! models:
 //!
-//! - **Computing**: a tick takes [`Core::access`](homenode_model::Core), a hit behind the first cache what stage 2 says.
-//! - **Latency**: an access to main memory takes the matrix entry (toucher's node, page's home) and what it queues.
-//!   A coherence miss is an access to the home; that the owner of the line may lie elsewhere is not modelled.
-//! - **Queues**: data keeps the home's controller busy, and between nodes the ports and the link in its direction,
-//!   first come, first served. An access is delayed by the longest of its queues (the module `paths` says why).
-//!   An upgrade is a round trip to the home's directory and moves no data; a write-back moves data and nobody waits.
-//! - **Overlap**: a thread goes on until `outstanding` accesses are under way and then waits for the oldest; they retire
-//!   in order. Stores are as loads. Of a miss that goes on with a sequential stream of misses, an option hides a share
-//!   of the latency, never of the queue: what a prefetcher does. Synchronisation, and every mark but allocations, waits for all of the thread's.
-//! - **Uncached remote memory** (`remote_cacheable` false): an access to another node's memory moves a word of
-//!   [`WORD`] bytes, hit or miss. [`Cause::Uncached`] is an access that would have hit: it costs if the page is remote
-//!   and is free otherwise. Such machines never write a remote line back.
-//! - **Faults**: a page without a home gets one at its first access, by the policy or else on the nearest node with
-//!   room. That takes no time (the model has no number for it). Write-backs never fault.
-//! - **Armed pages** trap at the next access of any thread. The policy decides; its moves are carried out at once, on the
-//!   trapping thread's time, after its accesses under way: [`MigrationCost::of`](homenode_model::MigrationCost) with the
-//!   other threads then alive, one move at a time over the machine where `serialised`. Where a move `stops` the machine, all
-//!   other threads, with what they have under way, stand still for as long. The copy keeps both controllers,
-//!   the ports and the link busy (option). Others may use the page meanwhile, as if it were at its new home. A trap that
-//!   moves nothing takes no time.
-//! - **Copies** of a page cost the thread that makes them what a move costs. Reads of a node that has one are local; all
-//!   others go to the home. A write makes all copies go and costs the writer the same less the copying (a trap, the page
-//!   tables, the TLB shoot-down). Only writes that reach stage 3 are seen: a store that hits a line which its CPU had
-//!   modified before the page was copied is missed. Copies take memory, which they give back when a page without a home
+//! - **Computing**: a tick takes [`Core::access`](homenode_model::Core), a hit behind the first
+//!   cache what stage 2 says.
+//! - **Latency**: an access to main memory takes the matrix entry (toucher's node, page's home) and
+//!   what it queues. A coherence miss is an access to the home; that the owner of the line may lie
+//!   elsewhere is not modelled.
+//! - **Queues**: data keeps the home's controller busy, and between nodes the ports and the link in
+//!   its direction, first come, first served. An access is delayed by the longest of its queues
+//!   (the module `paths` says why). An upgrade is a round trip to the home's directory and moves no
+//!   data; a write-back moves data and nobody waits.
+//! - **Overlap**: a thread goes on until `outstanding` accesses are under way and then waits for
+//!   the oldest; they retire in order. Stores are as loads. Of a miss that goes on with a
+//!   sequential stream of misses, an option hides a share of the latency, never of the queue: what
+//!   a prefetcher does. Synchronisation, and every mark but allocations, waits for all of the
+//!   thread's.
+//! - **Uncached remote memory** (`remote_cacheable` false): an access to another node's memory
+//!   moves a word of [`WORD`] bytes, hit or miss. [`Cause::Uncached`] is an access that would have
+//!   hit: it costs if the page is remote and is free otherwise. Such machines never write a remote
+//!   line back.
+//! - **Faults**: a page without a home gets one at its first access, by the policy or else on the
+//!   nearest node with room. That takes no time (the model has no number for it). Write-backs never
+//!   fault.
+//! - **Armed pages** trap at the next access of any thread. The policy decides; its moves are
+//!   carried out at once, on the trapping thread's time, after its accesses under way:
+//!   [`MigrationCost::of`](homenode_model::MigrationCost) with the other threads then alive, one
+//!   move at a time over the machine where `serialised`. Where a move `stops` the machine, all
+//!   other threads, with what they have under way, stand still for as long. The copy keeps both
+//!   controllers, the ports and the link busy (option). Others may use the page meanwhile, as if it
+//!   were at its new home. A trap that moves nothing takes no time.
+//! - **Copies** of a page cost the thread that makes them what a move costs. Reads of a node that
+//!   has one are local; all others go to the home. A write makes all copies go and costs the writer
+//!   the same less the copying (a trap, the page tables, the TLB shoot-down). Only writes that
+//!   reach stage 3 are seen: a store that hits a line which its CPU had modified before the page
+//!   was copied is missed. Copies take memory, which they give back when a page without a home
 //!   needs it. A machine's first 64 nodes can hold them.
-//! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it is, or whose turn it is.
+//! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it
+//!   is, or whose turn it is.
 //!
 //! Two threads on one CPU are refused: time sharing is not modelled.
 //!
-//! Memory: a page costs 4 bytes, and 16 a node for the histograms of the timed part; 8 more a node if the policy wants
-//! counts, 16 more where remote memory is not cached. An item not yet done costs 40 bytes.
+//! Memory: a page costs 4 bytes, and 16 a node for the histograms of the timed part; 8 more a node
+//! if the policy wants counts, 16 more where remote memory is not cached. An item not yet done
+//! costs 40 bytes.
 
 mod driver;
 mod outcome;
@@ -87,16 +99,18 @@ pub const WORD: Bytes = Bytes(8);
 pub struct MemoryOptions {
     /// Outstanding accesses, in place of the topology's: no single number fits all programs.
     pub outstanding: Option<NonZeroU32>,
-    /// Percent of the latency that prefetching hides of misses which go on with a sequential stream; 0 by default. No
-    /// single number fits all programs.
+    /// Percent of the latency that prefetching hides of misses which go on with a sequential
+    /// stream; 0 by default. No single number fits all programs.
     pub coverage: Percent,
     /// Whether a page that moves keeps controllers, ports and link busy. On by default.
     pub copy_traffic: bool,
     /// How many [`Migration`]s to list; all are counted.
     pub keep_migrations: usize,
-    /// Homes known beforehand, for the policy `plan` ([`PolicyContext::plan`](homenode_policy::PolicyContext)).
+    /// Homes known beforehand, for the policy `plan`
+    /// ([`PolicyContext::plan`](homenode_policy::PolicyContext)).
     pub plan: Option<Arc<Placement>>,
-    /// Whether to keep what the policy was told and what it decided ([`Outcome::journal`]); [`crate::run`] does.
+    /// Whether to keep what the policy was told and what it decided ([`Outcome::journal`]);
+    /// [`crate::run`] does.
     pub journal: bool,
     /// Whether to collect what a data set tells ([`Outcome::collected`]), and how.
     pub collect: Option<Collect>,
@@ -400,8 +414,9 @@ impl Memory {
 
     /// Takes the next piece of the stream and goes on as far as it reaches.
     ///
-    /// Where the stream is cut does not show in the outcome, provided that a thread is named (its index is below
-    /// `chunk.threads.len()`) no later than in the chunk with the signal that starts it.
+    /// Where the stream is cut does not show in the outcome, provided that a thread is named (its
+    /// index is below `chunk.threads.len()`) no later than in the chunk with the signal that starts
+    /// it.
     ///
     /// # Errors
     /// See [`MemoryError`]; the simulation is of no use after one.

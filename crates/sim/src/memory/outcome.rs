@@ -20,8 +20,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Causes of transactions that a CPU waits for data for: what "accesses" means in every table. Upgrades carry no
-    /// data and nobody waits for a write-back; [`Counts::at`] has them.
+    /// Causes of transactions that a CPU waits for data for: what "accesses" means in every table.
+    /// Upgrades carry no data and nobody waits for a write-back; [`Counts::at`] has them.
     pub const ACCESSES: [Cause; 4] = [Cause::Cold, Cause::Capacity, Cause::Coherence, Cause::Uncached];
 
     pub(super) fn new(nodes: usize) -> Self {
@@ -146,12 +146,15 @@ pub struct Migration {
     pub cost: Ps,
 }
 
-/// Sums of latency × accesses over the timed part: what placement alone can change, without queues and overlap.
+/// Sums of latency × accesses over the timed part: what placement alone can change, without queues
+/// and overlap.
 ///
-/// `floor ≤ bound ≤ placement`; `actual` may lie below `bound` when pages moved while the program ran.
+/// `floor ≤ bound ≤ placement`; `actual` may lie below `bound` when pages moved while the program
+/// ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencySums {
-    /// Every access to the toucher's nearest memory: what no placement without replication need reach.
+    /// Every access to the toucher's nearest memory: what no placement without replication need
+    /// reach.
     pub floor: Ps,
     /// The least that pages which never move can cost; capacities are not regarded.
     pub bound: Ps,
@@ -161,8 +164,8 @@ pub struct LatencySums {
     pub actual: Ps,
 }
 
-/// What a simulation yields. The *timed part* is from the first iteration mark to the last; with one mark, from there to
-/// the end; without, everything.
+/// What a simulation yields. The *timed part* is from the first iteration mark to the last; with
+/// one mark, from there to the end; without, everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The latest end of a thread.
@@ -217,15 +220,16 @@ pub struct Outcome {
     pub links: Vec<Ps>,
     /// Distance to the static latency bound.
     pub latency: LatencySums,
-    /// What the policy was told and what it decided, in the format of [`homenode_policy::journal`], if that was asked for.
+    /// What the policy was told and what it decided, in the format of [`homenode_policy::journal`],
+    /// if that was asked for.
     pub journal: Option<Vec<u8>>,
     /// What was done to which page and when, if that was asked for.
     pub collected: Option<Arc<Collected>>,
 }
 
 impl Outcome {
-    /// References of the timed part by page and node: the histogram, and on machines whose remote memory is not cached what
-    /// hit a cache, too. They are the same under every placement.
+    /// References of the timed part by page and node: the histogram, and on machines whose remote
+    /// memory is not cached what hit a cache, too. They are the same under every placement.
     pub fn references(&self) -> Cow<'_, Histogram> {
         let Some(hits) = &self.hits else { return Cow::Borrowed(&self.histogram) };
         let mut all = self.histogram.clone();
@@ -248,7 +252,8 @@ pub(super) struct PageCosts<'a> {
 }
 
 impl PageCosts<'_> {
-    /// What `page` costs on `home`: all its accesses, and those of other nodes that would hit if it were local.
+    /// What `page` costs on `home`: all its accesses, and those of other nodes that would hit if it
+    /// were local.
     fn of(&self, page: PageNo, home: NodeId) -> Ps {
         let cost = |histogram: &Histogram, hits: bool| -> Ps {
             let row = histogram.row(page).unwrap_or_default();

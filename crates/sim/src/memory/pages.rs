@@ -1,11 +1,12 @@
-//! Homes of pages, their copies, which are armed, and how full the nodes are: 4 bytes a page, 8 more where there are copies.
+//! Homes of pages, their copies, which are armed, and how full the nodes are: 4 bytes a page, 8
+//! more where there are copies.
 
 use homenode_model::{Bytes, NodeId, PageNo, PageRange, Placement, Rows, Topology};
 
 use homenode_order::step::ByteRange;
 
-/// Pages from here on are refused: 4 TiB of 4 KiB pages. Canonical addresses are compact, so only a damaged or hostile
-/// stream gets there.
+/// Pages from here on are refused: 4 TiB of 4 KiB pages. Canonical addresses are compact, so only a
+/// damaged or hostile stream gets there.
 pub(crate) const MAX_PAGES: u64 = 1 << 30;
 
 /// What is known of a page.
@@ -54,8 +55,9 @@ impl Page {
 
 /// All pages and nodes' memory.
 ///
-/// Invariants: `used[n]` pages and copies of pages are on node n; it never exceeds `capacity[n]`, which is 0 without
-/// memory. A page has a copy nowhere or on other nodes than its home, and only if it has a home.
+/// Invariants: `used[n]` pages and copies of pages are on node n; it never exceeds `capacity[n]`,
+/// which is 0 without memory. A page has a copy nowhere or on other nodes than its home, and only
+/// if it has a home.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     table: Rows<Page>,
@@ -131,7 +133,8 @@ impl Pages {
     pub(super) fn has_copy(&self, page: PageNo, node: NodeId) -> bool {
         node.0 < 64 && self.copies.row(page.index()).is_some_and(|r| r[0] & 1 << node.0 != 0)
     }
-    /// Puts a copy of a placed page on a node that [`Pages::can_copy_to`], has room and is not its home.
+    /// Puts a copy of a placed page on a node that [`Pages::can_copy_to`], has room and is not its
+    /// home.
     pub(super) fn copy(&mut self, page: PageNo, node: NodeId) {
         self.used[node.index()] += 1;
         debug_assert!(self.used[node.index()] <= self.capacity[node.index()], "{node} is over-full");

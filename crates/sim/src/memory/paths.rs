@@ -38,11 +38,12 @@ impl Server {
 
 /// All paths of a machine.
 ///
-/// An access joins the queues of all that its data passes ([`Ways`]) when it is issued and is delayed by the longest.
-/// For a stream of accesses, that *is* the delay of the servers one after the other with the data cut through: the
-/// slowest server's queue hides the others. Passing them one by one would need the accesses in order of arrival at each
-/// server; taking the arrival at the first for that at all, as here, keeps a slow link from reserving a controller that
-/// is idle meanwhile.
+/// An access joins the queues of all that its data passes ([`Ways`]) when it is issued and is
+/// delayed by the longest. For a stream of accesses, that *is* the delay of the servers one after
+/// the other with the data cut through: the slowest server's queue hides the others. Passing them
+/// one by one would need the accesses in order of arrival at each server; taking the arrival at the
+/// first for that at all, as here, keeps a slow link from reserving a controller that is idle
+/// meanwhile.
 #[derive(Clone, Debug)]
 pub(super) struct Paths {
     nodes: usize,

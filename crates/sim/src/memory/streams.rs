@@ -7,8 +7,8 @@ const STREAMS: usize = 16;
 
 /// The last line of each of a thread's recent streams.
 ///
-/// A miss goes on with a stream when its line follows or precedes the stream's last. What it depends on is the thread's
-/// misses alone, in program order, and so never on placement.
+/// A miss goes on with a stream when its line follows or precedes the stream's last. What it
+/// depends on is the thread's misses alone, in program order, and so never on placement.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     last: [u64; STREAMS],

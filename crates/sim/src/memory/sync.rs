@@ -25,7 +25,8 @@ impl Counter {
 }
 
 impl Memory {
-    /// Carries out the synchronisation at hand; `Thread::advance` has waited for the thread's accesses under way.
+    /// Carries out the synchronisation at hand; `Thread::advance` has waited for the thread's
+    /// accesses under way.
     pub(super) fn sync(&mut self, t: usize, sync: Sync) {
         match sync {
             Sync::Signal(id) => self.signal(t, id),

@@ -14,8 +14,8 @@ pub(crate) const PAGE: Bytes = Bytes(4096);
 /// Lines a page has.
 pub(crate) const LINES: u64 = 64;
 
-/// A machine under construction. Unlimited bandwidths, 100 ns local, 250 ns remote, blocking CPUs, 1 ns a tick, moves
-/// for nothing.
+/// A machine under construction. Unlimited bandwidths, 100 ns local, 250 ns remote, blocking CPUs,
+/// 1 ns a tick, moves for nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub nodes: u16,

@@ -83,7 +83,8 @@ impl Thread {
     }
     /// Adds `items` to what it has to do.
     pub(super) fn extend(&mut self, items: &[MemItem]) {
-        // What is done goes when it is the greater half: each item is moved at most once more, on average.
+        // What is done goes when it is the greater half: each item is moved at most once more, on
+        // average.
         if self.at * 2 >= self.items.len() {
             self.items.drain(..self.at);
             self.at = 0;
@@ -100,7 +101,8 @@ impl Thread {
     pub(super) fn done(&mut self) {
         self.at += 1;
     }
-    /// Computes until the next item that others can notice, and says when that is. `access` is the time of a tick.
+    /// Computes until the next item that others can notice, and says when that is. `access` is the
+    /// time of a tick.
     #[inline]
     pub(super) fn advance(&mut self, access: u64) -> u64 {
         while let Some(&item) = self.items.get(self.at) {

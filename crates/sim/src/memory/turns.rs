@@ -1,12 +1,12 @@
 //! Whose turn it is: the thread with the smallest (time, index).
 
-/// A winner tree over the threads: changing a time and finding the smallest cost log₂(threads) comparisons, and no
-/// memory is moved. Equal times go by thread index.
+/// A winner tree over the threads: changing a time and finding the smallest cost log₂(threads)
+/// comparisons, and no memory is moved. Equal times go by thread index.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// Node 1 is the root, node i has the children 2i and 2i + 1, and the second half are the leaves, one a thread. A
-    /// node holds the (time, thread) that is smaller of its children's, itself and not where to find it: so the
-    /// loads on the way up do not wait for each other.
+    /// Node 1 is the root, node i has the children 2i and 2i + 1, and the second half are the
+    /// leaves, one a thread. A node holds the (time, thread) that is smaller of its children's,
+    /// itself and not where to find it: so the loads on the way up do not wait for each other.
     nodes: Vec<(u64, u32)>,
 }
 

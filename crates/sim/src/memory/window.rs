@@ -2,8 +2,8 @@
 
 /// When each access under way is done, in program order; at most `outstanding` of them.
 ///
-/// They retire in order, like the entries of a reorder buffer: an access that is done behind one that is not still
-/// holds its place.
+/// They retire in order, like the entries of a reorder buffer: an access that is done behind one
+/// that is not still holds its place.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     /// A ring, a power of two long.

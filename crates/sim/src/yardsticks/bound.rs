@@ -2,41 +2,46 @@
 //!
 //! # Problem
 //!
-//! How good could *any* placement be that moves pages as it likes, with all knowledge of the future?
+//! How good could *any* placement be that moves pages as it likes, with all knowledge of the
+//! future?
 //!
 //! # Approach
 //!
-//! In an epoch each of these is at most the epoch's length T: a thread's computing and waiting, a controller's work, all
-//! links' work one by one. So is any weighted mean of them: weights that sum to one are a *certificate*. A mean is a sum
-//! over pages, each page adding what its home and its moves cost, whatever the others do: the least of the sum is the sum
-//! of the least, and a page's least is the shortest path through its homes over the epochs. Several weightings (*lanes*)
-//! are computed side by side and the largest result counts.
+//! In an epoch each of these is at most the epoch's length T: a thread's computing and waiting, a
+//! controller's work, all links' work one by one. So is any weighted mean of them: weights that sum
+//! to one are a *certificate*. A mean is a sum over pages, each page adding what its home and its
+//! moves cost, whatever the others do: the least of the sum is the sum of the least, and a page's
+//! least is the shortest path through its homes over the epochs. Several weightings (*lanes*) are
+//! computed side by side and the largest result counts.
 //!
-//! A controller or a link may still be at work on its last line when the thread that waited for it goes on (the line's first
-//! words count, and a stream's latency may be hidden): an epoch's work may outlast it by one line each, which is taken off.
-//! Nobody waits for lines that are written back: they are left out.
+//! A controller or a link may still be at work on its last line when the thread that waited for it
+//! goes on (the line's first words count, and a stream's latency may be hidden): an epoch's work
+//! may outlast it by one line each, which is taken off. Nobody waits for lines that are written
+//! back: they are left out.
 //!
 //! # Terms
 //!
-//! *Weight*: parts of [`ONE`]. *Cost* c(h): what the accesses of an epoch to a page add with the page at home h. *Way*:
-//! the homes of a page over time. *Contested*: accessed by several nodes in an epoch.
+//! *Weight*: parts of [`ONE`]. *Cost* c(h): what the accesses of an epoch to a page add with the
+//! page at home h. *Way*: the homes of a page over time. *Contested*: accessed by several nodes in
+//! an epoch.
 //!
 //! # Algorithm
 //!
-//! Per lane and page a value V(h), the least cost of all ways that end at h. At the end of an epoch, for each page that was
-//! accessed in it, with m the least weighted cost of a move:
+//! Per lane and page a value V(h), the least cost of all ways that end at h. At the end of an
+//! epoch, for each page that was accessed in it, with m the least weighted cost of a move:
 //!
 //! 1. relax: V(h) ← min(V(h), min V + m): moves before the epoch;
 //! 2. stay: V(h) + c(h);
-//! 3. one move within the epoch, from g to h: V(g) + m + Σ over nodes of the lesser of their costs at g and at h, whatever
-//!    the order of accesses is; beyond [`MAX_PAIRS`] homes the sum of their least costs anywhere instead;
+//! 3. one move within the epoch, from g to h: V(g) + m + Σ over nodes of the lesser of their costs
+//!    at g and at h, whatever the order of accesses is; beyond [`MAX_PAIRS`] homes the sum of their
+//!    least costs anywhere instead;
 //! 4. more moves: min V + 2 m + the sum of the nodes' least costs anywhere;
-//! 5. V(h) ← the least of 2 to 4. A page that was freed meanwhile may start anew anywhere: V(h) ← min V + the sum of the
-//!    nodes' least costs.
+//! 5. V(h) ← the least of 2 to 4. A page that was freed meanwhile may start anew anywhere: V(h) ←
+//!    min V + the sum of the nodes' least costs.
 //!
-//! A thread with one access under way at a time computes *and* waits: the sum is at most T. With more, each is: waiting
-//! divided by their number (accesses × latency are never more than time × places in the window), computing as it is;
-//! the lane takes the greater kind, by its floor.
+//! A thread with one access under way at a time computes *and* waits: the sum is at most T. With
+//! more, each is: waiting divided by their number (accesses × latency are never more than time ×
+//! places in the window), computing as it is; the lane takes the greater kind, by its floor.
 //!
 //! # Properties
 //!
@@ -103,7 +108,8 @@ impl Weights {
         let each = |wanted: bool| -> Vec<u64> {
             chosen.iter().map(|c| if *c && wanted { thread / threads } else { 0 }).collect()
         };
-        // Where waiting and computing overlap, each alone is at most T: the kind with the greater floor gets the weight.
+        // Where waiting and computing overlap, each alone is at most T: the kind with the greater
+        // floor gets the weight.
         let busier = chosen_sum(&epoch.busy, &chosen) > chosen_sum(&epoch.least, &chosen) / costs.outstanding;
         let together = costs.outstanding == 1;
         Self {

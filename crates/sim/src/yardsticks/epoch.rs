@@ -86,7 +86,8 @@ impl Epoch {
     pub(super) fn row(&self, page: PageNo) -> &[Counts] {
         self.counts.row(page.index()).unwrap_or(&[])
     }
-    /// Threads' least times: computing and waiting one after the other, or side by side where accesses overlap.
+    /// Threads' least times: computing and waiting one after the other, or side by side where
+    /// accesses overlap.
     pub(super) fn floors(&self, outstanding: u64) -> impl Iterator<Item = u64> + '_ {
         self.busy.iter().zip(&self.least).map(move |(busy, least)| {
             if outstanding == 1 { busy.saturating_add(*least) } else { (*busy).max(least / outstanding) }

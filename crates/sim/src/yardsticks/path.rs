@@ -2,22 +2,26 @@
 //!
 //! # Problem
 //!
-//! The bound is a number. What would somebody do who knew all counts in advance and looked at one page at a time?
+//! The bound is a number. What would somebody do who knew all counts in advance and looked at one
+//! page at a time?
 //!
 //! # Approach
 //!
-//! Shortest path per page: an epoch costs the latencies of all its accesses at the home, a change of home between two
-//! epochs costs a move. Moves are carried out by one thread at the iteration mark while all others wait, so that a move
-//! counts in full and an access by its share of a thread's time (divided by the number of threads at work).
+//! Shortest path per page: an epoch costs the latencies of all its accesses at the home, a change
+//! of home between two epochs costs a move. Moves are carried out by one thread at the iteration
+//! mark while all others wait, so that a move counts in full and an access by its share of a
+//! thread's time (divided by the number of threads at work).
 //!
 //! # Terms
 //!
-//! *Way*: the home at first use, and moves by iteration mark. *Step*: a page in an epoch in which it was accessed.
+//! *Way*: the home at first use, and moves by iteration mark. *Step*: a page in an epoch in which
+//! it was accessed.
 //!
 //! # Algorithm
 //!
-//! Forward: V(h) ← min(V(h), min V + move) + c(h), noting for each h whether it came from elsewhere, and from where.
-//! Backward from the least V. Ties go to the page's current home, then to the smallest node.
+//! Forward: V(h) ← min(V(h), min V + move) + c(h), noting for each h whether it came from
+//! elsewhere, and from where. Backward from the least V. Ties go to the page's current home, then
+//! to the smallest node.
 //!
 //! # Properties
 //!

@@ -7,8 +7,9 @@ use homenode_policy::{Policy, Step};
 
 use super::path::Way;
 
-/// Places pages at first use as the way says (pages that it does not name: where they are touched), and moves them at
-/// the iteration marks that it names. A node without room leaves a page where the driver puts it.
+/// Places pages at first use as the way says (pages that it does not name: where they are touched),
+/// and moves them at the iteration marks that it names. A node without room leaves a page where the
+/// driver puts it.
 #[derive(Clone, Debug)]
 pub struct Script {
     way: Arc<Way>,

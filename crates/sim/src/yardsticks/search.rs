@@ -2,18 +2,21 @@
 //!
 //! # Problem
 //!
-//! Pages that each lie where they cost least may together overload a node or slow one thread, which all others wait for.
+//! Pages that each lie where they cost least may together overload a node or slow one thread, which
+//! all others wait for.
 //!
 //! # Approach
 //!
-//! From a starting placement, move one page at a time as long as a measure of load falls: the sum over threads of their time
-//! squared and over controllers of their time at work squared, over the whole timed part. Squares make the slowest count most.
-//! The result is a candidate: only the simulator says how good it is.
+//! From a starting placement, move one page at a time as long as a measure of load falls: the sum
+//! over threads of their time squared and over controllers of their time at work squared, over the
+//! whole timed part. Squares make the slowest count most. The result is a candidate: only the
+//! simulator says how good it is.
 //!
 //! # Algorithm
 //!
-//! Rounds over all pages, ascending; a page tries the homes nearest to its users and the one with the least busy controller,
-//! those that have room, and goes where the measure is least. At most [`ROUNDS`] rounds; ends when a round moves nothing.
+//! Rounds over all pages, ascending; a page tries the homes nearest to its users and the one with
+//! the least busy controller, those that have room, and goes where the measure is least. At most
+//! [`ROUNDS`] rounds; ends when a round moves nothing.
 //!
 //! # Properties
 //!
@@ -41,10 +44,12 @@ pub struct Search {
     nearest: Vec<usize>,
 }
 
-/// What accesses meet under a placement, counted as [`Counts::ACCESSES`](crate::memory::Counts::ACCESSES) are.
+/// What accesses meet under a placement, counted as
+/// [`Counts::ACCESSES`](crate::memory::Counts::ACCESSES) are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meets {
-    /// Accesses to main memory. Where remote memory is not cached, hits of the cache that would be local are none of them.
+    /// Accesses to main memory. Where remote memory is not cached, hits of the cache that would be
+    /// local are none of them.
     pub accesses: u64,
     /// Those to pages of another node.
     pub remote: u64,
@@ -91,7 +96,8 @@ impl Search {
         }
     }
 
-    /// Each page where its accesses of the whole timed part have the least latency: the static bound's placement.
+    /// Each page where its accesses of the whole timed part have the least latency: the static
+    /// bound's placement.
     pub fn cheapest(&self) -> Placement {
         let mut homes = Placement::new();
         for page in &self.pages {
@@ -107,14 +113,14 @@ impl Search {
         homes
     }
 
-    /// [`Search::cheapest`] within what the homes hold, and then as level as local search makes it: what a plan for another run
-    /// is made of.
+    /// [`Search::cheapest`] within what the homes hold, and then as level as local search makes it:
+    /// what a plan for another run is made of.
     pub fn plan(&self) -> Placement {
         self.improve(&self.within_room(&self.cheapest()))
     }
 
-    /// `placement` with the pages that a home does not hold where they cost least of those that have room. Those stay that
-    /// would lose most.
+    /// `placement` with the pages that a home does not hold where they cost least of those that
+    /// have room. Those stay that would lose most.
     fn within_room(&self, placement: &Placement) -> Placement {
         let homes = self.costs.homes.len();
         let cost = |page: PageNo, h: usize| {
@@ -142,7 +148,8 @@ impl Search {
         all
     }
 
-    /// What the accesses of the timed part meet with the pages of `placement` at their homes, others left out.
+    /// What the accesses of the timed part meet with the pages of `placement` at their homes,
+    /// others left out.
     pub fn meets(&self, placement: &Placement) -> Meets {
         let mut meets = Meets::default();
         for (page, node) in placement.iter() {
@@ -157,8 +164,8 @@ impl Search {
         meets
     }
 
-    /// A placement of the pages of the timed part that is at least as level as `start`; a page that `start` does not name
-    /// starts on the first home.
+    /// A placement of the pages of the timed part that is at least as level as `start`; a page that
+    /// `start` does not name starts on the first home.
     pub fn improve(&self, start: &Placement) -> Placement {
         let count = self.costs.homes.len();
         let home_of = |node: NodeId| self.costs.homes.iter().position(|h| *h == node).unwrap_or(0);

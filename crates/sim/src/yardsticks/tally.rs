@@ -61,7 +61,8 @@ pub struct Yardsticks {
     pub search: Search,
     /// Epochs.
     pub epochs: usize,
-    /// Accesses that other threads had still to do when an iteration was marked: `floor` and `bound` may be a little off.
+    /// Accesses that other threads had still to do when an iteration was marked: `floor` and
+    /// `bound` may be a little off.
     pub approximate: u64,
 }
 
@@ -118,7 +119,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The machine `machine` with pages of `page` bytes, thread i on CPU `binding[i]`, and CPUs that wait as `options` says.
+    /// The machine `machine` with pages of `page` bytes, thread i on CPU `binding[i]`, and CPUs
+    /// that wait as `options` says.
     ///
     /// # Errors
     /// The machine makes no sense, or a CPU is not there.
@@ -165,7 +167,8 @@ impl Tally {
             }
             thread.items.extend_from_slice(items);
         }
-        // The canonical order is a valid schedule, so that somebody always gets on until all items are done.
+        // The canonical order is a valid schedule, so that somebody always gets on until all items
+        // are done.
         let mut progress = true;
         while progress {
             progress = false;

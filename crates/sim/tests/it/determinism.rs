@@ -8,7 +8,8 @@ use homenode_sim::run::Job;
 use crate::support::{job, kernels, machine, record};
 
 fn jobs() -> Vec<Job> {
-    // Some share a memory stream with one that wants first touches by region, some do not care for them.
+    // Some share a memory stream with one that wants first touches by region, some do not care for
+    // them.
     let policies = [
         "first-touch",
         "next-touch",
@@ -53,7 +54,8 @@ fn workers_runs_and_other_jobs_show_in_no_result() {
     assert_eq!(again, first, "in another order");
 }
 
-/// Programs with static schedules and no false sharing, with the recorder's filter; any with static schedules without.
+/// Programs with static schedules and no false sharing, with the recorder's filter; any with static
+/// schedules without.
 #[test]
 fn two_recordings_of_a_program_give_the_same_bytes() {
     let kernels = match kernels() {

@@ -19,8 +19,8 @@ fn false_sharing_is_flagged_and_counted() {
         Ok(dir) => dir.join("false-sharing"),
         Err(why) => return println!("skipped: {why}"),
     };
-    // With serial initialisation the line is met by several threads only in the first round, and what a thread did there
-    // before another one came is filtered: at most one round of ten.
+    // With serial initialisation the line is met by several threads only in the first round, and
+    // what a thread did there before another one came is filtered: at most one round of ten.
     for (init, most_off) in [("parallel", 0.001), ("serial", 0.101)] {
         let args = ["--class", "S", "--threads", "4", "--init", init];
         let [(bypassed, coherence), (_, reference)] = [4096, 0].map(|filter| {

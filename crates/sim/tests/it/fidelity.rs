@@ -1,7 +1,7 @@
 //! What the recorder's filter may change in a result: next to nothing.
 //!
-//! The reference is the same binary recorded without a filter, so that the same stages see every access. (Stage 2 itself
-//! is checked against a naive model in `crates/cache/tests/reference.rs`.)
+//! The reference is the same binary recorded without a filter, so that the same stages see every
+//! access. (Stage 2 itself is checked against a naive model in `crates/cache/tests/reference.rs`.)
 
 use homenode_sim::memory::{Counts, Outcome};
 use homenode_sim::stream::Cause;

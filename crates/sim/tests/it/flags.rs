@@ -14,7 +14,8 @@ use crate::support::{Recorded, build_kernels, exists, fresh_dir, must, record, t
 /// Most that the sets of touched lines may differ, relative to the reference.
 const LINES: f64 = 0.01;
 
-/// Lines of allocations that are touched between the first iteration mark and the last, as (allocation, line in it).
+/// Lines of allocations that are touched between the first iteration mark and the last, as
+/// (allocation, line in it).
 #[derive(Default)]
 struct Touched {
     /// First line of each live allocation: one past its last, its number.
@@ -67,8 +68,9 @@ fn touched(recorded: &Recorded) -> BTreeSet<(usize, u64)> {
     if touched.marks < 2 { touched.since } else { touched.lines }
 }
 
-/// Runs every build of a compiler and compares its lines with those of the compiler's first build; among compilers, only
-/// how many there are: with another OpenMP library `malloc` aligns arrays otherwise.
+/// Runs every build of a compiler and compares its lines with those of the compiler's first build;
+/// among compilers, only how many there are: with another OpenMP library `malloc` aligns arrays
+/// otherwise.
 fn compare(builds: &[(&str, String, PathBuf)], args: &[&str]) {
     let mut references: Vec<(&str, BTreeSet<(usize, u64)>)> = Vec::new();
     for (compiler, name, program) in builds {

@@ -1,4 +1,5 @@
-//! Recordings that contradict themselves: every stage ends, with a result or an error, and never panics.
+//! Recordings that contradict themselves: every stage ends, with a result or an error, and never
+//! panics.
 
 use std::path::Path;
 

@@ -13,7 +13,8 @@ fn every_policy_decides_the_same_outside_of_the_simulator() {
     };
     let args = ["--class", "S", "--iterations", "4", "--threads", "4", "--init", "serial", "--next-touch"];
     let recorded = record("journals", &program, &args, 4096);
-    // Small caches, so that there is something to count; a plan of nothing for the policy that needs one.
+    // Small caches, so that there is something to count; a plan of nothing for the policy that
+    // needs one.
     let machine = machine(1, 4);
     let eager = [
         "competitive:horizon=0",

@@ -1,4 +1,5 @@
-//! From a program to a result: the programs of `kernels/` are built with homenode's compilers, recorded and simulated.
+//! From a program to a result: the programs of `kernels/` are built with homenode's compilers,
+//! recorded and simulated.
 
 mod determinism;
 mod false_sharing;

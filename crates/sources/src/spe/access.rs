@@ -1,8 +1,10 @@
 //! A sample from a record: what the other processors' samples say, of what SPE says.
 //!
-//! Where the data came from is told in two ways. The events are the architecture's: whether the access hit or missed the first cache, the
-//! second (since Armv8.7's version of SPE, in some), the last, and whether it went to another chip. The data source is the
-//! processor's own number, and more exact; it is believed for the processors whose numbers are known, for loads, for which it is made.
+//! Where the data came from is told in two ways. The events are the architecture's: whether the
+//! access hit or missed the first cache, the second (since Armv8.7's version of SPE, in some), the
+//! last, and whether it went to another chip. The data source is the processor's own number, and
+//! more exact; it is believed for the processors whose numbers are known, for loads, for which it
+//! is made.
 
 use std::fs;
 use std::path::Path;
@@ -26,8 +28,8 @@ pub enum Model {
     Other,
 }
 
-/// Arm's implementer code, and the parts whose numbers are those of [`Model::Neoverse`]: N1, V1, N2, V2 (the cores' Technical Reference
-/// Manuals; tools/perf/util/arm-spe.c goes by the same).
+/// Arm's implementer code, and the parts whose numbers are those of [`Model::Neoverse`]: N1, V1,
+/// N2, V2 (the cores' Technical Reference Manuals; tools/perf/util/arm-spe.c goes by the same).
 const ARM: u64 = 0x41;
 const PARTS: [u64; 4] = [0xd0c, 0xd40, 0xd49, 0xd4f];
 
@@ -49,7 +51,8 @@ impl Model {
     /// What a load's data source means.
     const fn level(self, source: u64) -> Option<Level> {
         match (self, source) {
-            // The core's first and second cache; a core beside it, its cluster, the chip's cache, another cluster.
+            // The core's first and second cache; a core beside it, its cluster, the chip's cache,
+            // another cluster.
             (Self::Neoverse, 0x0 | 0x8 | 0x9 | 0xa | 0xb | 0xc) => Some(Level::Cache),
             (Self::Neoverse, 0xd) => Some(Level::Remote),
             (Self::Neoverse, 0xe) => Some(Level::LocalMemory),
@@ -58,14 +61,16 @@ impl Model {
     }
 }
 
-/// Bits of the events packet: the operation was not taken back; accesses and refills of the first, the last and the second cache.
+/// Bits of the events packet: the operation was not taken back; accesses and refills of the first,
+/// the last and the second cache.
 const RETIRED: u64 = 1 << 1;
 const FIRST: (u64, u64) = (1 << 2, 1 << 3);
 const LAST: (u64, u64) = (1 << 8, 1 << 9);
 const REMOTE: u64 = 1 << 10;
 const SECOND: (u64, u64) = (1 << 19, 1 << 20);
 
-/// Where the events say that the data came from: a cache that was accessed and did not have to be refilled had it.
+/// Where the events say that the data came from: a cache that was accessed and did not have to be
+/// refilled had it.
 fn level(events: u64) -> Level {
     let hit = |(access, refill): (u64, u64)| events & access != 0 && events & refill == 0;
     if events & REMOTE != 0 {
@@ -78,7 +83,8 @@ fn level(events: u64) -> Level {
     }
 }
 
-/// Operations of class 1: bit 0 tells a store; an atomic one (bit 1 of no vector's, bit 2) stores, too.
+/// Operations of class 1: bit 0 tells a store; an atomic one (bit 1 of no vector's, bit 2) stores,
+/// too.
 const ACCESS: u8 = 1;
 const STORE: u8 = 1 << 0;
 const EXTENDED: (u8, u8) = (0b1110_0010, 0b0000_0010);
@@ -97,17 +103,19 @@ const fn kind(operation: (u8, u8)) -> Option<AccessKind> {
     }
 }
 
-/// An address without what stands above it: of an instruction its state (bit 63: not secure; 62 and 61: the exception level), of data
-/// the tag of the pointer. The kernel's half of the addresses has bit 55 set.
+/// An address without what stands above it: of an instruction its state (bit 63: not secure; 62 and
+/// 61: the exception level), of data the tag of the pointer. The kernel's half of the addresses has
+/// bit 55 set.
 const fn plain(address: u64) -> u64 {
     const ABOVE: u64 = 0xff << 56;
     if address >> 55 & 1 == 0 { address & !ABOVE } else { address | ABOVE }
 }
 
 impl Record {
-    /// The sample; `None`: it is no access, without an address, or was never to be (processors follow operations behind branches
-    /// that are then not taken; others' samples have none of these). Process, thread and CPU are not in it; `time` is what the
-    /// timestamp means, or that there is none.
+    /// The sample; `None`: it is no access, without an address, or was never to be (processors
+    /// follow operations behind branches that are then not taken; others' samples have none of
+    /// these). Process, thread and CPU are not in it; `time` is what the timestamp means, or that
+    /// there is none.
     pub fn sample(&self, model: Model, time: impl FnOnce(Option<u64>) -> Ns) -> Option<Sample> {
         let kind = kind(self.operation?)?;
         if self.events.is_some_and(|e| e & RETIRED == 0) {
@@ -145,7 +153,8 @@ mod tests {
             "the kernel's"
         );
         assert_eq!((sample.time, sample.weight), (Ns(7_966_055_570_099 * 40), 501));
-        // Another cluster's cache, by the processor's number; the events say that the last cache was missed.
+        // Another cluster's cache, by the processor's number; the events say that the last cache
+        // was missed.
         assert_eq!((sample.source.kind(), sample.source.level()), (Some(AccessKind::Read), Level::Cache));
         let by_events = told[0].sample(Model::Other, any).unwrap();
         assert_eq!(by_events.source.level(), Level::Unknown);

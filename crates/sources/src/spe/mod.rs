@@ -1,4 +1,5 @@
-//! What Arm's Statistical Profiling Extension writes: packets, which make records, which make samples.
+//! What Arm's Statistical Profiling Extension writes: packets, which make records, which make
+//! samples.
 //!
 //! | what | where |
 //! |---|---|
@@ -6,10 +7,10 @@
 //! | a record from packets, and what to do where the bytes are none | [`record`] |
 //! | a sample from a record: address, load or store, where the data came from | [`access`] |
 //!
-//! The processor picks one operation in so many, follows it, and writes what became of it to a buffer by itself; the kernel
-//! tells which stretch of the buffer was written while which thread ran ([`crate::traces`]). The packets are those of the
-//! Arm Architecture Reference Manual for A-profile (DDI 0487), chapter *Statistical Profiling Extension Sample Record
-//! Specification*.
+//! The processor picks one operation in so many, follows it, and writes what became of it to a
+//! buffer by itself; the kernel tells which stretch of the buffer was written while which thread
+//! ran ([`crate::traces`]). The packets are those of the Arm Architecture Reference Manual for
+//! A-profile (DDI 0487), chapter *Statistical Profiling Extension Sample Record Specification*.
 
 pub mod access;
 pub mod packet;

@@ -1,4 +1,5 @@
-//! One packet: a header of one or two bytes, and a payload whose size two bits of the header tell; little-endian.
+//! One packet: a header of one or two bytes, and a payload whose size two bits of the header tell;
+//! little-endian.
 //!
 //! | header | packet | payload, bytes |
 //! |---|---|---|
@@ -27,7 +28,8 @@ pub enum Packet {
     Events(u64),
     /// Where the data came from: what it means is the processor's own.
     DataSource(u64),
-    /// `CONTEXTIDR` of an exception level; Linux writes the process's number there, where it is built to.
+    /// `CONTEXTIDR` of an exception level; Linux writes the process's number there, where it is
+    /// built to.
     Context {
         /// The exception level.
         level: u8,
@@ -43,15 +45,16 @@ pub enum Packet {
     },
     /// An address.
     Address {
-        /// 0: the instruction's; 1: a branch's target; 2: the data's, virtual; 3: the data's, physical; 4: the target of the branch
-        /// before.
+        /// 0: the instruction's; 1: a branch's target; 2: the data's, virtual; 3: the data's,
+        /// physical; 4: the target of the branch before.
         index: u8,
         /// With a tag or a state above bit 55.
         payload: u64,
     },
     /// Cycles.
     Counter {
-        /// 0: from issue to completion, all in all; 1: until it was issued; 2: for the translation of the address.
+        /// 0: from issue to completion, all in all; 1: until it was issued; 2: for the translation
+        /// of the address.
         index: u8,
         /// How many; the largest number stands for more, too.
         cycles: u16,
@@ -67,11 +70,12 @@ pub enum Bad {
     Unknown,
 }
 
-/// The largest alignment that is believed, as in the header: 2 KiB, for no record of a processor that Linux supports is longer.
+/// The largest alignment that is believed, as in the header: 2 KiB, for no record of a processor
+/// that Linux supports is longer.
 const ALIGNMENT: u8 = 10;
 
-/// The packet that `bytes` begin with, and its length, at least 1. The first of the bytes is at offset `at` of the buffer, which
-/// begins at a multiple of any alignment.
+/// The packet that `bytes` begin with, and its length, at least 1. The first of the bytes is at
+/// offset `at` of the buffer, which begins at a multiple of any alignment.
 ///
 /// # Errors
 /// No whole packet, or none at all.

@@ -1,8 +1,9 @@
 //! Records: the packets from the end of one to the end of the next.
 //!
-//! A stretch of the buffer begins with a record and ends with one. Where that is not so (the buffer was full, bytes were damaged), the
-//! next record is looked for: from one byte behind the beginning of the one that makes no sense, byte by byte, until a record
-//! begins that says all that a processor says of an access. (Bytes of an address can look like a packet, and like the end of a
+//! A stretch of the buffer begins with a record and ends with one. Where that is not so (the buffer
+//! was full, bytes were damaged), the next record is looked for: from one byte behind the beginning
+//! of the one that makes no sense, byte by byte, until a record begins that says all that a
+//! processor says of an access. (Bytes of an address can look like a packet, and like the end of a
 //! record; hardly like all of these packets, each once.) A record makes no sense where
 //!
 //! - a byte of it is no packet's first;
@@ -79,7 +80,8 @@ fn put<T>(place: &mut Option<T>, value: T) -> bool {
     place.replace(value).is_none()
 }
 
-/// No record is longer on processors that Linux supports (`PMSIDR_EL1.MaxSize`, drivers/perf/arm_spe_pmu.c).
+/// No record is longer on processors that Linux supports (`PMSIDR_EL1.MaxSize`,
+/// drivers/perf/arm_spe_pmu.c).
 const LONGEST: usize = 2048;
 
 /// Makes records of bytes, and counts what cannot be made any.
@@ -134,8 +136,8 @@ impl Decoder {
     }
 }
 
-/// How much there is between two records: padding, and an end without a record. Where it is doubtful what the bytes are, no byte
-/// says how many to skip.
+/// How much there is between two records: padding, and an end without a record. Where it is
+/// doubtful what the bytes are, no byte says how many to skip.
 fn padding(bytes: &[u8], at: u64, doubtful: bool) -> Option<usize> {
     match packet::read(bytes, at) {
         Ok((Packet::Padding, length)) if length == 1 || !doubtful => Some(length),
@@ -186,28 +188,29 @@ pub(super) mod tests {
         (told, decoder)
     }
 
-    /// A load of an Ampere Altra (Neoverse N1), as a report of `perf report --dump-raw-trace` shows its bytes
-    /// (github.com/AmpereComputing/ampere-lts-kernel---DEPRECATED, issue 123, 2021); the instruction's address, which is above what
-    /// is shown there, is that of the record after it.
+    /// A load of an Ampere Altra (Neoverse N1), as a report of `perf report --dump-raw-trace` shows
+    /// its bytes (github.com/AmpereComputing/ampere-lts-kernel---DEPRECATED, issue 123, 2021); the
+    /// instruction's address, which is above what is shown there, is that of the record after it.
     pub const ALTRA: &str =
         "b0 88 b6 cb 8f 22 d4 ff c0 (pc) 00 00 00 00 00 00 00 00 00 00 49 00 (load) 52 1e 03 (events)
         99 51 01 (issue) 98 f5 01 (total) b2 50 9e d7 f1 3e 40 ff 00 (data) 9a 01 00 (translation)
         b3 50 9e d7 71 3f 40 00 80 (physical) 43 0c (source) 00 00 71 b3 9a e9 bd 3e 07 00 00 (time)";
 
-    /// The first two records of a guest's trace, a load and an operation that is no access, as a series of patches for KVM's guests shows
-    /// them (Haibo Xu, *Add vSPE support to KVM guest*, qemu-devel, 8 September 2020).
+    /// The first two records of a guest's trace, a load and an operation that is no access, as a
+    /// series of patches for KVM's guests shows them (Haibo Xu, *Add vSPE support to KVM guest*,
+    /// qemu-devel, 8 September 2020).
     const GUEST: &str =
         "b0 f4 d3 29 10 00 80 ff a0 99 0b 00 98 0d 00 52 16 00 49 00 b2 d0 40 d8 70 00 00 ff 00 9a 01 00
         00 00 00 71 a5 1f b3 20 14 00 00 00 b0 7c f9 29 10 00 80 ff a0 99 02 00 98 03 00 52 02 00 48 00
         00 00 00 71 ef 1f b3 20 14 00 00 00";
 
-    /// A load with the operation first and no instruction before it, and events of one byte, as the patch that brought SPE to perf
-    /// shows it (Kim Phillips, Linux ffd3d18c20b8, 2018).
+    /// A load with the operation first and no instruction before it, and events of one byte, as the
+    /// patch that brought SPE to perf shows it (Kim Phillips, Linux ffd3d18c20b8, 2018).
     const FIRST: &str = "49 00 b2 c0 3b 29 0f 00 00 ff ff b3 c0 eb 24 fb 00 00 00 80 9a 00 00 42 16 b0 00 c4 15 08 00 00 ff ff
         98 00 00 71 36 6c 21 2c 09 00 00 00";
 
-    /// A load and a conditional branch with contexts, as the test of google/perf_data_converter (src/quipper/arm_spe_decoder_test.cc)
-    /// has them.
+    /// A load and a conditional branch with contexts, as the test of google/perf_data_converter
+    /// (src/quipper/arm_spe_decoder_test.cc) has them.
     pub const CONTEXTS: &str = "b0 d0 c2 a1 ed 66 ba ff c0 00 00 00 00 00 65 80 5f 00 00 49 00 52 16 00 99 04 00 98 0c 00
         b2 28 6b 09 03 37 0e ff 00 9a 01 00 00 00 00 00 00 00 00 00 00 43 00 00 00 71 2e 65 2f 6a 0a 00 00 00
         b0 e0 b0 ef ed 66 ba ff c0 00 00 00 00 00 65 0e 00 00 00 4a 01 52 42 00 99 10 00 98 11 00
@@ -278,7 +281,8 @@ pub(super) mod tests {
             let (told, decoder) = decoded(&[&one[..], &two[..cut]].concat());
             assert_eq!((told.len(), decoder.lost()), (1, 1), "cut at {cut}");
         }
-        // Cut off at its front it may look like a packet that goes on into the next, never into the one after that.
+        // Cut off at its front it may look like a packet that goes on into the next, never into the
+        // one after that.
         for cut in 1..one.len() {
             let (told, _) = decoded(&[&one[cut..], &two[..], &one[..]].concat());
             assert_eq!(told.last(), decoded(&one).0.last(), "cut at {cut}");
@@ -347,7 +351,8 @@ pub(super) mod tests {
             }
         }
 
-        /// Damage reaches as far as the longest packet that it can look like, and records are found again behind that.
+        /// Damage reaches as far as the longest packet that it can look like, and records are found
+        /// again behind that.
         #[test]
         fn records_before_and_after_damage_are_told(
             before in proptest::collection::vec(packets(), 0..8),

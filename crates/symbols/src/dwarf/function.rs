@@ -86,7 +86,8 @@ impl Debug {
         let mut function = Function { die, blocks: Vec::new(), variables: Vec::new(), frame_base: None };
         let mut entries = unit.entries_at_offset(gimli::UnitOffset(die.offset)).ok()?;
         let mut depth = 0;
-        // Blocks that are open, with their depth; whose depth is beyond that of a function in the function is skipped.
+        // Blocks that are open, with their depth; whose depth is beyond that of a function in the
+        // function is skipped.
         let mut open: Vec<(isize, usize)> = Vec::new();
         let mut skip: Option<isize> = None;
         let mut parameters: BTreeMap<usize, usize> = BTreeMap::new();
@@ -218,8 +219,8 @@ impl Function {
         self.around(block).find(|b| self.blocks[*b].function.is_some()).unwrap_or(0)
     }
 
-    /// The innermost function at a block that the programmer wrote, and the block of the system's function that it
-    /// called, if there is one.
+    /// The innermost function at a block that the programmer wrote, and the block of the system's
+    /// function that it called, if there is one.
     pub(crate) fn users(&self, block: usize) -> Option<(usize, Option<usize>)> {
         let mut called = None;
         for b in self.around(block) {

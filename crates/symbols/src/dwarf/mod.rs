@@ -1,7 +1,7 @@
 //! Debugging information of one file, read on demand.
 //!
-//! It may be damaged or hostile: every chain of references, every nesting and every list has a bound, and what is beyond a
-//! bound is as if it were not there.
+//! It may be damaged or hostile: every chain of references, every nesting and every list has a
+//! bound, and what is beyond a bound is as if it were not there.
 
 pub(crate) mod expression;
 pub(crate) mod function;

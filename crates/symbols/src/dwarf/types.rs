@@ -20,8 +20,8 @@ pub(crate) enum Kind {
     Scalar,
     /// A pointer or a reference.
     Pointer(Option<Die>),
-    /// An array. `described`: the variable is a descriptor that holds the array's address in its first word, as Fortran's
-    /// allocatable arrays and pointers to arrays do.
+    /// An array. `described`: the variable is a descriptor that holds the array's address in its
+    /// first word, as Fortran's allocatable arrays and pointers to arrays do.
     Array { element: Option<Die>, dimensions: Vec<Dimension>, described: bool },
     /// A structure, class or union.
     Record,
@@ -46,7 +46,8 @@ pub(crate) struct Element {
 /// Where a pointer lies in a variable's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
-    /// What the source writes behind the variable's name: `.cells`, `%u`, `[3]`. It stops at a container.
+    /// What the source writes behind the variable's name: `.cells`, `%u`, `[3]`. It stops at a
+    /// container.
     pub suffix: String,
     /// The same without a stop.
     pub full: String,
@@ -229,7 +230,8 @@ impl Debug {
         }
     }
 
-    /// The element of a variable or of what a pointer points to: arrays are taken apart, typedefs of anything else are kept.
+    /// The element of a variable or of what a pointer points to: arrays are taken apart, typedefs
+    /// of anything else are kept.
     pub(crate) fn element(&self, ty: Option<Die>) -> Element {
         let mut element = Element { type_name: "void".into(), ..Element::default() };
         let Some(mut here) = ty else { return element };
@@ -432,7 +434,8 @@ impl Debug {
         })
     }
 
-    /// The type of a part that the source names: `->cells`, `.cells`, `%u`, `[]`, `()`; with the last member.
+    /// The type of a part that the source names: `->cells`, `.cells`, `%u`, `[]`, `()`; with the
+    /// last member.
     pub(crate) fn part(&self, ty: Die, part: &str, member: Option<Die>) -> Option<(Die, Option<Die>)> {
         let name = part.trim_start_matches("->").trim_start_matches(['.', '%']);
         if name == "[]" || name == "()" {
@@ -454,7 +457,8 @@ impl Debug {
     }
 }
 
-/// A bound that is a number. Compilers write unsigned numbers in the shortest form, and negative ones as such.
+/// A bound that is a number. Compilers write unsigned numbers in the shortest form, and negative
+/// ones as such.
 fn bound(value: &super::Value) -> Option<i64> {
     match value {
         AttributeValue::Sdata(v) => Some(*v),

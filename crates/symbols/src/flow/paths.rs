@@ -1,4 +1,5 @@
-//! The instructions of one function around a call: what is known at the call, and every way on from it.
+//! The instructions of one function around a call: what is known at the call, and every way on from
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +77,8 @@ impl Callee {
 
 /// What a way on meets.
 pub(crate) enum Meets<'a> {
-    /// After an instruction: the address of the next one, what is known, and where the allocation's address was stored to.
+    /// After an instruction: the address of the next one, what is known, and where the allocation's
+    /// address was stored to.
     Instruction(u64, &'a State, &'a Stores),
     /// Before a call: what is known.
     Call(&'a Callee, &'a State),
@@ -155,9 +157,10 @@ impl Body {
         Some(state)
     }
 
-    /// Follows every way on from the call that returns to `back`, whose result is the allocation's address if `in_result`.
-    /// Each way is told with its number. `parts` hears the number of a way that divides: the new way has the next free number and has
-    /// met what the other had met before.
+    /// Follows every way on from the call that returns to `back`, whose result is the allocation's
+    /// address if `in_result`. Each way is told with its number. `parts` hears the number of a way
+    /// that divides: the new way has the next free number and has met what the other had met
+    /// before.
     pub(crate) fn follow(
         &self,
         binary: &Binary,
@@ -252,7 +255,8 @@ fn no_return(callee: &Callee) -> bool {
         .is_some_and(|name| NO_RETURN.contains(&name) || NO_RETURN_PARTS.iter().any(|p| name.contains(p)))
 }
 
-/// Where a call goes to: directly, by the procedure linkage table, or by a slot that the loader fills.
+/// Where a call goes to: directly, by the procedure linkage table, or by a slot that the loader
+/// fills.
 pub(crate) fn callee(binary: &Binary, call: &Instruction) -> Callee {
     match call.op0_kind() {
         OpKind::NearBranch64 => {

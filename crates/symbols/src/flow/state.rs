@@ -96,7 +96,8 @@ impl State {
         self.memory.retain(|(known, _)| !overlaps(known));
     }
 
-    /// Something that is not followed was stored where a load would otherwise give what memory held before.
+    /// Something that is not followed was stored where a load would otherwise give what memory held
+    /// before.
     pub(crate) fn overwrite(&mut self, address: &Value, bytes: i64) {
         self.forget(address, bytes);
         if !address.spread && bytes >= 8 {

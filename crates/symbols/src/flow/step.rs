@@ -1,5 +1,5 @@
-//! What one x86-64 instruction does to what is known. Instructions that move addresses are understood; of all others
-//! it is only known what they overwrite.
+//! What one x86-64 instruction does to what is known. Instructions that move addresses are
+//! understood; of all others it is only known what they overwrite.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
@@ -181,7 +181,8 @@ fn mov(state: &mut State, instruction: &Instruction, target: Option<usize>, stor
     match instruction.op0_kind() {
         OpKind::Register => {
             let value = match instruction.op1_kind() {
-                // Four bytes from memory: a number; of a register: the address of something static, perhaps.
+                // Four bytes from memory: a number; of a register: the address of something static,
+                // perhaps.
                 OpKind::Memory if target.is_none() => None,
                 _ => second(state, instruction),
             };

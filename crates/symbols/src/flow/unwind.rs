@@ -65,7 +65,8 @@ impl Unwind {
         state
     }
 
-    /// The register, by the debugging information's number, that the frame's address is computed from, and what is added.
+    /// The register, by the debugging information's number, that the frame's address is computed
+    /// from, and what is added.
     fn frame(&self, entry: usize, at: u64) -> Option<(usize, i64)> {
         let fde = self
             .section

@@ -1,4 +1,5 @@
-//! What is known of a value without running the program: where it came from, and what was added to it.
+//! What is known of a value without running the program: where it came from, and what was added to
+//! it.
 
 use std::rc::Rc;
 
@@ -89,7 +90,8 @@ impl Value {
         }
     }
 
-    /// It is the allocation: its first byte, the byte behind the count that C++ puts in front of arrays, or the first aligned byte.
+    /// It is the allocation: its first byte, the byte behind the count that C++ puts in front of
+    /// arrays, or the first aligned byte.
     pub(crate) fn is_allocation(&self) -> bool {
         match self.base {
             Base::Allocation => !self.spread && matches!(self.offset, 0 | 8 | 16),

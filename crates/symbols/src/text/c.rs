@@ -145,7 +145,8 @@ fn group(tokens: &[Token]) -> Option<usize> {
     None
 }
 
-/// The function that the right-hand side calls, if it is one call as a whole: casts, a name, its arguments.
+/// The function that the right-hand side calls, if it is one call as a whole: casts, a name, its
+/// arguments.
 fn allocation(tokens: &[Token]) -> Option<String> {
     let mut rest = tokens;
     // Casts.
@@ -279,7 +280,8 @@ fn declarator(tokens: &[Token]) -> Option<(String, String)> {
         .then(|| (name.text.clone(), name.text.clone()))
 }
 
-/// The container that a statement of the line defines with arguments, or whose method it calls as a whole.
+/// The container that a statement of the line defines with arguments, or whose method it calls as a
+/// whole.
 pub(crate) fn containers(tokens: &[Token], line: u32) -> Vec<Target> {
     let mut found = targets(tokens, line);
     for statement in statements(tokens, line) {

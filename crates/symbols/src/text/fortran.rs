@@ -26,8 +26,8 @@ pub(crate) fn targets(text: &str, line: u32) -> Vec<Target> {
     found
 }
 
-/// A line with those that it continues and those that continue it, without comments. gfortran's line numbers are those of a
-/// statement's end.
+/// A line with those that it continues and those that continue it, without comments. gfortran's
+/// line numbers are those of a statement's end.
 fn statement(text: &str, line: u32) -> String {
     let Ok(here) = usize::try_from(line.saturating_sub(1)) else { return String::new() };
     let skipped = here.saturating_sub(LINES);

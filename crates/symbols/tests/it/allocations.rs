@@ -121,7 +121,8 @@ type Build = (&'static str, &'static [&'static str], &'static [&'static str]);
 /// Lines alone name what the innermost function calls its memory, not its caller.
 const WRAPPED: &[&str] = &["fresh", "far", "near", "told", "glob_u", "answer"];
 
-/// Allocations of a hundred that must have an answer. What optimisers leave differs from one version to the next.
+/// Allocations of a hundred that must have an answer. What optimisers leave differs from one
+/// version to the next.
 const ANSWERED: usize = 90;
 /// The same where only lines are known, and the source's text must do.
 const ANSWERED_BY_LINES: usize = 80;

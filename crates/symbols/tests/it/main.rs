@@ -1,4 +1,5 @@
-//! Names of real programs' data: small programs are compiled with several compilers and options, run, and asked about.
+//! Names of real programs' data: small programs are compiled with several compilers and options,
+//! run, and asked about.
 
 mod allocations;
 mod mutations;

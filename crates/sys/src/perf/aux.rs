@@ -1,10 +1,13 @@
-//! The second buffer of a ring, for what a processor writes by itself (perf calls it AUX): Arm's SPE, Intel's PT and BTS.
+//! The second buffer of a ring, for what a processor writes by itself (perf calls it AUX): Arm's
+//! SPE, Intel's PT and BTS.
 //!
-//! The ring's page says where it is to be, as an offset of the event's file behind the records, and a second `mmap` makes it. The
-//! processor's bytes go there; the ring gets a short record of each stretch of them ([`super::record::Stretch`]), when
-//! the thread leaves its CPU, when so many bytes have come, or when the event is turned off. Who has read a stretch moves the
-//! buffer's tail behind it; until then the kernel does not write there, and turns the event off when no room is left.
-//! (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in kernel/events/ring_buffer.c.)
+//! The ring's page says where it is to be, as an offset of the event's file behind the records, and
+//! a second `mmap` makes it. The processor's bytes go there; the ring gets a short record of each
+//! stretch of them ([`super::record::Stretch`]), when the thread leaves its CPU, when so many bytes
+//! have come, or when the event is turned off. Who has read a stretch moves the buffer's tail
+//! behind it; until then the kernel does not write there, and turns the event off when no room is
+//! left. (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in
+//! kernel/events/ring_buffer.c.)
 
 use std::sync::atomic::Ordering;
 
@@ -14,18 +17,20 @@ use crate::call::raw;
 use crate::error::check;
 use crate::{PAGE, Result, Span};
 
-/// Where in the kernel's page the buffer's ends, place and size are (`struct perf_event_mmap_page`).
+/// Where in the kernel's page the buffer's ends, place and size are
+/// (`struct perf_event_mmap_page`).
 pub(super) const HEAD: usize = 1056;
 pub(super) const TAIL: usize = 1064;
 const OFFSET: usize = 1072;
 const SIZE: usize = 1080;
 
 impl Ring {
-    /// Gives the ring of `event` an AUX buffer of `pages` pages, at least two, rounded up to a power of two. It has to be there before
-    /// the event is enabled.
+    /// Gives the ring of `event` an AUX buffer of `pages` pages, at least two, rounded up to a
+    /// power of two. It has to be there before the event is enabled.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for events that write none, `EPERM` beyond what a user may lock (`perf_event_mlock_kb`), `ENOMEM`.
+    /// `EOPNOTSUPP` for events that write none, `EPERM` beyond what a user may lock
+    /// (`perf_event_mlock_kb`), `ENOMEM`.
     pub fn map_aux(&mut self, event: &Event, pages: usize) -> Result<()> {
         let bytes = pages.clamp(2, 1 << 16).next_power_of_two() * PAGE;
         let offset = self.memory.len();
@@ -48,8 +53,8 @@ impl Ring {
         self.aux.len() as u64
     }
 
-    /// How far it was written, counted from the first byte ever. A stretch that lies behind this may have been told already: the
-    /// kernel tells first.
+    /// How far it was written, counted from the first byte ever. A stretch that lies behind this
+    /// may have been told already: the kernel tells first.
     pub fn aux_head(&self) -> u64 {
         self.end(HEAD).load(Ordering::Acquire)
     }
@@ -59,7 +64,8 @@ impl Ring {
         self.end(TAIL).load(Ordering::Relaxed)
     }
 
-    /// Copies a stretch that the ring has told of in place of what `into` holds. `false`, and nothing: it is not in the buffer.
+    /// Copies a stretch that the ring has told of in place of what `into` holds. `false`, and
+    /// nothing: it is not in the buffer.
     pub fn read_aux(&self, offset: u64, bytes: u64, into: &mut Vec<u8>) -> bool {
         into.clear();
         let end = offset.wrapping_sub(self.aux_tail()).saturating_add(bytes);

@@ -4,7 +4,8 @@ use crate::call::raw;
 use crate::error::check;
 use crate::{Error, Result, Span, descriptor};
 
-/// `struct perf_event_attr` as of Linux 5.13 (`PERF_ATTR_SIZE_VER7`); older kernels accept the zeros behind what they know.
+/// `struct perf_event_attr` as of Linux 5.13 (`PERF_ATTR_SIZE_VER7`); older kernels accept the
+/// zeros behind what they know.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -45,13 +46,15 @@ const INHERIT_THREAD: u64 = 1 << 35;
 
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_AT_EXEC: usize = 1 << 3;
-/// `_IO('$', 0)`, `_IO('$', 1)`, `_IO('$', 3)`; the argument of the first two is 0: this event alone, and what inherited it.
+/// `_IO('$', 0)`, `_IO('$', 1)`, `_IO('$', 3)`; the argument of the first two is 0: this event
+/// alone, and what inherited it.
 const ENABLE: usize = 0x2400;
 const DISABLE: usize = 0x2401;
 /// `_IO('$', 5)`; the argument is a descriptor.
 const SET_OUTPUT: usize = 0x2405;
 
-/// The kind of an event: one that every kernel has, or one of a device that `/sys/bus/event_source/devices` lists.
+/// The kind of an event: one that every kernel has, or one of a device that
+/// `/sys/bus/event_source/devices` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(pub u32);
 
@@ -123,8 +126,8 @@ pub struct Spec {
     pub fields: Fields,
     /// What the kernel does is not counted: what plain users must ask for.
     pub user_only: bool,
-    /// Bytes of a processor's own trace after which the kernel tells of them, before the thread leaves the CPU; 0: half of the
-    /// AUX buffer.
+    /// Bytes of a processor's own trace after which the kernel tells of them, before the thread
+    /// leaves the CPU; 0: half of the AUX buffer.
     pub watermark: u32,
 }
 
@@ -167,8 +170,8 @@ impl Event {
     /// Opens one; of a `group`, whose leader decides when they count.
     ///
     /// # Errors
-    /// `EACCES` or `EPERM` where `perf_event_paranoid` forbids it, `ENOENT`, `ENODEV` or `EOPNOTSUPP` where there is no
-    /// such event.
+    /// `EACCES` or `EPERM` where `perf_event_paranoid` forbids it, `ENOENT`, `ENODEV` or
+    /// `EOPNOTSUPP` where there is no such event.
     pub fn open(spec: &Spec, target: Target, group: Option<&Self>) -> Result<Self> {
         let threads = Self::open_as(spec, target, group, INHERIT | INHERIT_THREAD);
         match threads {
@@ -242,16 +245,19 @@ impl Event {
         self.order("ioctl(PERF_EVENT_IOC_DISABLE)", DISABLE, 0)
     }
 
-    /// What it has to say goes to the ring of `other`, an event of the same CPU, and to that one's AUX buffer.
+    /// What it has to say goes to the ring of `other`, an event of the same CPU, and to that one's
+    /// AUX buffer.
     ///
     /// # Errors
-    /// What the kernel says: `EINVAL` where this one has a ring itself, or the two are of different CPUs or clocks.
+    /// What the kernel says: `EINVAL` where this one has a ring itself, or the two are of different
+    /// CPUs or clocks.
     pub fn write_to(&self, other: &Self) -> Result<()> {
         self.order("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", SET_OUTPUT, other.fd as usize)
     }
 
     fn order(&self, what: &'static str, number: usize, argument: usize) -> Result<()> {
-        // SAFETY: the argument is 0, a descriptor, or the address of a number that the kernel reads.
+        // SAFETY: the argument is 0, a descriptor, or the address of a number that the kernel
+        // reads.
         let r = unsafe { raw(libc::SYS_ioctl, [self.fd as usize, number, argument, 0, 0, 0]) };
         check(what, Span::EMPTY, r).map(drop)
     }

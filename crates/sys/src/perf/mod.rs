@@ -8,8 +8,9 @@
 //! | a record as bytes, decoded | [`record`] |
 //! | a ring without a kernel, to try readers out | [`pretend`] |
 //!
-//! An event of a process that inherits to new threads can have a ring only for each CPU: who wants all threads of a program
-//! opens one event a CPU, from the program's first thread, before it starts others.
+//! An event of a process that inherits to new threads can have a ring only for each CPU: who wants
+//! all threads of a program opens one event a CPU, from the program's first thread, before it
+//! starts others.
 
 pub mod aux;
 pub mod event;

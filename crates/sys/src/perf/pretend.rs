@@ -1,4 +1,5 @@
-//! A ring whose kernel is the caller: how what reads rings is tried out where the kernel has no such events.
+//! A ring whose kernel is the caller: how what reads rings is tried out where the kernel has no
+//! such events.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +19,8 @@ pub struct Pretend {
 }
 
 impl Pretend {
-    /// A ring of `pages` pages of records with `fields`, and an AUX buffer of `aux` pages; powers of two.
+    /// A ring of `pages` pages of records with `fields`, and an AUX buffer of `aux` pages; powers
+    /// of two.
     ///
     /// # Errors
     /// As [`map`].
@@ -45,7 +47,8 @@ impl Pretend {
         self.append(data, [DATA_HEAD, DATA_TAIL], &bytes).is_some()
     }
 
-    /// Bytes of a trace that end here, and the record of them: by this `process`, its first thread, at time 1 on CPU 0.
+    /// Bytes of a trace that end here, and the record of them: by this `process`, its first thread,
+    /// at time 1 on CPU 0.
     pub fn trace(&mut self, bytes: &[u8], flags: u64, process: u32) -> bool {
         let Some(offset) = self.append(self.ring.aux, [HEAD, TAIL], bytes) else { return false };
         let mut whose = [0; 8];
@@ -70,7 +73,8 @@ impl Pretend {
         }
         for (place, byte) in (at..).zip(bytes) {
             let place = buffer.start + (place % buffer.len() as u64) as usize;
-            // SAFETY: within the buffer, which lives as long as the ring; nobody reads behind the head.
+            // SAFETY: within the buffer, which lives as long as the ring; nobody reads behind the
+            // head.
             unsafe { (place as *mut u8).write(*byte) };
         }
         self.ring.end(head).store(at + bytes.len() as u64, Ordering::Release);

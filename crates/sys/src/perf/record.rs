@@ -51,11 +51,12 @@ pub struct Sample {
     pub source: DataSource,
 }
 
-/// A stretch of the AUX buffer (`PERF_RECORD_AUX`), and whose it is: what is told of a record that is no sample, as far as it was
-/// asked for (`struct sample_id`).
+/// A stretch of the AUX buffer (`PERF_RECORD_AUX`), and whose it is: what is told of a record that
+/// is no sample, as far as it was asked for (`struct sample_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// First byte, counted from the first that was ever written: it is taken modulo the buffer's size.
+    /// First byte, counted from the first that was ever written: it is taken modulo the buffer's
+    /// size.
     pub offset: u64,
     /// How many bytes.
     pub bytes: u64,
@@ -76,7 +77,8 @@ impl Stretch {
     pub const TRUNCATED: u64 = 1 << 0;
     /// The last record is not whole (`PERF_AUX_FLAG_PARTIAL`).
     pub const PARTIAL: u64 = 1 << 2;
-    /// A sample was due while the one before was under way, and was not taken (`PERF_AUX_FLAG_COLLISION`).
+    /// A sample was due while the one before was under way, and was not taken
+    /// (`PERF_AUX_FLAG_COLLISION`).
     pub const COLLISION: u64 = 1 << 3;
 
     /// Whether one of `flags` is set.
@@ -113,8 +115,9 @@ impl DataSource {
     const REMOTE: u64 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11;
     /// `PERF_MEM_REMOTE_REMOTE`.
     const IS_REMOTE: u64 = 1 << 37;
-    /// `PERF_MEM_LVLNUM_*`, from bit 33 on, and the numbers of plain memory and of lines that are on their way to the second cache
-    /// already, which Intel's newer cores tell by nothing else (`L2_MHB`).
+    /// `PERF_MEM_LVLNUM_*`, from bit 33 on, and the numbers of plain memory and of lines that are
+    /// on their way to the second cache already, which Intel's newer cores tell by nothing else
+    /// (`L2_MHB`).
     const NUMBER: u32 = 33;
     const RAM: u64 = 0xd;
     const ON_ITS_WAY: u64 = 5;
@@ -122,7 +125,8 @@ impl DataSource {
     const HOPS: u32 = 43;
     const SAME_NODE: u64 = 1;
 
-    /// What says the same in the kernel's form, for processors whose samples the kernel does not decode.
+    /// What says the same in the kernel's form, for processors whose samples the kernel does not
+    /// decode.
     pub const fn new(kind: Option<AccessKind>, level: Level) -> Self {
         let operation = match kind {
             Some(AccessKind::Read) => Self::LOAD,
@@ -155,8 +159,8 @@ impl DataSource {
         let level = self.0 >> Self::LEVEL & 0x3fff;
         let number = self.0 >> Self::NUMBER & 0xf;
         if self.0 >> Self::HOPS & 7 == Self::SAME_NODE {
-            // Before the others: what the kernel tells of AMD's caches of the same node has bits of a remote cache, too. (Kernels
-            // that tell no hops have no `swfilt` either.)
+            // Before the others: what the kernel tells of AMD's caches of the same node has bits of
+            // a remote cache, too. (Kernels that tell no hops have no `swfilt` either.)
             Level::Cache
         } else if self.0 & Self::IS_REMOTE != 0 || level & Self::REMOTE != 0 {
             Level::Remote
@@ -193,7 +197,8 @@ pub fn length(head: [u8; HEAD]) -> Option<usize> {
     (length >= HEAD && length.is_multiple_of(8)).then_some(length)
 }
 
-/// Decodes a whole record of an event whose samples have `fields`; `None` if it is too short for what it says it is.
+/// Decodes a whole record of an event whose samples have `fields`; `None` if it is too short for
+/// what it says it is.
 pub fn decode(bytes: &[u8], fields: Fields) -> Option<Record> {
     let (kind, rest) = bytes.split_first_chunk()?;
     let mut words = Words(rest.get(4..)?);
@@ -297,7 +302,8 @@ mod tests {
         assert_eq!((DataSource(1).kind(), DataSource(1).level()), (None, Level::Unknown));
     }
 
-    /// Every source that the kernel's tables have (arch/x86/events/intel/ds.c, arch/x86/events/amd/ibs.c), of each kind one.
+    /// Every source that the kernel's tables have (arch/x86/events/intel/ds.c,
+    /// arch/x86/events/amd/ibs.c), of each kind one.
     #[test]
     fn sources_of_intel_and_amd_are_told_apart() {
         const HIT: u64 = 1 << 1;

@@ -1,4 +1,5 @@
-//! The ring that an event writes to: a page of the kernel's own, then a power of two of pages of records.
+//! The ring that an event writes to: a page of the kernel's own, then a power of two of pages of
+//! records.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +31,8 @@ impl Ring {
     /// A ring of `pages` pages, rounded up to a power of two.
     ///
     /// # Errors
-    /// `EPERM` beyond what a user may lock (`perf_event_mlock_kb`), `EINVAL` for an event that inherits on all CPUs.
+    /// `EPERM` beyond what a user may lock (`perf_event_mlock_kb`), `EINVAL` for an event that
+    /// inherits on all CPUs.
     pub fn map(event: &Event, pages: usize) -> Result<Self> {
         let bytes = pages.clamp(1, 1 << 16).next_power_of_two() * PAGE;
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
@@ -42,14 +44,16 @@ impl Ring {
         Ok(Self::of(Span::new(start, PAGE + bytes), event.fields()))
     }
 
-    /// What lies in `memory`, a mapping that goes with this: the kernel's page and then a power of two of pages.
+    /// What lies in `memory`, a mapping that goes with this: the kernel's page and then a power of
+    /// two of pages.
     pub(super) const fn of(memory: Span, fields: Fields) -> Self {
         Self { memory, bytes: memory.len() - PAGE, fields, lost: 0, aux: Span::EMPTY }
     }
 
     /// A number in the kernel's page.
     pub(super) fn end(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: within the mapping's first page, aligned, shared with the kernel as an atomic number.
+        // SAFETY: within the mapping's first page, aligned, shared with the kernel as an atomic
+        // number.
         unsafe { &*((self.memory.start + offset) as *const AtomicU64) }
     }
 
@@ -105,7 +109,8 @@ impl Ring {
     }
 }
 
-/// Copies what a buffer of a ring, no shorter than `into`, has from `at` on; it may go round its end.
+/// Copies what a buffer of a ring, no shorter than `into`, has from `at` on; it may go round its
+/// end.
 pub(super) fn copy(buffer: Span, at: u64, into: &mut [u8]) {
     assert!(into.len() <= buffer.len());
     if into.is_empty() {
@@ -114,7 +119,8 @@ pub(super) fn copy(buffer: Span, at: u64, into: &mut [u8]) {
     let offset = (at % buffer.len() as u64) as usize;
     let first = into.len().min(buffer.len() - offset);
     let data = buffer.start as *const u8;
-    // SAFETY: both parts lie in the buffer, which a ring has mapped; the kernel does not write between tail and head.
+    // SAFETY: both parts lie in the buffer, which a ring has mapped; the kernel does not write
+    // between tail and head.
     unsafe {
         std::ptr::copy_nonoverlapping(data.add(offset), into.as_mut_ptr(), first);
         std::ptr::copy_nonoverlapping(data, into.as_mut_ptr().add(first), into.len() - first);
@@ -124,7 +130,8 @@ pub(super) fn copy(buffer: Span, at: u64, into: &mut [u8]) {
 impl Drop for Ring {
     fn drop(&mut self) {
         for memory in [self.aux, self.memory] {
-            // SAFETY: made by `map`, `map_aux` or `Pretend`; nobody has a reference into it any more.
+            // SAFETY: made by `map`, `map_aux` or `Pretend`; nobody has a reference into it any
+            // more.
             let _ = unsafe { unmap(memory) };
         }
     }

@@ -8,7 +8,8 @@ use crate::found::IterationSource;
 use crate::step::{Mark, Sync, SyncId};
 
 impl<S: Source> Order<S> {
-    /// Processes a mark of thread `t`; false if the thread has to wait, then the mark comes again when it is woken.
+    /// Processes a mark of thread `t`; false if the thread has to wait, then the mark comes again
+    /// when it is woken.
     #[allow(clippy::too_many_lines)] // one arm a mark
     pub(super) fn mark<K: Sink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
         let thread = ThreadId(t as u32);
@@ -263,7 +264,8 @@ impl<S: Source> Order<S> {
         self.wake(Wait::Turn(lock));
     }
 
-    /// Nothing can go on: the recording was cut off. Grants what the earliest waiting thread waits for.
+    /// Nothing can go on: the recording was cut off. Grants what the earliest waiting thread waits
+    /// for.
     pub(super) fn let_go<K: Sink>(&mut self, sink: &mut K) {
         self.cut_off += 1;
         let time = |t: &super::Thread<S>| t.next.map_or(WAITS, |r| r.tick.0.saturating_add(t.shift));

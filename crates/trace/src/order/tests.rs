@@ -87,7 +87,8 @@ fn a_team_starts_at_its_fork_and_meets_at_its_barrier() {
     assert_eq!(cut_off, 0);
     let accesses: Vec<_> =
         steps.iter().filter(|s| s.2.len() < 6 && s.2 != "End").map(|s| (s.0, s.2.as_str())).collect();
-    // The worker writes line 1 at 100 + 5, before the initial thread writes line 2 at 120; the reads come after both.
+    // The worker writes line 1 at 100 + 5, before the initial thread writes line 2 at 120; the
+    // reads come after both.
     assert_eq!(accesses, [(0, "w 0"), (1, "w 1"), (0, "w 2"), (0, "r 1"), (1, "r 2")]);
     let waits: Vec<_> = steps.iter().filter(|s| s.2.starts_with("Wait")).collect();
     assert_eq!(waits.len(), 2 + 2 + 1, "creation and fork, two at the barrier, the join: {waits:?}");

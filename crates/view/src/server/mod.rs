@@ -4,7 +4,8 @@
 //! - The path begins with a token of 128 random bits. Other users of this machine do not know it.
 //! - `Host` must be a loopback name: a site that resolves its own name to 127.0.0.1 is refused.
 //! - `Origin` and `Sec-Fetch-Site`, where a browser sends them, must be the page's own.
-//! - Nothing can be changed: only GET and HEAD are answered, and no path of the system is ever opened.
+//! - Nothing can be changed: only GET and HEAD are answered, and no path of the system is ever
+//!   opened.
 //! - A request's head, its time and the number of connections are bounded.
 
 mod request;

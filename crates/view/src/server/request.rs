@@ -112,8 +112,8 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Refusal> {
     Ok(Some(request))
 }
 
-/// Whether `host[:port]` is a name of the loopback interface. A tunnel may have another port here than
-/// there; no site of the network has one of these names.
+/// Whether `host[:port]` is a name of the loopback interface. A tunnel may have another port here
+/// than there; no site of the network has one of these names.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,

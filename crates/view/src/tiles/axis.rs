@@ -1,7 +1,7 @@
 //! How intervals become columns and pages become bands.
 //!
-//! Both become groups of equal size, a power of two, so that neighbours of one level make one cell of
-//! the next.
+//! Both become groups of equal size, a power of two, so that neighbours of one level make one cell
+//! of the next.
 
 /// Some of the intervals of a recording as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

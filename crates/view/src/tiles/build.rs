@@ -77,8 +77,8 @@ fn weight(unit: Unit, seen: u64, count: u64) -> u64 {
     if unit == Unit::Sightings { seen } else { count }
 }
 
-/// How many bands each object may have: in proportion to the square root of its pages, so that a small
-/// object beside a large one has some, too.
+/// How many bands each object may have: in proportion to the square root of its pages, so that a
+/// small object beside a large one has some, too.
 fn shares(pages: &[u64], bands: u64) -> Vec<u64> {
     let roots: Vec<u64> = pages.iter().map(|p| p.isqrt().max(1)).collect();
     let all: u128 = roots.iter().map(|r| u128::from(*r)).sum();

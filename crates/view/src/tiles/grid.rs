@@ -17,8 +17,8 @@ const FEW_BANDS: usize = 8;
 /// A band of the next level holds `1 << STEP` bands.
 const STEP: u32 = 2;
 
-/// Sums by cell and node, over time kept as differences between columns: a run over many columns takes
-/// as long as one over few.
+/// Sums by cell and node, over time kept as differences between columns: a run over many columns
+/// takes as long as one over few.
 #[derive(Clone, Debug)]
 struct Sums {
     nodes: usize,
@@ -164,7 +164,8 @@ impl Grid {
         }
     }
 
-    /// Adds a run of pages that moved in the interval at `at`; `back`: to a node where they had been.
+    /// Adds a run of pages that moved in the interval at `at`; `back`: to a node where they had
+    /// been.
     pub fn moved(&mut self, page: u64, pages: u64, at: usize, back: bool) {
         let Some(column) = self.columns.column(at) else { return };
         for (band, pages) in self.bands.of_run(page, pages) {

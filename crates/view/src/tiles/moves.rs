@@ -28,7 +28,8 @@ struct Key {
     outcome: u8,
 }
 
-/// A move told on its own. Ordered by how telling it is: ping-pongs, then large ones, then early ones.
+/// A move told on its own. Ordered by how telling it is: ping-pongs, then large ones, then early
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Told {
     rank: u8,

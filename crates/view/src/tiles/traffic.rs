@@ -77,8 +77,8 @@ impl Gathering {
 pub struct Traffic {
     /// A column holds `1 << time_shift` intervals.
     pub time_shift: u32,
-    /// Place of the object in the model plus one (0: any other), column, index of the accessing node,
-    /// index of the home, reports of the source, accesses.
+    /// Place of the object in the model plus one (0: any other), column, index of the accessing
+    /// node, index of the home, reports of the source, accesses.
     pub by_object: Vec<[u64; 6]>,
     /// Region plus one (0: none), object as above, and the same four numbers.
     pub by_region: Vec<[u64; 6]>,

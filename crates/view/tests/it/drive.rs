@@ -15,7 +15,8 @@ use homenode_view::{Budget, Opened};
 use crate::browser::browser;
 use crate::support::{fresh, model, number_of, opened, synthetic};
 
-/// What every script begins with: a page, the views, waiting for a condition as long as a busy machine takes.
+/// What every script begins with: a page, the views, waiting for a condition as long as a busy
+/// machine takes.
 const BEGIN: &str = r##"
 import { chromium } from "PLAYWRIGHT";
 const browser = await chromium.launch({
@@ -243,7 +244,8 @@ fn the_page_follows_what_is_shown_and_survives_a_lost_connection() {
     let stop = Arc::new(AtomicBool::new(false));
     let (asked, served) = (Arc::clone(&stop), Arc::clone(&site));
     let thread = std::thread::spawn(move || server.run(&served, &|| asked.load(Ordering::Relaxed)));
-    // The script asks for the next step by the title of an unknown object: a page that does not exist.
+    // The script asks for the next step by the title of an unknown object: a page that does not
+    // exist.
     let steps = Arc::clone(&site);
     let (seen, over) = (Arc::new(AtomicBool::new(false)), Arc::clone(&stop));
     let stepping = std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! Recordings at the edge of what there can be: the page stays small, and nothing is lost without a word.
+//! Recordings at the edge of what there can be: the page stays small, and nothing is lost without a
+//! word.
 
 use std::fs::OpenOptions;
 

@@ -1,4 +1,5 @@
-//! What every kind of frame must survive: truncation, flipped bits, hostile lengths, unknown versions.
+//! What every kind of frame must survive: truncation, flipped bits, hostile lengths, unknown
+//! versions.
 
 use std::fmt::Debug;
 
@@ -76,8 +77,8 @@ pub fn is_survived<M: Message + PartialEq + Debug>(message: &M, position: usize,
     }
 }
 
-/// Payloads into which pieces of `other`, of the payload itself or none at all were put, behind a checksum that holds: an error or
-/// another value, and never a panic. `seed` chooses the pieces.
+/// Payloads into which pieces of `other`, of the payload itself or none at all were put, behind a
+/// checksum that holds: an error or another value, and never a panic. `seed` chooses the pieces.
 pub fn splices_are_survived<M: Message + PartialEq + Debug>(message: &M, other: &[u8], seed: u64) {
     let good = encode(message).unwrap();
     let own = &good[HEADER..];

@@ -91,7 +91,8 @@ fn record() -> impl Strategy<Value = Live> {
     })
 }
 
-/// The stream of these records in frames of at most `room` bytes, and where each frame ends with how many records so far.
+/// The stream of these records in frames of at most `room` bytes, and where each frame ends with
+/// how many records so far.
 fn stream(records: &[Live], room: usize) -> (Vec<u8>, Vec<(usize, usize)>) {
     let (mut bytes, mut ends) = (Vec::new(), vec![(0, 0)]);
     let mut buffer = vec![0; room];
@@ -202,7 +203,8 @@ proptest! {
             let piece = &other[from..(from + taken).min(other.len())];
             spliced.splice(at..(at + gone).min(at.max(spliced.len())), piece.iter().copied());
         }
-        // A whole frame stands behind it: what is damaged ends the stream, and is told with its place.
+        // A whole frame stands behind it: what is damaged ends the stream, and is told with its
+        // place.
         let good = framed(&payload(&records));
         let bytes = [framed(&spliced), good].concat();
         let (back, error, whole) = read(&bytes);

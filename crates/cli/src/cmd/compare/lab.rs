@@ -8,7 +8,8 @@
 //! | `balancing` | Linux's NUMA balancing on |
 //! | `next-touch`, `next-touch=region` | under `homenode run`, with these policies |
 //!
-//! Each run is a boot of its own, under the monitor. Repetitions take turns, so that whatever else the host does meets all.
+//! Each run is a boot of its own, under the monitor. Repetitions take turns, so that whatever else
+//! the host does meets all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -41,7 +42,8 @@ use crate::task::Terminal;
 /// What a live policy may spend: the emulator is slow, and what is compared is where pages end up.
 const BUDGET: &str = "90%+100s";
 
-/// Has the papers' programs bound what is counted to their timed iterations (`kernels/common/report.c`).
+/// Has the papers' programs bound what is counted to their timed iterations
+/// (`kernels/common/report.c`).
 const ITERATIONS: &str = "HOMENODE_LAB_ITERATIONS";
 
 /// A way to place pages.

@@ -1,4 +1,5 @@
-//! `homenode record --on lab`: the program on the virtual machine, its main-memory accesses counted from outside.
+//! `homenode record --on lab`: the program on the virtual machine, its main-memory accesses counted
+//! from outside.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,7 +28,8 @@ use crate::output::say;
 
 /// Whose caches and latencies are modelled when no machine is named.
 const LIKE: &str = "epyc-nps4";
-/// How the library in the program's processes learns where its marks go; `homenode_trace::start` reads it.
+/// How the library in the program's processes learns where its marks go; `homenode_trace::start`
+/// reads it.
 const MARKS: &str = "HOMENODE_MARKS_DIR";
 /// Variables that a data set may hold, by their beginning.
 const KEPT: [&str; 3] = ["OMP_", "GOMP_", "KMP_"];
@@ -41,7 +43,8 @@ pub(in crate::cmd) fn modelled(lab: &Lab, name: Option<&str>) -> Result<Topology
 
 impl RecordArgs {
     pub(super) fn on_lab(self) -> Result<Exit> {
-        // With homenode's C library kernels tell of their iterations, and what is counted is told apart by them.
+        // With homenode's C library kernels tell of their iterations, and what is counted is told
+        // apart by them.
         let program = program(self.subject()?, &self.run, Variant::Linked)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;

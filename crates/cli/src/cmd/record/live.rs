@@ -1,4 +1,5 @@
-//! `homenode record --on live`: the program as it is, here, with the library of `homenode run` loaded, which watches and moves nothing.
+//! `homenode record --on live`: the program as it is, here, with the library of `homenode run`
+//! loaded, which watches and moves nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

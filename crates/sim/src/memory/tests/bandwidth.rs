@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use crate::memory::testing::{Machine, Program, machine};
 use crate::stream::Cause;
 
-/// Many, so that filling the pipe at the beginning (a latency, 0.8 % of 6400 lines at 17 GB/s) does not show.
+/// Many, so that filling the pipe at the beginning (a latency, 0.8 % of 6400 lines at 17 GB/s) does
+/// not show.
 const ACCESSES: u64 = 64_000;
 
 /// Within 1 % of each other.
@@ -52,7 +53,8 @@ proptest! {
 
 #[test]
 fn blocking_threads_fill_a_controller_no_further_than_they_ask() {
-    // 2 threads, 100 ns latency, 64 ns at the controller: each wants a line every 100 ns, the two get one every 64.
+    // 2 threads, 100 ns latency, 64 ns at the controller: each wants a line every 100 ns, the two
+    // get one every 64.
     let m = Machine { controller: 1000, ..machine(1) };
     let binding = [m.cpu(0, 0), m.cpu(0, 1)];
     let one = m.run(&binding[..1], "first-touch", &[stream()]);

@@ -44,7 +44,8 @@ fn rounds() -> impl Strategy<Value = Vec<Vec<Vec<Deed>>>> {
     })
 }
 
-/// Thread 0 marks regions and iterations, all join at the end of a round, and a lock goes round in each.
+/// Thread 0 marks regions and iterations, all join at the end of a round, and a lock goes round in
+/// each.
 fn programs(rounds: &[Vec<Vec<Deed>>]) -> Vec<Program> {
     let threads = rounds[0].len();
     let mut programs = vec![Program::new(); threads];
@@ -83,8 +84,8 @@ fn carry_out(p: Program, deed: Deed) -> Program {
 const CAUSES: [Cause; 6] =
     [Cause::Cold, Cause::Capacity, Cause::Coherence, Cause::Upgrade, Cause::WriteBack, Cause::Uncached];
 
-/// Cuts every thread's items at places of its own: `cuts[i]` is what share of the rest (in 8ths) chunk i takes of thread
-/// i mod threads, and the others take theirs shifted.
+/// Cuts every thread's items at places of its own: `cuts[i]` is what share of the rest (in 8ths)
+/// chunk i takes of thread i mod threads, and the others take theirs shifted.
 fn cut(programs: &[Program], cuts: &[u8]) -> Vec<MemChunk> {
     let mut rest: Vec<&[MemItem]> = programs.iter().map(|p| p.items.as_slice()).collect();
     let mut chunks = Vec::new();
@@ -133,7 +134,8 @@ fn simulate(m: &Machine, policy: Box<dyn Policy>, chunks: &[MemChunk]) -> Result
     Ok(outcome)
 }
 
-/// Wants to know everything, wakes up every so often, moves pages about, and writes down what it sees.
+/// Wants to know everything, wakes up every so often, moves pages about, and writes down what it
+/// sees.
 struct Daemon {
     seen: Arc<Mutex<String>>,
     wake: Ns,

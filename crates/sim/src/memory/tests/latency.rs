@@ -39,7 +39,8 @@ fn computing_and_cache_time_add_up() {
 
 #[test]
 fn computing_overlaps_with_accesses_under_way() {
-    // Two under way at most: the second is issued 30 ns after the first and waits for that one, then for itself.
+    // Two under way at most: the second is issued 30 ns after the first and waits for that one,
+    // then for itself.
     let m = Machine { outstanding: 2, ..machine(1) };
     let out = m.run(&m.spread(), "first-touch", &[Program::new().read(0).compute(30).read(0).end()]);
     assert_eq!(out.time, Ns(130).ps());
@@ -69,8 +70,9 @@ fn uncached_accesses_cost_where_the_page_is_remote() {
     assert_eq!(cached.run(&m.spread()[..1], "one-node:node=1", &[p()]).time, Ns(250).ps());
 }
 
-/// Four threads, each with 20 pages of its own, `sweeps` sweeps over them with 50 ns of computing before each access.
-/// The first thread may touch everything before (SI). Thread 0 marks begin and end.
+/// Four threads, each with 20 pages of its own, `sweeps` sweeps over them with 50 ns of computing
+/// before each access. The first thread may touch everything before (SI). Thread 0 marks begin and
+/// end.
 fn sweep(sweeps: u64, serial: bool) -> Vec<Program> {
     let thread = |t: u64| {
         let mut p = Program::new();

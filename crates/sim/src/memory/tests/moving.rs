@@ -15,8 +15,8 @@ fn all(pages: u64) -> Mark {
     Mark::NextTouch { range: ByteRange { first: 0, bytes: pages * PAGE.0 } }
 }
 
-/// Serial initialisation of 80 pages; next touch; then `rounds` iterations in which each of four threads reads its own
-/// 20 pages.
+/// Serial initialisation of 80 pages; next touch; then `rounds` iterations in which each of four
+/// threads reads its own 20 pages.
 fn si_mig(rounds: u32) -> Vec<Program> {
     let thread = |t: u64| {
         let mut p = if t == 0 { Program::new().reads(0..80, 1).mark(all(80)) } else { Program::new() };
@@ -139,7 +139,8 @@ fn copies_keep_controllers_busy() {
 
 #[test]
 fn others_go_on_while_a_thread_moves_a_page() {
-    // Thread 1 traps at 0 and is away for 2.4 µs; thread 2 reads from the same controller meanwhile and queues for nobody.
+    // Thread 1 traps at 0 and is away for 2.4 µs; thread 2 reads from the same controller meanwhile
+    // and queues for nobody.
     let m = Machine { migration: COST, controller: 100_000, ..machine(2) };
     let p0 = Program::new().reads(0..1, 1).mark(all(1)).signal(0).end();
     let p1 = Program::new().wait(0, 1).read(0).end();

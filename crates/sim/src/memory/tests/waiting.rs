@@ -33,7 +33,8 @@ fn a_barrier_waits_for_accesses_under_way() {
 
 #[test]
 fn a_lock_is_held_by_one_after_the_other() {
-    // Ticket i may enter when ticket i − 1 has left; tickets were drawn in the order of the recording.
+    // Ticket i may enter when ticket i − 1 has left; tickets were drawn in the order of the
+    // recording.
     let m = machine(1);
     let p = |ticket: u32| {
         let p = Program::new().compute(3);
