@@ -223,7 +223,7 @@ fn replay(side: &Side, recording: &Path) -> Result<f64, String> {
     let mut command = Command::new(side.tools.join("homenode"));
     command.args([OsStr::new("compare"), "-q".as_ref()]).arg(recording);
     command.args(["-m", "sf15k", "-p", "first-touch", "-p", "competitive"]);
-    timed(command.args(["--jobs", "1", "--yardsticks", "none", "--json"]))
+    timed(command.args(["--jobs", "1", "--yardsticks=none", "--json"]))
 }
 
 fn timed(command: &mut Command) -> Result<f64, String> {

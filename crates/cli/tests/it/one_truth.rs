@@ -81,7 +81,7 @@ fn plan_says_what_show_and_compare_say() {
         let (status, _, err) = run(&dir, &words);
         assert_eq!(status, Some(0), "{err}");
         let planned = json(&dir, &["plan", "-q", recording, "-m", machine, "-o", "p", "--json"]);
-        let mut words = vec!["compare", "-q", recording, "-m", machine, "--yardsticks", "none", "--json"];
+        let mut words = vec!["compare", "-q", recording, "-m", machine, "--json"];
         words.extend(["-p", "first-touch", "-p", "plan"]);
         let compared = json(&dir, &words);
         for (name, policy) in [("remote_first_touch", "first-touch"), ("remote_plan", "plan")] {
