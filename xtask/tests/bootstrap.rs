@@ -6,7 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 18] = [
+const TOOLS: [&str; 19] = [
+    "chromium",
     "gcc",
     "g++",
     "gfortran",

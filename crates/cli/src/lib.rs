@@ -4,7 +4,6 @@
 //! |---|---|
 //! | exit status | [`exit`] |
 //! | stdout, stderr, `--json`, `--csv`, `--summary` | [`output`] |
-//! | a table on the terminal | [`terminal`] |
 //! | a recording on disk as a data set | [`open`] |
 //! | what needs a trace refuses a data set | [`tables`] |
 //! | a task of a library, seen from the terminal | [`task`], [`progress`] |
