@@ -150,6 +150,12 @@ pub fn loadable(path: &Path) -> Loadable {
     if head[4] != elf::ELFCLASS64 || machine != elf::EM_X86_64 {
         return Loadable::No(format!("{name} is not a program for 64-bit x86"));
     }
+    // What homenode-cc builds asks for ThreadSanitizer's functions, which the recorder has.
+    if crate::program::needed(path).iter().any(|library| library == crate::program::RECORDER) {
+        return Loadable::No(format!(
+            "{name} is built to be recorded; build it with cc, not homenode-cc, to have its pages moved"
+        ));
+    }
     if let Some(why) = crate::sanitized::sanitizer(path) {
         return Loadable::No(format!("{name} is built with {why}, which no library may come before"));
     }

@@ -17,7 +17,7 @@ use object::{ReadCache, elf};
 use homenode_error::{Error, Failure, Result};
 
 /// The recorder, as a program's list of libraries names it.
-const RECORDER: &str = "libhomenode_trace.so";
+pub(crate) const RECORDER: &str = "libhomenode_trace.so";
 
 /// What stands in front of programs and starts them.
 const LAUNCHERS: [&str; 18] = [

@@ -12,7 +12,7 @@ use homenode_wire::settings::{self, Machine, Settings};
 
 use crate::container;
 use crate::run::{SERIAL, live, number};
-use crate::support::{fresh, homenode, outcome, plain};
+use crate::support::{fresh, homenode, instrumented, outcome, plain};
 
 fn json(file: &Path) -> serde_json::Value {
     let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
@@ -110,6 +110,16 @@ fn a_setuid_program_runs_as_it_is() {
         live(&dir, &["-v", "--pretend-nodes", "2", "--threads", "2", "--", "./serial", "5"]);
     assert_eq!((status, out), want, "{err}");
     assert!(err.contains("serial is setuid or setgid") && err.contains("it ran as it is"), "{err}");
+}
+
+#[test]
+fn a_program_that_is_built_to_be_recorded_is_told_how_to_build_it() {
+    let dir = fresh("run-recordable");
+    let Some(_) = instrumented(&dir, "app", "int main(void) { return 3; }") else { return };
+    let (status, _, err) = live(&dir, &["--pretend-nodes", "2", "--", "./app"]);
+    assert_eq!(status, Some(3), "{err}");
+    let said = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("app is built to be recorded") && said.contains("not homenode-cc"), "{err}");
 }
 
 #[test]
