@@ -1,5 +1,6 @@
-//! `HOMENODE_RUN_FORCE_ARM=MS`: arms all objects, or moves and watches some of each, every so many
-//! milliseconds, whatever policy and guard say. For tests of programs that are hard on homenode.
+//! `HOMENODE_RUN_FORCE_ARM=MS`: every `MS` milliseconds a thread arms all objects, or moves and
+//! watches pages of each. It asks neither policy nor guard. Tests use it on programs that are hard
+//! on homenode.
 
 use std::time::Duration;
 

@@ -80,8 +80,8 @@ impl Drop for Mapped {
     }
 }
 
-/// Address and length of each large object of an ELF file; of those that overlap the first. Nothing
-/// of what is none.
+/// Address and length of each large object of an ELF file. Of objects that overlap, only the first
+/// counts. A file that is not ELF has none.
 fn large(file: &[u8]) -> Vec<(u64, u64)> {
     let Ok(file) = object::File::parse(file) else { return Vec::new() };
     let is_object = |s: &object::Symbol<'_, '_>| {

@@ -17,8 +17,9 @@ use std::process::{Command, Stdio};
 use homenode_kernels::{Kernel, Variant};
 use serde_json::Value;
 
-/// Own time that is allowed: this part of the program's CPU time, or so many milliseconds.
+/// The goal: homenode's own CPU time is at most this share of the program's …
 const SHARE: f64 = 0.03;
+/// … or at most this many milliseconds, whichever is more.
 const LEAST_MS: f64 = 50.0;
 
 const PATTERNS: [&str; 9] =

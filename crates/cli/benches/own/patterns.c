@@ -50,7 +50,7 @@ static double serial(void) {
     return s;
 }
 
-/* Twelve temporaries of 400 KiB to 1.2 MiB are allocated, used and freed in every step, as in LULESH. */
+/* Each step allocates, uses and frees twelve temporaries of 400 KiB to 1.2 MiB, as LULESH does. */
 static double temporaries(void) {
     double s = 0, *field = make(N);
 #pragma omp parallel for schedule(static)
@@ -94,7 +94,7 @@ static void __attribute__((noinline)) layer(double *x, const double *w, int from
     wait_for_all();
 }
 
-/* One region for all of the run, with a barrier after each of a round's thirty operations, as in llama.cpp. */
+/* One region for the whole run; a barrier follows each of a round's thirty operations (llama.cpp). */
 static double barriers(void) {
     double *x = make(N), *w = make(N), s = 0;
     for (int i = 0; i < N; i++) x[i] = 0, w[i] = i;
@@ -158,7 +158,8 @@ static double forks(void) {
 
 struct cell { struct cell *next; long value; char pad[48]; };
 
-/* An interpreter's heap: arenas of 256 KiB come and go, cells all over them are linked; now and then a library computes with threads. */
+/* An interpreter's heap: arenas of 256 KiB come and go, and cells all over them are linked. Now and
+ * then a library computes with threads. */
 static double heap(void) {
     enum { ARENAS = 128, SIZE = 256 << 10 };
     struct cell *arena[ARENAS] = {0};

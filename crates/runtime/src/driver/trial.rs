@@ -48,9 +48,9 @@ use crate::guard::Verdict;
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
 
-/// Thousandths of the process's CPU time, and of the time that passes.
+/// Allowance: thousandths of the process's CPU time, and of elapsed time.
 const PERMILLE: u64 = 25;
-/// Allowed in any case.
+/// The least allowance.
 const FIXED: Ns = Ns(40_000_000);
 /// Pages of the smallest object that has pilots. A smaller one is armed as a whole.
 const LEAST: u64 = 64;
@@ -58,11 +58,11 @@ const LEAST: u64 = 64;
 const MOST: u64 = 64;
 /// Pages of the shortest stretch.
 const SHORTEST: u64 = 8;
-/// One pilot in so many has to come from another node.
+/// An object is tried again if at least one pilot in `FAR` was touched from another node.
 const FAR: u32 = 8;
-/// And of those that came, at most one in so many may be touched from another node again.
+/// An object follows if another node touches at most one in `STRAY` of its second pilots.
 const STRAY: u32 = 8;
-/// So many of these tell of the rest of the program, too: they give the whole budget.
+/// Second pilots that have to tell before the whole budget may be spent.
 const SURE: u32 = 12;
 /// Starts of regions without news after which pilots that nobody touches are waited for no longer.
 const QUIET: u32 = 16;
