@@ -30,11 +30,26 @@ pub struct Ran {
 ///
 /// # Errors
 /// It cannot be started (status 126 or 127).
-pub fn run(mut command: Command, program: &OsStr, path: &Path, task: &dyn Task) -> Result<Ran> {
+pub fn run(command: Command, program: &OsStr, path: &Path, task: &dyn Task) -> Result<Ran> {
+    run_watched(command, program, path, task, &mut |_| {})
+}
+
+/// The same; `started` hears the number of the process when it runs.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    mut command: Command,
+    program: &OsStr,
+    path: &Path,
+    task: &dyn Task,
+    started: &mut dyn FnMut(u32),
+) -> Result<Ran> {
     let mut signals = task.signals().context(|| "cannot watch for signals".into())?;
     let start = Instant::now();
     let mut child = command.spawn().map_err(|e| cannot_start(program, path, &e))?;
     let pid = Pid::from_child(&child);
+    started(child.id());
     let (tell, ended) = mpsc::channel();
     thread::spawn(move || {
         let status = child.wait();

@@ -120,6 +120,7 @@ pub struct Row {
 pub struct Table {
     name: &'static str,
     version: u32,
+    answers: Vec<String>,
     facts: Vec<(&'static str, Cell)>,
     columns: Vec<Column>,
     rows: Vec<Row>,
@@ -140,6 +141,7 @@ impl Table {
         Self {
             name,
             version,
+            answers: Vec::new(),
             facts: Vec::new(),
             columns,
             rows: Vec::new(),
@@ -147,6 +149,12 @@ impl Table {
             legend: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Adds a sentence of the answer that the table is the evidence of: shown first, `answer` in JSON,
+    /// left out of CSV. No new line in it.
+    pub fn answer(&mut self, sentence: impl Into<String>) {
+        self.answers.push(sentence.into());
     }
 
     /// Adds what everybody must know who reads the table: shown before all else, `warnings` in
@@ -210,6 +218,10 @@ impl Table {
     /// Its rows.
     pub fn rows(&self) -> &[Row] {
         &self.rows
+    }
+    /// Sentences of the answer.
+    pub fn answers(&self) -> &[String] {
+        &self.answers
     }
     /// What is true of the whole table.
     pub fn facts(&self) -> &[(&'static str, Cell)] {

@@ -100,6 +100,8 @@ struct Missing<'a> {
 #[derive(Serialize)]
 struct Document<'a> {
     schema: String,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    answer: &'a [String],
     facts: Facts<'a>,
     columns: Vec<Heading<'a>>,
     rows: Vec<Keyed<'a>>,
@@ -120,6 +122,7 @@ impl<'a> Document<'a> {
         });
         Self {
             schema: table.schema(),
+            answer: &table.answers,
             facts: Facts(table),
             columns: table.columns.iter().map(heading).collect(),
             rows: table.rows.iter().map(|row| Keyed(table, row)).collect(),

@@ -35,6 +35,41 @@ pub fn table(plan: &Plan) -> Table {
     Table::new("compare", 1, columns)
 }
 
+/// Less than so many percent of the time is no difference worth a sentence.
+const WORTH: f64 = 1.0;
+/// What schemes are measured against: the program as it is.
+const TODAY: [&str; 2] = ["first-touch", "SI"];
+
+/// Says for each machine which scheme is the fastest, and by how much it beats the program as it is.
+pub fn answer(table: &mut Table, plan: &Plan, cells: &Cells) {
+    for (m, machine) in plan.machines.iter().enumerate() {
+        let ran = |s: usize| cells.get(&(m, s))?.as_ref().ok();
+        let today = (0..plan.schemes.len()).find(|s| TODAY.contains(&plan.schemes[*s].name.as_str()));
+        let Some((today, before)) = today.and_then(|s| Some((s, ran(s)?))) else { continue };
+        let fastest = (0..plan.schemes.len())
+            .filter_map(|s| Some((time(ran(s)?), s, ran(s)?)))
+            .min_by_key(|f| (f.0, f.1));
+        let Some((least, best, after)) = fastest else { continue };
+        let (name, today) = (&plan.schemes[best].name, &plan.schemes[today].name);
+        let saved = (1.0 - least.0 as f64 / time(before).0.max(1) as f64) * 100.0;
+        let (from, to) = (remote(before) * 100.0, remote(after) * 100.0);
+        table.answer(if saved < WORTH {
+            format!("{}: no scheme is faster than {today}; remote {from:.0} %", machine.name)
+        } else {
+            format!(
+                "{}: {name} is fastest, {saved:.0} % less time than {today}; remote {from:.0} → {to:.0} %",
+                machine.name
+            )
+        });
+    }
+}
+
+/// The share of main-memory accesses that are remote, 0 to 1.
+fn remote(outcome: &Outcome) -> f64 {
+    let (local, remote) = outcome.timed_counts.total();
+    remote as f64 / (local + remote).max(1) as f64
+}
+
 /// Adds what is true of all rows.
 pub fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, outstanding: Option<u32>) {
     let names: Vec<String> =
@@ -150,12 +185,11 @@ fn distances(time: Ps, group: Option<&Measures>) -> Vec<Cell> {
 
 fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>) -> Vec<Cell> {
     let time = time(outcome);
-    let (local, remote) = outcome.timed_counts.total();
     let iterations = outcome.iterations();
     let mut values = vec![
         secs(time),
         to_uma(time, uma),
-        Cell::percent(remote as f64 / (local + remote).max(1) as f64, 2),
+        Cell::percent(remote(outcome), 2),
         Cell::int(outcome.moved),
         match iterations[..] {
             [first, second, ..] => Cell::float(first.secs() - second.secs(), 3),

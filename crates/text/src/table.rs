@@ -20,7 +20,7 @@ pub struct Shown {
     pub legend: bool,
 }
 
-/// The table in words: warnings, facts, rows, notes. A column without a value is left out.
+/// The table in words: answer, warnings, facts, rows, notes. A column without a value is left out.
 pub fn render(table: &Table, how: Shown) -> String {
     let most = how.width.unwrap_or(usize::MAX);
     let mut out = String::new();
@@ -30,6 +30,12 @@ pub fn render(table: &Table, how: Shown) -> String {
             out.push('\n');
         }
     };
+    for answer in table.answers() {
+        line(&mut out, &clean(answer));
+    }
+    if !table.answers().is_empty() {
+        out.push('\n');
+    }
     for warning in table.warnings() {
         line(&mut out, &format!("! {}", clean(warning)));
     }

@@ -15,12 +15,14 @@ use crate::output::OutputArgs;
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  homenode compare kernel:nas-cg --class W --machine sf15k   record once, simulate every placement
-  homenode compare mine.hnrec -m sf15k -m this               two machines from one recording
+  homenode compare mine.hnrec                       simulate every placement
+  homenode compare kernel:nas-cg --class W -m sf15k     record first, then simulate
+  homenode compare mine.hnrec -m sf15k -m this      two machines, one recording
   homenode compare mine.hnrec -p first-touch -p next-touch --csv
-  homenode compare mine.hnrec --statistics                   what moved when, and who accessed what
+  homenode compare mine.hnrec --statistics          what moved when, who accessed what
   homenode compare mine.hnrec --fail-if 'next-touch:remote>10'
-  homenode compare --on lab --repeat 3 kernel:heat           Linux's and homenode's schemes on a virtual NUMA machine";
+  homenode compare --on host -- ./app               real runs here, in pairs, with proof
+  homenode compare --on lab --repeat 3 kernel:heat  real runs on a virtual machine";
 
 /// Which yardsticks a comparison is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -32,6 +34,25 @@ pub enum Yardsticks {
     Bound,
     /// Each page by itself and the best placement found, too: a second pass.
     All,
+}
+
+/// Writes `--yardsticks WHICH` as `--yardsticks=WHICH`. An option with an optional value takes the
+/// next word only with a `=`, and `--yardsticks REC` is a recording without a value.
+pub fn joined(args: &[OsString]) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::with_capacity(args.len());
+    let mut options = true;
+    for word in args {
+        options &= word != "--";
+        let named = word.to_str().filter(|w| <Yardsticks as clap::ValueEnum>::from_str(w, false).is_ok());
+        match (named, out.last_mut()) {
+            (Some(which), Some(last)) if options && last == "--yardsticks" => {
+                last.push("=");
+                last.push(which);
+            }
+            _ => out.push(word.clone()),
+        }
+    }
+    out
 }
 
 impl From<Yardsticks> for yardsticks::Extent {
@@ -54,50 +75,53 @@ pub struct CompareArgs {
     /// A recording, or a kernel (kernel:nas-cg) that is recorded first
     #[arg(value_name = "REC | kernel:NAME")]
     pub what: Option<OsString>,
-    /// Where schemes are compared: simulated, or on the lab, a virtual NUMA machine with a real
-    /// Linux kernel
+    /// Where to try the schemes: simulated, on this machine, or on the lab, a virtual NUMA machine
+    /// with a real Linux kernel
     #[arg(long, value_name = "WHERE", default_value = "simulator")]
     pub on: On,
-    /// Machine: a name ('homenode machine list' shows all) or a file; may be repeated [default:
-    /// this one if it has two nodes, else 2s-xeon; on the lab --nodes]
+    /// Simulate this machine: a name ('homenode machine list' shows all) or a file; may be repeated
+    /// [default: this machine if it has several nodes, else 2s-xeon; on the lab --nodes]
     #[arg(short, long = "machine", value_name = "M")]
     pub machines: Vec<String>,
-    /// Placement scheme; may be repeated [default: all]. On the lab: first-touch, parallel-init (of
-    /// kernels), interleave (numactl), balancing (Linux's), next-touch, next-touch=region
+    /// Try this placement scheme; may be repeated [default: all]. On the host and on the lab:
+    /// first-touch, parallel-init (kernels), interleave (numactl), balancing (Linux's),
+    /// next-touch, next-touch=region
     #[arg(short, long = "policy", value_name = "P")]
     pub policies: Vec<String>,
-    /// Page size, one that the machine offers [default: the machine's smallest]
+    /// Simulate pages of this size, one that the machine offers [default: the machine's smallest]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub page: Option<Bytes>,
-    /// Outstanding misses of a CPU instead of the machine's; 1: it waits for each
+    /// Misses that a CPU has under way at once; 1: it waits for each [default: the machine's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub outstanding: Option<u32>,
-    /// Percent of the latency that prefetching hides of misses in sequential streams [default: 0]
+    /// Percent of the latency that prefetching hides for misses in sequential streams [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub coverage: Option<u8>,
-    /// Measure the schemes against yardsticks, too: bound or, in a second pass over the recording,
-    /// all [default of WHICH: all]
+    /// Compare the schemes with yardsticks, too. bound takes one pass over the recording, all takes
+    /// two [default of WHICH: all]
     #[arg(long, value_enum, default_value_t, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "all", hide_default_value = true)]
     pub yardsticks: Yardsticks,
-    /// Moves by kind and by iteration, accesses by node, iteration times: more tables below the
-    /// first
+    /// Print more tables: moves by kind and iteration, accesses by node, iteration times
     #[arg(long)]
     pub statistics: bool,
-    /// Host threads that simulate; the result does not depend on it [default: one a CPU]
+    /// Simulate with N threads of this machine; the result is the same for any N [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Keep in DIR the recordings that are made for this, and a data set of each scheme:
-    /// MACHINE-SCHEME.hnrec
+    /// Keep the recordings in DIR, with a data set of each scheme: MACHINE-SCHEME.hnrec
     #[arg(long, value_name = "DIR")]
     pub keep: Option<std::path::PathBuf>,
-    /// Write what each policy was told and decided to DIR, a file a scheme, for 'homenode rec
-    /// replay-policy'
+    /// Write what each policy saw and decided to DIR, one file a scheme ('homenode rec
+    /// replay-policy' checks it)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<std::path::PathBuf>,
-    /// Runs of each scheme on the lab: the table has medians and spreads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub repeat: u32,
+    /// Runs of each scheme on the lab [default: 1] or on this machine [default: 9]: the table has
+    /// medians, and how far they can be trusted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: Option<u32>,
+    /// With --on host: deal the CPUs into N nodes for 'homenode run', to try it on one node
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
+    pub pretend_nodes: Option<u16>,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,
@@ -117,6 +141,8 @@ pub struct CompareArgs {
 pub enum On {
     /// Simulated, from a recording.
     Simulator,
+    /// On this machine: real runs in pairs, with intervals, and proof of where pages were.
+    Host,
     /// On the lab.
     Lab,
 }
@@ -162,15 +188,56 @@ impl GuestArgs {
 }
 
 impl CompareArgs {
+    /// Refuses words that mean nothing where programs run.
+    ///
+    /// # Errors
+    /// A usage error that names the word.
+    pub fn only_real(&self) -> Result<()> {
+        let words = [
+            ("--page", self.page.is_some()),
+            ("--outstanding", self.outstanding.is_some()),
+            ("--coverage", self.coverage.is_some()),
+            ("--statistics", self.statistics),
+            ("--journal", self.journal.is_some()),
+            ("--keep", self.keep.is_some()),
+            ("--jobs", self.jobs.is_some()),
+        ];
+        match words.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((word, _)) => {
+                Err(Error::usage(format!("{word} is for simulated schemes; here Linux places the pages"))
+                    .hint(format!("leave out {word}, or --on")))
+            }
+        }
+    }
+
+    /// The program to run.
+    ///
+    /// # Errors
+    /// As [`Self::subject`]; it is a recording.
+    pub fn program(&self) -> Result<Subject> {
+        match self.subject()? {
+            Subject::Recording(path) => {
+                Err(Error::usage(format!("{} is a recording, and only programs run", path.display()))
+                    .hint("name the program: homenode compare --on … -- ./app"))
+            }
+            program => Ok(program),
+        }
+    }
+
     /// What to compare on.
     ///
     /// # Errors
     /// A usage error when there is nothing or more than one thing, for a recording that is a
     /// program, and for words of the lab without it.
     pub fn subject(&self) -> Result<Subject> {
-        if self.on == On::Simulator && (self.lab != GuestArgs::default() || self.repeat > 1) {
-            return Err(Error::usage("an option of the lab is given, but the schemes are simulated")
+        if self.on != On::Lab && self.lab != GuestArgs::default() {
+            return Err(Error::usage("an option of the lab is given, and the schemes do not run there")
                 .hint("--on lab compares on the virtual machine"));
+        }
+        if self.on == On::Simulator && (self.repeat.is_some() || self.pretend_nodes.is_some()) {
+            return Err(Error::usage("an option of real runs is given, but the schemes are simulated")
+                .hint("--on host compares on this machine, --on lab on a virtual one"));
         }
         let subject = self.run.subject_or_recording(self.what.as_deref())?;
         match &subject {
@@ -201,7 +268,10 @@ mod tests {
         assert_eq!(a.output.fail_if.len(), 1);
         assert!(a.machines.is_empty());
         let a: CompareArgs = parse("compare --on lab --repeat 3 --nodes 2 --mem 256M kernel:heat").unwrap();
-        assert_eq!((a.on, a.repeat, a.lab.nodes, a.lab.mem), (On::Lab, 3, Some(2), Some(Bytes::mib(256))));
+        assert_eq!(
+            (a.on, a.repeat, a.lab.nodes, a.lab.mem),
+            (On::Lab, Some(3), Some(2), Some(Bytes::mib(256)))
+        );
         let a: CompareArgs = parse("compare --nodes 2 kernel:heat").unwrap();
         assert!(a.subject().unwrap_err().to_string().contains("--on lab"));
     }
@@ -209,6 +279,17 @@ mod tests {
     #[test]
     fn one_form_at_a_time() {
         assert!(parse::<CompareArgs>("compare r --csv --json").is_err());
+    }
+
+    #[test]
+    fn yardsticks_take_their_value_with_or_without_an_equals_sign() {
+        let joined = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            joined(&words).join(" ".as_ref()).into_string().unwrap()
+        };
+        assert_eq!(joined("compare --yardsticks none r"), "compare --yardsticks=none r");
+        assert_eq!(joined("compare --yardsticks r"), "compare --yardsticks r");
+        assert_eq!(joined("compare -- app --yardsticks all"), "compare -- app --yardsticks all");
     }
 
     #[test]

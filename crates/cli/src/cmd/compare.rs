@@ -1,5 +1,6 @@
 //! `homenode compare`: every placement scheme in one table.
 
+mod host;
 mod lab;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +37,10 @@ const KEEP_MIGRATIONS: usize = 1 << 20;
 impl CompareArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let task = Terminal::watching(self.quiet)?;
-        if self.on == On::Lab {
-            return lab::run(&self);
+        match self.on {
+            On::Simulator => {}
+            On::Host => return host::run(&self, &task),
+            On::Lab => return lab::run(&self),
         }
         let machines = match &self.machines[..] {
             [] => vec![schemes::default_machine()?],
@@ -209,6 +212,7 @@ impl CompareArgs {
             schemes::write_journals(folder, plan, &cells)?;
         }
         notes.extend(schemes::idle_policies(plan, &cells));
+        compared::answer(&mut table, plan, &cells);
         compared::add(&mut table, plan, &cells, &measures);
         notes.sort();
         notes.dedup();

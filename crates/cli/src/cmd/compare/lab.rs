@@ -1,34 +1,11 @@
-//! `homenode compare --on lab`: the program on a real kernel, once for each way to place its pages.
-//!
-//! | scheme | how |
-//! |---|---|
-//! | `first-touch` | as the program initialises its data (kernels: one thread), NUMA balancing off |
-//! | `parallel-init` | kernels only: initialised by all threads |
-//! | `interleave` | under `numactl --interleave=all` |
-//! | `balancing` | Linux's NUMA balancing on |
-//! | `next-touch`, `next-touch=region` | under `homenode run`, with these policies |
-//!
-//! Each run is a boot of its own, under the monitor. Repetitions take turns, so that whatever else
-//! the host does meets all.
+//! `homenode compare --on lab`: the schemes on a virtual NUMA machine.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use homenode_error::{Context, Error, Result, suggest};
+use homenode_error::{Context, Error, Result};
 use homenode_kernels::{Kernel, Variant};
-use homenode_lab::monitor::{Found, Whose};
-use homenode_lab::run::{self as lab, Lab, Monitoring, Outcome, Program, Streams, Watch};
-use homenode_lab::wire::Status;
+use homenode_lab::run::{Monitoring, Program};
 use homenode_launch::places;
 use homenode_launch::program;
-use homenode_launch::record::shown;
-use homenode_model::{Bytes, Ps};
-use homenode_schemes as schemes;
-use homenode_table::{Cell, Column, Table};
+use homenode_trials::lab::{self, Request};
 
 use crate::args::compare::CompareArgs;
 use crate::args::lab::MachineArgs;
@@ -36,116 +13,11 @@ use crate::args::subject::Subject;
 use crate::cmd::lab::Signals;
 use crate::cmd::record::modelled;
 use crate::exit::Exit;
-use crate::output::say;
 use crate::task::Terminal;
-
-/// What a live policy may spend: the emulator is slow, and what is compared is where pages end up.
-const BUDGET: &str = "90%+100s";
 
 /// Has the papers' programs bound what is counted to their timed iterations
 /// (`kernels/common/report.c`).
 const ITERATIONS: &str = "HOMENODE_LAB_ITERATIONS";
-
-/// A way to place pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    FirstTouch,
-    ParallelInit,
-    Interleave,
-    Balancing,
-    Live(&'static str),
-}
-
-const SCHEMES: [(&str, Scheme); 6] = [
-    ("first-touch", Scheme::FirstTouch),
-    ("parallel-init", Scheme::ParallelInit),
-    ("interleave", Scheme::Interleave),
-    ("balancing", Scheme::Balancing),
-    ("next-touch", Scheme::Live("next-touch")),
-    ("next-touch=region", Scheme::Live("next-touch=region")),
-];
-
-/// The schemes asked for, or all that make sense for the subject.
-fn select(asked: &[String], kernel: bool) -> Result<Vec<(&'static str, Scheme)>> {
-    let all: Vec<_> = SCHEMES.into_iter().filter(|(_, s)| kernel || *s != Scheme::ParallelInit).collect();
-    if asked.is_empty() {
-        return Ok(all);
-    }
-    let find = |name: &String| {
-        let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
-        let found = all.iter().find(|(n, _)| n == name).copied();
-        found.ok_or_else(|| suggest::unknown_of("scheme of the lab", name, &names))
-    };
-    asked.iter().map(find).collect()
-}
-
-/// What is measured of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Figures {
-    /// The slowest CPU's modelled time.
-    modelled: Ps,
-    local: u64,
-    remote: u64,
-    /// Pages of the program that were used in more than one node's memory.
-    moved: u64,
-    /// By the guest's clock.
-    took: Duration,
-}
-
-impl Figures {
-    fn of(outcome: &Outcome, found: &Found) -> Self {
-        let mut figures = Self {
-            modelled: found.cpus.iter().map(|c| c.time).max().unwrap_or_default(),
-            took: outcome.elapsed,
-            ..Self::default()
-        };
-        for cpu in &found.cpus {
-            let share = found.of(cpu, Whose::Program);
-            figures.local += share.local;
-            figures.remote += share.remote;
-        }
-        let mut homes: BTreeMap<(u16, u64), BTreeSet<u16>> = BTreeMap::new();
-        for page in found.pages.iter().filter(|p| found.whose(p.process) == Whose::Program) {
-            homes.entry((page.process, page.page)).or_default().insert(page.home.0);
-        }
-        figures.moved = homes.values().filter(|h| h.len() > 1).count() as u64;
-        figures
-    }
-}
-
-/// The end of what the program wrote, for when it fails.
-#[derive(Clone, Default)]
-struct Tail(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Tail {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(bytes);
-        let surplus = kept.len().saturating_sub(2000);
-        kept.drain(..surplus);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Tail {
-    fn last_line(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&kept).into_owned();
-        text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("(it wrote nothing)").trim().to_owned()
-    }
-}
-
-/// What runs, without a scheme.
-struct Bench<'a> {
-    args: &'a CompareArgs,
-    kernel: Option<Kernel>,
-    program: Program,
-    lab: Lab,
-}
 
 /// The machine of the lab as the words of `compare` say it.
 fn machine_args(args: &CompareArgs) -> Result<MachineArgs> {
@@ -165,268 +37,44 @@ fn machine_args(args: &CompareArgs) -> Result<MachineArgs> {
     Ok(all)
 }
 
-/// Refuses words that mean nothing on the lab.
-fn check(args: &CompareArgs) -> Result<()> {
-    let words = [
-        ("--page", args.page.is_some()),
-        ("--outstanding", args.outstanding.is_some()),
-        ("--coverage", args.coverage.is_some()),
-        ("--statistics", args.statistics),
-        ("--journal", args.journal.is_some()),
-        ("--keep", args.keep.is_some()),
-        ("--jobs", args.jobs.is_some()),
-    ];
-    match words.iter().find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((word, _)) => {
-            Err(Error::usage(format!("{word} is for simulated schemes; on the lab Linux places the pages"))
-                .hint(format!("leave out {word}, or --on lab")))
-        }
-    }
-}
-
 pub fn run(args: &CompareArgs) -> Result<Exit> {
-    check(args)?;
-    args.output.check(&Table::new("compare-lab", 1, columns()))?;
+    args.only_real()?;
+    args.output.check(&lab::table())?;
     let machine = machine_args(args)?;
-    let subject = args.subject()?;
-    if let Subject::Recording(path) = &subject {
-        return Err(Error::usage(format!("{} is a recording, and the lab runs programs", path.display()))
-            .hint("name the program: homenode compare --on lab -- ./app"));
-    }
-    let schemes = select(&args.policies, matches!(subject, Subject::Kernel { .. }))?;
-    let bench = Bench::new(args, &machine, &subject)?;
+    let request = request(args, &machine)?;
     let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
-    let mut results: Vec<Vec<std::result::Result<Figures, String>>> = vec![Vec::new(); schemes.len()];
-    let mut linux = String::new();
-    for repetition in 1..=args.repeat {
-        for (i, (name, scheme)) in schemes.iter().enumerate() {
-            if !args.quiet {
-                say(format_args!("{name}, run {repetition} of {}", args.repeat));
-            }
-            let result = bench.one(*scheme, &mut signals)?;
-            results[i].push(result.map(|(figures, version)| {
-                linux = version;
-                figures
-            }));
-        }
+    let task = Terminal { quiet: args.quiet, ..Terminal::default() };
+    let (table, failed) = lab::run(&request, &task, &mut || signals.next())?;
+    let exit = args.output.print(&table)?;
+    Ok(if failed && exit == Exit::Done { Exit::Partial } else { exit })
+}
+
+fn request(args: &CompareArgs, machine: &MachineArgs) -> Result<Request> {
+    let subject = args.program()?;
+    let mut lab = machine.lab(None)?;
+    let threads = args.run.threads.unwrap_or_else(|| lab.machine.cpus());
+    lab.env.insert("OMP_NUM_THREADS".into(), threads.to_string().into());
+    // A thread stays where it is, so that what moves is pages.
+    for (name, value) in [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "threads")] {
+        lab.env.entry(name.into()).or_insert_with(|| value.into());
     }
-    bench.table(&schemes, &results, &linux)
-}
-
-impl<'a> Bench<'a> {
-    fn new(args: &'a CompareArgs, machine: &MachineArgs, subject: &Subject) -> Result<Self> {
-        let mut lab = machine.lab(None)?;
-        let threads = args.run.threads.unwrap_or_else(|| lab.machine.cpus());
-        lab.env.insert("OMP_NUM_THREADS".into(), threads.to_string().into());
-        // A thread stays where it is, so that what moves is pages.
-        for (name, value) in [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "threads")] {
-            lab.env.entry(name.into()).or_insert_with(|| value.into());
+    lab.sync = false;
+    let topology = modelled(&lab, machine.machine.as_deref())?;
+    lab.monitor = Some(Monitoring { library: places::monitor()?, machine: topology });
+    let (kernel, program) = match subject {
+        Subject::Kernel { name, args: words } => {
+            let kernel = Kernel::find(&name)?;
+            lab.env.insert(ITERATIONS.into(), "1".into());
+            let mut all = kernel.arguments(args.run.class.as_deref(), Some(threads))?;
+            all.extend(words);
+            let path = kernel.build(Variant::Native, &Terminal::default())?;
+            (Some(kernel), Program { name: path.clone().into(), path, args: all })
         }
-        lab.sync = false;
-        let topology = modelled(&lab, machine.machine.as_deref())?;
-        lab.monitor = Some(Monitoring { library: places::monitor()?, machine: topology });
-        let (kernel, program) = match subject {
-            Subject::Kernel { name, args: words } => {
-                let kernel = Kernel::find(name)?;
-                lab.env.insert(ITERATIONS.into(), "1".into());
-                let mut all = kernel.arguments(args.run.class.as_deref(), Some(threads))?;
-                all.extend(words.iter().cloned());
-                let path = kernel.build(Variant::Native, &Terminal::default())?;
-                (Some(kernel), Program { name: path.clone().into(), path, args: all })
-            }
-            Subject::Program { program: name, args } => {
-                (None, Program { path: program::find(name)?, name: name.clone(), args: args.clone() })
-            }
-            Subject::Recording(_) => return Err(Error::usage("a recording is not a program")),
-        };
-        Ok(Self { args, kernel, program, lab })
-    }
-
-    /// The program as a scheme runs it, or why it cannot.
-    fn prepared(&self, scheme: Scheme) -> std::result::Result<(Lab, Program), String> {
-        let (mut lab, mut program) = (self.lab.clone(), self.program.clone());
-        lab.numa_balancing = Some(scheme == Scheme::Balancing);
-        if let Some(kernel) = &self.kernel {
-            let options = if scheme == Scheme::ParallelInit {
-                &kernel.options_parallel
-            } else {
-                &kernel.options_serial
-            };
-            program.args.extend(options.iter().map(OsString::from));
+        Subject::Program { program: name, args } => {
+            (None, Program { path: program::find(&name)?, name, args })
         }
-        let under = |path: PathBuf, words: &[&str], program: Program| {
-            let args = words.iter().map(OsString::from).chain([program.path.clone().into()]);
-            Program { name: path.clone().into(), path, args: args.chain(program.args).collect() }
-        };
-        match scheme {
-            Scheme::FirstTouch | Scheme::ParallelInit | Scheme::Balancing => {}
-            Scheme::Interleave => {
-                let numactl = program::find(OsStr::new("numactl"))
-                    .map_err(|_| "numactl is not installed here (package numactl)".to_owned())?;
-                lab.with.push(program.path.clone());
-                program = under(numactl, &["--interleave=all", "--"], program);
-            }
-            Scheme::Live(policy) => {
-                let own =
-                    std::env::current_exe().map_err(|e| format!("cannot tell where homenode is: {e}"))?;
-                let library = places::live_library().map_err(|e| e.message)?;
-                lab.with.extend([program.path.clone(), library]);
-                let words = ["run", "--quiet", "--policy", policy, "--budget", BUDGET, "--"];
-                program = under(own, &words, program);
-            }
-        }
-        Ok((lab, program))
-    }
-
-    /// A run; the inner error is the program's.
-    #[allow(clippy::type_complexity)] // the outer error ends the comparison
-    fn one(
-        &self,
-        scheme: Scheme,
-        signals: &mut Signals,
-    ) -> Result<std::result::Result<(Figures, String), String>> {
-        let (lab, program) = match self.prepared(scheme) {
-            Ok(ready) => ready,
-            Err(why) => return Ok(Err(why)),
-        };
-        let tail = Tail::default();
-        let streams = Streams { stdin: None, stdout: Box::new(tail.clone()), stderr: Box::new(tail.clone()) };
-        let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
-        let outcome = lab::run(&lab, &program, streams, &mut watch)?;
-        let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
-        Ok(match outcome.status {
-            Status::Exit(0) => Ok((Figures::of(&outcome, found), outcome.kernel.clone())),
-            Status::Exit(n) => Err(format!("it ended with status {n}: {}", tail.last_line())),
-            Status::Signal(n) => Err(format!("signal {n} ended it: {}", tail.last_line())),
-        })
-    }
-
-    fn table(
-        &self,
-        schemes: &[(&'static str, Scheme)],
-        results: &[Vec<std::result::Result<Figures, String>>],
-        linux: &str,
-    ) -> Result<Exit> {
-        let mut table = Table::new("compare-lab", 1, columns());
-        let mut failed = false;
-        let first = results.first().and_then(|r| median(r, |f| f.modelled.secs()));
-        for ((name, _), runs) in schemes.iter().zip(results) {
-            failed |= runs.iter().any(std::result::Result::is_err);
-            table.row(row(name, runs, first));
-        }
-        let Some(monitoring) = &self.lab.monitor else { return Err(Error::failed("there is no monitor")) };
-        let machine = &monitoring.machine;
-        table.fact("program", Cell::text(shown(&self.program.path)));
-        table.fact("machine", Cell::text(schemes::describe(machine, Bytes::kib(4), None)));
-        table.fact("linux", Cell::text(linux));
-        table.fact("repetitions", Cell::int(self.args.repeat));
-        table.explain(
-            "memory accesses, remote, pages moved: measured, by a monitor outside of the guest (emulated)",
-        );
-        if self.kernel.is_some() {
-            table.explain("counted: the timed iterations, with what moves pages in them");
-        }
-        table.explain(
-            "modelled: time of the slowest CPU from caches and latencies, one miss at a time, or of the busiest controller, port or \
-             link that it uses, if that is longer",
-        );
-        table.explain("emulated: by the guest's clock; an emulator's memory is equally far from all CPUs");
-        table.explain("spread: largest minus smallest of the repetitions, in percent of the median");
-        let exit = self.args.output.print(&table)?;
-        Ok(if failed && exit == Exit::Done { Exit::Partial } else { exit })
-    }
-}
-
-fn columns() -> Vec<Column> {
-    vec![
-        Column::text("scheme", "scheme"),
-        Column::unit("modelled", "modelled", "s"),
-        Column::unit("spread", "spread", "%"),
-        Column::number("relative", "to the first"),
-        Column::number("accesses", "memory accesses"),
-        Column::unit("remote", "remote", "%"),
-        Column::unit("remote_spread", "spread", "points"),
-        Column::number("moved", "pages moved"),
-        Column::unit("emulated", "emulated", "s"),
-    ]
-}
-
-type Runs = [std::result::Result<Figures, String>];
-
-fn values(runs: &Runs, of: impl Fn(&Figures) -> f64) -> Vec<f64> {
-    let mut all: Vec<f64> = runs.iter().flatten().map(of).collect();
-    all.sort_by(f64::total_cmp);
-    all
-}
-
-fn median(runs: &Runs, of: impl Fn(&Figures) -> f64) -> Option<f64> {
-    let all = values(runs, of);
-    let last = all.len().checked_sub(1)?;
-    Some((all[last / 2] + all[all.len() / 2]) / 2.0)
-}
-
-fn spread(runs: &Runs, of: impl Fn(&Figures) -> f64) -> Option<f64> {
-    let all = values(runs, of);
-    (all.len() > 1).then(|| all[all.len() - 1] - all[0])
-}
-
-fn row(name: &str, runs: &Runs, first: Option<f64>) -> Vec<Cell> {
-    let why = runs.iter().find_map(|r| r.as_ref().err().cloned());
-    let missing = |otherwise: &str| Cell::missing(why.clone().unwrap_or_else(|| otherwise.into()));
-    let number = |value: Option<f64>, digits| {
-        value.map_or_else(|| missing("it did not run"), |v| Cell::float(v, digits))
+        Subject::Recording(_) => return Err(Error::usage("a recording is not a program")),
     };
-    let remote = |f: &Figures| f.remote as f64 / (f.local + f.remote).max(1) as f64;
-    let modelled = median(runs, |f| f.modelled.secs());
-    let once = "one run has no spread";
-    vec![
-        Cell::text(name),
-        number(modelled, 4),
-        match (spread(runs, |f| f.modelled.secs()), modelled) {
-            (Some(s), Some(m)) if m > 0.0 => Cell::percent(s / m, 1),
-            _ => missing(once),
-        },
-        number(modelled.zip(first).filter(|(_, f)| *f > 0.0).map(|(m, f)| m / f), 3),
-        number(median(runs, |f| (f.local + f.remote) as f64), 0),
-        median(runs, remote).map_or_else(|| missing("it did not run"), |r| Cell::percent(r, 1)),
-        spread(runs, remote).map_or_else(|| missing(once), |s| Cell::float(s * 100.0, 1)),
-        number(median(runs, |f| f.moved as f64), 0),
-        number(median(runs, |f| f.took.as_secs_f64()), 1),
-    ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schemes_are_found_or_explained() {
-        assert_eq!(select(&[], true).unwrap().len(), 6);
-        assert_eq!(select(&[], false).unwrap().len(), 5);
-        assert_eq!(select(&["balancing".into()], false).unwrap(), [("balancing", Scheme::Balancing)]);
-        assert!(select(&["parallel-init".into()], false).is_err());
-        assert!(select(&["balancin".into()], true).unwrap_err().to_string().contains("balancing"));
-    }
-
-    #[test]
-    fn repetitions_have_a_median_and_a_spread() {
-        let run = |ps, local, remote| Ok(Figures { modelled: Ps(ps), local, remote, ..Figures::default() });
-        let runs =
-            [run(3_000_000_000, 3, 1), run(1_000_000_000, 1, 1), Err("no".into()), run(2_000_000_000, 1, 0)];
-        assert_eq!(median(&runs, |f| f.modelled.secs()), Some(0.002));
-        assert_eq!(spread(&runs, |f| f.modelled.secs()).map(|s| (s * 1e6).round()), Some(2000.0));
-        assert_eq!(spread(&runs[..1], |f| f.modelled.secs()), None);
-        let cells = row("x", &runs[2..3], None);
-        assert!(cells[1..].iter().all(|c| matches!(c, Cell::Missing(why) if why == "no")), "{cells:?}");
-    }
-
-    #[test]
-    fn the_end_of_the_output_is_kept() {
-        let mut tail = Tail::default();
-        for i in 0..1000 {
-            writeln!(tail, "line {i}").unwrap();
-        }
-        assert_eq!(tail.last_line(), "line 999");
-    }
+    let repetitions = args.repeat.unwrap_or(1);
+    Ok(Request { kernel, program, lab, policies: args.policies.clone(), repetitions })
 }

@@ -1,0 +1,68 @@
+//! Ways to place the pages of a program that runs.
+//!
+//! | scheme | how |
+//! |---|---|
+//! | `first-touch` | as the program initialises its data (kernels: one thread), NUMA balancing off |
+//! | `parallel-init` | kernels only: all threads initialise |
+//! | `interleave` | under `numactl --interleave=all` |
+//! | `balancing` | Linux's NUMA balancing on |
+//! | `next-touch`, `next-touch=region` | under `homenode run`, with these policies |
+
+use homenode_error::{Result, suggest};
+
+/// A way to place pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// As the program touches them.
+    FirstTouch,
+    /// As all threads of a kernel touch them.
+    ParallelInit,
+    /// Dealt to all nodes.
+    Interleave,
+    /// As Linux's NUMA balancing moves them.
+    Balancing,
+    /// As `homenode run` moves them with this policy.
+    Live(&'static str),
+}
+
+const SCHEMES: [(&str, Scheme); 6] = [
+    ("first-touch", Scheme::FirstTouch),
+    ("parallel-init", Scheme::ParallelInit),
+    ("interleave", Scheme::Interleave),
+    ("balancing", Scheme::Balancing),
+    ("next-touch", Scheme::Live("next-touch")),
+    ("next-touch=region", Scheme::Live("next-touch=region")),
+];
+
+/// The schemes asked for, or all that make sense for a kernel or for any program. `place` names
+/// where they run, for the message.
+///
+/// # Errors
+/// A name is unknown.
+pub fn select(asked: &[String], kernel: bool, place: &str) -> Result<Vec<(&'static str, Scheme)>> {
+    let all: Vec<_> = SCHEMES.into_iter().filter(|(_, s)| kernel || *s != Scheme::ParallelInit).collect();
+    if asked.is_empty() {
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
+        let found = all.iter().find(|(n, _)| n == name).copied();
+        found.ok_or_else(|| suggest::unknown_of(&format!("scheme of {place}"), name, &names))
+    };
+    asked.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes_are_found_or_explained() {
+        let of = |asked: &[String], kernel| select(asked, kernel, "the lab");
+        assert_eq!(of(&[], true).unwrap().len(), 6);
+        assert_eq!(of(&[], false).unwrap().len(), 5);
+        assert_eq!(of(&["balancing".into()], false).unwrap(), [("balancing", Scheme::Balancing)]);
+        assert!(of(&["parallel-init".into()], false).is_err());
+        assert!(of(&["balancin".into()], true).unwrap_err().to_string().contains("balancing"));
+    }
+}
