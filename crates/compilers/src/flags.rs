@@ -36,6 +36,9 @@ pub const TRACE_LIBRARY: &str = "homenode_trace";
 ///   (`-fno-tree-pre` would mend CG, but changes the accesses.) Without `-ffast-math` and its like
 ///   the order of floating-point operations is the program's in any case; with it sums are rounded
 ///   otherwise than without homenode, whose loops are not vectorised.
+/// * `-fno-ipa-reference`: GCC otherwise concludes that the fence of `#pragma omp flush`, which the
+///   pass makes a call, leaves a `static` variable alone whose address nobody takes. A loop that
+///   waits for such a flag then reads it once and never ends (`spin_static.cc`; LU of NPB in C++).
 /// * `-U__SANITIZE_THREAD__`: the program shall take the same `#if` branches as without homenode.
 /// * `-Wno-tsan`: it warns of fences, which the real ThreadSanitizer cannot model; the recorder
 ///   can. `-Wno-error=maybe-uninitialized`: instrumented code draws false warnings.
@@ -61,6 +64,7 @@ pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<
                 "-fno-tree-loop-distribute-patterns",
                 "-fno-caller-saves",
                 "-fno-tree-reassoc",
+                "-fno-ipa-reference",
                 "-U__SANITIZE_THREAD__",
                 "-Wno-tsan",
                 "-Wno-error=maybe-uninitialized",

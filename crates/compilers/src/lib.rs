@@ -42,6 +42,7 @@
 
 pub mod args;
 pub mod flags;
+mod help;
 pub mod plan;
 pub mod response;
 pub mod rewrite;

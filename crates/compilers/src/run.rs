@@ -4,7 +4,7 @@ use crate::args::{Request, Step};
 use crate::plan::{Job, Places, Plan, length, plan};
 use crate::rewrite::{EXE_TLS, rewrite};
 use crate::toolchain::{Driver, Toolchain};
-use crate::{Error, flags::TRACE_LIBRARY, response};
+use crate::{Error, flags::TRACE_LIBRARY, help, response};
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -24,6 +24,10 @@ pub fn main(driver: Driver) -> ExitCode {
 }
 
 fn drive(driver: Driver, words: Vec<OsString>) -> Result<u8, Error> {
+    if words.iter().any(|word| word == help::WORD) {
+        print!("{}", help::text(driver));
+        return Ok(0);
+    }
     let request = Request::parse(response::expand(words));
     let tool = Toolchain::find(driver, request.compiler.as_deref())?;
     if let (Some(reason), true) = (&request.refused, request.step != Step::Ask) {

@@ -35,7 +35,8 @@ impl Driver {
         }
     }
 
-    fn default_compiler(self) -> &'static str {
+    /// The real compiler unless somebody names another.
+    pub fn default_compiler(self) -> &'static str {
         match self {
             Driver::C => "gcc",
             Driver::Cxx => "g++",
