@@ -15,6 +15,7 @@
 //! | [`file`](mod@file) | the file: header, frames, CRC, limits |
 //! | [`check`] | invariants over a whole log |
 //! | [`recording`] | the directory: `meta.json`, `symbols.json`, the threads' logs |
+//! | [`sharing`] | what a count of shared cache lines means, in words |
 //! | [`regular`] | opening files of strangers |
 //!
 //! Logs of strangers are hostile input: every length is bounded, nothing in a log is a path that
@@ -31,6 +32,7 @@ pub mod mark;
 #[cfg(feature = "recording")]
 pub mod recording;
 pub mod regular;
+pub mod sharing;
 mod varint;
 
 pub use error::{LogError, Wrong};

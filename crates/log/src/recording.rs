@@ -280,7 +280,9 @@ impl Recording {
     /// It is not one, or of a version that this homenode does not know.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
         let not = |why: String| RecordingError::NotARecording { path: path.into(), why };
-        fs::metadata(path).map_err(io("open", path))?;
+        if !fs::metadata(path).map_err(io("open", path))?.is_dir() {
+            return Err(not("it is no directory".into()));
+        }
         let meta_path = path.join("meta.json");
         if fs::symlink_metadata(&meta_path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             return Err(not("it has no meta.json".into()));

@@ -1,7 +1,7 @@
 //! What the check of the filter needs, in one line of a cache.
 
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::recorder::Recorder;
 
@@ -40,6 +40,18 @@ const _: () = assert!(size_of::<Block>() == 64);
 /// path, which makes the recorder or returns at once.
 pub static EMPTY: AtomicU64 = AtomicU64::new(0);
 
+/// Lines of the filter of a thread that is never recorded.
+const UNRECORDED_LINES: usize = 512;
+/// Such filters: more threads than these share them.
+const UNRECORDED_FILTERS: usize = 64;
+
+/// Filters of threads that are never recorded. They only spare most accesses the slow path, and
+/// nobody reads anything out of them: threads that share one cost each other time, no more.
+static UNRECORDED: [[AtomicU64; UNRECORDED_LINES]; UNRECORDED_FILTERS] =
+    [const { [const { AtomicU64::new(0) }; UNRECORDED_LINES] }; UNRECORDED_FILTERS];
+/// Threads that were given such a filter.
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
+
 impl Block {
     /// The block of a thread that is not recorded.
     pub const fn idle() -> Self {
@@ -55,13 +67,19 @@ impl Block {
         }
     }
 
-    /// Nothing is recorded for this thread any more.
+    /// Nothing is recorded for this thread any more. Its accesses fill a filter of their own, so
+    /// that most of them stay on the fast path.
     pub fn forget(&mut self) {
-        self.closed = true;
         self.recorder = null_mut();
+        if UNRECORDED.as_ptr_range().contains(&self.used.cast_const().cast()) {
+            return;
+        }
+        let filter = &UNRECORDED[GIVEN.fetch_add(1, Ordering::Relaxed) % UNRECORDED_FILTERS];
+        self.closed = true;
         self.mask = 0;
-        self.used = EMPTY.as_ptr();
-        self.written = EMPTY.as_ptr();
+        self.used = filter[0].as_ptr();
+        self.written = filter[0].as_ptr();
+        self.mask = UNRECORDED_LINES as u64 - 1;
     }
 
     /// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as

@@ -22,7 +22,8 @@ pub enum Bypass {
 const RECENT: usize = 1 << 16;
 const KNOWN: usize = 1 << 12;
 /// Most lines that bypass the filter.
-pub const MAX_LINES: u64 = KNOWN as u64 * 3 / 4;
+pub const MAX_LINES: u64 = homenode_log::sharing::MOST_LINES;
+const _: () = assert!(MAX_LINES <= KNOWN as u64 * 3 / 4, "the table keeps free places");
 
 static RECENT_USE: [AtomicU64; RECENT] = [const { AtomicU64::new(0) }; RECENT];
 static LINES: [AtomicU64; KNOWN] = [const { AtomicU64::new(0) }; KNOWN];

@@ -182,15 +182,16 @@ pub fn describe(machine: &Topology, page: Bytes, outstanding: Option<u32>) -> St
 /// What the reader of a result should know of lines that several threads use at once.
 pub fn false_sharing(trace: &Trace) -> Option<String> {
     let b = trace.bypass;
+    let barriers = !trace.region_pcs.is_empty() && b.fences == 0;
     (b.lines > 0).then(|| {
         let capped = match b.capped {
             0 => String::new(),
             n => format!("; {n} threads reached the cap of {}", homenode_log::mark::BYPASS_CAP),
         };
         format!(
-            "{} cache lines are written by one thread and used by another between two barriers: {} accesses to them \
-             bypassed the filter{capped}",
-            b.lines, b.accesses
+            "{}: {} accesses to them bypassed the filter{capped}",
+            homenode_log::sharing::describe(b.lines, barriers),
+            b.accesses
         )
     })
 }

@@ -81,10 +81,11 @@ pub fn of_recording() -> Vec<Scheme> {
         scheme("block", "each object in equal blocks over the nodes", serial, Spread, "block"),
         scheme(
             "next-touch",
-            "migrate on next touch where the program asks for it",
+            "as 'homenode run': pages follow their next user, once from the first region on, once from the first \
+             iteration on, and where the program asks",
             serial,
             Spread,
-            "next-touch",
+            "next-touch:at=first-region",
         ),
     ]
 }

@@ -179,6 +179,8 @@ pub struct Bypass {
     pub accesses: u64,
     /// Threads that reached the recorder's cap, after which the lines were filtered again.
     pub capped: u64,
+    /// Fences and task waits: synchronisation whose partner the recorder does not know.
+    pub fences: u64,
 }
 
 const WAITS: u64 = u64::MAX;

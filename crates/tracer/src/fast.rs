@@ -121,7 +121,13 @@ macro_rules! passed {
                 "ret",
                 "3:",
                 "cmp byte ptr fs:[rax + 40], 0", // closed
-                "jne 5f",
+                "je 4f",
+                // Nobody records: a filter that is nobody's evidence remembers the line.
+                "mov rcx, qword ptr fs:[rax]",
+                "mov esi, edi",
+                "and esi, dword ptr fs:[rax + 24]", // mask
+                "mov qword ptr [rcx + rsi * 8], rdi",
+                "ret",
                 "4:",
                 "sub rsp, 8",
                 ".cfi_adjust_cfa_offset 8",
@@ -132,7 +138,6 @@ macro_rules! passed {
                 "mov r8, qword ptr fs:[rax]",
                 "mov r9, qword ptr fs:[rax + 8]",
                 "mov r10, qword ptr fs:[rax + 24]",
-                "5:",
                 "ret",
                 ".cfi_endproc",
                 slow = sym $slow,

@@ -7,15 +7,12 @@ use std::path::Path;
 
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
+use homenode_log::mark::BYPASS_CAP;
 use homenode_log::recording::{Ended, Recording};
-use homenode_log::{LogError, Mark};
+use homenode_log::{LogError, Mark, sharing};
 use homenode_symbols::{self as symbols, Addresses};
 
 use super::{Recorded, shown};
-
-/// Events that lines shared between threads may cost a thread before its recorder filters them
-/// again.
-const BYPASS_CAP: u64 = 1 << 24;
 
 /// Places of accesses that are named: of them some touch pages first.
 const CODE: usize = 1 << 16;
@@ -43,6 +40,8 @@ pub struct Summary {
     pub iterations: u64,
     /// Lines that one thread writes and another uses between two barriers.
     pub shared_lines: u64,
+    /// Fences and task waits: synchronisation whose partner the recorder does not know.
+    pub fences: u64,
     /// Threads that met the cap on events of such lines.
     pub capped: u64,
     /// Damaged logs, each with what is wrong and where.
@@ -93,7 +92,7 @@ impl Summary {
         self.threads += 1;
         let mut totals = None;
         let mut ended = false;
-        let (mut marks, mut lines) = (0, 0);
+        let (mut marks, mut lines, mut fences) = (0, 0, 0);
         let accesses = &mut self.addresses.accesses;
         let pc = |pc| {
             if accesses.len() < CODE {
@@ -120,11 +119,13 @@ impl Summary {
                 }
                 Mark::Iteration { .. } => self.iterations += 1,
                 Mark::Bypass { lines: now } => lines = now,
+                Mark::Flush {} => fences += 1,
                 _ => {}
             }
         })
         .err();
         self.shared_lines = self.shared_lines.max(lines);
+        self.fences = self.fences.saturating_add(fences);
         if let (Some((accesses, passed, bypassed, dropped)), true, None) = (totals, ended, &damage) {
             self.accesses = self.accesses.saturating_add(accesses);
             self.recorded = self.recorded.saturating_add(passed);
@@ -223,11 +224,8 @@ pub fn report(recorded: &Recorded, quiet: bool) -> String {
         }
         if summary.shared_lines > 0 {
             line(format_args!(
-                "  ! {} written by one thread and used by another between two barriers (false sharing, or a race){}",
-                match summary.shared_lines {
-                    1 => "1 cache line is".to_owned(),
-                    lines => format!("{} cache lines are", thousands(lines)),
-                },
+                "  ! {}{}",
+                sharing::describe(summary.shared_lines, summary.regions > 0 && summary.fences == 0),
                 if summary.capped > 0 {
                     "; so often that later uses were filtered: their counts are too low"
                 } else {

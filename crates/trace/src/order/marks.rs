@@ -139,6 +139,7 @@ impl<S: Source> Order<S> {
                 }
             }
             LogMark::Bypass { lines } => self.bypass.lines = self.bypass.lines.max(lines),
+            LogMark::Flush {} => self.bypass.fences += 1,
             LogMark::Totals { bypassed, .. } => {
                 self.bypass.accesses += bypassed;
                 self.bypass.capped += u64::from(bypassed >= homenode_log::mark::BYPASS_CAP);
