@@ -11,6 +11,9 @@ PREFIX ?= /usr/local
 BUILD ?= target/release
 VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
+# Further names of the compiler drivers, for build systems that look for "gcc" in a compiler's name.
+NAMES := homenode-gcc=homenode-cc homenode-g++=homenode-cxx homenode-gfortran=homenode-fc
+
 # Two programs, every placement, one table each.
 demo: build
 	scripts/demo.sh
@@ -19,6 +22,7 @@ demo: build
 build: bootstrap
 	cargo build --release --locked --workspace --exclude xtask
 	ln -sf homenode-cxx target/release/homenode-c++
+	for name in $(NAMES); do ln -sf $${name#*=} target/release/$${name%=*}; done
 
 # Into PREFIX: commands, libraries, header, Fortran module, files for pkg-config and CMake, kernels, manual pages. Run
 # 'make build' first.
@@ -27,6 +31,7 @@ install:
 		"$(PREFIX)/lib/pkgconfig" "$(PREFIX)/lib/cmake/homenode"
 	install $(BUILD)/homenode $(BUILD)/homenode-cc $(BUILD)/homenode-cxx $(BUILD)/homenode-fc "$(PREFIX)/bin"
 	ln -sf homenode-cxx "$(PREFIX)/bin/homenode-c++"
+	for name in $(NAMES); do ln -sf $${name#*=} "$(PREFIX)/bin/$${name%=*}"; done
 	install $(BUILD)/libhomenode.so $(BUILD)/libhomenode_trace.so $(BUILD)/libhomenode_monitor.so \
 		$(BUILD)/libhomenode_guest.so $(BUILD)/homenode-lab-guest "$(PREFIX)/lib/homenode"
 	install -m 644 include/homenode.h "$(PREFIX)/include"

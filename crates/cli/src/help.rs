@@ -38,13 +38,20 @@ Exit status:
   0 done · 1 a --fail-if condition held · 2 usage · 3 partial result · 125 homenode itself failed
   Commands that run a program return its status; 126 it cannot be run, 127 there is no such program.";
 
+const ENVIRONMENT: &str = "\
+Environment:
+  HOMENODE_LIB_DIR      folder of homenode's libraries [default: beside the command, or ../lib/homenode]
+  HOMENODE_KERNELS_DIR  folder of the papers' programs
+  TMPDIR                folder of temporary files
+  NO_COLOR              no colours, where --color says nothing else";
+
 /// `command` with its subcommands shown in groups.
 pub fn grouped(command: Command) -> Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
         list(&command)
     );
-    let after = format!("{}\n\n{EXIT_STATUS}", examples(&command));
+    let after = format!("{}\n\n{EXIT_STATUS}\n\n{ENVIRONMENT}", examples(&command));
     command.help_template(StyledStr::from(template)).after_help(after)
 }
 

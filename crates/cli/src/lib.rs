@@ -36,15 +36,17 @@ use exit::{Exit, Family};
 /// Runs a command line and says how the process ends.
 pub fn main(args: &[OsString]) -> ExitCode {
     let family = Family::of_command_line(args);
-    let result =
-        match cmd::command_line().try_get_matches_from(args).and_then(|m| cmd::Cli::from_arg_matches(&m)) {
-            Ok(cli) => cli.command.run(),
-            Err(error) => {
-                // Help and version are no errors and go to stdout; a closed pipe is nobody's fault.
-                let _ = error.print();
-                Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done })
-            }
-        };
+    let result = match cmd::command_line()
+        .try_get_matches_from(args::compare::joined(args))
+        .and_then(|m| cmd::Cli::from_arg_matches(&m))
+    {
+        Ok(cli) => cli.command.run(),
+        Err(error) => {
+            // Help and version are no errors and go to stdout; a closed pipe is nobody's fault.
+            let _ = error.print();
+            Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done })
+        }
+    };
     let exit = result.unwrap_or_else(|error| {
         output::say(&error);
         error.kind.into()

@@ -1,15 +1,6 @@
 //! Which launcher of jobs started this process: by the variables that each sets for its ranks.
 
-/// Who sets a variable, and which variables hold the rank and how many there are.
-const LAUNCHERS: &[(&str, &str, &str)] = &[
-    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("Slurm's srun", "SLURM_PROCID", "SLURM_NTASKS"),
-    ("IBM's jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
-    ("PALS", "PALS_RANKID", "PALS_SIZE"),
-    ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
-    ("a launcher that speaks PMI (MPICH, Intel MPI)", "PMI_RANK", "PMI_SIZE"),
-    ("a launcher that speaks PMIx", "PMIX_RANK", ""),
-];
+use homenode_launch::rank::rank;
 
 /// Batch systems: the job's number.
 const BATCH: &[(&str, &str)] =
@@ -17,11 +8,9 @@ const BATCH: &[(&str, &str)] =
 
 /// In words; nothing where nobody did.
 pub fn under(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let number =
-        |name: &str| variable(name).filter(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit()));
-    let launched = LAUNCHERS.iter().find_map(|(name, rank, size)| {
-        let of = number(size).map_or_else(String::new, |n| format!(" of {n}"));
-        Some(format!("rank {}{of} of {name}", number(rank)?))
+    let launched = rank(variable).map(|rank| {
+        let of = rank.of.map_or_else(String::new, |n| format!(" of {n}"));
+        format!("rank {}{of} of {}", rank.number, rank.launcher)
     });
     let batch = BATCH.iter().find_map(|(name, job)| {
         let job = variable(job)?;
@@ -49,7 +38,7 @@ mod tests {
         assert_eq!(of(&[]), None);
         let open_mpi = [("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")];
         assert_eq!(of(&open_mpi).unwrap(), "rank 2 of 4 of Open MPI");
-        let slurm = [("SLURM_JOB_ID", "77"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")];
+        let slurm = [("SLURM_JOB_ID", "77"), ("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "8")];
         assert_eq!(of(&slurm).unwrap(), "rank 0 of 8 of Slurm's srun, in job 77 of Slurm");
         assert_eq!(of(&slurm[..1]).unwrap(), "job 77 of Slurm");
         assert!(of(&[("PMI_RANK", "1"), ("PMI_SIZE", "2")]).unwrap().contains("MPICH"));

@@ -133,6 +133,15 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
     let (touched, at) = (place(&found.touched), Some(found.touched.clone()).filter(|p| !p.is_unknown()));
     let language = Language::of(&found.touched);
     let pragma = language.parallel_loop();
+    // A live run does not always tell which code touched a page first.
+    let first_loop = match at {
+        Some(_) => format!("the loop at {touched}"),
+        None => format!("the loop that first touches {name}"),
+    };
+    let first_fill = match at {
+        Some(_) => touched.clone(),
+        None => "one thread".to_owned(),
+    };
     let used_at = used.map(place);
     let user = used_at.as_deref().unwrap_or("the loop that uses it");
     let fix = |kind, text: String, at: Option<Place>, how| Remedy { kind, text, at, how };
@@ -162,19 +171,22 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
         }
         Pattern::SerialFirstTouch => {
             let text = if found.in_turns {
-                format!("make the loop at {touched} parallel, with the schedule of {user}")
+                format!("make {first_loop} parallel, with the schedule of {user}")
             } else {
-                format!("{pragma} on the loop at {touched}")
+                format!("{pragma} on {first_loop}")
             };
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
         Pattern::FilledByOneThread => {
             let text =
-                format!("before {touched} fills it first, set {name} once with {pragma}, as {user} reads it");
+                format!("before {first_fill} fills it, set {name} once with {pragma}, as {user} reads it");
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
         Pattern::WrongSchedule => {
-            let text = format!("give the loops at {touched} and {user} the same schedule over {name}");
+            let text = match &at {
+                Some(_) => format!("give the loops at {touched} and {user} the same schedule over {name}"),
+                None => format!("give {first_loop} the schedule of {user}"),
+            };
             fix(FixKind::MatchSchedule, text, at, How::Best)
         }
         Pattern::RegionsDisagree => {

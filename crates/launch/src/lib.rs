@@ -9,6 +9,7 @@
 //! | programs built with a sanitizer | [`sanitized`] |
 //! | run it and wait, passing signals on | [`child`] |
 //! | record it | [`mod@record`] |
+//! | which rank of a job this is | [`rank`](mod@rank) |
 //! | a folder for recordings that a command makes for itself | [`folder`] |
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod loadable;
 pub mod places;
 pub mod preload;
 pub mod program;
+pub mod rank;
 pub mod raw_calls;
 pub mod record;
 pub mod sanitized;

@@ -157,7 +157,11 @@ pub fn record(spec: &RecordSpec, task: &dyn Task) -> Result<Recorded> {
         signal: std::os::unix::process::ExitStatusExt::signal(&ran.status),
         elapsed_ns: u64::try_from(ran.elapsed.as_nanos()).unwrap_or(u64::MAX),
     };
-    let (summary, trouble) = finish::finish(&mut recording, ended);
+    let illegal = ended.signal == Some(rustix::process::Signal::ILL.as_raw());
+    let (summary, mut trouble) = finish::finish(&mut recording, ended);
+    if illegal && emulator.is_some() {
+        trouble.push(format!("QEMU met an instruction that it does not know: {}", emulator::WITHOUT_AVX512));
+    }
     Ok(Recorded { recording, status: ran.status, elapsed: ran.elapsed, summary, trouble })
 }
 

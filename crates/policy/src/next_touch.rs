@@ -27,9 +27,9 @@
 //! # Algorithm
 //!
 //! 1. Faults: as first touch (option `from`).
-//! 2. Arm the chosen pages of a request (`at=request`); all chosen pages when the first region
-//!    begins, and when the first after the first iteration mark begins (`at=first-region`); all
-//!    chosen pages whenever a region begins (`at=region`).
+//! 2. Arm the chosen pages of a request, always. Arm all chosen pages when the first region begins,
+//!    and when the first after the first iteration mark begins (`at=first-region`, as the live
+//!    runtime does by default). Arm all chosen pages whenever a region begins (`at=region`).
 //! 3. Touch of an armed page: move it to the toucher's memory unless it is there; a touch disarms.
 //!    With no room there the page stays: any other node would be a guess.
 //!
@@ -41,7 +41,8 @@
 //! - `a_moved_page_is_where_it_was_touched`: every move goes to the toucher's memory.
 //! - `nothing_moves_unasked`: without a request or region it decides what first touch decides.
 //! - `a_region_moves_a_page_at_most_once`: the same between two starts of regions, at `at=region`.
-//! - `the_first_region_counts_twice_at_most`: at `at=first-region`, no page moves more than twice.
+//! - `the_first_region_counts_twice_at_most`: at `at=first-region` and without a request, no page
+//!   moves more than twice.
 //! - `other_objects_stay`: pages that are not chosen never move.
 
 use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, Ns, PageNo, PageRange};
@@ -58,9 +59,9 @@ pub enum At {
     /// When the program asks.
     #[default]
     Request,
-    /// At the first region, and at the first after the first iteration mark.
+    /// When the program asks, at the first region, and at the first after the first iteration mark.
     FirstRegion,
-    /// At every region.
+    /// When the program asks, and at every region.
     Region,
 }
 
@@ -119,7 +120,7 @@ impl Policy for NextTouch {
                     self.queue.push(Decision::Place { page, node });
                 }
             }
-            Event::NextTouchRequest { pages } if self.at == At::Request => self.arm(pages),
+            Event::NextTouchRequest { pages } => self.arm(pages),
             Event::RegionBegin { .. } => self.begin_region(),
             Event::Iteration { .. } => self.first |= !core::mem::replace(&mut self.marked, true),
             Event::Touched { page, home, node } => match self.homes.nearest(node) {

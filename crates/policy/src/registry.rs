@@ -178,7 +178,7 @@ pub const POLICIES: &[PolicySpec] = &[
         options: &[
             option(
                 "at",
-                "when pages are armed: request, first-region, or region (every region's start)",
+                "when pages are armed, beside requests: request (never), first-region, or region (every region's start)",
                 "request",
             ),
             option(

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod avx512;
 mod binary;
 mod commons;
 mod dwarf;
@@ -22,6 +23,7 @@ mod text;
 mod variable;
 mod variables;
 
+pub use avx512::has_avx512;
 pub use binary::build_id;
 pub use commons::{Common, commons_of};
 pub use places::{Addresses, Found, LineOf, addresses_of, resolve};

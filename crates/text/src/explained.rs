@@ -188,11 +188,11 @@ pub fn share(share: &Share) -> String {
 pub fn used(finding: &Finding, regions: usize) -> String {
     let used: Vec<String> = finding.used.iter().take(regions).map(|u| place(&u.place)).collect();
     let what = match finding.remote.of {
-        Unit::Accesses => "memory traffic",
-        Unit::Sightings => "sightings",
+        Unit::Accesses => "memory traffic is",
+        Unit::Sightings => "sightings are",
     };
     format!(
-        "used by {} in {}: {} % of {} {what} is remote",
+        "used by {} in {}: {} % of {} {what} remote",
         plural(finding.users, "node", "nodes"),
         used.join(", "),
         share(&finding.remote),

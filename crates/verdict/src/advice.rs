@@ -7,7 +7,7 @@ use std::path::Path;
 
 use homenode_dataset::foreign;
 use homenode_log::recording::{SourcePlace, Symbols};
-use homenode_symbols::{self as symbols, Common};
+use homenode_symbols::{self as symbols, Common, Resolver};
 
 use homenode_wire::facts::{Facts, Object, Origin};
 
@@ -24,13 +24,24 @@ pub struct Names {
     pub commons: BTreeMap<u64, Common>,
     /// Static objects of libraries, by file and address in it, as [`name`] calls them.
     pub libraries: BTreeMap<(String, u64), String>,
+    /// Variables that hold what was allocated, by the return addresses of the allocation: as the
+    /// machine code and the debugging information tell, so that two arrays of one line differ.
+    pub variables: BTreeMap<Vec<u64>, String>,
 }
 
 impl Names {
     /// Of what a process has left.
     pub fn of(facts: &Facts) -> Self {
-        let found = symbols::resolve(&numbered(&facts.modules), &addresses(facts)).symbols;
+        let modules = numbered(&facts.modules);
+        let found = symbols::resolve(&modules, &addresses(facts)).symbols;
         let mut names = Self::from(found);
+        let mut resolver = Resolver::new(&modules);
+        for object in &facts.objects.most {
+            let frames = object.origin.frames();
+            if let Some(variable) = resolver.allocation(frames, object.bytes.0) {
+                names.variables.insert(frames.to_vec(), variable.name);
+            }
+        }
         if let Some(program) = facts.modules.first()
             && facts.objects.most.iter().any(|o| names.may_be_common(o))
         {
@@ -118,14 +129,21 @@ pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
 const CALLERS: usize = 2;
 
 /// The frames of which more than an address is known, innermost first.
-fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, &'a SourcePlace)> {
+fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, &'a SourcePlace)> + Clone {
     frames.iter().filter_map(|f| Some((*f, names.places.get(f)?)))
 }
 
 /// By the variable that gets it; the program's own allocating functions have none, or one that is
 /// all arrays' name: then their callers say.
 fn allocated_at(object: &Object, among: &[Object], names: &Names) -> Option<String> {
-    let mut places = known(object.origin.frames(), names);
+    let frames = object.origin.frames();
+    if let Some(variable) = names.variables.get(frames) {
+        let own = |place: &&SourcePlace| place.file.as_deref().is_some_and(|file| !is_header(file));
+        let mut places = known(frames, names).map(|(_, place)| place);
+        let place = places.clone().find(own).or_else(|| places.next())?;
+        return Some(format!("array {variable}, allocated at {place}"));
+    }
+    let mut places = known(frames, names);
     let (at, inner) = places.next()?;
     let callers: Vec<_> = places.filter(|(_, place)| place.line.is_some()).take(CALLERS).collect();
     let caller = callers.first().map(|(pc, _)| *pc);
@@ -234,7 +252,15 @@ impl Advice {
 
     /// What to do, in few words.
     pub fn remedy(&self) -> String {
-        let name = &self.short;
+        self.remedy_for(&self.short)
+    }
+
+    /// The same without the place of the allocation.
+    pub fn brief(&self) -> String {
+        self.remedy_for(self.short.split(" (").next().unwrap_or(&self.short))
+    }
+
+    fn remedy_for(&self, name: &str) -> String {
         match self.remedy {
             Remedy::SamePart => format!("give each thread the same part of {name} in every loop"),
             Remedy::ByItsUser => format!("let the thread that uses {name} touch it first"),

@@ -154,7 +154,7 @@ fn says(f: &Facts) -> Vec<String> {
             vec![format!("stopped: {}", f.stopped.as_deref().map(foreign::clean).unwrap_or_default())]
         }
         Worked::NothingSeen => {
-            vec!["nothing to do: no parallel region was seen (OpenMP that homenode knows)".into()]
+            vec!["nothing to do: homenode saw no OpenMP parallel region".into()]
         }
         Worked::Pays if f.pretended => with("moving would pay"),
         Worked::Pays => with("moving pays"),
@@ -166,7 +166,9 @@ fn says(f: &Facts) -> Vec<String> {
             let Samples { remote, all } = f.touched();
             vec![format!("nothing to gain: {remote} of {all} touched pages had another home before")]
         }
-        Worked::ThreadsChange | Worked::ThreadsTogether => vec![format!("not judged: {moved} pages moved")],
+        Worked::ThreadsChange | Worked::ThreadsTogether => {
+            vec![format!("not judged: {moved} pages moved"), "not judged".into()]
+        }
         Worked::NothingAsked => vec!["no page was moved: the program asked for none by hn_next_touch".into()],
         Worked::Planned => {
             let p = f.plan.as_ref().map(|p| p.progress).unwrap_or_default();
@@ -284,7 +286,16 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
                 0 => "-v says why".to_owned(),
                 n => format!("-v: {n} more"),
             };
-            first_that_fits(&[format!("next: {remedy} ({more})"), format!("next: {remedy}")], ROOM)
+            let brief = first.brief();
+            first_that_fits(
+                &[
+                    format!("next: {remedy} ({more})"),
+                    format!("next: {remedy}"),
+                    format!("next: {brief} ({more})"),
+                    format!("next: {brief}"),
+                ],
+                ROOM,
+            )
         }
         (Worked::NothingMoved, _) if f.stopped.is_some() || !f.notes.is_empty() => {
             "next: -v says what stood in the way".into()

@@ -20,12 +20,13 @@ Examples:
   homenode explain --against old.hnrec -- ./app   what a change brought
   homenode explain mine.hnrec --json              for programs
   homenode explain mine.hnrec --markdown          for the comment of a merge request
-  homenode explain mine.hnrec --fail-if 'saved>5' status 1 when a fix saves more than 5 % of the time
+  homenode explain mine.hnrec --fail-if 'saved>5'   status 1 if a fix saves over 5 %
 
-A program that was not built with homenode-cc runs under an emulator, which records each access, too, and takes longer.
-What the program prints goes to stderr.
+homenode records every access of a program that homenode-cc built. It runs any
+other program under an emulator, which records the same and takes longer.
+The program's own output goes to stderr.
 
-Status 3: the recording is not whole; the first warning says what is missing.";
+Status 3: the recording is not whole. The first warning says what is missing.";
 
 /// What is wrong, in which line, what to do, what it would bring
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -37,17 +38,17 @@ pub struct ExplainArgs {
     /// A recording, or a kernel (kernel:nas-cg) that is recorded first
     #[arg(value_name = "REC | kernel:NAME")]
     pub what: Option<OsString>,
-    /// Machine: a name ('homenode machine list' shows all) or a file [default: this machine if it
-    /// has several nodes, else 2s-xeon]
+    /// Simulate this machine: a name ('homenode machine list' shows all) or a file [default: this
+    /// machine if it has several nodes, else 2s-xeon]
     #[arg(short, long, value_name = "M")]
     pub machine: Option<String>,
-    /// Page size, one that the machine offers [default: the machine's smallest]
+    /// Simulate pages of this size, one that the machine offers [default: the machine's smallest]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub page: Option<Bytes>,
     /// Say what a change brought: BEFORE is a recording of the program as it was
     #[arg(long, value_name = "BEFORE")]
     pub against: Option<PathBuf>,
-    /// All findings, all fixes, and what they rest on
+    /// Show all findings, all fixes and their evidence
     #[arg(short, long)]
     pub verbose: bool,
     /// Print a JSON object that carries its schema and version
@@ -60,16 +61,16 @@ pub struct ExplainArgs {
     /// the time); with --against also new>0, gone<1, time_change>2
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<FailIf>,
-    /// Simulate all rounds of a long recording, not only the first ones
+    /// Simulate all rounds of a long recording [default: the first ones]
     #[arg(long)]
     pub all_rounds: bool,
-    /// Host threads that simulate; the result does not depend on it [default: one a CPU]
+    /// Simulate with N threads of this machine; the result is the same for any N [default: one a CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
-    /// Keep in DIR the recording that is made for this
+    /// Keep the recording in DIR
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Only speak when something is wrong
+    /// Print the answer and problems only
     #[arg(short, long)]
     pub quiet: bool,
     /// What to run.

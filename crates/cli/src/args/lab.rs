@@ -18,8 +18,8 @@ Examples:
   homenode lab run --with venv -- venv/bin/python script.py
   homenode lab shell --nodes 2 --with ./app          a prompt on such a machine
 
-The program's output is its own, files that it writes under the working directory come back, and its status is
-returned.";
+The program's output stays as it is. Files that it writes under the working
+directory come back. homenode returns the program's status.";
 
 /// What --kernel takes instead of an image.
 pub const RECENT: &str = "recent";
@@ -39,7 +39,7 @@ pub enum LabCommand {
     /// Run a program there
     #[command(override_usage = "homenode lab run [OPTIONS] <kernel:NAME | -- APP [ARG]...>", after_help = EXAMPLES)]
     Run(Box<LabRunArgs>),
-    /// A prompt there; 'exit' ends it
+    /// Open a prompt there; 'exit' ends it
     Shell(Box<LabShellArgs>),
 }
 
@@ -84,18 +84,18 @@ pub struct MachineArgs {
     /// Nodes
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub nodes: u32,
-    /// CPUs a node; of a machine's nodes, at most
+    /// CPUs a node; with --machine, the most that a node gets
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub cpus: u32,
-    /// Memory a node; of a machine's nodes, at most
+    /// Memory a node; with --machine, the most that a node gets
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse)]
     pub mem: Bytes,
     /// Distance between nodes, as in the firmware's table (SLIT): 10 is the distance of a node to
     /// itself
     #[arg(long, value_name = "D", default_value_t = 21)]
     pub distance: u32,
-    /// A kernel image instead of the distribution's, or 'recent': Linux 6.8 or later, fetched if
-    /// need be
+    /// Boot this kernel image, or 'recent': Linux 6.8 or later, fetched if missing [default: the
+    /// distribution's]
     #[arg(long, value_name = "IMAGE|recent")]
     pub kernel: Option<PathBuf>,
     /// The folder with the modules of --kernel [default: /lib/modules/VERSION]
@@ -104,7 +104,7 @@ pub struct MachineArgs {
     /// The QEMU to use [default: the one in PATH]
     #[arg(long, value_name = "PATH")]
     pub qemu: Option<PathBuf>,
-    /// How instructions are executed; auto: KVM if a trial shows that it works
+    /// How the guest executes instructions. auto: by KVM if a trial shows that KVM works
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub accel: Accel,
     /// Linux's NUMA balancing [default: as the kernel has it]
@@ -113,18 +113,17 @@ pub struct MachineArgs {
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
     pub thp: Option<Thp>,
-    /// Each run does the same in the same order, to the byte: one host thread, time counted in
-    /// instructions. Standard input is read to its end first, and the program's output comes when
-    /// it has ended
+    /// Make every run the same, to the byte: one host thread, time counted in instructions. homenode
+    /// reads standard input to its end first and prints the program's output when it has ended
     #[arg(long, conflicts_with = "accel")]
     pub deterministic: bool,
-    /// Take a file or folder along, with the libraries of what is in it; may be repeated
+    /// Take a file or folder along, with the libraries that its programs need; may be repeated
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
-    /// Leave the working directory's files here, but for those named on the command line
+    /// Take only those files of the working directory along that the command line names
     #[arg(long)]
     pub no_cwd: bool,
-    /// Set a variable in the program's environment, or take one of this one along; may be repeated
+    /// Set a variable for the program, or take one of this environment along; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<Variable>,
     /// Room on the guest's disk

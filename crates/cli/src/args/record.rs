@@ -32,28 +32,28 @@ pub struct RecordArgs {
     /// A kernel: kernel:nas-cg ('homenode kernel list' shows all)
     #[arg(value_name = "kernel:NAME")]
     pub what: Option<OsString>,
-    /// The recording, a directory [default: the program's name and the first free number, .hnrec]
+    /// The recording to make, a directory. %p becomes homenode's process id, %r its rank; one of
+    /// several ranks gets its rank before the extension [default: the program's name, the first
+    /// free number, .hnrec]
     #[arg(short, long, value_name = "REC")]
     pub output: Option<PathBuf>,
     /// Replace the recording when it exists
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// What the recorder leaves out: 'repeats' that every modelled cache would hold between two
-    /// synchronisations (4096 lines), 'none' for small programs and machines that do not cache
-    /// remote memory, or a number of lines, a power of two from 64 to 1048576: at most those of the
-    /// smallest modelled cache
+    /// Accesses that the recorder leaves out. repeats: those that every modelled cache holds between
+    /// two synchronisations (4096 lines). none: record all, for small programs and for machines that
+    /// do not cache remote memory. N: repeats within N lines, a power of two from 64 to 1048576, at
+    /// most the lines of the smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
-    /// Where it runs: here (host: each access, of a program built with homenode's compilers; live:
-    /// any program as it is, sampled); under QEMU's user-mode emulation, each access of a program
-    /// that was not built with homenode's compilers; or on a virtual NUMA machine, whose monitor
-    /// counts main-memory accesses from outside [default: host, or live where the program was not
-    /// built with homenode's compilers]
+    /// Where the program runs, and what sees its accesses [default: host for a program that
+    /// homenode's compilers built, else live]
     #[arg(long, value_name = "WHERE")]
     pub on: Option<On>,
-    /// What tells a live recording who touches what: auto (the best of this machine), pmu (samples
-    /// of accesses, the only one that counts), hinting (the kernel's NUMA hinting faults), writes
-    /// (to write-protected pages), blocks (pages taken away at random times) [default: auto]
+    /// How a live recording learns who touches which page. auto: the best way that this machine
+    /// offers. pmu: samples of accesses, the only way that counts. hinting: the kernel's NUMA hinting
+    /// faults. writes: faults of write-protected pages. blocks: faults of pages taken away at random
+    /// times [default: auto]
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<Wanted>,
     /// For a live recording, deal the CPUs into N nodes: who touches what is told of these
@@ -62,7 +62,7 @@ pub struct RecordArgs {
     /// Write the report to FILE instead of stderr
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
-    /// Only speak when something is wrong
+    /// Print problems only
     #[arg(short, long)]
     pub quiet: bool,
     /// What to run.
@@ -76,14 +76,14 @@ pub struct RecordArgs {
 /// Where a program runs while it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum On {
-    /// Here, each access: a program that was built with homenode's compilers.
+    /// This machine. The program's own code records every access: homenode-cc has built it.
     Host,
-    /// Here, sampled: any program as it is.
+    /// This machine. Samples or page faults tell of accesses: any program as it is.
     Live,
-    /// On the lab's virtual machine.
+    /// A virtual NUMA machine. Its monitor counts main-memory accesses from outside.
     Lab,
-    /// Here, under QEMU's user-mode emulation: any program for x86-64 Linux, built by whatever
-    /// compiler.
+    /// This machine, under QEMU's user-mode emulation. The emulator records every access of any
+    /// program for x86-64 Linux.
     Emulator,
 }
 

@@ -15,14 +15,24 @@ use crate::live::policies;
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  homenode run -- ./app input.dat                         pages follow their first use in a parallel region
-  homenode run --policy next-touch=region -- ./app        … in every region, as long as it pays
-  homenode run --policy competitive -- ./app              pages move after an iteration, by who was seen at them
-  homenode run --plan mine.hnplan -- ./app                each page where the plan has it, from its first touch on
-  homenode run --pretend-nodes 2 kernel:heat -- --init serial   all of it on a machine with one node
-  srun homenode run --summary report.%p -- ./app          under a launcher: homenode stands next to the program
+  homenode run -- ./app input.dat
+      pages follow the thread that uses them in the first parallel regions
+  homenode run --policy next-touch=region -- ./app
+      pages follow in every region, as long as that pays
+  homenode run --policy competitive -- ./app
+      after each iteration, pages move to the node that was seen there most
+  homenode run --plan mine.hnplan -- ./app
+      each page lives where the plan says, from its first touch on
+  homenode run --pretend-nodes 2 kernel:heat -- --init serial
+      try all of it on a machine with one node
+  srun homenode run --summary report.%r -- ./app
+      ranks of a job: homenode stands next to the program
 
-The program needs not be built anew. Its output is its own; homenode reports on stderr and ends with the program's status.";
+The program need not be built anew. Its output stays as it is. homenode reports
+on stderr and ends with the program's status.
+
+Environment: HOMENODE_LIB_DIR names the folder with libhomenode.so; TMPDIR the
+folder for temporary files; NO_COLOR turns colours off.";
 
 /// What stands at the end of `--help`.
 fn after_help() -> String {
@@ -36,61 +46,61 @@ pub struct LiveArgs {
     /// A kernel: kernel:nas-cg ('homenode kernel list' shows all)
     #[arg(value_name = "kernel:NAME")]
     pub what: Option<OsString>,
-    /// What decides: next-touch (at the first parallel region, and when the program's iteration is
-    /// known), next-touch=region (at every region, as long as it pays), next-touch=asked (only what
-    /// the program asks for by hn_next_touch), or another (list below)
+    /// How to decide which page moves where. next-touch: at the first parallel region, and once more
+    /// when homenode knows the program's iteration. next-touch=region: at every region, as long as
+    /// it pays. next-touch=asked: only where the program calls hn_next_touch. Others: see below
     #[arg(long, value_name = "POLICY", default_value = "next-touch")]
     pub policy: String,
-    /// What tells who touches what, for a policy that is told: auto (the best of this machine), pmu
-    /// (samples of accesses, the only one that counts), hinting (the kernel's NUMA hinting faults),
-    /// writes (to write-protected pages), blocks (pages taken away at random times), regions
-    /// (nothing)
+    /// How a policy learns who touches which page. auto: the best way that this machine offers. pmu:
+    /// samples of accesses, the only way that counts. hinting: the kernel's NUMA hinting faults.
+    /// writes: faults of write-protected pages. blocks: faults of pages taken away at random times.
+    /// regions: nothing is watched
     #[arg(long, value_name = "SOURCE", default_value_t = Wanted::Auto)]
     pub source: Wanted,
-    /// Keep a journal of the policy in DIR, a file for each process ('homenode rec replay-policy'
-    /// checks it)
+    /// Write what the policy saw and decided to DIR, one file a process ('homenode rec
+    /// replay-policy' checks it)
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Record what happens to which page in a new data set at REC: 'homenode show REC' reads it
+    /// Record what happens to which page in REC ('homenode show REC' reads it)
     #[arg(long, value_name = "REC")]
     pub record: Option<PathBuf>,
-    /// Show what happens in the browser while the program runs, and until the page is closed
+    /// Show the run in the browser while the program runs, until you close the page
     #[arg(long)]
     pub view: bool,
-    /// Put pages where a plan wants them ('homenode plan' makes one), instead of a policy
+    /// Put pages where this plan says, without a policy ('homenode plan' makes one)
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub plan: Option<PathBuf>,
-    /// Deal the CPUs into N nodes and keep a table of page homes: everything happens, but for the
-    /// gain
+    /// Pretend that the CPUs belong to N nodes. homenode does everything as on real nodes, and
+    /// nothing becomes faster
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
-    /// What CPU time homenode may spend, as a share of the program's, a fixed time, or both; then
-    /// it stops. Unless given: 1%+2s once moving shows a gain, and until then 3 % or 50 ms,
-    /// whichever is more
+    /// CPU time that homenode may spend: a share of the program's, a fixed time, or both (1%+2s).
+    /// Then homenode stops [default: the larger of 3 % and 50 ms until moving shows a gain, 1%+2s
+    /// from then on]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
-    /// Copy pages where a container allows neither userfaultfd nor moving them. Only for programs
-    /// that call munmap, mremap and madvise through the C library: what one gives up past it may
-    /// come back
+    /// Copy pages where a container allows neither userfaultfd nor moving them. Safe only for
+    /// programs that call munmap, mremap and madvise through the C library: memory that a program
+    /// gives up by other ways may come back
     #[arg(long)]
     pub copy_unseen: bool,
-    /// Bind the threads to CPUs, node by node (OMP_PLACES, OMP_PROC_BIND), where the environment
-    /// does not
+    /// Bind OpenMP's threads to CPUs, node by node, unless OMP_PLACES or OMP_PROC_BIND is set
     #[arg(long)]
     pub bind: bool,
-    /// Move whatever the policy says: hold no blocks back, and do not judge whether it pays
+    /// Move every page that the policy names; hold no blocks back, and do not judge whether moving
+    /// pays
     #[arg(long)]
     pub force: bool,
-    /// Write the report to FILE instead of stderr; %p is replaced by the process id of homenode
+    /// Write the report to FILE instead of stderr. %p becomes homenode's process id, %r its rank
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
-    /// Report as a JSON object that carries its schema and version
+    /// Print the report as a JSON object with schema and version
     #[arg(long)]
     pub json: bool,
-    /// Behind the three lines of the answer, all that is known
+    /// Print all that is known below the three lines of the answer
     #[arg(short, long, conflicts_with_all = ["json", "quiet"])]
     pub verbose: bool,
-    /// Only speak when something is wrong
+    /// Print problems only
     #[arg(short, long)]
     pub quiet: bool,
     /// What to run.

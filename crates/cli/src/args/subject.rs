@@ -35,7 +35,7 @@ pub struct RunArgs {
     /// Problem class of a kernel: S, W, A, B
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
-    /// OpenMP threads (OMP_NUM_THREADS); compare's default is one a node, at least 4 and at most 16
+    /// OpenMP threads (OMP_NUM_THREADS) [default of compare and explain: one a node, 4 to 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,
     /// The program and its arguments

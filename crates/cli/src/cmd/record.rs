@@ -13,6 +13,7 @@ use std::io::Write as _;
 use homenode_error::{Context, Error, Result};
 use homenode_kernels::{Kernel, Variant};
 use homenode_launch::program::{find, refuse_unrecordable};
+use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::{self, RecordSpec, Streams, Way, finish};
 
@@ -23,8 +24,9 @@ use crate::output::say;
 use crate::task::Terminal;
 
 impl RecordArgs {
-    pub(super) fn run(self) -> Result<Exit> {
+    pub(super) fn run(mut self) -> Result<Exit> {
         self.check()?;
+        self.summary = self.summary.as_deref().map(own_path);
         if let Some(summary) = &self.summary {
             // Better known now than after an hour.
             fs::File::create(summary)
@@ -41,7 +43,7 @@ impl RecordArgs {
         let way = if on == On::Emulator { Way::Emulated } else { Way::Instrumented };
         let (program, args, stem) = program(subject, &self.run, way)?;
         let target = match self.output {
-            Some(path) => Target::Path { path, force: self.force },
+            Some(path) => Target::Path { path: own_path(&path), force: self.force },
             None => Target::Free(record::stem(&stem)),
         };
         let recorded = record::record(

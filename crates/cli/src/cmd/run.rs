@@ -16,6 +16,7 @@ use homenode_kernels::{Kernel, Variant};
 use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
 use homenode_launch::preload::preload;
 use homenode_launch::program::find;
+use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::shown;
 use homenode_launch::{child, places};
@@ -131,7 +132,7 @@ impl LiveArgs {
             Some(_) => Policy { spec: "first-touch".into(), arming: Arming::Asked },
             None => Policy::of(&self.policy)?,
         };
-        let summary = self.summary.as_deref().map(numbered);
+        let summary = self.summary.as_deref().map(own_path);
         if let Some(path) = &summary {
             // Better known now than after an hour.
             fs::File::create(path).context(|| format!("cannot write the summary {}", path.display()))?;
@@ -188,7 +189,7 @@ impl LiveArgs {
     }
 
     fn recording(&self, path: &Path, program: &OsStr, args: &[OsString]) -> Result<Recording> {
-        let target = Target::Path { path: numbered(path), force: false };
+        let target = Target::Path { path: own_path(path), force: false };
         let words = std::iter::once(program).chain(args.iter().map(OsString::as_os_str));
         Recording::make(&target, Kind::Run, words.map(|w| w.to_string_lossy().into_owned()).collect())
     }
@@ -220,14 +221,6 @@ fn page(recording: &Recording, program: &OsStr, args: &[OsString]) -> Result<Wat
     let recording = recording.path().to_owned();
     let command = words(program, args);
     Ok(Watching::start(server, Follow { recording, command, source: Some(".".into()) }))
-}
-
-/// A path with `%p` replaced by this process's number: several may run side by side.
-fn numbered(path: &Path) -> PathBuf {
-    match path.to_str() {
-        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
-        None => path.to_owned(),
-    }
 }
 
 /// The folder for journals, which is made if it is not there.

@@ -18,6 +18,9 @@ use crate::{places, program};
 
 /// The emulator of this architecture's programs.
 const QEMU: &str = "qemu-x86_64";
+/// What to do about a program that needs AVX-512.
+pub(super) const WITHOUT_AVX512: &str =
+    "if it dies of SIGILL, build it with -march=x86-64-v3 in place of -march=native";
 /// How the guest library learns where the recording is; `homenode_trace::emulator` reads it.
 const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
 
@@ -44,6 +47,11 @@ impl Emulator {
                 .hint("install it: apt install qemu-user (Debian, Ubuntu), dnf install qemu-user (Fedora, RHEL)")
                 .kind(Failure::Failed)
         })?;
+        if homenode_symbols::has_avx512(path) {
+            task.say(&format_args!(
+                "{name} has instructions of AVX-512, which QEMU does not know: {WITHOUT_AVX512}"
+            ));
+        }
         let guest = if program::is_static(path) {
             task.say(&format_args!(
                 "{name} is linked statically: nothing can tell of its regions, barriers, locks and allocations; only its \

@@ -101,6 +101,13 @@ fn answer(it: &Against) -> Vec<String> {
         false => format!("evidence: {}; before: {}", it.after.evidence.text, it.before.evidence.text),
     };
     let threads = plural(it.after.threads, "thread", "threads");
+    let (first, second) = match &it.after.no_finding {
+        // A change of the remote share is no news where placement does not matter.
+        Some(reason) if parts.is_empty() && it.before.findings.is_empty() => {
+            (format!("no finding: {}", reason.text), first)
+        }
+        _ => (first, second),
+    };
     [first, second, format!("{evidence}, {threads}")].map(|l| elided(&l, WIDTH)).to_vec()
 }
 

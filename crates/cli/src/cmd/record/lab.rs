@@ -16,6 +16,7 @@ use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, Outcome, Watch};
 use homenode_lab::scratch::Scratch;
 use homenode_lab::wire::Status;
 use homenode_launch::places;
+use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::{self, Target};
 use homenode_launch::record::{self as recorder, shown};
 use homenode_model::{Ns, Topology};
@@ -60,7 +61,7 @@ impl RecordArgs {
             lab.marks = Some(Marks { library, variable: MARKS, folder });
         }
         let target = match &self.output {
-            Some(path) => Target::Path { path: path.clone(), force: self.force },
+            Some(path) => Target::Path { path: own_path(path), force: self.force },
             None => Target::Free(recorder::stem(program.path.file_name().unwrap_or(&program.name))),
         };
         let words = std::iter::once(&program.name).chain(&program.args);

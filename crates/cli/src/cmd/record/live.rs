@@ -15,6 +15,7 @@ use homenode_kernels::{Kernel, Variant};
 use homenode_launch::child::{self, Ran};
 use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
 use homenode_launch::program::find;
+use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::{self as recorder, shown};
 use homenode_observed::Summary;
@@ -68,7 +69,7 @@ impl RecordArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let target = match &self.output {
-            Some(path) => Target::Path { path: path.clone(), force: self.force },
+            Some(path) => Target::Path { path: own_path(path), force: self.force },
             None => Target::Free(recorder::stem(&stem)),
         };
         let mut live = Live::new()?;

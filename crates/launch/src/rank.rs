@@ -1,0 +1,95 @@
+//! Ranks of a job: which one this process is, and paths that no two ranks share.
+//!
+//! Launchers tell each rank its number in the environment. Several ranks of one command line get
+//! the same words, `-o mine.hnrec` among them, and may not write to one place.
+
+use std::path::{Path, PathBuf};
+
+/// A launcher of jobs: its name, the variable with the rank, the one with the number of ranks.
+/// `srun` alone sets the variable of the step: in a batch script a program is one of one.
+const LAUNCHERS: &[(&str, &str, &str)] = &[
+    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("Slurm's srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("IBM's jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
+    ("PALS", "PALS_RANKID", "PALS_SIZE"),
+    ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
+    ("a launcher that speaks PMI (MPICH, Intel MPI)", "PMI_RANK", "PMI_SIZE"),
+];
+/// PMIx tells the rank alone.
+const PMIX: (&str, &str) = ("a launcher that speaks PMIx", "PMIX_RANK");
+
+/// A rank of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Who started it.
+    pub launcher: &'static str,
+    /// Its number, from 0 on.
+    pub number: u32,
+    /// How many there are, where the launcher tells.
+    pub of: Option<u32>,
+}
+
+/// The rank that this process is, as variables of the environment tell.
+pub fn rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<Rank> {
+    let number = |name: &str| variable(name)?.trim().parse().ok();
+    let told = LAUNCHERS.iter().find_map(|(launcher, rank, size)| {
+        Some(Rank { launcher, number: number(rank)?, of: Some(number(size)?) })
+    });
+    told.or_else(|| Some(Rank { launcher: PMIX.0, number: number(PMIX.1)?, of: None }))
+}
+
+/// A path that this process alone writes to. `%p` becomes the number of the process and `%r` the
+/// rank, 0 without a launcher. In one of several ranks a path without either gets the rank before
+/// its extension: `mine.hnrec` becomes `mine.2.hnrec`.
+pub fn own_path(path: &Path) -> PathBuf {
+    named(path, rank(&|name| std::env::var(name).ok()), std::process::id())
+}
+
+fn named(path: &Path, rank: Option<Rank>, process: u32) -> PathBuf {
+    let Some(text) = path.to_str() else { return path.to_owned() };
+    let number = rank.as_ref().map_or(0, |r| r.number);
+    if text.contains("%p") || text.contains("%r") {
+        return text.replace("%p", &process.to_string()).replace("%r", &number.to_string()).into();
+    }
+    match rank {
+        Some(Rank { of, .. }) if of != Some(1) => {
+            let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy()));
+            path.with_extension(format!("{number}{}", extension.unwrap_or_default()))
+        }
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(set: &[(&str, &str)]) -> Option<Rank> {
+        rank(&|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+    }
+
+    #[test]
+    fn launchers_are_known_by_their_variables() {
+        assert_eq!(of(&[]), None);
+        let open_mpi = [("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")];
+        assert_eq!(of(&open_mpi), Some(Rank { launcher: "Open MPI", number: 2, of: Some(4) }));
+        assert_eq!(of(&[("PMIX_RANK", "1")]).map(|r| (r.number, r.of)), Some((1, None)));
+        assert_eq!(of(&[("PMI_RANK", "x"), ("PMI_SIZE", "2")]), None);
+        let batch = [("SLURM_JOB_ID", "77"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")];
+        assert_eq!(of(&batch), None, "a batch script starts one process");
+        let step = [("SLURM_PROCID", "3"), ("SLURM_STEP_NUM_TASKS", "8")];
+        assert_eq!(of(&step).map(|r| (r.number, r.of)), Some((3, Some(8))));
+    }
+
+    #[test]
+    fn no_two_ranks_share_a_path() {
+        let path = |text: &str, rank: Option<Rank>| named(Path::new(text), rank, 77).display().to_string();
+        let two = |of| Some(Rank { launcher: "", number: 2, of });
+        assert_eq!(path("a/mine.hnrec", None), "a/mine.hnrec");
+        assert_eq!(path("a/mine.hnrec", two(Some(4))), "a/mine.2.hnrec");
+        assert_eq!(path("a.b/mine", two(None)), "a.b/mine.2");
+        assert_eq!(path("mine.hnrec", two(Some(1))), "mine.hnrec");
+        assert_eq!(path("mine.%p-%r", two(Some(4))), "mine.77-2");
+        assert_eq!(path("mine.%r", None), "mine.0");
+    }
+}
