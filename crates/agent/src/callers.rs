@@ -1,11 +1,11 @@
-//! Whose run-time system a call is meant for.
+//! Finds the OpenMP runtime that a call is meant for.
 //!
-//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`;
-//! one process may hold several. A call that is forwarded to another copy than the caller's gives
-//! wrong results without a word. So the copy is looked up as the loader would have done it for the
-//! calling object: first in the global scope, then among the object's own dependencies. The answer
-//! is kept by object, so that all calls of an object go to one copy, and by call site, so that a
-//! call costs a look into a table.
+//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`; a
+//! process may hold several. If a call is forwarded to another copy than the caller's, results are
+//! silently wrong. So this module looks the copy up as the loader would for the calling object:
+//! first in the global scope, then among the object's own dependencies. It keeps the answer by
+//! object, so that all calls of an object go to one copy, and by call site, so that a call costs
+//! one look-up in a table.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;

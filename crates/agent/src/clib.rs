@@ -1,9 +1,10 @@
 //! Memory that the C library allocates for itself: buffers of streams and folders, paths, names,
-//! thread-local storage. It hands them to the kernel by calls of its own, which no front end sees;
-//! so their pages are never armed.
+//! thread-local storage. The C library hands this memory to the kernel by calls that no front end
+//! sees, so its pages are never armed.
 //!
-//! Who calls `malloc` tells: the return address lies in the library. A page that was excluded stays
-//! so while its mapping lives, whoever gets it next from the allocator.
+//! The caller of `malloc` identifies such memory: the return address lies in the C library. An
+//! excluded page stays excluded while its mapping lives, whoever gets the page next from the
+//! allocator.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
-//! Where this library's own memory comes from: glibc's heap, whatever allocator the program has.
+//! This library's own memory: it comes from glibc's heap, whatever allocator the program has.
 //!
-//! An allocator that the program brings along (jemalloc) calls `mmap`, `madvise` and `munmap` with
-//! its locks held; this library stands before these, notes what they do, and must not ask that
-//! allocator for memory to do so.
+//! An allocator of the program (jemalloc) calls `mmap`, `madvise` and `munmap` while it holds its
+//! locks. This library interposes these calls and takes notes. It must not ask that allocator for
+//! the memory of its notes.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, c_void};

@@ -1,9 +1,10 @@
-//! Homenode ends before the program does.
+//! homenode ends before the program does.
 //!
-//! Some things a program can only do in a process that has no other threads, or they fail or hang
-//! beside one of homenode's: its first thread ends and the others go on, it changes its user or its
-//! name spaces, it gives up privileges. Then everything is in place before, the report is written,
-//! and homenode's own threads have ended. What it does afterwards is as without homenode.
+//! A program can do some things only in a process without other threads; beside a thread of
+//! homenode's they would fail or hang. Its first thread ends and the others go on, it changes its
+//! user or its name spaces, or it gives up privileges. Before such a call, homenode puts all memory
+//! in place, writes the report, and ends its own threads. Afterwards the program runs as without
+//! homenode.
 
 use std::ffi::c_void;
 

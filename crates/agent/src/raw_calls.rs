@@ -1,7 +1,7 @@
-//! Run-times that make system calls past the C library, by instructions of their own.
+//! Run-times that make system calls past the C library, by their own instructions.
 //!
-//! No front end sees them, and a call that meets an armed page fails. So where such a run-time is
-//! loaded nothing is armed: the kernel's own moves go on.
+//! No front end sees such calls, and a call that meets an armed page fails. So nothing is armed if
+//! such a run-time is loaded. The kernel's own moves go on.
 
 use std::ffi::c_void;
 

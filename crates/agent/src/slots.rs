@@ -1,6 +1,7 @@
-//! Where the program defines `malloc` itself, with an allocator that it links, the C library's own
-//! calls go there, past this library's front ends. Then the slots through which the C library calls
-//! it are led here, so that its memory is known ([`crate::clib`]) as it is elsewhere.
+//! The C library's slots for `malloc` and its kin. If the program links an allocator and so defines
+//! `malloc` itself, the C library calls it directly, past this library's front ends. Then this
+//! module leads the C library's slots through homenode, so that the C library's memory is
+//! recognised ([`crate::clib`]).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};

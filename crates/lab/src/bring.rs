@@ -1,11 +1,10 @@
-//! Files that the program wrote in the guest come back.
+//! Copies the files that the program wrote in the guest back to the host.
 //!
-//! What the guest sends is not trusted: it names paths, and a link that came back from one run may
-//! stand where the next run has a folder. So nothing is written outside of the folder, by whatever
-//! is in it: each entry's own folder is opened beneath it, without following a link ([`beneath`]),
-//! and what is made in that folder never follows one either. Of a file's permissions those come
-//! back that say who may read, write and execute; setuid, setgid and sticky bits do not, and only
-//! plain files, folders and links are made.
+//! The guest is not trusted. It names paths, and a link from one run may stand where the next run
+//! has a folder. So nothing is written outside of the working directory, whatever is in it. Each
+//! entry's folder is opened beneath it without following links ([`beneath`]), and making the entry
+//! follows no link either. Only plain files, folders and links are made. Of a file's permissions,
+//! those for reading, writing and executing are kept; setuid, setgid and sticky bits are not.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Permissions};

@@ -1,8 +1,8 @@
-//! The program and all it needs: itself, its libraries, its interpreter, the working directory,
-//! named paths.
+//! Collects the program and all it needs for the guest: its libraries, its interpreter, the working
+//! directory, named paths.
 //!
-//! Everything keeps its absolute path, with the symbolic links on the way, so that run paths, the
-//! loader's cache and Python's `pyvenv.cfg` mean in the guest what they mean here.
+//! Everything keeps its absolute path, with the symbolic links on the way. So run paths, the
+//! loader's cache and Python's `pyvenv.cfg` mean the same in the guest as on the host.
 
 pub mod elf;
 pub mod loader;

@@ -1,4 +1,4 @@
-//! What the guest's console said, for when something goes wrong.
+//! The output of the guest's console, for error messages.
 
 use std::fs;
 use std::path::Path;

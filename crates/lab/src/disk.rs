@@ -1,9 +1,9 @@
 //! The guest's disk: an ext4 image, made without mounting anything.
 //!
-//! What is on it does not depend on when or where it was made, but for the times of the files.
+//! Its contents do not depend on when or where it was made, except for the times of the files.
 //!
-//! On a disk, unlike in memory, a program's `.data` behaves as on a real machine: a private page of
-//! it is the page cache's until it is written.
+//! The guest needs a disk because a program's `.data` behaves differently in memory. On a disk, as
+//! on a real machine, a private page of it belongs to the page cache until it is written.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! What goes wrong in the lab, as a person reads it.
+//! Errors of the lab, as texts for a person.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The guest's side: runs there, as root, started by the script of [`crate::initramfs`].
+//! The guest's side. It runs in the guest as root; the script of [`crate::initramfs`] starts it.
 
 mod changes;
 mod ports;

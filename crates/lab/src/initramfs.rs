@@ -1,5 +1,5 @@
-//! What the kernel starts with: a busybox, the drivers, a script that mounts the disk and hands
-//! over.
+//! The kernel's first file system: a busybox, the drivers, and a script that mounts the disk and
+//! starts the guest's side.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The guest's kernel and the modules without which it sees neither disk nor ports.
+//! The guest's kernel, and the modules that it needs for disk and ports.
 
 mod apt;
 pub mod image;

@@ -1,4 +1,4 @@
-//! The monitor: what QEMU's plug-in is told, and what it found.
+//! The monitor: the settings of QEMU's plug-in, and its results.
 
 use std::fs::File;
 use std::path::Path;

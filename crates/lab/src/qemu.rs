@@ -1,4 +1,4 @@
-//! QEMU: finding it, and its command line.
+//! Finds QEMU, and makes its command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

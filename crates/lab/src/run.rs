@@ -1,4 +1,4 @@
-//! Running a program in the lab, from here.
+//! Runs a program in the lab, from the host.
 
 mod host;
 

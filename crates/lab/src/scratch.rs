@@ -1,4 +1,4 @@
-//! A folder that disappears with its owner.
+//! A folder that is removed with its owner.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;

@@ -1,8 +1,7 @@
-//! Whether KVM is any good here: there are machines that have `/dev/kvm` and on which no stock
-//! kernel comes up.
+//! Whether KVM works here. Some machines have `/dev/kvm`, but no stock kernel boots on them.
 //!
-//! One short boot tells; the answer is kept until the machine is booted again, the kernel changes
-//! or QEMU does.
+//! One short boot answers. The answer is kept until the machine is booted again, or kernel or QEMU
+//! change.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

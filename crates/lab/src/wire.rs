@@ -1,4 +1,4 @@
-//! What guest and host say to each other ([`homenode_wire::lab`]), on the ports between them.
+//! The messages between guest and host ([`homenode_wire::lab`]), on the ports between them.
 
 use std::io::{self, Read, Write};
 use std::path::Component;

@@ -1,4 +1,4 @@
-//! What the check of the filter needs, in one line of a cache.
+//! The data that a check of the filter needs, in one cache line.
 
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;

@@ -1,10 +1,10 @@
-//! False sharing: lines that one thread writes and another uses between two barriers.
+//! False sharing: lines that one thread writes and another one uses between two barriers.
 //!
-//! A filter that is deaf to other threads would hide their coherence misses, so such lines bypass
-//! every filter from the moment they are found. They are found by a table of the last 65 536 lines
-//! that passed any filter: who wrote and who read the line in this barrier interval. Entries are
-//! replaced without locking; an unlucky race costs the finding of a line once. Nothing here runs
-//! while the program has one thread.
+//! The filter of a thread does not see other threads, and would hide coherence misses. So such
+//! lines bypass every filter once they are found. A table of the last 65 536 lines that passed any
+//! filter finds them: it says who wrote and who read each line in this barrier interval. Entries
+//! are replaced without locks; an unlucky race delays finding a line. Nothing here runs while the
+//! program has one thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,10 +1,9 @@
-//! How marks get from an emulated program to the emulator's plug-in: system calls that no kernel
-//! has.
+//! The channel for marks from an emulated program to the emulator's plug-in: system calls that no
+//! kernel has.
 //!
-//! A library that is loaded into the program makes them; the emulator shows every system call and
-//! its arguments to the plug-in before it refuses this one. The call is made by the thread that it
-//! tells of, at the place that it tells of, so marks and accesses of a thread are in order by
-//! themselves.
+//! A library in the program makes these calls. The emulator shows every system call with its
+//! arguments to the plug-in before it refuses the call. The calling thread and place are those of
+//! the mark, so a thread's marks and accesses are in order.
 
 use homenode_log::Mark;
 

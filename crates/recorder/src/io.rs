@@ -1,4 +1,4 @@
-//! The few system calls that write a recording, made directly: the C library's functions are
+//! The few system calls that write a recording, made directly. The C library's functions are
 //! cancellation points, and a cancelled thread must not unwind out of the recorder.
 
 use std::ffi::CStr;

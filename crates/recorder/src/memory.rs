@@ -1,5 +1,5 @@
-//! Mappings of one's own, straight from the kernel: the program that the recorder lives in may
-//! count its allocations, and so may we.
+//! The recorder's own mappings, straight from the kernel. The recorded program may count its
+//! allocations, and so may the recorder.
 
 use std::ptr::null_mut;
 

@@ -1,4 +1,4 @@
-//! Pages whose next toucher is wanted and not known yet.
+//! Pages that were asked for, until their next toucher is known.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! How many samples the budget allows: overhead × time / what a sample costs.
+//! How many samples the budget allows: overhead × time / cost of a sample.
 //!
-//! The cost is measured where it can be: what homenode itself does for a sample is timed, what the
-//! program pays in a fault was timed once on memory of homenode's own.
+//! The cost is measured if possible: homenode's own work for a sample is timed, and the program's
+//! fault was timed once on homenode's own memory.
 
 use homenode_model::Ns;
 

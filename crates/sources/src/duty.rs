@@ -1,9 +1,9 @@
-//! When a source samples, so that all its samples stay within their share of the time: on until
+//! Switches a source on and off, so that its samples stay within their share of the time: on until
 //! they have cost too much, off until that is made up for.
 //!
-//! The period stays as it is. The kernel changes it for one event alone (`PERF_EVENT_IOC_PERIOD`,
-//! kernel/events/core.c, perf_event_period): threads that inherited theirs would go on with
-//! another, and their counts could not be compared. On and off reach every thread
+//! The period stays the same. The kernel changes the period of one event alone
+//! (`PERF_EVENT_IOC_PERIOD`, kernel/events/core.c, perf_event_period). Threads that inherited the
+//! event would keep the old one, and counts could not be compared. On and off reach every thread
 //! (perf_event_for_each_child).
 
 use homenode_model::Ns;

@@ -1,14 +1,14 @@
-//! How a processor's address samples are asked for: what `/sys/bus/event_source/devices` says, as
-//! fields of an event.
+//! The encoding of a processor's address samples: reads `/sys/bus/event_source/devices` and fills
+//! in the fields of an event.
 //!
-//! The kernel writes down for each PMU its number (`type`), its events as named fields
-//! (`events/mem-loads` holds `event=0xcd,umask=0x1,ldlat=3`), and where in the event's three words
-//! each field goes (`format/ldlat` holds `config1:0-15`;
-//! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So no processor's numbers are
-//! known here.
+//! For each PMU the kernel lists a number (`type`), events as named fields (`events/mem-loads`
+//! holds `event=0xcd,umask=0x1,ldlat=3`), and the place of each field in the event's three words
+//! (`format/ldlat` holds `config1:0-15`;
+//! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So this module contains no
+//! processor's numbers.
 //!
-//! Arm's SPE has no events: one PMU for each kind of core (`arm_spe_0`, `arm_spe_1` where there are
-//! large and small ones), the CPUs that it is for (`cpumask`), and its shortest interval
+//! Arm's SPE has no events. It has a PMU for each kind of core (`arm_spe_0`, `arm_spe_1` if there
+//! are large and small ones), the CPUs of that kind (`cpumask`), and a shortest interval
 //! (`caps/min_interval`; drivers/perf/arm_spe_pmu.c).
 
 use std::fs;

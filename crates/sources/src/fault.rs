@@ -1,4 +1,4 @@
-//! What a page fault costs where perf tells of it: measured on memory of homenode's own.
+//! The cost of a page fault that perf reports, measured on homenode's own memory.
 
 use homenode_model::Ns;
 use homenode_sys::Result;

@@ -1,8 +1,7 @@
-//! Whether the program has few page faults now, so that it costs little to be told of each of them.
+//! Lulls: whether the program has few page faults now, so that reports of all faults cost little.
 //!
-//! Initialisations touch nothing but fresh pages, and some programs give memory back all the time
-//! and get it again. The process's count of faults, which the kernel keeps anyhow, says so without
-//! a single one being told.
+//! Initialisations touch fresh pages all the time, and some programs free and allocate memory all
+//! the time. The kernel's fault count of the process shows that without any report.
 
 use homenode_model::Ns;
 

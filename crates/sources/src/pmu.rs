@@ -1,11 +1,11 @@
-//! The processor's own samples of loads and stores, with their addresses: the only source here that
+//! The processor's own samples of loads and stores, with their addresses: the only source that
 //! counts.
 //!
-//! One in so many accesses is told, so a page's samples times that are an estimate of its accesses.
-//! While samples take more than their share of the time there are none for a while
-//! ([`crate::duty`]). Accesses that hit a core's own caches are left out where the processor says
-//! so: a page's home is nothing to them. Nothing is filtered by latency: loops that a prefetcher
-//! serves would vanish.
+//! The processor reports one access in a period, so a page's samples times the period estimate its
+//! accesses. While samples take more than their share of the time, this source pauses
+//! ([`crate::duty`]). It leaves out accesses that hit a core's own caches, if the processor says
+//! so, because a page's home does not matter to them. It does not filter by latency, because loops
+//! that a prefetcher serves would vanish.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! One event and one ring a CPU, to which the kernel writes, for all threads that the calling
-//! thread starts from now on, and those there are already.
+//! One event and one ring a CPU, for all existing threads, and for those that the calling thread
+//! starts from now on.
 
 use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
 use homenode_sys::{Errno, Error, PAGE, Result};

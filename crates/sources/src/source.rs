@@ -1,4 +1,4 @@
-//! What all access sources have in common.
+//! The common interface of all sources.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is watched: spans of memory that do not overlap, by address.
+//! The watched memory: spans that do not overlap, by address.
 
 use homenode_sys::Span;
 

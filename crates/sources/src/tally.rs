@@ -1,7 +1,7 @@
 //! Samples by page, node and kind, in bounded memory.
 //!
-//! A table of a fixed number of pages, whatever the program's size: an interval has no more pages
-//! than samples, and the budget bounds those. Samples of pages that find no place are counted as
+//! The table has a fixed number of pages, whatever the program's size. An interval has no more
+//! pages than samples, and the budget bounds the samples. Samples of pages without a place count as
 //! dropped.
 
 use homenode_model::{AccessKind, NodeId, PageNo};

@@ -1,14 +1,14 @@
-//! One event, one ring and one AUX buffer a CPU, to which the processor writes by itself, for all
-//! threads that the calling thread starts from now on, and those there are already.
+//! One event, one ring and one AUX buffer a CPU, which the processor writes by itself, for all
+//! existing threads and for those that the calling thread starts from now on.
 //!
-//! Threads that are there already have events of their own, which write to the same buffer: the
-//! kernel allows that for events of one CPU, and only one of them runs there at a time. The ring
-//! tells of each stretch of the buffer and whose it is; the CPU is the ring's. What a stretch has
-//! is decoded once it is told: at the latest when its thread leaves the CPU, when the event is
-//! turned off, or when a page of the buffer is full.
+//! Existing threads have events of their own, which write to the same buffer. The kernel allows
+//! that for events of one CPU, of which only one runs at a time. The ring reports each stretch of
+//! the buffer with its thread; the CPU is the ring's. A stretch is decoded once it is reported: at
+//! the latest when its thread leaves the CPU, when the event is turned off, or when a page of the
+//! buffer is full.
 //!
-//! The kernel turns events off that find no room in the buffer. They are turned on again once there
-//! is.
+//! The kernel turns off events that find no room in the buffer. They are turned on again when there
+//! is room.
 
 use homenode_model::Ns;
 use homenode_sys::Result;

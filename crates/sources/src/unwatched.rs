@@ -1,4 +1,4 @@
-//! What a source was to watch and does not, for the report.
+//! Memory that a source should watch and does not, for the report.
 
 use homenode_sys::Span;
 

@@ -1,18 +1,18 @@
-//! Writes to pages that were write-protected for the purpose.
+//! Writes to pages that this source has write-protected.
 //!
-//! The kernel takes such a protection away at the first store, without a signal and without
-//! stopping anybody (WP_ASYNC, Linux 6.7); what is left is a minor fault, and the software event
-//! `page-faults` in a perf ring tells of it with address and CPU. It names writers, not readers,
-//! and needs neither privileges nor a PMU.
+//! The kernel removes such a protection at the first store, without a signal and without stopping
+//! any thread (WP_ASYNC, Linux 6.7). The store causes a minor fault, and the software event
+//! `page-faults` in a perf ring reports it with address and CPU. This source sees writers, not
+//! readers. It needs neither privileges nor a PMU.
 //!
-//! The event is of every fault of the program, and telling makes each half as dear again. So it is
-//! on only from the first page that is asked for, and no page is asked for while the program has
-//! many faults of its own ([`crate::lull`]), as initialisations do: then those asked for before are
-//! given up, too, and count as lost. Faults of other pages than those asked for are no answers.
+//! The event reports every fault of the program, and a report makes a fault half as expensive
+//! again. So the event is on only from the first page that is asked for, and no page is asked for
+//! while the program has many faults of its own ([`crate::lull`]), as initialisations do. Pages
+//! that were asked for before are then given up, and count as lost. Faults of other pages are no
+//! answers.
 //!
-//! What costs most is to protect a page: the kernel interrupts each CPU that runs the program, and
-//! waits for it. How long depends on the machine and on what runs, so it is measured at each
-//! asking.
+//! Protecting a page costs most: the kernel interrupts each CPU that runs the program, and waits
+//! for it. The time depends on the machine and its load, so it is measured at each request.
 
 use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::memory::Scratch;

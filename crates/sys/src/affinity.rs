@@ -1,4 +1,4 @@
-//! CPUs that a thread may run on.
+//! The CPUs that a thread may run on.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Memory that belongs to its holder, for measuring: placed by policy before it is touched, and
-//! looked at as numbers.
+//! Owned memory for measuring: placed by policy before it is touched, and read and written as
+//! numbers.
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,4 +1,4 @@
-//! The counter that all CPUs of an Arm processor share: what it stamps its own samples with.
+//! The counter that all CPUs of an Arm processor share, and that stamps its samples.
 
 use homenode_model::Ns;
 

@@ -1,9 +1,10 @@
-//! Descriptors of homenode's own, in a process whose program may close, or put others in the place
-//! of, all that it does not know.
+//! homenode's own descriptors, in a process whose program may close or replace all descriptors that
+//! it does not know.
 //!
-//! They get high numbers, so that the program's are what they would be without them. Front ends ask
-//! [`is_own`] and leave them open: a userfaultfd that is closed gives up what is armed, and what is
-//! read from another file under its number is the program's.
+//! They get high numbers, so that the program's descriptors have the same numbers as without
+//! homenode. Front ends ask [`is_own`] and leave them open. If the program closed a userfaultfd,
+//! armed memory would be lost. If it put another file under the number, homenode would read the
+//! program's data.
 
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! How a system call failed.
+//! The failure of a system call.
 
 use std::fmt;
 

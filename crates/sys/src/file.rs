@@ -1,4 +1,4 @@
-//! Files and folders of `/proc` and `/sys`, without allocation.
+//! Reads files and folders of `/proc` and `/sys`, without allocation.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! Nodes: where pages are, moving them, policies of memory, the node that runs the caller.
+//! Nodes: where pages are, moving pages, memory policies, the caller's node.
 
 use homenode_model::NodeId;
 

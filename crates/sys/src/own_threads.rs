@@ -1,14 +1,13 @@
-//! Homenode's own threads in the program's process: how many there are, and that they end when they
-//! have to.
+//! homenode's own threads in the program's process: how many there are, and when they end.
 //!
-//! A thread of homenode's is a thread of the process for everybody else. It keeps the process alive
-//! when the program's threads have ended, the C library waits for it when the program changes its
-//! user, and the kernel refuses `unshare(CLONE_NEWUSER)` beside it. So each one drops all
+//! For everybody else, a thread of homenode's is a thread of the process. It would keep the process
+//! alive when the program's threads have ended. The C library waits for it when the program changes
+//! its user, and the kernel refuses `unshare(CLONE_NEWUSER)` beside it. So each one drops all
 //! capabilities when it begins, and ends
 //!
 //! - when [`end_all`] asks for it, before the program does one of these things, or
-//! - when it is alone: the first thread of the process is gone, and no other thread of the program
-//!   is left.
+//! - when it is alone: the first thread of the process has ended, and no other thread of the
+//!   program is left.
 //!
 //! A thread of homenode's calls [`begin`] first, sleeps by [`sleep`] alone, and calls [`end`] last.
 

@@ -1,4 +1,4 @@
-//! Whether performance events may be opened, found by opening one.
+//! Whether performance events can be opened. Tries it.
 
 use crate::call::raw;
 use crate::error::check;

@@ -1,4 +1,4 @@
-//! A ring of pointers through a block: what measures latency, for no load can start before the one
+//! A ring of pointers through a block, for measuring latency: no load can start before the one
 //! before it has ended.
 
 use std::ops::Range;

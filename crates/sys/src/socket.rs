@@ -1,4 +1,4 @@
-//! What a descriptor's socket is, asked of the kernel.
+//! The kind of a descriptor's socket, asked from the kernel.
 
 use crate::call::raw;
 use crate::error::check;

@@ -1,9 +1,9 @@
 //! Loops that move data as fast as one CPU can: STREAM's four, a pure read, a pure write and an
 //! update in place.
 //!
-//! Eight numbers (a cache line) a step. An empty piece of assembly after each step keeps the
-//! compiler from turning loops into calls of `memcpy` and `memset`, which choose the kind of store
-//! themselves.
+//! Each step handles eight numbers (a cache line). An empty piece of assembly after each step keeps
+//! the compiler from turning loops into calls of `memcpy` and `memset`, which choose the kind of
+//! store themselves.
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

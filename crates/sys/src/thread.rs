@@ -1,9 +1,7 @@
-//! A thread that asks nobody for anything before it runs: no allocator, no hooks of a run-time
-//! library.
+//! A thread that needs nobody before it runs: no allocator, and no hooks of a run-time library.
 //!
-//! `std::thread` allocates in the thread that it has made, before the thread's own work. Where an
-//! allocator is slow to answer because it waits for what this thread is there to do, neither goes
-//! on.
+//! `std::thread` allocates in the new thread before the thread's own work. If the program's
+//! allocator waits for the work of this thread, neither would go on.
 
 use std::ffi::{CStr, c_void};
 

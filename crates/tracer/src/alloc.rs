@@ -1,5 +1,5 @@
-//! Allocations of instrumented code of at least 64 KiB: they are the objects of the recording.
-//! Smaller ones share the heap's pages and are not told apart.
+//! Allocations of at least 64 KiB by instrumented code, which are the objects of the recording.
+//! Smaller ones share the heap's pages and are not distinguished.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,13 +1,13 @@
 //! Threads that can be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`).
 //!
-//! Such a thread may do nothing but compute; instrumented, its accesses are calls of the
-//! recorder's, which must not be left in the middle. So a thread is only cancellable at the end of
-//! its accesses while the recorder works for it ([`deferred`]), and at any instruction of the
-//! program's own otherwise. Its fast path, which changes no more than the clock, may be left
-//! anywhere: there the recorder of such a thread keeps no shortcut
+//! Such a thread may do nothing but compute. In an instrumented program its accesses are calls of
+//! the recorder's, which must not be left in the middle. So while the recorder works for the
+//! thread, cancellation waits until the end of the access ([`deferred`]). At the program's own
+//! instructions it happens at once. The fast path changes only the clock and may be left anywhere.
+//! For that, the recorder of such a thread keeps no shortcut
 //! ([`homenode_recorder::Recorder::be_careful`]).
 //!
-//! Where no thread has ever asked for it this costs one load.
+//! In a program without such threads this costs one load.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

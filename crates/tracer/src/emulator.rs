@@ -1,5 +1,5 @@
-//! In an emulated program nothing is recorded here: the emulator's plug-in sees the accesses, and
-//! marks are told to it.
+//! Recording in an emulated program: nothing is recorded here. The emulator's plug-in sees the
+//! accesses, and this module passes the marks to it.
 
 use std::arch::asm;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
-//! libgomp, which has no tools interface: its entry points are interposed. Each does its work
-//! through the function of the same name behind this library. GCC's code under LLVM's libomp also
-//! comes through here (libomp exports the same names); then OMPT tells everything and these only
-//! pass on.
+//! Front ends of libgomp, which has no tools interface: its entry points are interposed. Each
+//! passes its call on to the function of the same name behind this library. GCC's code under LLVM's
+//! libomp comes through here, too, because libomp exports the same names. OMPT then reports
+//! everything, and these front ends only pass calls on.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
-//! Which file's code and data lie where: `modules.txt` (index, load bias, lowest and highest
-//! address relative to it, path) and a mark for each. Written at start and, for what was loaded
-//! later, at exit.
+//! Where each file's code and data lie: `modules.txt` (index, load bias, lowest and highest address
+//! relative to it, path), and a mark for each file. Written at the start, and at exit for files
+//! that were loaded later.
 
 use std::ffi::{CStr, c_void};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The functions that ours stand in front of.
+//! The functions behind the front ends.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};

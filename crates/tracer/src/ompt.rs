@@ -1,8 +1,8 @@
-//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): teams, members,
-//! barriers, locks.
+//! LLVM's libomp, by the OpenMP tools interface (OpenMP 5.0, section 4): teams, members, barriers,
+//! locks.
 //!
-//! libomp calls a worker's end-of-task call-back late, when the worker is woken for the next team;
-//! the clock has not moved meanwhile, so the mark still stands at the right place.
+//! libomp calls a worker's end-of-task call-back late, when it wakes the worker for the next team.
+//! The clock has not moved meanwhile, so the mark has the right place.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};

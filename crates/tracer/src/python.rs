@@ -1,13 +1,13 @@
 //! Where Python code allocates, in an emulated program: the line of the innermost frame that is not
 //! a package's.
 //!
-//! An object of Python code has the same allocating call as all others: one in the interpreter or
-//! in numpy. So the interpreter is asked for its frames while it allocates. The place gets a
-//! number, [`homenode_log::PYTHON`] and up, which stands in the log as the allocating call;
-//! `python.txt` in the recording says what the number means.
+//! All objects of Python code have the same allocating call, in the interpreter or in numpy. So the
+//! recorder asks the interpreter for its frames during the allocation. The place gets a number from
+//! [`homenode_log::PYTHON`] on, which stands in the log as the allocating call. `python.txt` in the
+//! recording says what each number means.
 //!
-//! The interpreter is asked only by a thread that holds its lock, with its garbage collector off,
-//! and never while one of its own arenas is made: those are mappings, and come through `mmap`.
+//! Only a thread that holds the interpreter's lock asks, with the garbage collector off, and never
+//! while the interpreter makes one of its arenas, which are mappings and come through `mmap`.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};

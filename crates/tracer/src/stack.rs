@@ -1,9 +1,9 @@
-//! Where the initial thread's stack begins to be used, and where its arguments are.
+//! The start of the initial thread's stack, and the program's arguments on it.
 //!
-//! The kernel starts it at a random multiple of 16 bytes below the environment's strings, whose
-//! length varies, too: which variables share a line, and so the recording, would differ from run to
-//! run. A recorded program's `main` starts a fixed distance below the stack's end instead, and gets
-//! a copy of its arguments. (Other threads' stacks are mappings of whole pages.)
+//! The kernel starts the stack at a random multiple of 16 bytes below the environment's strings,
+//! whose length varies, too. Which variables share a line, and so the recording, would differ from
+//! run to run. So a recorded program's `main` starts a fixed distance below the stack's end, and
+//! gets a copy of its arguments. (Other threads' stacks are mappings of whole pages.)
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_void};

@@ -1,4 +1,4 @@
-//! Beginning and end of the recorder in a program: what the environment asks for.
+//! Start and end of the recorder in a program, by its environment.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! A thread as its marks see it: which teams it is a member of. Its filter and its log are a
-//! [`Recorder`], here or, where the program is emulated, in the emulator's plug-in.
+//! A thread as its marks describe it: the teams that it is a member of. Its filter and its log are
+//! a [`Recorder`]: here, or in the emulator's plug-in if the program is emulated.
 
 use std::ptr::null_mut;
 

@@ -1,4 +1,4 @@
-//! What a program or library says it needs.
+//! What a program or library needs, by its ELF headers.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Python: an interpreter is of no use without its standard library, a virtual environment not
-//! without its interpreter.
+//! Python: an interpreter needs its standard library, and a virtual environment needs its
+//! interpreter.
 
 use std::fs;
 use std::path::{Path, PathBuf};

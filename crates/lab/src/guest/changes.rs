@@ -1,4 +1,4 @@
-//! Which files the program wrote.
+//! Finds the files that the program wrote.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};

@@ -1,8 +1,9 @@
-//! Packages by apt, as anybody: nothing is installed, and nothing of the system's is changed.
+//! Fetches packages by apt, as an ordinary user. It installs nothing and changes nothing of the
+//! system's.
 //!
-//! apt checks the archive's signatures itself. What the system's lists do not have comes from
-//! Debian's next release, in the archive that the system's own packages are from, with lists and
-//! settings in a folder of ours.
+//! apt checks the archive's signatures itself. Packages that the system's lists do not have come
+//! from Debian's next release, from the archive of the system's own packages, with lists and
+//! settings in a folder of homenode's.
 
 use std::fs;
 use std::path::{Path, PathBuf};

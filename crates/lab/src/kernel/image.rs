@@ -1,8 +1,7 @@
-//! Kernel images: what is in them, and unpacking them here instead of in the guest.
+//! Kernel images: what is in them, and unpacking them on the host.
 //!
-//! A `bzImage` unpacks itself, which under emulation takes seconds; QEMU also takes the kernel that
-//! is inside, if it was built with a PVH entry. The layout of the header is in
-//! Documentation/x86/boot.rst.
+//! A `bzImage` unpacks itself, which takes seconds under emulation. QEMU also takes the unpacked
+//! kernel, if it was built with a PVH entry. Documentation/x86/boot.rst describes the header.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,8 +1,8 @@
-//! Where a kernel keeps what says which process a CPU executes.
+//! Where a kernel keeps the process that a CPU executes.
 //!
-//! From the image alone: exported symbols (`__ksymtab`, `__ksymtab_gpl`, with places relative to
-//! themselves) and the kernel's type information (BTF). Addresses hold without randomisation, which
-//! the lab's kernels are told to leave.
+//! The answer comes from the image alone: exported symbols (`__ksymtab`, `__ksymtab_gpl`, with
+//! relative places) and the kernel's type information (BTF). Addresses hold without randomisation,
+//! which the lab turns off.
 
 use std::fs;
 use std::path::Path;

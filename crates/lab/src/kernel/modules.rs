@@ -1,5 +1,4 @@
-//! Kernel modules: the drivers asked for and what they depend on, in the order in which they must
-//! be loaded.
+//! Kernel modules: the requested drivers and their dependencies, in the order of loading.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,8 +1,8 @@
-//! Fetching a distribution's kernel: its package, unpacked into a cache outside of any tree, with
-//! checksums.
+//! Fetches a distribution's kernel package and unpacks it into a cache outside of any source tree,
+//! with checksums.
 //!
-//! The package's own signatures are checked when it is fetched ([`super::apt`]). The checksums kept
-//! beside the files say whether somebody changed them since.
+//! apt checks the package's signatures when it fetches the package ([`super::apt`]). The checksums
+//! beside the files show whether somebody has changed them since.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! What no table holds: the modelled machine, what each CPU and process did, and which part of the
-//! machine was busiest. It lies beside the tables as `lab.json`.
+//! `lab.json`, with what no table holds: the modelled machine, the totals of each CPU and process,
+//! and the busiest part of the machine.
 
 use homenode_model::{Topology, Way};
 use homenode_wire::monitor::Misses;

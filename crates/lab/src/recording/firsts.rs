@@ -1,9 +1,9 @@
-//! Who touched pages first, as far as the monitor tells.
+//! Who touched pages first, as far as the monitor can tell.
 //!
-//! The monitor counts by interval, not by time: of the interval in which a page is first seen it
-//! knows which nodes came. Where that is one node, it touched the page first. Where several came,
-//! the page's home tells, because the kernel puts a page on the node of its first toucher. A thread
-//! is named where it alone ran on that node then.
+//! The monitor counts by interval, not by time. For the interval in which a page is first seen it
+//! knows which nodes came. If it was one node, that node touched the page first. If there were
+//! several, the page's home tells, because the kernel puts a page on the node of its first toucher.
+//! A thread is named if it alone ran on that node then.
 
 use homenode_dataset::tables::FirstTouch;
 use homenode_dataset::{DatasetError, Sink};

@@ -1,4 +1,4 @@
-//! The marks that a process of the program wrote: read back, with times since the program's start.
+//! Reads the marks that a process of the program wrote, with times since the program's start.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Whose memory a page is in an interval.
+//! Which object owns a page in an interval.
 
 use std::collections::BTreeMap;
 

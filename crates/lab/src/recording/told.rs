@@ -1,4 +1,4 @@
-//! What the processes told, with names: objects and where they lay when, regions, iterations.
+//! The processes' reports, with names: objects with their places over time, regions, iterations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

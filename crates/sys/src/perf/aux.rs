@@ -1,12 +1,12 @@
-//! The second buffer of a ring, for what a processor writes by itself (perf calls it AUX): Arm's
-//! SPE, Intel's PT and BTS.
+//! The second buffer of a ring (perf calls it AUX), which a processor writes by itself: Arm's SPE,
+//! Intel's PT and BTS.
 //!
-//! The ring's page says where it is to be, as an offset of the event's file behind the records, and
-//! a second `mmap` makes it. The processor's bytes go there; the ring gets a short record of each
-//! stretch of them ([`super::record::Stretch`]), when the thread leaves its CPU, when so many bytes
-//! have come, or when the event is turned off. Who has read a stretch moves the buffer's tail
-//! behind it; until then the kernel does not write there, and turns the event off when no room is
-//! left. (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in
+//! The ring's first page has the buffer's place, as an offset in the event's file behind the
+//! records, and a second `mmap` makes it. The processor writes its bytes there. The ring gets a
+//! short record of each stretch ([`super::record::Stretch`]): when the thread leaves its CPU, when
+//! a number of bytes have come, or when the event is turned off. The reader of a stretch moves the
+//! buffer's tail behind it. Until then the kernel does not write there, and turns the event off
+//! when no room is left. (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in
 //! kernel/events/ring_buffer.c.)
 
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What is counted, and the descriptor that counts it.
+//! An event to count, and the descriptor that counts it.
 
 use crate::call::raw;
 use crate::error::check;

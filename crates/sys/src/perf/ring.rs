@@ -1,5 +1,5 @@
-//! The ring that an event writes to: a page of the kernel's own, then a power of two of pages of
-//! records.
+//! The ring that an event writes to: a page of the kernel's own, then records in a power of two of
+//! pages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
