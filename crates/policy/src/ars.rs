@@ -1,24 +1,24 @@
-//! What Tao's algorithms share: when a node's references to a page are too many, and how neighbours
-//! count.
+//! The common part of Tao's algorithms: when a node's references to a page are too many, and how
+//! neighbours count.
 //!
-//! Tao, Schulz and Karl, sections 3.2 and 4. Open in the paper, and chosen here:
+//! Tao, Schulz and Karl, sections 3.2 and 4. The paper leaves some choices open. Ours are:
 //!
-//! - *The threshold.* "Two times of the average references performed to a page", exceeded by the
-//!   difference between the biggest count and the average. Read literally, max − avg > 2 · avg over
-//!   the N−1 remote nodes is max > 3 · avg = the whole sum at the paper's N = 4: impossible. Its
-//!   section 4 gives the reason for the factor: dominant accesses are about two times more than the
-//!   others. So by default a node dominates if it made more than two thirds of the remote
-//!   references, that is, more than twice the others together ([`Form::Share`]). The literal forms
-//!   are there, too.
-//! - *The weights* are not in the paper: w = 2^−d for the page at distance d, up to d = 8, is ours.
+//! - *The threshold.* The paper: "two times of the average references performed to a page",
+//!   exceeded by the difference between the biggest count and the average. Read literally, max −
+//!   avg > 2 · avg over the N−1 remote nodes is max > 3 · avg, which is the whole sum at the
+//!   paper's N = 4: impossible. Section 4 gives the reason for the factor: dominant accesses are
+//!   about two times more than the others. So by default a node dominates if it made more than two
+//!   thirds of the remote references, that is, more than twice the others together
+//!   ([`Form::Share`]). The literal forms exist, too.
+//! - *The weights* are not in the paper. We take w = 2^−d for the page at distance d, up to d = 8.
 //!   *Distance* is between ranks among the pages that the algorithm looks at and that were accessed
 //!   in the interval.
-//! - *How long counters count* is not said: one interval here, and pages with fewer references than
-//!   `least` are left.
-//! - *The adaptive threshold* is the paper's future work. Ours: moves that turn out wrong (the page
-//!   would leave its new home at once) raise the factor by a quarter if they are more than an
-//!   eighth of the last interval's moves; if none is wrong, and a page with a majority was held
-//!   back, it falls by a fifth. It stays between 1 and 8.
+//! - *How long counters count* is not in the paper. Here they count for one interval, and pages
+//!   with fewer references than `least` stay.
+//! - *The adaptive threshold* is the paper's future work. Here a move is wrong if the page would
+//!   leave its new home at once. If more than an eighth of the last interval's moves are wrong, the
+//!   factor rises by a quarter. If none is wrong, and a page with a majority was held back, the
+//!   factor falls by a fifth. It stays between 1 and 8.
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 

@@ -1,4 +1,4 @@
-//! Pages that move back to where they came from, again and again.
+//! Counts how often pages move back to a former home.
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 

@@ -1,23 +1,23 @@
-//! Competitive: each page where the node that suffers most from it suffers least.
+//! Competitive: each page lives on the home that makes the slowest node's cost least.
 //!
 //! # Problem
 //!
-//! Next touch believes whoever comes first. A page that several nodes use needs their counts, and a
-//! program that repeats itself gives them away in one iteration.
+//! Next touch believes the first toucher. A page that several nodes use needs their counts. A
+//! program that repeats itself shows its counts in one iteration.
 //!
 //! # Approach
 //!
-//! Nikolopoulos, Ayguadé and Polychronopoulos, section 3.1: after an iteration, read how often each
-//! node accessed each page; compute for each possible home the largest latency that any one node's
-//! accesses to the page cause, and move the page to the home where that is least. The next
-//! iteration will access as this one did.
+//! Nikolopoulos, Ayguadé and Polychronopoulos, section 3.1: after an iteration, the policy reads
+//! how often each node accessed each page. For each possible home it computes the largest latency
+//! that any one node's accesses to the page cause. It moves the page to the home with the least of
+//! these. The next iteration will access the page as this one did.
 //!
-//! The paper refers to earlier work for the migration criterion and says nothing of nodes without
-//! room. Chosen here, each an option: a move must lower the largest latency by a share of itself
-//! (`gain`) and pay for itself within a number of iterations (`horizon`); a page may go back to
-//! where it came from only so often (`bounces`); after so many intervals without a move the engine
-//! stops for good (`quiet`), as the paper's does when placement is stable. A target without room
-//! gives way to the next best.
+//! The paper refers to earlier work for the migration criterion, and does not mention nodes without
+//! room. We chose, each as an option: a move must lower the largest latency by a share of itself
+//! (`gain`) and pay for itself within a number of iterations (`horizon`). A page may go back to its
+//! former home only so often (`bounces`). After `quiet` intervals without a move the policy stops
+//! for good, as the paper's engine does when the placement is stable. If a target has no room, the
+//! next best is taken.
 //!
 //! # Terms
 //!

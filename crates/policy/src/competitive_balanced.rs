@@ -1,22 +1,21 @@
-//! Competitive, balanced: pages that no node owns are dealt out so that no memory is busier than
-//! the others.
+//! Competitive, balanced: spreads pages without an owner so that no memory is busier than the
+//! others.
 //!
 //! # Problem
 //!
 //! [`super::competitive`] looks at one page at a time. Nikolopoulos et al. found that it leaves NAS
-//! MG unbalanced: some nodes hold more *contested* pages, which all nodes access, than others do;
-//! the sum of remote accesses is that of manual distribution, but some memories are busier ("we
+//! MG unbalanced: some nodes hold more *contested* pages, which all nodes access, than others do.
+//! The sum of remote accesses is that of manual distribution, but some memories are busier ("we
 //! believe that this problem can be solved by careful engineering of the page migration
-//! criterion"). Where several homes are as good as each other, looking at one page cannot tell them
-//! apart.
+//! criterion"). If several homes are equally good, a look at one page cannot choose between them.
 //!
 //! # Approach
 //!
-//! A page is contested if another home is nearly as good as its best. Pages that are not go where
-//! [`super::competitive`] sends them, and what they will be accessed there is a load that is given.
-//! The contested ones are then dealt out, the most accessed first, each to the least loaded of its
-//! good homes: the greedy rule for identical machines (longest processing time first), restricted
-//! to the homes that a page may have.
+//! A page is contested if another home is nearly as good as its best. The other pages go where
+//! [`super::competitive`] sends them; their accesses there are a given load. The policy then deals
+//! out the contested pages, the most accessed first, each to the least loaded of its good homes.
+//! That is the greedy rule for identical machines (longest processing time first), restricted to
+//! the homes that a page may have.
 //!
 //! # Terms
 //!

@@ -1,4 +1,4 @@
-//! What a policy is told about the machine when it is made.
+//! The machine as a policy sees it when it is made.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;

@@ -1,5 +1,5 @@
-//! What all policies share that act on access counts: homes, intervals, and a rule that decides at
-//! their end.
+//! The common part of policies that act on access counts: homes, intervals, and a rule that decides
+//! at the end of an interval.
 
 use homenode_model::{
     Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange,

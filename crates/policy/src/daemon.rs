@@ -1,25 +1,25 @@
-//! Daemon: from time to time, a few pages go where they are used, and pages that many read are
-//! copied.
+//! Daemon: in each period, moves a few pages to the nodes that use them, and copies pages that many
+//! nodes read.
 //!
 //! # Problem
 //!
-//! A program that says nothing of itself, neither regions nor iterations nor where its pattern
-//! changes, and an operating system that cannot stop it to move half its memory.
+//! A program says nothing of itself: neither regions nor iterations, nor where its pattern changes.
+//! And an operating system cannot stop a program to move half of its memory.
 //!
 //! # Approach
 //!
 //! Sun's WildFire, as Löf, Nordén and Holmgren describe it (SI+TMIG; Hagersten and Koster,
-//! Noordergraaf and van der Pas): pages start by first touch; a daemon finds pages that are on the
-//! wrong node and migrates them, and pages that threads of several nodes use and replicates them;
-//! how many a unit of time is limited by a parameter, so that it takes several iterations until all
-//! are in place.
+//! Noordergraaf and van der Pas). Pages start by first touch. A daemon finds pages on the wrong
+//! node and migrates them. It finds pages that threads of several nodes use and replicates them. A
+//! parameter limits the number a unit of time, so several iterations pass until all pages are in
+//! place.
 //!
-//! The papers at hand do not say how it tells a wrong node, nor what period and limit are. Chosen
-//! here, as options: a node with `factor` percent of the home's count (and the most) is the right
-//! one; a page is shared if at least two nodes have `share` percent of its accesses each. WildFire
-//! keeps written replicas coherent by cache line in hardware; the pages of this contract lose their
-//! copies at a write, so only pages that nobody wrote to in the interval are copied, and one that
-//! lost its copies is not copied again for `rest` periods, twice as many after each further loss,
+//! The papers do not say how the daemon recognises a wrong node, nor its period and limit. We
+//! chose, as options: a node with `factor` percent of the home's count (and the most) is the right
+//! one. A page is shared if at least two nodes have `share` percent of its accesses each. WildFire
+//! keeps written replicas coherent by cache line in hardware. Here a page loses its copies at a
+//! write, so the policy copies only pages that nobody wrote in the interval. A page that lost its
+//! copies is not copied again for `rest` periods, and for twice as many after each further loss,
 //! 255 at most.
 //!
 //! # Terms

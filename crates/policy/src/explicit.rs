@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //!
-//! A programmer knows that thread i works on the i-th part of an array; the page that is touched
-//! first does not.
+//! A programmer knows that thread i works on the i-th part of an array. First touch does not know
+//! that.
 //!
 //! # Approach
 //!

@@ -1,4 +1,4 @@
-//! A policy's own account of which page is where and how much room is left.
+//! A policy's own table of homes, and of the room left on each node.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -2,22 +2,23 @@
 //!
 //! # Problem
 //!
-//! With pages dealt round robin, neighbours in memory are on different nodes, and Out-W's
-//! neighbours on one node are no neighbours at all.
+//! If pages are dealt round robin, neighbours in memory are on different nodes. Pages that Out-W
+//! takes as neighbours on one node are then far apart in memory.
 //!
 //! # Approach
 //!
-//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages,
-//! which are neighbours in memory but for its own; where its relative references to a page exceed
-//! the average by a threshold, it fetches the page. Who else uses the page it does not know, so the
-//! page goes to the first that wants it, and is fixed there.
+//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages.
+//! These are neighbours in memory, except for the node's own pages. If the node's relative
+//! references to a page exceed the average by a threshold, it fetches the page. The node does not
+//! know who else uses the page. So the page goes to the first node that wants it, and is fixed
+//! there.
 //!
-//! Open in the paper: *the average* is over what, for the node sees no other node's references.
-//! Over the remote pages that it accessed, here. Read literally, R − avg > 2 · avg would fetch
-//! nothing from an even pattern, where the paper's SOR gains most. So the default fetches pages
-//! with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %), and the
-//! literal form is an option (factor 200 %). *Fixed* how long: for `rest` intervals. The weights
-//! are those of `ars.rs`.
+//! The paper does not say what *the average* is over, and a node sees no other node's references.
+//! Here it is over the remote pages that the node accessed. Read literally, R − avg > 2 · avg would
+//! fetch nothing from an even pattern, from which the paper's SOR gains most. So the default
+//! fetches pages with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %),
+//! and the literal form is an option (factor 200 %). *Fixed* means for `rest` intervals. The
+//! weights are those of `ars.rs`.
 //!
 //! # Terms
 //!

@@ -1,4 +1,4 @@
-//! Where pages live before a policy has seen what is done to them.
+//! Where pages live before a policy has seen any access.
 
 use homenode_model::{NodeId, PageNo};
 

@@ -1,4 +1,4 @@
-//! The access counts of one interval: who accessed which page how often.
+//! The access counts of one interval: which node accessed which page how often.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! What the accesses to a page cost, by where it lives.
+//! The cost of the accesses to a page, by its home.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,9 @@
-//! Placement algorithms, and nothing but algorithms.
+//! The placement algorithms, and only algorithms.
 //!
-//! A policy is a value machine: it is told [`Event`]s, is polled, and writes
+//! A policy is a pure function of its events: it gets [`Event`]s, is polled, and writes
 //! [`Decision`](homenode_model::Decision)s. The same object runs on a live process, on a modelled
-//! machine and on the virtual one. Time, topology and options come in as arguments; there is no
-//! clock, no randomness, no hash map and no floating point in a decision.
+//! machine and on the virtual one. Time, topology and options come in as arguments. A decision uses
+//! no clock, no randomness, no hash map and no floating point.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Which objects a policy is about: all, some by id, the largest, or those of some size.
+//! The objects that a policy works on: all, some by id, the largest, or those of some size.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,18 +1,17 @@
-//! Off-line plan: homes worked out beforehand.
+//! Off-line plan: homes computed beforehand.
 //!
 //! # Problem
 //!
-//! Finding out at run time where pages belong takes an iteration, and moving them there takes time.
-//! A program that runs twice has told all of it the first time.
+//! Finding the right homes at run time takes an iteration, and moving pages there takes time. A
+//! program that runs twice has shown everything the first time.
 //!
 //! # Approach
 //!
 //! Nikolopoulos, Ayguadé and Polychronopoulos, sections 1 and 3.1.1 (OpenMP_runtime_offline): the
-//! counts of a whole run are fed back, and each page is put into its place when it is touched
-//! first. The paper has the compiler do it; here a driver that is told a [`Placement`]. [`best`]
-//! makes one from a recording's counts with the criterion of [`crate::competitive`], and where
-//! several homes are as good, deals pages out as [`crate::competitive_balanced`] does: MG showed
-//! that this is needed.
+//! counts of a whole run are fed back, and each page gets its home at its first touch. In the paper
+//! the compiler does that. Here a driver gets a [`Placement`]. [`best`] makes one from a
+//! recording's counts with the criterion of [`crate::competitive`]. If several homes are equally
+//! good, it deals pages out as [`crate::competitive_balanced`] does, which MG needs.
 //!
 //! # Terms
 //!

@@ -1,19 +1,18 @@
-//! Presence: a page goes to the node that is found at it again and again, once a sequential test is
-//! sure.
+//! Presence: moves a page to a node once a sequential test is sure that the node uses it most.
 //!
 //! # Problem
 //!
-//! Most machines do not say how often a node accesses a page. What can be had without counters is
-//! who touches an armed page next. One such answer says little: of a page of which one node does 60
-//! %, the other is found two times out of five.
+//! Most machines do not say how often a node accesses a page. Without counters, one can only see
+//! who touches an armed page next. One such answer says little: if one node does 60 % of the
+//! accesses, the answer is the other node two times out of five.
 //!
 //! # Approach
 //!
-//! Arm a few pages at times that have nothing to do with the program's phases, so that each answer
-//! is an unbiased draw, and draw until a sequential probability ratio test (A. Wald, *Sequential
-//! Tests of Statistical Hypotheses*, 1945) decides between "the node has at most `low` percent of
-//! the draws" and "at least `high` percent". Pages in between are left alone. Drivers whose draws
-//! come by themselves, such as the kernel's hinting faults, need not arm.
+//! The policy arms a few pages at times that are independent of the program's phases, so that each
+//! answer is an unbiased draw. It draws until a sequential probability ratio test (A. Wald,
+//! *Sequential Tests of Statistical Hypotheses*, 1945) decides between "the node has at most `low`
+//! percent of the draws" and "at least `high` percent". Pages in between stay. Drivers whose draws
+//! come without arming, such as the kernel's hinting faults, need not arm.
 //!
 //! # Terms
 //!

@@ -1,4 +1,4 @@
-//! Decisions made while observing, until the driver polls.
+//! Decisions that wait until the driver polls.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Room on the nodes while a list of moves is drawn up.
+//! The room on the nodes while a policy draws up a list of moves.
 
 use alloc::vec::Vec;
 

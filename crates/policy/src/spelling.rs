@@ -1,4 +1,4 @@
-//! What somebody who typed a wrong name may have meant.
+//! Suggestions for misspelt names.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! When a policy that counts looks at its counts.
+//! When a counting policy evaluates its counts.
 
 use homenode_model::{Event, Interest, Ns};
 

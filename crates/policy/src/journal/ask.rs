@@ -1,10 +1,10 @@
 //! What another policy would have decided.
 //!
-//! The journal says what the program did under the recorded policy: which page was touched when,
-//! and by whom. Asked with it, another policy gets the same events with the homes as *its*
-//! decisions made them, and its moves succeed wherever there is room. What a move would have
-//! changed in the program's timing is not in the journal, nor are touches of pages that the
-//! recorded policy did not arm: this is a policy's opinion, not a simulation.
+//! The journal has the program's run under the recorded policy: which page was touched when, and by
+//! which node. Another policy gets the same events, with the homes that *its own* decisions make;
+//! its moves succeed if there is room. The journal does not have the changes of timing that a move
+//! would have caused, nor touches of pages that the recorded policy did not arm. So the answer is
+//! that policy's opinion, not a simulation.
 
 use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo};
 

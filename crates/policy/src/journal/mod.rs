@@ -1,16 +1,17 @@
-//! Everything that a driver told a policy and everything that the policy decided, as bytes.
+//! The journal: everything that a driver gave a policy and everything that the policy decided, as
+//! bytes.
 //!
 //! # Problem
 //!
-//! A policy decided something on a live machine, in a simulation, in the lab. Was it the policy, or
-//! was it what the driver told it? And what would another policy have said?
+//! A policy decided something on a live machine, in a simulation, or in the lab. Was the policy the
+//! cause, or the driver's events? And what would another policy have decided?
 //!
 //! # Approach
 //!
-//! A policy is a function of its events, so a list of them is all it takes to run it again.
-//! [`Journalled`] stands between any driver and any policy and writes down what passes, in the
-//! order in which it passes. [`check`] feeds the list to a fresh policy and compares what it
-//! decides with what was decided; [`ask()`] feeds it to another policy.
+//! A policy is a function of its events, so a list of events is enough to run it again.
+//! [`Journalled`] stands between any driver and any policy and writes down what passes, in order.
+//! [`check`] feeds the list to a fresh policy and compares the decisions. [`ask()`] feeds it to
+//! another policy.
 //!
 //! # Format
 //!
