@@ -27,9 +27,9 @@ use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
 use crate::unwatched::Unwatched;
 
-/// Spans that are watched at a time, each of one home.
+/// Most watched spans, each of one home.
 const SPANS: usize = 4096;
-/// Where the kernel says whether it balances.
+/// The kernel's switch for NUMA balancing.
 const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 
 /// See the module.
@@ -37,7 +37,7 @@ const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 pub struct Hinting {
     rings: Rings,
     cpus: Cpus,
-    /// By first address; they do not overlap. With the policy that the memory had before.
+    /// By first address, without overlaps; with the memory's policy before.
     spans: Vec<Watched>,
     /// What a fault costs the program. The kernel alone can arm a page as it does; measured are
     /// first touches, for which it has to clear a page besides, so that no hinting fault costs as
