@@ -5,30 +5,30 @@ use std::sync::atomic::AtomicU64;
 
 use crate::recorder::Recorder;
 
-/// A thread's fields of the fast path, at fixed offsets, which rewritten code knows too
+/// A thread's fields of the fast path, at fixed offsets. Rewritten code knows the offsets, too
 /// (`homenode_compilers::rewrite`).
 ///
-/// The filter is two tables of the same length: which line was last used at a place, and whether
-/// that line was written. So an access asks one table one question: is this entry its line? A table
-/// that has seen nothing is all zeros: line 0 holds no data of any program.
+/// The filter is two tables of the same length: the line last used at each place, and that line
+/// again if it was written. So an access asks one table one question: is this entry its line? An
+/// empty table is all zeros, because line 0 holds no data of any program.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Block {
-    /// The lines used.
+    /// Table of used lines.
     pub used: *mut u64,
-    /// The lines written: at each place 0 or what `used` has there.
+    /// Table of written lines: at each place 0, or the entry of `used`.
     pub written: *mut u64,
-    /// Accesses executed.
+    /// Number of executed accesses.
     pub clock: u64,
-    /// Lines of the filter minus one.
+    /// Number of the filter's lines minus one.
     pub mask: u64,
     /// The thread's recorder, or null.
     pub recorder: *mut Recorder,
-    /// Nothing is to be recorded for this thread any more.
+    /// Whether nothing is recorded for this thread any more.
     pub closed: bool,
-    /// The thread is being set up: events of the set-up itself are not recorded.
+    /// Whether the thread is being set up. Events of the set-up itself are not recorded.
     pub starting: bool,
-    /// Number that the thread's creator gave it.
+    /// The number that the thread's creator gave it.
     pub id: u64,
 }
 
@@ -36,8 +36,8 @@ pub struct Block {
 pub const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The filter of threads that have no recorder: it has seen nothing, so every access takes the slow
-/// path, which makes the recorder or returns at once.
+/// The filter of threads without a recorder. It is empty, so every access takes the slow path,
+/// which makes the recorder or returns at once.
 pub static EMPTY: AtomicU64 = AtomicU64::new(0);
 
 impl Block {
@@ -55,7 +55,7 @@ impl Block {
         }
     }
 
-    /// Nothing is recorded for this thread any more.
+    /// Records nothing for this thread any more.
     pub fn forget(&mut self) {
         self.closed = true;
         self.recorder = null_mut();
@@ -64,12 +64,12 @@ impl Block {
         self.written = EMPTY.as_ptr();
     }
 
-    /// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as
-    /// one access however they lie: stacks are aligned to 16 bytes, and which lines they share with
-    /// what differs from run to run.
+    /// Records all the bytes `address .. address + bytes`, one access a line. The clock counts 64
+    /// bytes as one access, however they lie: stacks are aligned to 16 bytes, so the lines that
+    /// they share with other data differ from run to run.
     ///
     /// # Safety
-    /// The block of the calling thread, with a recorder.
+    /// `block` is the calling thread's, and has a recorder.
     pub unsafe fn range(block: *mut Self, address: u64, bytes: u64, write: bool, pc: u64) {
         if bytes == 0 {
             return;

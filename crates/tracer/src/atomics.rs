@@ -299,7 +299,7 @@ pub extern "C-unwind" fn __tsan_atomic_thread_fence(order: i32) {
     }
 }
 
-/// Notes a fence, or lets others run if the thread waits by it.
+/// Notes a fence, or yields if the thread waits by it.
 fn fenced() {
     let mut waits = false;
     thread::with(|t| {
@@ -314,8 +314,7 @@ fn fenced() {
     }
 }
 
-/// `flush` of code that clang has compiled; the fence of libomp's own is below the instrumented
-/// code.
+/// `flush` in code that clang compiled. libomp's own fence is below the instrumented code.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn __kmpc_flush(_place: *const std::ffi::c_void) {
     fence(Ordering::SeqCst);

@@ -19,11 +19,11 @@ use crate::thread;
 const DEFERRED: i32 = 0;
 const ASYNCHRONOUS: i32 = 1;
 
-/// Some thread has asked for it.
+/// Whether any thread has asked for it.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The calling thread has.
+    /// Whether the calling thread has asked for it.
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -34,8 +34,8 @@ pub fn asked() -> bool {
     ANY.load(Ordering::Relaxed) && ASKED.get()
 }
 
-/// Runs `f`, which is not left by cancellation: a thread that is cancelled meanwhile ends when it
-/// has returned, through the caller's frames, which have to allow that (`extern "C-unwind"`).
+/// Runs `f` to its end. A thread that is cancelled meanwhile ends afterwards, through the caller's
+/// frames, which must allow that (`extern "C-unwind"`).
 #[inline]
 pub fn deferred<R: Copy>(f: impl FnOnce() -> R) -> R {
     if ANY.load(Ordering::Relaxed) { deferred_if_asked(f) } else { f() }
@@ -54,7 +54,7 @@ fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// `pthread_setcanceltype`: the recorder knows of it before.
+/// `pthread_setcanceltype`. The recorder learns of it before the call.
 ///
 /// # Safety
 /// As `pthread_setcanceltype`.
@@ -62,7 +62,7 @@ fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
 pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32 {
     let Some(real) = next!(pthread_setcanceltype: Real) else { return libc::EINVAL };
     if kind == ASYNCHRONOUS && !ASKED.get() {
-        // Made while it cannot be left, not by its first access.
+        // Makes the recorder while the thread cannot be cancelled, not at its first access.
         thread::be_careful();
         ANY.store(true, Ordering::Relaxed);
         ASKED.set(true);
