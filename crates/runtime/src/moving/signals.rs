@@ -45,7 +45,7 @@ fn program(signal: i32) -> Option<&'static Program> {
 /// Takes over the two signals' actions, and unblocks the signals in this thread.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's answer.
 pub fn install() -> Result<()> {
     // Faults at armed memory inside the program's handlers, called by this one, are handled as
     // well. Other signals wait.
