@@ -35,12 +35,12 @@ use crate::machine::Machine;
 use crate::monitor::Found;
 use told::Told;
 
-/// A run on the lab, with all that was told of it.
+/// A run on the lab, with everything that was reported of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What the monitor counted.
+    /// The monitor's counts.
     pub found: &'a Found,
-    /// What the processes told.
+    /// The processes' reports.
     pub told: &'a Told,
     /// The virtual machine.
     pub machine: &'a Machine,
@@ -48,6 +48,6 @@ pub struct Run<'a> {
     pub modelled: &'a Topology,
     /// From the program's start to its end.
     pub elapsed: Ns,
-    /// Linux's NUMA balancing; none: as the kernel has it.
+    /// Linux's NUMA balancing; `None`: the kernel's default.
     pub balancing: Option<bool>,
 }
