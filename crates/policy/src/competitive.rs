@@ -69,24 +69,24 @@ use crate::room::Room;
 use crate::when::When;
 use crate::{Policy, PolicyContext};
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where pages live before.
+    /// Where pages live before the policy acts.
     pub initial: Initial,
-    /// Intervals.
+    /// When it decides.
     pub when: When,
     /// Percent of the largest latency that a move must save.
     pub gain: u8,
-    /// Intervals within which a move must pay for itself; 0: it need not.
+    /// Intervals within which a move must pay for itself; 0: no such rule.
     pub horizon: u32,
-    /// How often a page may go back to where it came from.
+    /// How often a page may go back to a former home.
     pub bounces: u8,
-    /// Intervals without a move after which it stops; 0: never.
+    /// Intervals without a move after which the policy stops; 0: never.
     pub quiet: u32,
 }
 
-/// When a move is worth it.
+/// Decides whether a move is worthwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
     gain: u64,
@@ -98,13 +98,13 @@ impl Worth {
     pub(crate) fn new(context: &PolicyContext, options: &Options) -> Self {
         Self { gain: options.gain.into(), horizon: options.horizon.into(), cost: context.migration }
     }
-    /// Whether going from cost `before` to cost `after` is.
+    /// Whether going from cost `before` to cost `after` is worthwhile.
     pub(crate) const fn it(self, before: Cost, after: Cost) -> bool {
         let saved = after.gain(before);
         let relative = saved.0.saturating_mul(100) >= before.largest.saturating_mul(self.gain);
         saved.0 > 0 && relative && self.pays(saved)
     }
-    /// Whether what is saved in an interval pays for a move within the horizon.
+    /// Whether the time saved in an interval pays for a move within the horizon.
     pub(crate) const fn pays(self, saved: Ns) -> bool {
         self.horizon == 0 || saved.times(self.horizon).0 >= self.cost.0
     }
@@ -124,7 +124,7 @@ impl Quiet {
     pub(crate) const fn interval(&mut self, moves: bool) {
         self.calm = if moves { 0 } else { self.calm.saturating_add(1) };
     }
-    /// The last interval is no reason to stop.
+    /// Does not count the last interval.
     pub(crate) const fn forget(&mut self) {
         self.calm = 0;
     }
@@ -134,7 +134,7 @@ impl Quiet {
 }
 
 /// The home of least cost among those with room whose largest latency is less than the present
-/// one's, with both costs; the present one if there is none.
+/// home's, with both costs. The present home if there is none.
 pub(crate) fn best(
     latencies: &Latencies,
     counts: &[u32],
@@ -142,7 +142,7 @@ pub(crate) fn best(
     room: &Room,
 ) -> Option<(NodeId, Cost, Cost)> {
     let now = latencies.cost_at(home, counts)?;
-    // What the node with the most accesses would suffer is nearly always enough to rule a home out.
+    // The cost for the node with the most accesses is nearly always enough to rule a home out.
     let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
     let mut best = (now, home);
     for (position, to) in latencies.homes().iter().enumerate() {
@@ -189,7 +189,7 @@ impl Rule for Competitive {
                 out.push(Decision::Move { page, to });
             }
         }
-        // An interval in which nobody accessed anything says nothing.
+        // An interval without accesses says nothing.
         if interval.len() > 0 {
             self.quiet.interval(moves);
         }

@@ -56,12 +56,12 @@ use crate::room::Room;
 use crate::when::When;
 use crate::{Policy, PolicyContext};
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where pages live before.
+    /// Where pages live before the policy acts.
     pub initial: Initial,
-    /// Intervals.
+    /// When it decides.
     pub when: When,
     /// The threshold; [`Form::Share`]: R > factor · avg, else R − avg > factor · avg.
     pub threshold: Threshold,
@@ -76,7 +76,7 @@ struct InW {
     context: Vec<u64>,
     /// By page: intervals until it may move.
     rest: Rows<u8>,
-    /// The remote pages of the node at hand, as indices of the interval, and its relative
+    /// The remote pages of the current node, as indices of the interval, and its relative
     /// references.
     remote: Vec<u32>,
     sums: Vec<u32>,
@@ -112,7 +112,7 @@ impl InW {
         sums.clear();
         relative(self.options.reach, counts, |_, sum| sums.push(sum));
     }
-    /// What the references to a page must exceed, rounded down: they are whole.
+    /// The bound for the references to a page, rounded down because references are whole numbers.
     fn bound(&self) -> u32 {
         let Threshold { form, factor, least, .. } = self.options.threshold;
         let all: u64 = self.sums.iter().map(|s| u64::from(*s)).sum();
@@ -142,7 +142,7 @@ impl Rule for InW {
                 let (seen, _) = interval.row(self.remote[i] as usize);
                 let page = seen.page();
                 if !self.is_fixed(page) {
-                    // One more than it rests: the next interval's end takes one off before it
+                    // One more than the rest: the end of the next interval subtracts one before it
                     // looks.
                     self.rest.row_mut(page.index())[0] = self.options.rest.saturating_add(1);
                     room.moved(seen.home, node);

@@ -78,14 +78,14 @@ pub enum Step {
 /// decisions out in order, and reports each `Move` and `Replicate` by [`Policy::outcome`] before
 /// the next `observe` and the next `poll`.
 pub trait Policy: Send {
-    /// Which events it wants. Constant over the policy's life.
+    /// The events that the policy wants. Constant over the policy's life.
     fn interest(&self) -> Interest;
-    /// Takes note of an event.
+    /// Notes an event.
     fn observe(&mut self, event: &Event);
     /// Decides. `out` is empty on entry; it holds decisions on return if and only if the step is
     /// [`Step::Act`].
     fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step;
-    /// Learns what became of a move.
+    /// Notes the outcome of a move.
     fn outcome(&mut self, outcome: &MoveOutcome);
 }
 

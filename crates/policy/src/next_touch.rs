@@ -72,9 +72,9 @@ pub struct NextTouch {
     queue: Queue,
     at: At,
     chosen: Chosen,
-    /// The next region is a first one.
+    /// Whether the next region counts as a first one.
     first: bool,
-    /// There was an iteration mark.
+    /// Whether there was an iteration mark.
     marked: bool,
 }
 
@@ -83,7 +83,7 @@ impl NextTouch {
     pub fn new(context: &PolicyContext) -> Self {
         Self::with(context, Initial::FirstTouch, At::Request, Objects::All)
     }
-    /// Pages start as `initial` says; those of `objects` are armed `at` some moments.
+    /// Pages start by `initial`. Pages of `objects` are armed at the moments of `at`.
     pub fn with(context: &PolicyContext, initial: Initial, at: At, objects: Objects) -> Self {
         Self {
             start: Start::new(context, initial),
@@ -101,7 +101,7 @@ impl NextTouch {
     fn begin_region(&mut self) {
         let first = core::mem::take(&mut self.first);
         if self.at == At::Region || first && self.at == At::FirstRegion {
-            // As many as there are: drivers arm those that have a home.
+            // As many as exist: drivers arm those that have a home.
             self.arm(PageRange { first: PageNo(0), count: self.homes.end() });
         }
     }

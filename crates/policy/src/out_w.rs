@@ -54,13 +54,13 @@ struct OutW {
     reach: u32,
     adaptive: Adaptive,
     nodes: usize,
-    /// The pages of the home at hand, as indices of the interval.
+    /// The pages of the current home, as indices of the interval.
     local: Vec<u32>,
     /// By position in `local`: relative references of remote nodes.
     remote: Vec<Remote>,
-    /// Those of the home.
+    /// Relative references of the home itself.
     own: Vec<u32>,
-    /// References of the node at hand.
+    /// References of the current node.
     counts: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ pub fn policy(context: &PolicyContext, options: &Options, reach: u32) -> Box<dyn
 }
 
 impl OutW {
-    /// Works out the relative references to the pages of `home`.
+    /// Computes the relative references to the pages of `home`.
     fn look(&mut self, interval: &Interval, home: NodeId) {
         let Self { local, remote, own, counts, .. } = self;
         local.clear();

@@ -51,14 +51,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Puts pages where `plan` says, on the machine of `context`.
+    /// Puts pages on the homes of `plan`, on the machine of `context`.
     pub fn new(context: &PolicyContext, plan: Arc<Placement>) -> Self {
         Self { plan, homes: Homes::new(context), queue: Queue::new() }
     }
 }
 
-/// The best placement of pages that are accessed as `counts` says, on the machine of `context`.
-/// `slack` is the percentage of the least cost within which homes are as good as each other, as in
+/// The best placement of pages with the accesses of `counts`, on the machine of `context`. `slack`
+/// is the percentage above the least cost within which homes are equally good, as in
 /// [`crate::competitive_balanced`].
 pub fn best(context: &PolicyContext, counts: &Histogram, slack: u32) -> Placement {
     let mut interval = Interval::new(context.nodes());

@@ -6,7 +6,7 @@ use homenode_model::NodeId;
 
 use crate::homes::Homes;
 
-/// How many more pages each node can take, once the moves listed so far are done in their order.
+/// The room on each node after the moves listed so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Room(Vec<u64>);
 
