@@ -240,7 +240,7 @@ mod tests {
     use object::{Object, ObjectSymbol};
     use std::process::Command;
 
-    /// What looks like the begin or the end of a team or like a barrier by its name, and why it is
+    /// What looks like the start or the end of a team or like a barrier by its name, and why it is
     /// left alone.
     const ALONE: &[(&str, &str)] = &[
         (

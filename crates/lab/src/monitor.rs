@@ -12,7 +12,7 @@ pub use homenode_wire::monitor::{
 use crate::error::{self, Error, Result};
 use crate::machine::Machine;
 
-/// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and the begin
+/// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and the start
 /// of that hole.
 const LARGE: u64 = 0xe000_0000;
 const LARGE_LOW: u64 = 0xc000_0000;

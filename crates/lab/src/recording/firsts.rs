@@ -35,7 +35,7 @@ pub struct Stay {
     pub thread: u32,
     /// The node.
     pub node: u16,
-    /// Its begin.
+    /// Its start.
     pub from: Ns,
     /// Its end.
     pub until: Ns,

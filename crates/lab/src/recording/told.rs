@@ -86,7 +86,7 @@ pub struct Piece {
     pub bytes: u64,
     /// The object.
     pub object: ObjectId,
-    /// Its begin; `None`: the start.
+    /// Its start; `None`: the start.
     pub from: Option<Ns>,
     /// Its end; `None`: the end.
     pub until: Option<Ns>,
@@ -101,7 +101,7 @@ pub struct Stay {
     pub thread: u32,
     /// The CPU.
     pub cpu: u32,
-    /// Its begin.
+    /// Its start.
     pub from: Ns,
     /// Its end.
     pub until: Ns,
@@ -116,7 +116,7 @@ pub struct Told {
     pub pieces: Vec<Piece>,
     /// Regions; their runs and times are those of all processes.
     pub regions: Vec<Region>,
-    /// Each execution: the region, its begin and its end.
+    /// Each execution: the region, its start and its end.
     pub runs: Vec<(RegionNo, Ns, Ns)>,
     /// Calls of `hn_iteration`: process and time, by time.
     pub iterations: Vec<(u32, Ns)>,

@@ -516,7 +516,7 @@ impl Driver {
         self.policy.outcome(&MoveOutcome { page, to, result, cost: Ns::ZERO });
     }
 
-    /// At the begin of a round: takes samples of both groups, or acts on the verdict.
+    /// At the start of a round: takes samples of both groups, or acts on the verdict.
     pub(super) fn judge(&mut self) {
         if self.hold.off
             || self.hold.verdict() != Verdict::Open

@@ -13,7 +13,7 @@
 //!
 //! - If the policy wants to know the outcome, the driver tells it that the page stays. The policy
 //!   decides again from what it sees next.
-//! - Pages placed once and for all wait, and follow at the begins of later regions as the budget
+//! - Pages placed once and for all wait, and follow at the start of later regions as the budget
 //!   grows. These are pages of a plan, of a policy that places by address, and pages that move
 //!   back.
 //!

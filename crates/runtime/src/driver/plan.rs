@@ -6,7 +6,7 @@
 //! The launcher has worked out which addresses of the program's file belong to which line of the
 //! source. Here an allocation is recognised by its return addresses ([`Table::find`]). On real
 //! nodes its memory gets the planned policies at once (`mbind`), so the first touch brings each
-//! page home and nothing has to move. Other pages move at the begin of a parallel region: memory
+//! page home and nothing has to move. Other pages move at the start of a parallel region: memory
 //! that the allocator had used before, static variables, objects with too many ranges for a mapping
 //! each, and pages of pretended nodes.
 //!

@@ -10,7 +10,7 @@
 //! # Approach
 //!
 //! The driver divides a large object into stretches of equal length. In each it arms a *probe*: the
-//! 64 KiB that come with one touch, at a random place that differs each time. At the begins of
+//! 64 KiB that come with one touch, at a random place that differs each time. At the start of
 //! later rounds it counts the touched probes. The whole object follows if more than one in
 //! [`REMOTE`] of them, and more than one in [`REMOTE_OF_ALL`] of all armed probes, came from
 //! another node. Otherwise the object stays as it is, for a sixteenth of the cost of arming it, and
@@ -254,7 +254,7 @@ impl Driver {
         }
     }
 
-    /// At the begin of a round: arms what should follow once more. The round is of a level of the
+    /// At the start of a round: arms what should follow once more. The round is of a level of the
     /// iteration that was `found` now, or of a known one. Returns whether something follows or is
     /// probed, so that judging is too early.
     pub(super) fn correct(&mut self, found: bool) -> bool {

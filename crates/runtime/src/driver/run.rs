@@ -33,7 +33,7 @@ const TIMES: usize = 4096;
 const UNASKED: u32 = 3;
 /// Shortest round that is an event of its own for the policy. Shorter rounds are joined.
 const SHORTEST_ROUND: Ns = Ns(1_000_000);
-/// Longest wall time that is believed for the light work at the begin and the end of a region. If
+/// Longest wall time that is believed for the light work at the start and the end of a region. If
 /// it took longer, another process had the CPU.
 const LIGHT: Ns = Ns(20_000);
 /// How often a policy that goes on deciding is polled at one event. The next poll is at the next

@@ -14,7 +14,7 @@
 //!
 //! A thread of homenode's own asks for pages at exponentially distributed random times: as many as
 //! the budget allows at the measured cost of one. The driver carries out decisions where the policy
-//! makes them: at the begin of an iteration, at a region's end, or (daemon) when its period ends.
+//! makes them: at the start of an iteration, at a region's end, or (daemon) when its period ends.
 
 use std::collections::BTreeSet;
 
@@ -482,7 +482,7 @@ impl Driver {
             }
     }
 
-    /// Takes the samples since the last look, and gives the policy what it wants now: at the begin
+    /// Takes the samples since the last look, and gives the policy what it wants now: at the start
     /// of an `iteration`, or at the end of a region.
     pub(super) fn look(&mut self, iteration: bool) {
         let now = (self.clocks.wall)();

@@ -8,7 +8,7 @@
 //! # Approach
 //!
 //! The driver holds back one block in [`ONE_IN`] of the candidates. Afterwards it arms pages of
-//! both groups one by one, at the begin of iterations, and sees who touches them. If moved pages
+//! both groups one by one, at the start of iterations, and sees who touches them. If moved pages
 //! are touched from remote nodes less often than held-back pages, moving pays, and the held-back
 //! blocks are released. If more often, moving harms, and moved pages go back. These are *presence*
 //! samples: who came first, not how often.
@@ -41,7 +41,7 @@ const ROUNDS: u32 = 48;
 /// A difference of the two shares counts if it is larger than this many standard deviations of
 /// chance.
 const SIGMAS: f64 = 2.0;
-/// Pages of each group that are armed at the begin of an iteration.
+/// Pages of each group that are armed at the start of an iteration.
 const AT_ONCE: usize = 16;
 
 /// The group of a block.

@@ -63,7 +63,7 @@
 //! | first touch | what homenode knows |
 //! |---|---|
 //! | of a page that did not exist when a region began | seen: such pages are armed, and their first toucher faults ([`sees_first_touches`]) |
-//! | before the first region, or of memory that is younger than the region's begin, seen later | assumed: the node of the thread that started the next region, at that moment |
+//! | before the first region, or of memory that is younger than the region's start, seen later | assumed: the node of the thread that started the next region, at that moment |
 //! | without userfaultfd, or under a policy that watches memory instead of arming it | assumed, as above |
 //!
 //! The assumption is wrong for memory that a thread of a team allocates and initialises within one

@@ -242,7 +242,7 @@ mod frame {
         /// Continues in the handler, which returns to the interrupted code. Nothing of the caller's
         /// stack is needed any more.
         pub unsafe fn run(self, signal: i32, handler: usize) -> ! {
-            // SAFETY: the stack pointer is where the kernel puts it at a handler's begin, above it
+            // SAFETY: the stack pointer is where the kernel puts it at a handler's start, above it
             // the address to return to.
             unsafe {
                 std::arch::asm!(

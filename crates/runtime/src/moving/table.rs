@@ -120,7 +120,7 @@ pub struct Leaf {
     split: [AtomicU64; UNITS / GROUP],
     /// 0: not known. Otherwise the node's number plus one.
     homes: [AtomicU8; LEAF / PAGE],
-    /// The begin of the shadow.
+    /// The start of the shadow.
     shadow: AtomicU64,
 }
 

@@ -89,7 +89,7 @@ pub struct Stream {
     threads: Threads,
     modules: BTreeSet<(u64, String)>,
     sightings: Sightings,
-    /// The last written round: its begin and its number.
+    /// The last written round: its start and its number.
     last_round: Option<(Ns, IterationNo)>,
     dropped: [u64; KINDS],
 }

@@ -1,7 +1,7 @@
 //! Records: the packets from the end of one record to the end of the next.
 //!
 //! A stretch of the buffer begins and ends with a record. If it does not (the buffer was full, or
-//! bytes are damaged), this module looks for the next record. It starts one byte behind the begin
+//! bytes are damaged), this module looks for the next record. It starts one byte behind the start
 //! of the invalid record and tries byte by byte, until a record begins that has everything a
 //! processor says of an access. (Bytes of an address can look like a packet, or like the end of a
 //! record. They hardly look like all of these packets, each once.) A record is invalid if
