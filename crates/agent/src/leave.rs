@@ -13,7 +13,7 @@ use homenode_runtime::own_thread::own_threads;
 
 use crate::state;
 
-/// For good. `why`: what the program was about to do, for the report.
+/// Ends homenode for good. `why`: what the program is about to do, for the report.
 fn leave(why: &str) {
     if state::inside() || !state::is_own_process() {
         return;
@@ -23,7 +23,7 @@ fn leave(why: &str) {
     state::guarded(moving::leave);
 }
 
-/// The same where a thread of homenode's runs. Where none does there is nothing in the program's
+/// As [`leave`], but only if a thread of homenode's runs. Without one, nothing is in the program's
 /// way, and homenode goes on.
 pub fn leave_if_threads() {
     if own_threads::any() {
@@ -41,13 +41,13 @@ pub fn thread_exits() {
 
 const FIRST_THREAD: &str = "the program's first thread ended";
 
-/// Called by the C library when the first thread ends by `pthread_exit` or by cancellation, and not
-/// when it returns.
+/// The C library calls this when the first thread ends by `pthread_exit` or by cancellation, but
+/// not when it returns.
 unsafe extern "C" fn first_thread_ends(_: *mut c_void) {
     leave(FIRST_THREAD);
 }
 
-/// The calling thread is the first one of the process, or stands for it.
+/// The calling thread is the first one of the process, or represents it.
 pub fn watch_first_thread() {
     let mut key = 0;
     // SAFETY: a function of this library, which is never unloaded; any value but null will do.
