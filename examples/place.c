@@ -1,5 +1,6 @@
-/* Places memory on every node in turn, touches it from every node in turn, and checks where it is: the four things that
- * Robertson and Rendell (section 2) ask of a system before anybody can study placement on it.
+/* Places memory on every node in turn, touches it from every node in turn, and checks where it is:
+ * the four things that Robertson and Rendell (section 2) ask of a system before anybody can study
+ * placement on it.
  *
  *   cc place.c $(pkg-config --cflags --libs homenode) -o place && ./place
  *
@@ -22,7 +23,8 @@ static void must(int code, const char *what)
     exit(1);
 }
 
-/* Fresh memory placed on `home`, touched by a thread on `from`: all of it is on `home`, page by page. */
+/* Fresh memory placed on `home`, touched by a thread on `from`: all of it is on `home`, page by
+ * page. */
 static void place_and_check(int32_t from, int32_t home)
 {
     char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,8 @@
-! Places an array on a node before it is touched, checks where it is, and has each thread take its part to itself.
+! Places an array on a node before it is touched, checks where it is, and has each thread take its
+! part to itself.
 !
-!    gfortran -fopenmp $(pkg-config --variable=fortran homenode) place_f.f90 $(pkg-config --libs homenode) -o place_f
+!    gfortran -fopenmp $(pkg-config --variable=fortran homenode) place_f.f90 \
+!      $(pkg-config --libs homenode) -o place_f
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 program place_f

@@ -1,7 +1,8 @@
-! homenode: tell the run-time system what it cannot see, and place threads and memory. See homenode.h.
+! homenode: tell the run-time system what it cannot see, and place threads and memory. See
+! homenode.h.
 !
-! Addresses are c_loc(array), lengths are in bytes. What may be null in C is optional here. hn_text turns a text of
-! hn_message or hn_last_error into a string.
+! Addresses are c_loc(array), lengths are in bytes. Arguments that may be null in C are optional
+! here. hn_text turns a text of hn_message or hn_last_error into a string.
 !
 ! Made by 'cargo xtask c-api': do not edit.
 !
@@ -105,17 +106,17 @@ module homenode
    end type
 
    interface
-      ! Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of
-      ! parallel regions or inside master/single, at the top of the loop; and once more with the
+      ! Round number (from 0) of the program's outer loop begins. Call it from one thread, outside
+      ! of parallel regions or inside master/single, at the top of the loop; and once more with the
       ! number of rounds after the loop, which ends the last round.
       function hn_iteration(number) bind(c) result(code)
          import
          integer(c_int32_t), value :: number
          integer(c_int) :: code
       end function
-      ! Each whole page in [address, address + length) goes to the node of the thread that touches it
-      ! next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays
-      ! where it is.
+      ! Each whole page in [address, address + length) goes to the node of the thread that touches
+      ! it next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned)
+      ! stays where it is.
       function hn_next_touch(address, length) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -139,8 +140,8 @@ module homenode
          import
          integer(c_int) :: code
       end function
-      ! The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound
-      ! may be elsewhere when the answer arrives.
+      ! The CPU and the node that run the caller. Either pointer may be null. A thread that is not
+      ! bound may be elsewhere when the answer arrives.
       function hn_here(cpu, node) bind(c) result(code)
          import
          integer(c_int32_t), intent(out), optional :: cpu
@@ -148,9 +149,9 @@ module homenode
          integer(c_int) :: code
       end function
       ! Pages that [address, address + length) touches and that are not in memory yet come from node
-      ! when they are first touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH
-      ! from the toucher's node, as without homenode. Pages that are in memory stay. What a program
-      ! places itself, homenode run leaves alone.
+      ! when they are first touched, whoever touches them, while the node has room; with
+      ! HN_FIRST_TOUCH from the toucher's node, as without homenode. Pages that are in memory stay.
+      ! What a program places itself, homenode run leaves alone.
       function hn_place(address, length, node) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -158,9 +159,9 @@ module homenode
          integer(c_int32_t), value :: node
          integer(c_int) :: code
       end function
-      ! Pages that [address, address + length) touches and that are in memory go to node. Contents are
-      ! kept. HN_PARTIAL: not all are there afterwards; found, which may be null, tells how many. What
-      ! a program moves itself, homenode run leaves alone.
+      ! Pages that [address, address + length) touches and that are in memory go to node. Contents
+      ! are kept. HN_PARTIAL: not all are there afterwards; found, which may be null, tells how
+      ! many. What a program moves itself, homenode run leaves alone.
       function hn_move(address, length, node, found) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -169,8 +170,8 @@ module homenode
          type(hn_placement), intent(out), optional :: found
          integer(c_int) :: code
       end function
-      ! Counts the pages that [address, address + length) touches by where they are: HN_OK when all are
-      ! on node, HN_PARTIAL when not. found may be null.
+      ! Counts the pages that [address, address + length) touches by where they are: HN_OK when all
+      ! are on node, HN_PARTIAL when not. found may be null.
       function hn_verify(address, length, node, found) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -179,9 +180,9 @@ module homenode
          type(hn_placement), intent(out), optional :: found
          integer(c_int) :: code
       end function
-      ! The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into
-      ! nodes, which has room for capacity numbers; the number of pages into pages, which may be
-      ! null. HN_ERANGE: there are more pages than room, the first capacity are answered. With
+      ! The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN,
+      ! into nodes, which has room for capacity numbers; the number of pages into pages, which may
+      ! be null. HN_ERANGE: there are more pages than room, the first capacity are answered. With
       ! capacity 0, nodes may be null: asks for the number alone.
       function hn_where(address, length, nodes, capacity, pages) bind(c) result(code)
          import
@@ -219,7 +220,8 @@ module homenode
          integer(c_size_t), intent(out), optional :: count
          integer(c_int) :: code
       end function
-      ! The system's distance from CPUs of one node to memory of another: 10 is local, more is farther.
+      ! The system's distance from CPUs of one node to memory of another: 10 is local, more is
+      ! farther.
       function hn_distance(from, to, distance) bind(c) result(code)
          import
          integer(c_int32_t), value :: from
@@ -234,8 +236,8 @@ module homenode
          type(c_ptr) :: text
       end function
       ! What the last of these functions that failed in this thread tried, on what, what the system
-      ! said, and what to do; empty if none has failed. Never null, never to be freed; changed by the
-      ! next call that fails in this thread.
+      ! said, and what to do; empty if none has failed. Never null, never to be freed; changed by
+      ! the next call that fails in this thread.
       function hn_last_error() bind(c) result(text)
          import
          type(c_ptr) :: text

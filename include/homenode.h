@@ -1,8 +1,9 @@
 /* homenode: tell the run-time system what it cannot see, and place threads and memory.
  *
- * Every function may be called on any machine, with or without homenode watching, from any thread, on one node or
- * many. Nodes and CPUs go by the system's numbers. Each function returns a code; hn_message is its text, and
- * hn_last_error says what the last failure in this thread was about. None prints, exits or raises a signal.
+ * A program may call every function on any machine, with one node or many, with or without homenode
+ * watching, from any thread. Nodes and CPUs have the system's numbers. Each function returns a
+ * code. hn_message is the code's text, and hn_last_error describes the last failure in this thread.
+ * No function prints, exits or raises a signal.
  *
  * Made by 'cargo xtask c-api': do not edit.
  *
@@ -113,7 +114,8 @@ int hn_node_info(int32_t number, hn_node *node);
 /* Numbers of the CPUs of node that this process may use, ascending: as hn_nodes. */
 int hn_node_cpus(int32_t node, int32_t *cpus, size_t capacity, size_t *count);
 
-/* The system's distance from CPUs of one node to memory of another: 10 is local, more is farther. */
+/* The system's distance from CPUs of one node to memory of another: 10 is local, more is
+ * farther. */
 int hn_distance(int32_t from, int32_t to, int32_t *distance);
 
 /* ---- What went wrong ---- */
@@ -128,8 +130,9 @@ const char *hn_last_error(void);
 
 /* ---- Without the library ---- */
 
-/* With HN_HEADER_ONLY defined in front of the #include, nothing has to be linked: each function goes to the library that
- * homenode run loads into the program, and does nothing where there is none. Functions that return a code answer HN_IDLE then. */
+/* If HN_HEADER_ONLY is defined before the #include, nothing has to be linked. Each function calls
+ * the library that homenode run loads into the program. Without that library it does nothing, and
+ * functions that return a code answer HN_IDLE. */
 #ifdef HN_HEADER_ONLY
 #include <dlfcn.h>
 

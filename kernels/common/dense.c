@@ -26,7 +26,8 @@ static double largest_residual(int64_t n, const double *x, const double *y)
     return worst;
 }
 
-/* Relative to the rows' sum of magnitudes, about n for the diagonal and n/4 beside it, times |x| <= 1/2. */
+/* Relative to the rows' sum of magnitudes, about n for the diagonal and n/4 beside it, times |x| <=
+ * 1/2. */
 int dense_verify(int64_t n, dense_product *product, const void *factors)
 {
     double *x = kernel_allocate((size_t)n, sizeof *x, "the probe");

@@ -1,4 +1,5 @@
-/* The matrix of the LU programs, and the check of its factors. It is diagonally dominant, so no pivoting is needed.
+/* The matrix of the LU programs, and the check of its factors. It is diagonally dominant, so no
+ * pivoting is needed.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -60,7 +60,8 @@ static number root(const struct fourier *f, int64_t j, int sign)
     return w;
 }
 
-/* One pass: `groups` transforms of four become ready, each element standing for `stride` interleaved transforms. */
+/* One pass: `groups` transforms of four become ready, each element standing for `stride`
+ * interleaved transforms. */
 static void pass_of_four(const struct fourier *f, const number *restrict in, number *restrict out, int64_t stride,
                          int sign)
 {

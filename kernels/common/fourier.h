@@ -1,7 +1,8 @@
-/* Complex Fourier transform of one row whose length is a power of two: y[k] = sum of x[j] exp(-2 pi i j k / m).
+/* Complex Fourier transform of one row whose length is a power of two: y[k] = sum of x[j] exp(-2 pi
+ * i j k / m).
  *
- * Source: T. Stockham's self-sorting method, as in C. Van Loan, Computational Frameworks for the Fast Fourier Transform
- * (SIAM 1992), section 1.7, with factors of four and at most one of two.
+ * Source: T. Stockham's self-sorting method, as in C. Van Loan, Computational Frameworks for the
+ * Fast Fourier Transform (SIAM 1992), section 1.7, with factors of four and at most one of two.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -23,7 +24,8 @@ static inline struct complex_number complex_product(struct complex_number a, str
 /* exp(-2 pi i numerator / denominator). */
 struct complex_number root_of_unity(int64_t numerator, int64_t denominator);
 
-/* What a thread needs to transform rows of m numbers: m roots and room for m numbers, both its own. */
+/* What a thread needs to transform rows of m numbers: m roots and room for m numbers, both its
+ * own. */
 struct fourier {
     int64_t m;
     struct complex_number *roots, *room;

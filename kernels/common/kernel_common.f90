@@ -1,4 +1,5 @@
-! The shared C parts for Fortran kernels: options, times, random numbers. See options.h, report.h and nas_random.h.
+! The shared C parts for Fortran kernels: options, times, random numbers. See options.h, report.h
+! and nas_random.h.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module kernel_common
    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_null_char, c_ptr, c_size_t

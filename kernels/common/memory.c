@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The beginning of a file as text; nothing of it is on the heap, whose layout must not depend on what it says. */
+/* The beginning of a file as text; nothing of it is on the heap, whose layout must not depend on
+ * what it says. */
 static int read_text(const char *path, char *text, size_t size)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,8 +1,8 @@
 /* The pseudo-random numbers of the NAS Parallel Benchmarks: x' = 5^13 x mod 2^46, value x' / 2^46.
  *
- * Source: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007. Double-precision implementations multiply
- * in halves; 64-bit integers give the same numbers, because the product's lower 46 bits survive the
- * wrap-around.
+ * Source: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007. Double-precision
+ * implementations multiply in halves; 64-bit integers give the same numbers, because the product's
+ * lower 46 bits survive the wrap-around.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,5 +1,5 @@
-/* The two calls for a build without libhomenode: handed on to the library if `homenode run` has loaded it, otherwise the same
- * answers as it gives when nobody watches.
+/* The two calls for a build without libhomenode: handed on to the library if `homenode run` has
+ * loaded it, otherwise the same answers as it gives when nobody watches.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -11,7 +11,8 @@
 static int (*iteration)(uint32_t);
 static int (*next_touch)(const void *, size_t);
 
-/* Before main, for a round may be short. RTLD_NEXT: what comes after the program, so never the functions below. */
+/* Before main, for a round may be short. RTLD_NEXT: what comes after the program, so never the
+ * functions below. */
 __attribute__((constructor)) static void find_homenode(void)
 {
     iteration = (int (*)(uint32_t))dlsym(RTLD_NEXT, "hn_iteration");

@@ -1,4 +1,5 @@
-/* Numbers that depend on their place only, so that every thread can make any of them, and a check can make them again.
+/* Numbers that depend on their place only, so that every thread can make any of them, and a check
+ * can make them again.
  *
  * Source: the finaliser of splitmix64, S. Vigna.
  *

@@ -1,5 +1,5 @@
-/* Command line of the kernels. Nothing is run and the status is 2 when a word makes no sense: a mistyped option must
- * not become a measurement.
+/* Command line of the kernels. Nothing is run and the status is 2 when a word makes no sense: a
+ * mistyped option must not become a measurement.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -19,7 +19,8 @@
 #define MOST_THREADS 4096
 #define MOST_ITERATIONS 1000000
 
-/* Options whose value is a text. A program parses its command line once, so one static record will do. */
+/* Options whose value is a text. A program parses its command line once, so one static record will
+ * do. */
 static struct {
     const char *name, *value;
     int extra;
@@ -255,7 +256,8 @@ const struct kernel_class *kernel_class_below(const struct kernel_about *about, 
     return best;
 }
 
-/* The team must have as many threads as the report says: no fewer because of the machine's load or a limit. */
+/* The team must have as many threads as the report says: no fewer because of the machine's load or
+ * a limit. */
 static int set_threads(struct parser *p)
 {
     struct kernel_options *o = p->options;
@@ -308,7 +310,8 @@ static int fill_in(struct parser *p)
     return status == KERNEL_RUN ? set_threads(p) : status;
 }
 
-/* One option, with its value after '=' or in `next` (null at the end). Sets *used_next when it took that. */
+/* One option, with its value after '=' or in `next` (null at the end). Sets *used_next when it took
+ * that. */
 static int parse_one(struct parser *p, const char *word, const char *next, int *used_next)
 {
     char option[32];

@@ -1,7 +1,7 @@
 /* What a kernel can be told on its command line, the same words for all of them.
  *
- * A kernel describes itself with a `struct kernel_about`; `kernel_parse` turns the arguments into `struct
- * kernel_options`, or prints a sentence and says with which status to leave.
+ * A kernel describes itself with a `struct kernel_about`; `kernel_parse` turns the arguments into
+ * `struct kernel_options`, or prints a sentence and says with which status to leave.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -51,8 +51,8 @@ struct kernel_about {
     const char *multiple_because;
     int rows_a_round;      /* elimination: rows a round until one is left, and more rounds make no sense; or 0 */
     int extras;            /* of enum kernel_extra */
-    /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number): more than there is
-     * must be refused before anything is allocated. Null: not told. */
+    /* Bytes that the program allocates for a size (and the class's letter, 0 for a size by number):
+     * more than there is must be refused before anything is allocated. Null: not told. */
     double (*bytes)(int64_t size, int letter);
 };
 
@@ -74,17 +74,20 @@ struct kernel_options {
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);
 
-/* Prints the sentence, as for a mistyped option, and gives the exit status: for rules that only one program has. */
+/* Prints the sentence, as for a mistyped option, and gives the exit status: for rules that only one
+ * program has. */
 __attribute__((format(printf, 2, 3))) int kernel_refuse(const struct kernel_about *about, const char *format, ...);
 
-/* For programs whose `main` is not C: `count` arguments without the program's name, each ended by a NUL, in one row. */
+/* For programs whose `main` is not C: `count` arguments without the program's name, each ended by a
+ * NUL, in one row. */
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,
                         struct kernel_options *options);
 
 /* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
 const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
 
-/* The value of an option that only some kernels know (--verify, --matrix, --save, --pairs), or null when it was not given. */
+/* The value of an option that only some kernels know (--verify, --matrix, --save, --pairs), or null
+ * when it was not given. */
 const char *kernel_text_option(const char *option);
 
 /* What --init was: serial, parallel or round-robin. */

@@ -1,5 +1,6 @@
-/* `--pairs T:M,…`: thread i runs on node T of pair i, and the rows that it updates lie on node M, through the C API of
- * libhomenode (bind, place, here, verify: what Robertson and Rendell ask for in section 2).
+/* `--pairs T:M,…`: thread i runs on node T of pair i, and the rows that it updates lie on node M,
+ * through the C API of libhomenode (bind, place, here, verify: what Robertson and Rendell ask for
+ * in section 2).
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -20,13 +21,15 @@ struct pairs {
     } pair[MOST_PAIRS];
 };
 
-/* What --pairs said, checked against the machine and the number of threads; KERNEL_RUN or an exit status. */
+/* What --pairs said, checked against the machine and the number of threads; KERNEL_RUN or an exit
+ * status. */
 int pairs_parse(const struct kernel_about *about, const struct kernel_options *options, struct pairs *pairs);
 
 /* Binds each thread of the team to its CPU. */
 int pairs_bind(const struct kernel_about *about, const struct pairs *pairs);
 
-/* The whole pages of [begin, end), which are not touched yet, are to come from the node of `pair`. */
+/* The whole pages of [begin, end), which are not touched yet, are to come from the node of
+ * `pair`. */
 int pairs_place(const struct kernel_about *about, const struct pairs *pairs, int pair, void *begin, void *end);
 
 /* Whether these pages are there; counts them. Says what is astray. */

@@ -1,5 +1,6 @@
-/* The middle of a counting sort by several threads: from how many things of each kind each thread has, where each
- * thread's go. Things of a smaller kind come first; of one kind, those of the threads in order, so the sort is stable.
+/* The middle of a counting sort by several threads: from how many things of each kind each thread
+ * has, where each thread's go. Things of a smaller kind come first; of one kind, those of the
+ * threads in order, so the sort is stable.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -21,10 +22,12 @@ void places_free(struct places *p);
 /* The calling thread's counts, all zero. */
 int32_t *places_begin(const struct places *p, int thread);
 
-/* Turns counts into places. All threads of the team call it, after their counts; it begins and ends with a barrier. */
+/* Turns counts into places. All threads of the team call it, after their counts; it begins and ends
+ * with a barrier. */
 void places_find(const struct places *p, int thread);
 
-/* Once all have been put where they go: things [places_end(kind - 1), places_end(kind)) are of a kind. */
+/* Once all have been put where they go: things [places_end(kind - 1), places_end(kind)) are of a
+ * kind. */
 int32_t places_end(const struct places *p, int64_t kind);
 
 #endif

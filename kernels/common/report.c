@@ -58,7 +58,8 @@ static void *or_leave(void *memory, size_t count, size_t size, const char *what)
     exit(2);
 }
 
-/* With --init round-robin, whose arrays come before any work is done: inside of a parallel region it is work space. */
+/* With --init round-robin, whose arrays come before any work is done: inside of a parallel region
+ * it is work space. */
 static void *deal(void *array, size_t bytes)
 {
     if (run.options && run.options->round_robin && !omp_in_parallel())
@@ -86,8 +87,8 @@ void kernel_start(const struct kernel_about *about, const struct kernel_options 
     run.options = options;
 }
 
-/* A mark for the monitor of homenode's lab, which counts between the first and the last one where it is asked for: a no-op to
- * everybody else (docs/lab.md). */
+/* A mark for the monitor of homenode's lab, which counts between the first and the last one where
+ * it is asked for: a no-op to everybody else (docs/lab.md). */
 #ifdef __x86_64__
 #define LAB_MARK(code) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x686e0000+" #code ::: "memory")
 #else
@@ -162,7 +163,8 @@ static const char *next_touch_reason(void)
     }
 }
 
-/* How often sorting compares depends on the measured times: not a part of the program that is recorded. */
+/* How often sorting compares depends on the measured times: not a part of the program that is
+ * recorded. */
 __attribute__((no_sanitize_thread)) static int ascending(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;

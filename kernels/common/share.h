@@ -1,4 +1,5 @@
-/* A thread's contiguous share of `count` things: the shares of neighbours touch, and differ by one thing at most.
+/* A thread's contiguous share of `count` things: the shares of neighbours touch, and differ by one
+ * thing at most.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,8 +1,9 @@
-/* false-sharing: each thread counts in a counter of its own, and the counters lie side by side in one cache line.
+/* false-sharing: each thread counts in a counter of its own, and the counters lie side by side in
+ * one cache line.
  *
- * Not from a paper: a test of recorders and viewers, which must show a line that many threads write and none shares.
- * `--padded` puts each counter into a pair of lines of its own (processors fetch lines in pairs); the page is still
- * shared, and next touch gives it to whoever comes first.
+ * Not from a paper: a test of recorders and viewers, which must show a line that many threads write
+ * and none shares. `--padded` puts each counter into a pair of lines of its own (processors fetch
+ * lines in pairs); the page is still shared, and next touch gives it to whoever comes first.
  *
  * Verified by the counters: each must hold exactly what its thread did.
  *

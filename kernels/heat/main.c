@@ -2,14 +2,16 @@
  *
  * u'(i,j) = u(i,j) + 1/5 (sum of the four neighbours - 4 u(i,j)), zero on the border.
  *
- * Verified in closed form: the sampled sine of half a wave in each direction is an eigenvector of the sweep, so after
- * k sweeps u is exactly (1 - 8/5 sin^2(pi h / 2))^k times the start (h = 1 / (n + 1)). No other eigenvector decays
- * slower, so rounding errors never outgrow the solution.
+ * Verified in closed form: the sampled sine of half a wave in each direction is an eigenvector of
+ * the sweep, so after k sweeps u is exactly (1 - 8/5 sin^2(pi h / 2))^k times the start (h = 1 / (n
+ * + 1)). No other eigenvector decays slower, so rounding errors never outgrow the solution.
  *
- * Placement. `--init parallel`: each thread clears the rows that it sweeps; `serial`: the initial thread clears all.
- * Each page is then used by one thread and, at the seams, its neighbour: the simplest case for any placement policy.
+ * Placement. `--init parallel`: each thread clears the rows that it sweeps; `serial`: the initial
+ * thread clears all. Each page is then used by one thread and, at the seams, its neighbour: the
+ * simplest case for any placement policy.
  *
- * Robertson and Rendell's Table 2 is this program with `--pairs`: thread and rows of each pair on nodes of one's choice.
+ * Robertson and Rendell's Table 2 is this program with `--pairs`: thread and rows of each pair on
+ * nodes of one's choice.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -78,7 +80,8 @@ static void touch_row(struct plate *p, int64_t i)
         p->now[i * p->width + j] = start(p, i, j);
 }
 
-/* Where a thread's rows of a grid begin and end under OpenMP's static schedule, which gives the first threads the odd ones. */
+/* Where a thread's rows of a grid begin and end under OpenMP's static schedule, which gives the
+ * first threads the odd ones. */
 static struct share rows_of(int64_t n, int threads, int thread)
 {
     int64_t each = n / threads, odd = n % threads, first = each * thread + (thread < odd ? thread : odd);

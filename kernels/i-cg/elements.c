@@ -1,15 +1,15 @@
-/* Edge elements: J.-C. Nedelec, Mixed finite elements in R^3, Numerische Mathematik 35 (1980) 315; on the edge from node
- * i to node j the function is l_i grad l_j - l_j grad l_i (Whitney), with l the barycentric coordinates. Products of two
- * of these integrate to volume (1 + [i = j]) / 20.
+/* Edge elements: J.-C. Nedelec, Mixed finite elements in R^3, Numerische Mathematik 35 (1980) 315;
+ * on the edge from node i to node j the function is l_i grad l_j - l_j grad l_i (Whitney), with l
+ * the barycentric coordinates. Products of two of these integrate to volume (1 + [i = j]) / 20.
  *
- * Maxwell's equations in vacuum, d^2 E / dt^2 + curl curl E = 0, light's speed 1. In time the implicit scheme of second
- * order that is stable for any step (Newmark, 1959, with beta = 1/4; F. Edelvik uses it for the unstructured part of his
- * hybrid solvers, thesis, Uppsala 2002):
+ * Maxwell's equations in vacuum, d^2 E / dt^2 + curl curl E = 0, light's speed 1. In time the
+ * implicit scheme of second order that is stable for any step (Newmark, 1959, with beta = 1/4; F.
+ * Edelvik uses it for the unstructured part of his hybrid solvers, thesis, Uppsala 2002):
  *
  *     (M + w K) E_next = 2 (M - w K) E_now - (M + w K) E_before,    w = step^2 / 4.
  *
- * A plane wave is a solution; it is imposed on the outer side of the box and on the body (as an incident wave is), and the
- * solution in between is compared with it.
+ * A plane wave is a solution; it is imposed on the outer side of the box and on the body (as an
+ * incident wave is), and the solution in between is compared with it.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -77,7 +77,8 @@ static struct tetrahedron tetrahedron_of(const struct mesh *m, int32_t t)
     return out;
 }
 
-/* Integrals over a tetrahedron for two of its edges, the smaller first: so they are the same from both rows to the bit. */
+/* Integrals over a tetrahedron for two of its edges, the smaller first: so they are the same from
+ * both rows to the bit. */
 static void integrals(const struct tetrahedron *t, int e, int f, double *mass, double *stiffness)
 {
     const int *p = edge_nodes[e < f ? e : f], *q = edge_nodes[e < f ? f : e];

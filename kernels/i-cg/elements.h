@@ -17,7 +17,8 @@ void wave_on_edges(const struct mesh *m, double time, double *field);
 /* Mass + weight stiffness among the unknowns, weight = step^2 / 4. */
 struct matrix assemble(const struct mesh *m, double weight);
 
-/* The right-hand side of the step from `now` and `before` (all edges) to `next`, of which the surfaces' edges are used. */
+/* The right-hand side of the step from `now` and `before` (all edges) to `next`, of which the
+ * surfaces' edges are used. */
 void right_hand_side(const struct mesh *m, double weight, const double *before, const double *now, const double *next,
                      double *out);
 

@@ -1,15 +1,19 @@
-/* i-cg: Maxwell's equations around a body, edge elements on tetrahedra, one implicit time step by conjugate gradients.
+/* i-cg: Maxwell's equations around a body, edge elements on tetrahedra, one implicit time step by
+ * conjugate gradients.
  *
- * It stands for I-CG of Löf, Nordén and Holmgren (section 3: Maxwell's equations around a fighter jet, an unstructured
- * mesh, 1 794 058 unknowns, density 0.0009 %, 47 iterations). Their mesh is not public: here a cube stands for the jet, see
- * mesh.c; the equations are in elements.c. A round is a step of conjugate gradients.
+ * It stands for I-CG of Löf, Nordén and Holmgren (section 3: Maxwell's equations around a fighter
+ * jet, an unstructured mesh, 1 794 058 unknowns, density 0.0009 %, 47 iterations). Their mesh is
+ * not public: here a cube stands for the jet, see mesh.c; the equations are in elements.c. A round
+ * is a step of conjugate gradients.
  *
- * The matrix goes through a file, as in the paper, which is why its authors could not initialise it in parallel: the
- * program makes the mesh, writes the system to a file and forgets everything, then the initial thread reads it.
+ * The matrix goes through a file, as in the paper, which is why its authors could not initialise it
+ * in parallel: the program makes the mesh, writes the system to a file and forgets everything, then
+ * the initial thread reads it.
  *
- * Placement. With `--init serial` the initial thread alone touches matrix and vectors; with `--init parallel`, which the
- * paper does not have, each thread first touches the rows that it multiplies, then the initial thread reads into them.
- * `--next-touch` is asked at the top of round 0 for all arrays.
+ * Placement. With `--init serial` the initial thread alone touches matrix and vectors; with
+ * `--init parallel`, which the paper does not have, each thread first touches the rows that it
+ * multiplies, then the initial thread reads into them. `--next-touch` is asked at the top of round
+ * 0 for all arrays.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -38,7 +42,8 @@
 #define RESIDUAL 1e-6    /* after the standard steps */
 #define FIELD_ERROR 0.01 /* of the unknowns, times (12 / cells)^2 */
 
-/* At the peak the mesh and the assembled matrix are both there; per cell 7 edges, 115 entries, 6 tetrahedra. */
+/* At the peak the mesh and the assembled matrix are both there; per cell 7 edges, 115 entries, 6
+ * tetrahedra. */
 static double bytes(int64_t size, int letter)
 {
     const double entries = 115.0 * 12.0, tetrahedra = 6.0 * (16.0 + 24.0 + 24.0), edges = 7.0 * (8.0 + 4.0 + 6.0 * 8.0);
@@ -97,8 +102,9 @@ static struct linear_system make_system(int32_t cells)
     return s;
 }
 
-/* Where the file is written: beside the wanted one, which it replaces when it is complete; or a file in $TMPDIR or /tmp
- * that has no name any more, so it is gone when the program ends, however it ends. */
+/* Where the file is written: beside the wanted one, which it replaces when it is complete; or a
+ * file in $TMPDIR or /tmp that has no name any more, so it is gone when the program ends, however
+ * it ends. */
 static FILE *open_temporary(const char *wanted, char *name, size_t length)
 {
     const char *folder = getenv("TMPDIR");
@@ -214,8 +220,8 @@ static int verify(const struct linear_system *s, const struct solver *c, const s
     return kernel_verify_bounds(bounds, 3);
 }
 
-/* Otherwise malloc hands out the mesh's memory again, whose pages the initial thread has touched; so it goes back to the
- * system. */
+/* Otherwise malloc hands out the mesh's memory again, whose pages the initial thread has touched;
+ * so it goes back to the system. */
 static void give_memory_back(void)
 {
 #ifdef __GLIBC__

@@ -1,5 +1,6 @@
-/* The file: a header of six 8-byte words, the row starts, columns, values, right-hand side and expected solution as they lie
- * in memory, and a checksum of these. It is meant for the machine that wrote it: the first word shows another byte order.
+/* The file: a header of six 8-byte words, the row starts, columns, values, right-hand side and
+ * expected solution as they lie in memory, and a checksum of these. It is meant for the machine
+ * that wrote it: the first word shows another byte order.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -18,7 +19,8 @@
 
 enum { HEAD_MAGIC, HEAD_CELLS, HEAD_ROWS, HEAD_ENTRIES, HEAD_FIRST_SUM, HEAD_SECOND_SUM, HEAD_WORDS };
 
-/* Fletcher's checksum (1982) over 32-bit words, with sums of 64 bits. All arrays consist of such words. */
+/* Fletcher's checksum (1982) over 32-bit words, with sums of 64 bits. All arrays consist of such
+ * words. */
 struct checksum {
     uint64_t first, second;
 };
@@ -156,7 +158,8 @@ static int row_is_symmetric(const struct matrix *a, int32_t row)
     return 1;
 }
 
-/* By the initial thread: with --init serial nobody else shall have touched the matrix before round 0. */
+/* By the initial thread: with --init serial nobody else shall have touched the matrix before round
+ * 0. */
 static const char *check_matrix(const struct linear_system *s)
 {
     for (int32_t i = 0; i < s->a.n; i++)

@@ -1,4 +1,5 @@
-/* A sparse matrix in compressed rows, with the right-hand side and the known solution, in memory and in a file.
+/* A sparse matrix in compressed rows, with the right-hand side and the known solution, in memory
+ * and in a file.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -24,8 +25,8 @@ struct linear_system {
 /* Writes; gives 0, or what the system said. */
 int system_write(FILE *file, const struct linear_system *s);
 
-/* Reads with the calling thread; with `parallel`, each thread first touches the rows that it will multiply. Gives null, or
- * what is wrong with the file, in words. */
+/* Reads with the calling thread; with `parallel`, each thread first touches the rows that it will
+ * multiply. Gives null, or what is wrong with the file, in words. */
 const char *system_read(FILE *file, struct linear_system *s, int parallel);
 
 /* The place of an entry, or -1. */

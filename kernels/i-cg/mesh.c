@@ -1,11 +1,13 @@
-/* A cell of the box is cut into six tetrahedra, one for each way from its lowest to its highest corner along three edges
- * (H. W. Kuhn, 1960). What makes the mesh unstructured: the tetrahedra are shuffled, inner nodes are moved at random, and
- * nodes are numbered as a search in breadth from a node beside the body meets them, among neighbours at random. Edges are
- * numbered by their nodes. So the numbering is that of a mesh generator followed by Cuthill and McKee's (1969): a row's
- * columns lie in a band, in no pattern; Löf notes that such a matrix is "more organized" than NAS CG's.
+/* A cell of the box is cut into six tetrahedra, one for each way from its lowest to its highest
+ * corner along three edges (H. W. Kuhn, 1960). What makes the mesh unstructured: the tetrahedra are
+ * shuffled, inner nodes are moved at random, and nodes are numbered as a search in breadth from a
+ * node beside the body meets them, among neighbours at random. Edges are numbered by their nodes.
+ * So the numbering is that of a mesh generator followed by Cuthill and McKee's (1969): a row's
+ * columns lie in a band, in no pattern; Löf notes that such a matrix is "more organized" than NAS
+ * CG's.
  *
- * With a body of 11/25 of the cube's side, 66 cells give 1 795 087 unknowns with 16 entries a row (0.0009 %); Löf's mesh
- * has 1 794 058.
+ * With a body of 11/25 of the cube's side, 66 cells give 1 795 087 unknowns with 16 entries a row
+ * (0.0009 %); Löf's mesh has 1 794 058.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -80,7 +82,8 @@ static void cut_box(struct mesh *m, int32_t cells, uint64_t *state)
         swap_tets(m, t, random_below(state, t + 1));
 }
 
-/* Lists `users` of each of `things`: which of `count` rows of `width` numbers contain it, ascending. */
+/* Lists `users` of each of `things`: which of `count` rows of `width` numbers contain it,
+ * ascending. */
 static void list_users(const int32_t *rows, int32_t count, int width, int32_t things, int32_t **start, int32_t **users)
 {
     int64_t numbers = (int64_t)count * width;
@@ -104,7 +107,8 @@ static int32_t first_node(int32_t cells)
     return node_at(cells, (const int32_t[3]){first, first, first});
 }
 
-/* rank[place in the box] = the node's number, or -1 where there is none; `met` lists places by number. */
+/* rank[place in the box] = the node's number, or -1 where there is none; `met` lists places by
+ * number. */
 static void number_nodes(struct mesh *m, int32_t cells, int32_t *rank, int32_t *met)
 {
     int32_t places = (cells + 1) * (cells + 1) * (cells + 1), *start, *users;
@@ -220,8 +224,8 @@ static void number_edges(struct mesh *m)
     free(first);
 }
 
-/* Around an inner edge lie as many triangles as tetrahedra, on a surface one more. Each triangle brings two other edges
- * and each tetrahedron the opposite one. */
+/* Around an inner edge lie as many triangles as tetrahedra, on a surface one more. Each triangle
+ * brings two other edges and each tetrahedron the opposite one. */
 static int is_inner(const struct mesh *m, int32_t edge, int32_t *seen)
 {
     int32_t tets = m->edge_start[edge + 1] - m->edge_start[edge], edges = 0;

@@ -10,7 +10,8 @@
 #define TET_NODES 4
 #define TET_EDGES 6
 
-/* Nodes of a tetrahedron and of an edge ascend: an edge points from the smaller to the larger number everywhere. */
+/* Nodes of a tetrahedron and of an edge ascend: an edge points from the smaller to the larger
+ * number everywhere. */
 struct mesh {
     int32_t nodes, tets, edges, unknowns;
     double (*point)[3];

@@ -1,7 +1,9 @@
-/* The wave is followed through half a period on meshes of 4^3, 8^3, 16^3, ... cells, with steps as long as cells are wide,
- * and compared as a vector field, not by its unknowns. The elements are of first order, the scheme of second.
+/* The wave is followed through half a period on meshes of 4^3, 8^3, 16^3, ... cells, with steps as
+ * long as cells are wide, and compared as a vector field, not by its unknowns. The elements are of
+ * first order, the scheme of second.
  *
- * On the coarsest mesh the matrix is also factorised (Cholesky): that it can be is the proof that it is positive definite.
+ * On the coarsest mesh the matrix is also factorised (Cholesky): that it can be is the proof that
+ * it is positive definite.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,7 +1,8 @@
 /* Conjugate gradients: M. R. Hestenes and E. Stiefel, Journal of Research of the NBS 49 (1952) 409.
  *
- * One parallel region a step; its loops run over rows with one static schedule, so a thread owns the same rows throughout
- * and needs a barrier only before it reads others' sums or their p: three a step.
+ * One parallel region a step; its loops run over rows with one static schedule, so a thread owns
+ * the same rows throughout and needs a barrier only before it reads others' sums or their p: three
+ * a step.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

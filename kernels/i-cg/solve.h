@@ -7,8 +7,8 @@
 
 #include "matrix.h"
 
-/* One sum a thread and purpose, two cache lines apart; added in the order of the threads, so that results are the same in
- * each run. */
+/* One sum a thread and purpose, two cache lines apart; added in the order of the threads, so that
+ * results are the same in each run. */
 struct partial {
     double value;
     char padding[120];

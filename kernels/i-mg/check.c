@@ -42,7 +42,8 @@ static void fill_uniform(const struct level *level)
                 level->block[b].state[c][v] = uniform[v];
 }
 
-/* Size of what passes through a face: each face has about the area of a side of the grid over cells^2. */
+/* Size of what passes through a face: each face has about the area of a side of the grid over
+ * cells^2. */
 static double face_flux(const struct level *level)
 {
     double flux[VARIABLES] = {0.0}, sum = 0.0;

@@ -1,14 +1,17 @@
-/* Full-approximation multigrid: A. Brandt, Multi-level adaptive solutions to boundary-value problems, Mathematics of
- * Computation 31 (1977) 333; for the Euler equations A. Jameson, Applied Mathematics and Computation 13 (1983) 327.
- * Smoother: Newton's method in each cell with its neighbours held (five equations), cells in red-black order, as in A.
- * Jameson and D. A. Caughey, AIAA 2001-2673, who sweep along diagonals.
+/* Full-approximation multigrid: A. Brandt, Multi-level adaptive solutions to boundary-value
+ * problems, Mathematics of Computation 31 (1977) 333; for the Euler equations A. Jameson, Applied
+ * Mathematics and Computation 13 (1983) 327. Smoother: Newton's method in each cell with its
+ * neighbours held (five equations), cells in red-black order, as in A. Jameson and D. A. Caughey,
+ * AIAA 2001-2673, who sweep along diagonals.
  *
- * The equation of a level is N(state) = force, with N the sum of the fluxes out of a cell; force is zero on the finest.
- * Downwards, states are averaged over the volume and residuals added up over the eight cells of a coarse one, so that
- * the coarse level's solution is what the fine one lacks. Upwards, a coarse cell's change is added to its eight cells.
- * Fluxes are differences of first order, so these two orders are enough (1 + 1 > 1, Brandt's rule).
+ * The equation of a level is N(state) = force, with N the sum of the fluxes out of a cell; force is
+ * zero on the finest. Downwards, states are averaged over the volume and residuals added up over
+ * the eight cells of a coarse one, so that the coarse level's solution is what the fine one lacks.
+ * Upwards, a coarse cell's change is added to its eight cells. Fluxes are differences of first
+ * order, so these two orders are enough (1 + 1 > 1, Brandt's rule).
  *
- * All loops run over (block, plane) pairs with one static schedule, so a thread owns the same planes throughout.
+ * All loops run over (block, plane) pairs with one static schedule, so a thread owns the same
+ * planes throughout.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -32,7 +35,8 @@ static void reversed(const double area[3], double out[3])
         out[d] = -area[d];
 }
 
-/* flux += what enters through the two faces across `direction` with the neighbours' waves (negative). */
+/* flux += what enters through the two faces across `direction` with the neighbours' waves
+ * (negative). */
 static void add_entering(const struct block *b, int n, int direction, int i, int j, int k, const double lower[3],
                          const double upper[3], double flux[VARIABLES])
 {
@@ -103,8 +107,8 @@ static void add_change(double state[VARIABLES], const double change[VARIABLES])
         state[v] += part * change[v];
 }
 
-/* One step of Newton's method in a cell. The neighbours' waves do not depend on its state, so only those that leave it
- * have derivatives. */
+/* One step of Newton's method in a cell. The neighbours' waves do not depend on its state, so only
+ * those that leave it have derivatives. */
 static void newton(const struct block *b, int n, int i, int j, int k)
 {
     double *state = b->state[state_at(n, i, j, k)];
@@ -133,7 +137,8 @@ static void newton_plane(const struct block *b, int n, int colour, int k)
             newton(b, n, i, j, k);
 }
 
-/* Which block lies beside block `b` on a side, or -1: blocks are numbered in binary, a digit a direction. */
+/* Which block lies beside block `b` on a side, or -1: blocks are numbered in binary, a digit a
+ * direction. */
 static int neighbour(int b, int direction, int up)
 {
     int bit = 1 << direction;
@@ -148,7 +153,8 @@ static void copy_state(const struct level *level, int from, size_t from_at, int 
         out[v] = in[v];
 }
 
-/* The ghosts that lie in plane k of block `b`, and for the outermost planes the ghost plane beside. */
+/* The ghosts that lie in plane k of block `b`, and for the outermost planes the ghost plane
+ * beside. */
 static void exchange_plane(const struct level *level, int b, int k)
 {
     int n = level->n;
@@ -173,9 +179,10 @@ void exchange(const struct level *level)
             exchange_plane(level, b, k);
 }
 
-/* Red and black, or backwards. A cycle sweeps forwards on its way down and backwards on its way up, so that it is
- * symmetric as a whole. (Symmetric sweeps, forwards and backwards at once, would do black twice in a row, the second time
- * with nothing new: measured, a cycle of the same work then lowers the residual to 0.67 instead of 0.55 in the end.) */
+/* Red and black, or backwards. A cycle sweeps forwards on its way down and backwards on its way up,
+ * so that it is symmetric as a whole. (Symmetric sweeps, forwards and backwards at once, would do
+ * black twice in a row, the second time with nothing new: measured, a cycle of the same work then
+ * lowers the residual to 0.67 instead of 0.55 in the end.) */
 static void sweep(const struct level *level, int backwards)
 {
     for (int half = 0; half < 2; half++) {
@@ -193,7 +200,8 @@ static void sweep_times(const struct level *level, int times, int backwards)
         sweep(level, backwards);
 }
 
-/* A coarse cell's state and force from the eight cells in it; gives the sum of the squares of their residuals. */
+/* A coarse cell's state and force from the eight cells in it; gives the sum of the squares of their
+ * residuals. */
 static double restrict_cell(const struct block *fine, int nf, const struct block *coarse, int nc, int i, int j, int k)
 {
     double state[VARIABLES] = {0.0}, force[VARIABLES] = {0.0}, volume = 0.0, squares = 0.0;

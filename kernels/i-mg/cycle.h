@@ -7,7 +7,8 @@
 
 #include "grid.h"
 
-/* One V-cycle. Gives the root mean square of the finest level's residual after the sweeps before it went down. */
+/* One V-cycle. Gives the root mean square of the finest level's residual after the sweeps before it
+ * went down. */
 double cycle(struct hierarchy *h);
 
 /* Root mean square of the finest level's residual, all equations alike, per cell. */

@@ -1,6 +1,7 @@
-/* Exact flow: the isentropic vortex between two cylinders, u ~ 1/r (Aftosmis, Gaitonde and Tavares, AIAA 94-0415, there
- * in two dimensions and supersonic throughout). A constant velocity along the axis is added: the flow stays a solution
- * and becomes a helix. With the numbers here it is supersonic inside, subsonic outside.
+/* Exact flow: the isentropic vortex between two cylinders, u ~ 1/r (Aftosmis, Gaitonde and Tavares,
+ * AIAA 94-0415, there in two dimensions and supersonic throughout). A constant velocity along the
+ * axis is added: the flow stays a solution and becomes a helix. With the numbers here it is
+ * supersonic inside, subsonic outside.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

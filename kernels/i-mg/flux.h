@@ -1,8 +1,9 @@
 /* The split flux through a face, in a header so that a cell's work stays in registers.
  *
- * B. van Leer, Flux-vector splitting for the Euler equations, ICASE 82-30 (Lecture Notes in Physics 170, 1982), in the form
- * for a face of any direction of Anderson, Thomas and van Leer, AIAA Journal 24 (1986) 1453. It is once differentiable
- * through the speed of sound, which Newton's method wants.
+ * B. van Leer, Flux-vector splitting for the Euler equations, ICASE 82-30 (Lecture Notes in Physics
+ * 170, 1982), in the form for a face of any direction of Anderson, Thomas and van Leer, AIAA
+ * Journal 24 (1986) 1453. It is once differentiable through the speed of sound, which Newton's
+ * method wants.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -13,7 +14,8 @@
 
 #include <math.h>
 
-/* Compilers find these too long to inline, and then keep a face's numbers in memory: half of all accesses. */
+/* Compilers find these too long to inline, and then keep a face's numbers in memory: half of all
+ * accesses. */
 #define FACE_WORK static inline __attribute__((always_inline))
 
 /* What a face sees of a state. */
@@ -74,8 +76,9 @@ static inline void add_flux(const double state[VARIABLES], const struct face *f,
     flux[4] += mass * w->heat;
 }
 
-/* flux += the part of the flux through a face that leaves with the waves going along `area` (the face's normal times its
- * area). With `area` reversed, the neighbour's state and sign -1 it is the part that enters. */
+/* flux += the part of the flux through a face that leaves with the waves going along `area` (the
+ * face's normal times its area). With `area` reversed, the neighbour's state and sign -1 it is the
+ * part that enters. */
 FACE_WORK void flux_add(const double state[VARIABLES], const double area[3], double sign, double flux[VARIABLES])
 {
     struct face f = face_of(state, area);

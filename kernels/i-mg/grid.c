@@ -1,8 +1,9 @@
 /* Geometry, memory and first touch.
  *
- * The grid is a quarter of the room between two cylinders, waved in all three directions so that no family of faces is
- * flat. A face's area vector is half the cross product of its diagonals: those of a cell add up to zero, which is why a
- * uniform flow stays uniform (the metric identity of finite volumes).
+ * The grid is a quarter of the room between two cylinders, waved in all three directions so that no
+ * family of faces is flat. A face's area vector is half the cross product of its diagonals: those
+ * of a cell add up to zero, which is why a uniform flow stays uniform (the metric identity of
+ * finite volumes).
  *
  * Ghosts outside of the grid hold the exact flow, from the start to the end.
  *
@@ -39,7 +40,8 @@ static void corner(const struct level *level, const struct block *block, const i
     grid_point(h * (block->first[0] + at[0]), h * (block->first[1] + at[1]), h * (block->first[2] + at[2]), point);
 }
 
-/* The face's corner, `u` and `v` steps along the other two directions in cyclic order, so that the vector points up. */
+/* The face's corner, `u` and `v` steps along the other two directions in cyclic order, so that the
+ * vector points up. */
 static void face_area(const struct level *level, const struct block *block, int direction, const int at[3],
                       double area[3])
 {
@@ -58,7 +60,8 @@ static void face_area(const struct level *level, const struct block *block, int 
         area[d] = 0.5 * (d1[(d + 1) % 3] * d2[(d + 2) % 3] - d1[(d + 2) % 3] * d2[(d + 1) % 3]);
 }
 
-/* The divergence theorem for the position: a third of the sum of (middle of the face) . (its area). */
+/* The divergence theorem for the position: a third of the sum of (middle of the face) . (its
+ * area). */
 static double cell_volume(const struct level *level, const struct block *block, int i, int j, int k)
 {
     double sum = 0.0;

@@ -1,4 +1,5 @@
-/* The levels of the curvilinear grid, each of eight blocks, each block with arrays of its own on every level.
+/* The levels of the curvilinear grid, each of eight blocks, each block with arrays of its own on
+ * every level.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -13,7 +14,8 @@
 #define BLOCKS 8 /* two along each direction */
 #define MOST_LEVELS 5
 
-/* A block of n^3 cells. States have one layer of ghosts at each side; a ghost at an edge or corner is never used. */
+/* A block of n^3 cells. States have one layer of ghosts at each side; a ghost at an edge or corner
+ * is never used. */
 struct block {
     int first[3];                /* its first cell's place in the whole grid */
     double (*state)[VARIABLES];  /* (n + 2)^3 */
@@ -35,7 +37,8 @@ struct hierarchy {
     struct level level[MOST_LEVELS];
 };
 
-/* Cells and faces by their indices in a block; a cell's indices are 0 ... n - 1, ghosts are at -1 and n. */
+/* Cells and faces by their indices in a block; a cell's indices are 0 ... n - 1, ghosts are at -1
+ * and n. */
 static inline size_t state_at(int n, int i, int j, int k)
 {
     size_t w = (size_t)n + 2;
@@ -64,8 +67,8 @@ void hierarchy_free(struct hierarchy *h);
 /* Calls `visit(array, bytes)` with every main array. */
 void hierarchy_visit(const struct hierarchy *h, void (*visit)(void *array, size_t bytes));
 
-/* Where the point with the parameters (a, b, c) of the unit cube lies: a is the direction across the channel, b along it,
- * c along the axis. */
+/* Where the point with the parameters (a, b, c) of the unit cube lies: a is the direction across
+ * the channel, b along it, c along the axis. */
 void grid_point(double a, double b, double c, double point[3]);
 
 /* The middle of cell (i, j, k) of a block, by its parameters. */

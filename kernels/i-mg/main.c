@@ -1,12 +1,15 @@
-/* i-mg: steady compressible flow in three dimensions by multigrid on a curvilinear multi-block grid.
+/* i-mg: steady compressible flow in three dimensions by multigrid on a curvilinear multi-block
+ * grid.
  *
- * It stands for I-MG of Löf, Nordén and Holmgren (section 3: Euler equations, finite volumes with split fluxes, red-black
- * symmetric Gauss-Seidel-Newton inside a full-approximation multigrid of five levels, 10 cycles on 128^3 cells). Their
- * program is not public; sources of the methods are in flux.h and cycle.c, the flow is one whose solution is known.
+ * It stands for I-MG of Löf, Nordén and Holmgren (section 3: Euler equations, finite volumes with
+ * split fluxes, red-black symmetric Gauss-Seidel-Newton inside a full-approximation multigrid of
+ * five levels, 10 cycles on 128^3 cells). Their program is not public; sources of the methods are
+ * in flux.h and cycle.c, the flow is one whose solution is known.
  *
- * Placement. With `--init parallel` each thread fills in the planes that it computes, on every level; with `--init serial`
- * the initial thread fills in all. There is no untimed round. `--next-touch` is asked at the top of round 0 for the arrays
- * of all blocks and levels, each of which is an allocation of its own: the small ones lie in the heap between others.
+ * Placement. With `--init parallel` each thread fills in the planes that it computes, on every
+ * level; with `--init serial` the initial thread fills in all. There is no untimed round.
+ * `--next-touch` is asked at the top of round 0 for the arrays of all blocks and levels, each of
+ * which is an allocation of its own: the small ones lie in the heap between others.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

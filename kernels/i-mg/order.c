@@ -1,5 +1,6 @@
-/* Order of accuracy: the same flow on grids of 16^3, 32^3, ... cells, iterated until the residual is far below the error
- * of the discretisation. Split fluxes between cells' own states are of first order.
+/* Order of accuracy: the same flow on grids of 16^3, 32^3, ... cells, iterated until the residual
+ * is far below the error of the discretisation. Split fluxes between cells' own states are of first
+ * order.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

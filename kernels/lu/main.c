@@ -1,20 +1,26 @@
-/* lu: factors a dense, diagonally dominant matrix in place, A = L U, right-looking, without pivoting, by columns.
+/* lu: factors a dense, diagonally dominant matrix in place, A = L U, right-looking, without
+ * pivoting, by columns.
  *
- * The kernel of D. Nikolopoulos, E. Ayguade and C. Polychronopoulos, Runtime vs. Manual Data Distribution for
- * Architecture-Agnostic Shared-Memory Programming Models, section 4.2 (figures 6 and 7; 1400 x 1400). Round k divides
- * column k by its pivot and subtracts its multiples from all columns to the right.
+ * The kernel of D. Nikolopoulos, E. Ayguade and C. Polychronopoulos, Runtime vs. Manual Data
+ * Distribution for Architecture-Agnostic Shared-Memory Programming Models, section 4.2 (figures 6
+ * and 7; 1400 x 1400). Round k divides column k by its pivot and subtracts its multiples from all
+ * columns to the right.
  *
  * Who updates which column, `--schedule`:
- *   block     OpenMP's static schedule over the remaining columns: a column changes hands as they become fewer
- *   cyclic    the remaining columns dealt one by one: balanced, but every column changes hands each round
- *   affinity  column j always belongs to thread j mod threads: balanced, and a thread keeps its columns (figure 7)
+ *   block     OpenMP's static schedule over the remaining columns: a column changes hands as they
+ *             become fewer
+ *   cyclic    the remaining columns dealt one by one: balanced, but every column changes hands each
+ *             round
+ *   affinity  column j always belongs to thread j mod threads: balanced, and a thread keeps its
+ *             columns (figure 7)
  *
- * Verified by L U x = A x for a random x, with A made again from its formula. After fewer rounds than columns the same
- * holds with the part that is not yet eliminated in U's place.
+ * Verified by L U x = A x for a random x, with A made again from its formula. After fewer rounds
+ * than columns the same holds with the part that is not yet eliminated in U's place.
  *
- * Placement. `--init parallel`: a column is made by the thread that the schedule gives it; `serial`: the initial thread
- * makes all; `round-robin`: pages are dealt over the threads, the paper's baseline. `--padded` starts each column on a
- * page of its own, without which neighbours share pages.
+ * Placement. `--init parallel`: a column is made by the thread that the schedule gives it;
+ * `serial`: the initial thread makes all; `round-robin`: pages are dealt over the threads, the
+ * paper's baseline. `--padded` starts each column on a page of its own, without which neighbours
+ * share pages.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -65,7 +71,8 @@ static void make_column(const struct dense *d, int64_t j)
 
 typedef void column_work(const struct dense *d, int64_t j, int64_t k);
 
-/* The affinity schedule without a schedule clause: a thread walks through its own columns from `first` on. */
+/* The affinity schedule without a schedule clause: a thread walks through its own columns from
+ * `first` on. */
 static void each_own_column(const struct dense *d, int64_t first, int64_t k, column_work *work)
 {
     int64_t threads = omp_get_num_threads(), me = omp_get_thread_num();
@@ -164,7 +171,8 @@ static void iterate(const struct dense *d, const struct kernel_options *options)
     hn_iteration((uint32_t)options->iterations);
 }
 
-/* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the identity. */
+/* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the
+ * identity. */
 static void multiply_factors(const void *factors, const double *x, double *y)
 {
     const struct dense *d = factors;

@@ -2,9 +2,10 @@
 !
 ! Source: The NAS Parallel Benchmarks, RNR-94-007, chapter on the simulated CFD applications.
 !
-! A field is x(i, m, j, k): m counts the five conserved quantities (density, momentum in three directions, energy), i, j, k
-! the points. Rows along i lie together, so that loops along i are vectors; the leading dimension is odd, so that lines
-! along j and k do not fall on one set of a cache. Planes of constant k belong to threads.
+! A field is x(i, m, j, k): m counts the five conserved quantities (density, momentum in three
+! directions, energy), i, j, k the points. Rows along i lie together, so that loops along i are
+! vectors; the leading dimension is odd, so that lines along j and k do not fall on one set of a
+! cache. Planes of constant k belong to threads.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module adi_grid
@@ -20,7 +21,8 @@ module adi_grid
    real(dp), parameter :: c1 = 1.4_dp, c2 = 0.4_dp, c3c4 = 0.1_dp
    real(dp), parameter :: c1c5 = c1*c1, c1345 = c1c5*c3c4, con43 = 4.0_dp/3.0_dp
 
-   ! What is derived from the five quantities at each point; 2, 3, 4 are the velocities, as they are the momenta.
+   ! What is derived from the five quantities at each point; 2, 3, 4 are the velocities, as they are
+   ! the momenta.
    integer, parameter :: RHO = 1   ! 1 / density
    integer, parameter :: QS = 5    ! half the speed squared
    integer, parameter :: SQ = 6    ! the same times density: kinetic energy
@@ -75,7 +77,8 @@ contains
       u = ce(:, 1) + along(xi, 2) + along(eta, 3) + along(zeta, 4)
    end function
 
-   ! A direction's part of the polynomial; its coefficients are those of `first` and every third after it.
+   ! A direction's part of the polynomial; its coefficients are those of `first` and every third
+   ! after it.
    pure function along(x, first) result(u)
       real(dp), intent(in) :: x
       integer, intent(in) :: first
@@ -83,7 +86,8 @@ contains
       u = x*(ce(:, first) + x*(ce(:, first + 3) + x*(ce(:, first + 6) + x*ce(:, first + 9))))
    end function
 
-   ! x = 0 by planes, by the threads that own them in all other loops, or by the initial thread alone.
+   ! x = 0 by planes, by the threads that own them in all other loops, or by the initial thread
+   ! alone.
    subroutine clear(x, g, parts, serial)
       type(grid), intent(in) :: g
       integer, intent(in) :: parts
@@ -112,8 +116,8 @@ contains
       end do
    end subroutine
 
-   ! Interpolated between the exact solution on opposite faces, in the three directions together (transfinite); exact on
-   ! the faces themselves.
+   ! Interpolated between the exact solution on opposite faces, in the three directions together
+   ! (transfinite); exact on the faces themselves.
    subroutine set_initial(u, g)
       type(grid), intent(in) :: g
       real(dp), intent(inout) :: u(g%ld, 5, g%n, g%n)

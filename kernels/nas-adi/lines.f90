@@ -1,5 +1,6 @@
-! Several neighbouring lines of the grid at once: what a solver reads of them is gathered so that the same point of all
-! lines lies together, which makes the elimination along the lines a vector operation.
+! Several neighbouring lines of the grid at once: what a solver reads of them is gathered so that
+! the same point of all lines lies together, which makes the elimination along the lines a vector
+! operation.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module adi_lines
@@ -12,8 +13,9 @@ module adi_lines
 
 contains
 
-   ! to(l, m, :) = line l of x, which begins `apart` numbers after line l - 1 and has `stride` numbers from point to point;
-   ! quantity m lies m - 1 times ld after quantity 1. Lines beyond `lines` repeat the last one.
+   ! to(l, m, :) = line l of x, which begins `apart` numbers after line l - 1 and has `stride`
+   ! numbers from point to point; quantity m lies m - 1 times ld after quantity 1. Lines beyond
+   ! `lines` repeat the last one.
    pure subroutine gather(n, lines, apart, stride, ld, parts, x, to)
       integer, intent(in) :: n, lines, apart, stride, ld, parts
       real(dp), intent(in) :: x(*)

@@ -1,10 +1,12 @@
-! The program that NAS BT and SP are, but for how a time step solves: that is module `stepping` of each.
+! The program that NAS BT and SP are, but for how a time step solves: that is module `stepping` of
+! each.
 !
-! Placement. Main arrays are u, rhs, forcing and the derived quantities p. Planes of constant k belong to threads in all
-! loops but the solves along k, which deal planes of constant j: there the whole field changes hands, twice a step
-! (Nikolopoulos et al. call it the phase change of BT and SP). With `--init parallel` each thread clears the planes of
-! constant k that it computes; with `--init serial` the initial thread clears all. The benchmark's untimed first step comes
-! after that in both cases, so it moves nothing. `--next-touch` is asked at the top of the first timed step.
+! Placement. Main arrays are u, rhs, forcing and the derived quantities p. Planes of constant k
+! belong to threads in all loops but the solves along k, which deal planes of constant j: there the
+! whole field changes hands, twice a step (Nikolopoulos et al. call it the phase change of BT and
+! SP). With `--init parallel` each thread clears the planes of constant k that it computes; with
+! `--init serial` the initial thread clears all. The benchmark's untimed first step comes after that
+! in both cases, so it moves nothing. `--next-touch` is asked at the top of the first timed step.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module adi_program
@@ -121,8 +123,8 @@ contains
       call kernel_note_next_touch(hn_next_touch(c_loc(p), size(p, kind=c_size_t)*c_sizeof(u(1))))
    end subroutine
 
-   ! Root mean square of each quantity over the inner points (faces are zero). One sum a plane, added in order: the same for
-   ! any number of threads.
+   ! Root mean square of each quantity over the inner points (faces are zero). One sum a plane,
+   ! added in order: the same for any number of threads.
    function norm(g, x) result(value)
       type(grid), intent(in) :: g
       real(dp), intent(in) :: x(g%ld, 5, g%n, g%n)

@@ -1,11 +1,11 @@
-! The right-hand side of NAS BT and SP: convective and viscous differences of the five quantities in three directions, and
-! fourth-difference dissipation.
+! The right-hand side of NAS BT and SP: convective and viscous differences of the five quantities in
+! three directions, and fourth-difference dissipation.
 !
-! Source: The NAS Parallel Benchmarks, RNR-94-007. The forcing term is what makes the exact solution a steady state, so it
-! is the same operator, applied to the exact solution, with the other sign.
+! Source: The NAS Parallel Benchmarks, RNR-94-007. The forcing term is what makes the exact solution
+! a steady state, so it is the same operator, applied to the exact solution, with the other sign.
 !
-! All three directions are added up a row at a time, while the row is in the cache. A neighbour along i is the same row one
-! number further, so one routine serves the three directions.
+! All three directions are added up a row at a time, while the row is in the cache. A neighbour
+! along i is the same row one number further, so one routine serves the three directions.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module adi_rhs
@@ -15,7 +15,8 @@ module adi_rhs
    public :: right_hand_side, make_forcing, row_work
 
    abstract interface
-      ! What a program does with a row of its right-hand side before it is stored: r(i, 1:5) for the points 2 .. n - 1.
+      ! What a program does with a row of its right-hand side before it is stored: r(i, 1:5) for the
+      ! points 2 .. n - 1.
       pure subroutine row_work(count, ld, r, p)
          import :: dp, PRIMITIVES
          integer, intent(in) :: count, ld
@@ -24,7 +25,8 @@ module adi_rhs
       end subroutine
    end interface
 
-   ! Fourth differences: second neighbour below, neighbour below, point, above, second above; nothing outside.
+   ! Fourth differences: second neighbour below, neighbour below, point, above, second above;
+   ! nothing outside.
    real(dp), parameter :: fourth(5) = [1.0_dp, -4.0_dp, 6.0_dp, -4.0_dp, 1.0_dp]
 
 contains
@@ -133,7 +135,8 @@ contains
                             u(2, 1, j, min(k + 2, g%n)), r)
    end subroutine
 
-   ! One direction's differences: u and p of the row below, the row itself and the row above in that direction.
+   ! One direction's differences: u and p of the row below, the row itself and the row above in that
+   ! direction.
    pure subroutine add_direction(g, direction, ul, u, uh, pl, p, ph, r)
       type(grid), intent(in) :: g
       integer, intent(in) :: direction
@@ -182,7 +185,8 @@ contains
       end do
    end subroutine
 
-   ! The weights at a point of a line of n points: at the ends, what lies outside is left out, and the point counts 5.
+   ! The weights at a point of a line of n points: at the ends, what lies outside is left out, and
+   ! the point counts 5.
    pure function weights(place, n) result(w)
       integer, intent(in) :: place, n
       real(dp) :: w(5)

@@ -1,8 +1,10 @@
-! Block-tridiagonal systems along WIDTH lines at once: A(i) x(i-1) + B(i) x(i) + C(i) x(i+1) = r(i) with x = 0 on the faces.
+! Block-tridiagonal systems along WIDTH lines at once: A(i) x(i-1) + B(i) x(i) + C(i) x(i+1) = r(i)
+! with x = 0 on the faces.
 !
-! Source: The NAS Parallel Benchmarks, RNR-94-007. The blocks are the Jacobian matrices of the convective (f) and the
-! viscous (v) flux at the neighbouring points: A = -(f + v)(i-1), B = 1 + 2 v(i), C = (f - v)(i+1), scaled by the step.
-! Elimination is Gauss's without pivoting, as the benchmark has it.
+! Source: The NAS Parallel Benchmarks, RNR-94-007. The blocks are the Jacobian matrices of the
+! convective (f) and the viscous (v) flux at the neighbouring points: A = -(f + v)(i-1), B = 1 + 2
+! v(i), C = (f - v)(i+1), scaled by the step. Elimination is Gauss's without pivoting, as the
+! benchmark has it.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module bt_blocks
@@ -108,8 +110,9 @@ contains
       v(:, 5, 5) = (g%dt*g%t1*c1345)*p(:, RHO) + diffusion
    end subroutine
 
-   ! centre = centre - below upper, x's right-hand side = that - below r, with the zeros of `below` left out: density depends
-   ! on itself and the normal momentum, a tangential momentum on itself, density and the normal one.
+   ! centre = centre - below upper, x's right-hand side = that - below r, with the zeros of `below`
+   ! left out: density depends on itself and the normal momentum, a tangential momentum on itself,
+   ! density and the normal one.
    pure subroutine eliminate(order, below, upper, r, centre, x)
       integer, intent(in) :: order(3)
       real(dp), intent(in) :: below(WIDTH, 5, 5), upper(WIDTH, 5, 5), r(WIDTH, 5)
@@ -121,7 +124,8 @@ contains
       call subtract(order, below, r, x(1, 1, 6))
    end subroutine
 
-   ! y = y - below z. Each number is read once: the compiler makes the loop over lines one of vectors in registers.
+   ! y = y - below z. Each number is read once: the compiler makes the loop over lines one of
+   ! vectors in registers.
    pure subroutine subtract(order, below, z, y)
       integer, intent(in) :: order(3)
       real(dp), intent(in) :: below(WIDTH, 5, 5), z(WIDTH, 5)

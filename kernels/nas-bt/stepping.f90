@@ -1,5 +1,5 @@
-! A time step of NAS BT: the right-hand side, then a block-tridiagonal system along every line in each direction in turn
-! (approximate factorisation), then the update.
+! A time step of NAS BT: the right-hand side, then a block-tridiagonal system along every line in
+! each direction in turn (approximate factorisation), then the update.
 !
 ! Source: The NAS Parallel Benchmarks, RNR-94-007.
 !
@@ -66,8 +66,9 @@ contains
       end do
    end subroutine
 
-   ! Up to WIDTH of the `rest` lines that begin at u, p and rhs. They are `rows` rows apart, or neighbours in a row when that
-   ! is 0; points are `rows_a_point` rows apart, or neighbours in a row when it is 1.
+   ! Up to WIDTH of the `rest` lines that begin at u, p and rhs. They are `rows` rows apart, or
+   ! neighbours in a row when that is 0; points are `rows_a_point` rows apart, or neighbours in a
+   ! row when it is 1.
    subroutine solve(g, direction, rest, rows, rows_a_point, u, p, rhs)
       type(grid), intent(in) :: g
       integer, intent(in) :: direction, rest, rows, rows_a_point

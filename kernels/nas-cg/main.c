@@ -1,12 +1,14 @@
 /* nas-cg: the smallest eigenvalue of a large, sparse, random matrix by inverse iteration.
  *
- * After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994), and NAS-95-020 (NPB
- * 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and Holmgren use class B.
+ * After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994),
+ * and NAS-95-020 (NPB 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and
+ * Holmgren use class B.
  *
- * Placement. With `--init parallel` each thread touches first the rows that it multiplies (matrix and vectors, one
- * static schedule over rows, as in the OpenMP version of NPB, whose makea works by rows); with `--init serial` the
- * initial thread builds everything. The benchmark's untimed first round runs in both cases after that, so it moves
- * nothing. `--next-touch` is asked at the top of the first timed round, where Löf put it, so the cost falls into it.
+ * Placement. With `--init parallel` each thread touches first the rows that it multiplies (matrix
+ * and vectors, one static schedule over rows, as in the OpenMP version of NPB, whose makea works by
+ * rows); with `--init serial` the initial thread builds everything. The benchmark's untimed first
+ * round runs in both cases after that, so it moves nothing. `--next-touch` is asked at the top of
+ * the first timed round, where Löf put it, so the cost falls into it.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -52,7 +54,8 @@ static const struct problem *problem_of_size(int64_t size)
     return &problems[0];
 }
 
-/* The matrix, about k (k + 1) + 1 entries a row; the random vectors that it is made of, k + 1 entries each, twice. */
+/* The matrix, about k (k + 1) + 1 entries a row; the random vectors that it is made of, k + 1
+ * entries each, twice. */
 static double bytes(int64_t size, int letter)
 {
     (void)letter;

@@ -1,11 +1,12 @@
-/* A = sum over i of size_i v_i v_i' + (0.1 - shift) I, where size_i falls geometrically from 1 to 0.1, so that the
- * condition number is about 10 before the shift.
+/* A = sum over i of size_i v_i v_i' + (0.1 - shift) I, where size_i falls geometrically from 1 to
+ * 0.1, so that the condition number is about 10 before the shift.
  *
  * Source: The NAS Parallel Benchmarks, RNR-94-007.
  *
- * Each thread makes the rows that it will multiply (the same static schedule over rows as in solve.c), first counting
- * them, then filling them in; each touches first what it will use. The random vectors are drawn by the initial thread:
- * they are one stream, short, and freed before the solver starts.
+ * Each thread makes the rows that it will multiply (the same static schedule over rows as in
+ * solve.c), first counting them, then filling them in; each touches first what it will use. The
+ * random vectors are drawn by the initial thread: they are one stream, short, and freed before the
+ * solver starts.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -65,7 +66,8 @@ static void sort(int32_t *a, int32_t count)
     }
 }
 
-/* Adds size_i v_i(row) v_i for every vector that has an entry at `row`; lists the places in `column`. */
+/* Adds size_i v_i(row) v_i for every vector that has an entry at `row`; lists the places in
+ * `column`. */
 static int32_t add_products(const struct vectors *v, int32_t row, double ratio, struct scratch *s, int32_t *column)
 {
     int32_t count = 0;

@@ -14,8 +14,8 @@ struct matrix {
     double *value;
 };
 
-/* `nonzeros` random entries a generating vector; `shift` is subtracted from the diagonal. With `serial`, the initial
- * thread alone touches the matrix. */
+/* `nonzeros` random entries a generating vector; `shift` is subtracted from the diagonal. With
+ * `serial`, the initial thread alone touches the matrix. */
 struct matrix matrix_build(int32_t n, int32_t nonzeros, double shift, int serial);
 
 #endif

@@ -1,7 +1,9 @@
-/* Inverse power iteration with conjugate gradients. Source: The NAS Parallel Benchmarks, RNR-94-007.
+/* Inverse power iteration with conjugate gradients. Source: The NAS Parallel Benchmarks,
+ * RNR-94-007.
  *
- * All loops run over rows with one static schedule inside one parallel region a round, so a thread owns the same rows
- * throughout, and needs a barrier only before it reads others' p or sums: three a step.
+ * All loops run over rows with one static schedule inside one parallel region a round, so a thread
+ * owns the same rows throughout, and needs a barrier only before it reads others' p or sums: three
+ * a step.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -15,8 +17,8 @@
 
 #define STEPS 25
 
-/* Sum over all threads. `slot` alternates between consecutive sums: a slot is written again only after the barrier of
- * the other one, when everybody has read it. */
+/* Sum over all threads. `slot` alternates between consecutive sums: a slot is written again only
+ * after the barrier of the other one, when everybody has read it. */
 static double sum_over_threads(const struct solver *s, int slot, double mine)
 {
     struct partial *partials = s->partials + (size_t)slot * (size_t)s->threads;
@@ -106,7 +108,8 @@ static void conjugate_gradients(const struct solver *s)
     }
 }
 
-/* |x - A z|, with r = A z as the benchmark has it. The barrier of the last `turn` has made z complete. */
+/* |x - A z|, with r = A z as the benchmark has it. The barrier of the last `turn` has made z
+ * complete. */
 static double residual_norm(const struct solver *s)
 {
     double sum = 0.0;
@@ -174,8 +177,8 @@ static void allocate(struct solver *s, size_t n)
     s->partials = kernel_allocate(2 * (size_t)s->threads, sizeof *s->partials, "partial sums");
 }
 
-/* The vectors come before the matrix: after its building, malloc would hand out pages of the freed work space again,
- * which the initial thread has touched. */
+/* The vectors come before the matrix: after its building, malloc would hand out pages of the freed
+ * work space again, which the initial thread has touched. */
 struct solver solver_make(int32_t n, int32_t nonzeros, double shift, const struct kernel_options *options)
 {
     struct solver s = {.threads = options->threads};

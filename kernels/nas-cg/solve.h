@@ -8,8 +8,9 @@
 #include "matrix.h"
 #include "options.h"
 
-/* One sum per thread and purpose, a cache line apart. Adding them in the order of the threads makes the result the
- * same in each run; an OpenMP reduction adds them in the order in which threads arrive. */
+/* One sum per thread and purpose, a cache line apart. Adding them in the order of the threads makes
+ * the result the same in each run; an OpenMP reduction adds them in the order in which threads
+ * arrive. */
 struct partial {
     double value;
     char padding[120];
@@ -28,8 +29,8 @@ void solver_free(struct solver *s);
 /* x = 1: the start of the power iteration. */
 void solver_reset(struct solver *s, int serial);
 
-/* One round: solve A z = x by 25 steps of conjugate gradients, then x = z / |z|. Gives x'z, and |x - A z| by
- * `residual`. */
+/* One round: solve A z = x by 25 steps of conjugate gradients, then x = z / |z|. Gives x'z, and |x
+ * - A z| by `residual`. */
 double solver_round(struct solver *s, double *residual);
 
 #endif

@@ -1,5 +1,6 @@
-/* Source: The NAS Parallel Benchmarks, RNR-94-007 (conjugate gradient, makea). The order of the draws decides the
- * matrix; it is: value, then place; a place beyond n or drawn before in this vector is thrown away with its value.
+/* Source: The NAS Parallel Benchmarks, RNR-94-007 (conjugate gradient, makea). The order of the
+ * draws decides the matrix; it is: value, then place; a place beyond n or drawn before in this
+ * vector is thrown away with its value.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

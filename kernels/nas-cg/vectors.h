@@ -1,4 +1,5 @@
-/* The random sparse vectors whose outer products make up the matrix of NAS CG. Needed only while it is built.
+/* The random sparse vectors whose outer products make up the matrix of NAS CG. Needed only while it
+ * is built.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

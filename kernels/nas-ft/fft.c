@@ -1,10 +1,11 @@
 /* Stockham's self-sorting transform, radix 4 with one step of radix 2 where the exponent is odd.
  *
- * Source: P. N. Swarztrauber, FFT algorithms for vector computers, Parallel Computing 1 (1984); C. Van Loan,
- * Computational Frameworks for the Fast Fourier Transform (1992), section 1.7.
+ * Source: P. N. Swarztrauber, FFT algorithms for vector computers, Parallel Computing 1 (1984); C.
+ * Van Loan, Computational Frameworks for the Fast Fourier Transform (1992), section 1.7.
  *
- * A step of radix r takes the transforms of length m that are done at distance n / m to length r m. Real and imaginary
- * parts lie apart and the lines side by side, so every operation is one on vectors of WIDTH numbers.
+ * A step of radix r takes the transforms of length m that are done at distance n / m to length r m.
+ * Real and imaginary parts lie apart and the lines side by side, so every operation is one on
+ * vectors of WIDTH numbers.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -24,8 +24,9 @@ struct lines {
     double re[MOST_POINTS * WIDTH + APART], im[MOST_POINTS * WIDTH + APART];
 };
 
-/* Transforms lines of n points (a power of two up to MOST_POINTS) in `data` with exp(sign 2 pi i j k / n), not scaled.
- * Gives the one of the two that holds the result; the other one is work space. */
+/* Transforms lines of n points (a power of two up to MOST_POINTS) in `data` with exp(sign 2 pi i j
+ * k / n), not scaled. Gives the one of the two that holds the result; the other one is work
+ * space. */
 struct lines *fft(const struct roots *roots, int32_t n, int sign, struct lines *data, struct lines *work);
 
 #endif

@@ -1,11 +1,11 @@
 /* A diffusion equation solved in Fourier space. Source: The NAS Parallel Benchmarks, RNR-94-007.
  *
- * A transform in three dimensions is two passes: along z, where threads share out the rows of constant y and reach into
- * all planes, and along y and x inside each plane, where threads share out the planes. Between them the whole field
- * changes hands.
+ * A transform in three dimensions is two passes: along z, where threads share out the rows of
+ * constant y and reach into all planes, and along y and x inside each plane, where threads share
+ * out the planes. Between them the whole field changes hands.
  *
- * The decay exp(-4 alpha pi^2 |k|^2) of a wave is the product of its three directions' factors; multiplying the spectrum
- * by it and transforming along z is one pass.
+ * The decay exp(-4 alpha pi^2 |k|^2) of a wave is the product of its three directions' factors;
+ * multiplying the spectrum by it and transforming along z is one pass.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

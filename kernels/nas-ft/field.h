@@ -25,7 +25,8 @@ size_t field_bytes(const struct field *f); /* of one of the two arrays */
 void field_allocate(struct field *f);
 void field_free(struct field *f);
 
-/* First touch of both arrays: plane by plane by the threads that use them, or all by the initial thread. */
+/* First touch of both arrays: plane by plane by the threads that use them, or all by the initial
+ * thread. */
 void field_clear(const struct field *f, int serial);
 
 /* The random initial state and its transform, which becomes `spectrum`. */

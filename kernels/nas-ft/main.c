@@ -1,13 +1,16 @@
 /* nas-ft: a diffusion equation in three dimensions by fast Fourier transforms, after NAS FT.
  *
- * After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007; class W as in NPB 2 and 3.
+ * After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007; class W as in
+ * NPB 2 and 3.
  *
- * Placement. Two complex fields. With `--init parallel` each thread touches first the planes (constant z) that it
- * transforms along y and x; with `--init serial` the initial thread touches all. The initial state and its transform
- * are then made once untimed, which moves nothing. The transform along z deals rows of constant y over the threads: whatever the
- * placement, most of what it touches is then remote. `--next-touch` is asked at the top of round 0.
+ * Placement. Two complex fields. With `--init parallel` each thread touches first the planes
+ * (constant z) that it transforms along y and x; with `--init serial` the initial thread touches
+ * all. The initial state and its transform are then made once untimed, which moves nothing. The
+ * transform along z deals rows of constant y over the threads: whatever the placement, most of what
+ * it touches is then remote. `--next-touch` is asked at the top of round 0.
  *
- * The benchmark's clock also covers the initial state and its transform: that is the report's benchmark section.
+ * The benchmark's clock also covers the initial state and its transform: that is the report's
+ * benchmark section.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,4 +1,5 @@
-/* The official checksums of NAS FT, of the benchmark's published verification: real and imaginary part by iteration.
+/* The official checksums of NAS FT, of the benchmark's published verification: real and imaginary
+ * part by iteration.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

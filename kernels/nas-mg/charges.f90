@@ -1,7 +1,9 @@
-! The right-hand side: +1 at the ten largest numbers of a random field over the finest grid, -1 at the ten smallest.
+! The right-hand side: +1 at the ten largest numbers of a random field over the finest grid, -1 at
+! the ten smallest.
 !
-! Source: The NAS Parallel Benchmarks, RNR-94-007. The benchmark keeps the random field in v itself and draws it twice;
-! here one row of it is enough and the places are found once, so that v's first touch is only that of `clear`.
+! Source: The NAS Parallel Benchmarks, RNR-94-007. The benchmark keeps the random field in v itself
+! and draws it twice; here one row of it is enough and the places are found once, so that v's first
+! touch is only that of `clear`.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module mg_charges

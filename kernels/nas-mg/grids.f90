@@ -1,5 +1,6 @@
-! All levels of a multigrid hierarchy in one array, the finest first, as in the benchmark: Löf's remark that all levels
-! use the same array of unknowns is about this. Level k has 2^k points an edge and one ghost point at each side.
+! All levels of a multigrid hierarchy in one array, the finest first, as in the benchmark: Löf's
+! remark that all levels use the same array of unknowns is about this. Level k has 2^k points an
+! edge and one ghost point at each side.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module mg_grids
@@ -34,8 +35,8 @@ contains
       end do
    end function
 
-   ! x = 0, by the threads that own the planes in every other loop (ghost planes go with their neighbours), or by the
-   ! initial thread alone.
+   ! x = 0, by the threads that own the planes in every other loop (ghost planes go with their
+   ! neighbours), or by the initial thread alone.
    subroutine clear(x, n, serial)
       integer, intent(in) :: n
       real(dp), intent(out) :: x(n, n, n)
@@ -59,7 +60,8 @@ contains
       end do
    end subroutine
 
-   ! Periodic in the first two directions. A plane is its thread's own business, so this needs no barrier.
+   ! Periodic in the first two directions. A plane is its thread's own business, so this needs no
+   ! barrier.
    pure subroutine wrap_plane(x, n)
       integer, intent(in) :: n
       real(dp), intent(inout) :: x(n, n)

@@ -1,13 +1,15 @@
 ! nas-mg: V-cycles of multigrid for the Poisson equation on a cube with periodic boundaries.
 !
-! After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994), and NAS-95-020 (NPB
-! 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and Holmgren use the grid 256^3.
+! After the specification: D. Bailey et al., The NAS Parallel Benchmarks, RNR-94-007 (March 1994),
+! and NAS-95-020 (NPB 2.0) for class W; what this rests on is said in ../README.md. Löf, Nordén and
+! Holmgren use the grid 256^3.
 !
-! Placement. The main arrays are u (solution), v (right-hand side) and r (residual); u and r hold all levels. With
-! `--init parallel` each thread clears, on every level, the planes that it computes (one static schedule over the third
-! index, as the benchmark's OpenMP version does by its zero3); with `--init serial` the initial thread clears all of
-! them. The benchmark's untimed first round runs in both cases after that, so it moves nothing. `--next-touch` is asked
-! at the top of the first timed round, where Löf put it, so the cost falls into it.
+! Placement. The main arrays are u (solution), v (right-hand side) and r (residual); u and r hold
+! all levels. With `--init parallel` each thread clears, on every level, the planes that it computes
+! (one static schedule over the third index, as the benchmark's OpenMP version does by its zero3);
+! with `--init serial` the initial thread clears all of them. The benchmark's untimed first round
+! runs in both cases after that, so it moves nothing. `--next-touch` is asked at the top of the
+! first timed round, where Löf put it, so the cost falls into it.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 program nas_mg
@@ -62,7 +64,8 @@ program nas_mg
 
 contains
 
-   ! The specification's S(a) for the smaller classes and S(b) for class B and up. A size of one's own takes S(a).
+   ! The specification's S(a) for the smaller classes and S(b) for class B and up. A size of one's
+   ! own takes S(a).
    pure function smoother_of_class(letter) result(c)
       integer(c_int32_t), intent(in) :: letter
       real(dp) :: c(0:2)
@@ -123,7 +126,8 @@ contains
       call kernel_note_next_touch(hn_next_touch(c_loc(r), size(r, kind=c_size_t)*c_sizeof(r(1))))
    end subroutine
 
-   ! u = u + M r: residuals down to the coarsest grid, corrections up to the finest, where the result is added to u.
+   ! u = u + M r: residuals down to the coarsest grid, corrections up to the finest, where the
+   ! result is added to u.
    subroutine v_cycle()
       integer :: k, top
       top = grids%levels

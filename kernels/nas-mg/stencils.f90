@@ -1,14 +1,14 @@
-! The four operators of NAS MG on one level. Each works plane by plane (the third index, one static schedule) and, where
-! the result needs ghosts, wraps its plane while it is in the cache.
+! The four operators of NAS MG on one level. Each works plane by plane (the third index, one static
+! schedule) and, where the result needs ghosts, wraps its plane while it is in the cache.
 !
-! Residual and smoother first add up, for a whole row, the four neighbours across a face and the four across an edge
-! (`face`, `edge`): each such sum is used by three points of the row. This is the published optimisation of the
-! benchmark; it fixes the order of the additions too.
+! Residual and smoother first add up, for a whole row, the four neighbours across a face and the
+! four across an edge (`face`, `edge`): each such sum is used by three points of the row. This is
+! the published optimisation of the benchmark; it fixes the order of the additions too.
 !
 ! Source: The NAS Parallel Benchmarks, RNR-94-007 (A, S, P, Q as 27-point stencils).
 !
-! Every parallel region says `default(none)`: a forgotten private scalar still verifies when the compiler keeps it in a
-! register.
+! Every parallel region says `default(none)`: a forgotten private scalar still verifies when the
+! compiler keeps it in a register.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module mg_stencils
@@ -17,7 +17,8 @@ module mg_stencils
    private
    public :: residual, residual_in_place, smooth, restrict_to, interpolate_to, norm
 
-   ! The operator by distance: centre, face, edge, corner. The face coefficient is zero and left out of the loops.
+   ! The operator by distance: centre, face, edge, corner. The face coefficient is zero and left out
+   ! of the loops.
    real(dp), parameter :: a0 = -8.0_dp/3.0_dp, a2 = 1.0_dp/6.0_dp, a3 = 1.0_dp/12.0_dp
 
 contains
@@ -136,8 +137,8 @@ contains
       !$omp end parallel
    end subroutine
 
-   ! fine = fine + Q coarse, trilinear. Coarse plane j3 gives fine planes 2 j3 - 1 and 2 j3, ghosts included, so that no
-   ! exchange is needed.
+   ! fine = fine + Q coarse, trilinear. Coarse plane j3 gives fine planes 2 j3 - 1 and 2 j3, ghosts
+   ! included, so that no exchange is needed.
    subroutine interpolate_to(coarse, nc, fine, nf)
       integer, intent(in) :: nc, nf
       real(dp), intent(in) :: coarse(nc, nc, nc)
@@ -171,7 +172,8 @@ contains
       end do
    end subroutine
 
-   ! Root mean square over the inner points. One sum a plane, added in order: the same result for any number of threads.
+   ! Root mean square over the inner points. One sum a plane, added in order: the same result for
+   ! any number of threads.
    function norm(r, n) result(value)
       integer, intent(in) :: n
       real(dp), intent(in) :: r(n, n, n)

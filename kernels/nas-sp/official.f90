@@ -1,4 +1,5 @@
-! The official values of NAS SP, of the benchmark's published verification: norms of residual and error, time steps.
+! The official values of NAS SP, of the benchmark's published verification: norms of residual and
+! error, time steps.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module official
    use adi_grid, only: dp

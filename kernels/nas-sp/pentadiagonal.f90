@@ -1,9 +1,10 @@
 ! Scalar pentadiagonal systems along WIDTH lines at once, x = 0 on the faces and beyond.
 !
-! Source: The NAS Parallel Benchmarks, RNR-94-007. The convective part is diagonalised: three of the five characteristic
-! quantities move with the flow (one matrix), the others with the flow plus and minus the speed of sound. Diffusion is that
-! of the fastest-decaying quantity: the largest of 4/3, c1 c5 and 1 times c3 c4 / density, as all momenta have one
-! second-difference coefficient and densities are positive. Dissipation is the right-hand side's.
+! Source: The NAS Parallel Benchmarks, RNR-94-007. The convective part is diagonalised: three of the
+! five characteristic quantities move with the flow (one matrix), the others with the flow plus and
+! minus the speed of sound. Diffusion is that of the fastest-decaying quantity: the largest of 4/3,
+! c1 c5 and 1 times c3 c4 / density, as all momenta have one second-difference coefficient and
+! densities are positive. Dissipation is the right-hand side's.
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module sp_pentadiagonal
@@ -15,7 +16,8 @@ module sp_pentadiagonal
 
 contains
 
-   ! In: the velocity along the lines, 1 / density, the speed of sound. r: five right-hand sides, then the solutions.
+   ! In: the velocity along the lines, 1 / density, the speed of sound. r: five right-hand sides,
+   ! then the solutions.
    pure subroutine solve_lines(g, direction, velocity, inverse, sound, r)
       type(grid), intent(in) :: g
       integer, intent(in) :: direction
@@ -51,7 +53,8 @@ contains
       end do
    end subroutine
 
-   ! Elimination and substitution of quantities first .. last, whose matrix has `sound` times +- the speed of sound.
+   ! Elimination and substitution of quantities first .. last, whose matrix has `sound` times +- the
+   ! speed of sound.
    pure subroutine solve(g, first, last, by_sound, sound, low, centre, high, r)
       type(grid), intent(in) :: g
       integer, intent(in) :: first, last

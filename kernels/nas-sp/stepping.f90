@@ -1,5 +1,6 @@
-! A time step of NAS SP: the right-hand side in characteristic quantities, then scalar pentadiagonal systems along every
-! line in each direction in turn, with a change of characteristic quantities between them, then the update.
+! A time step of NAS SP: the right-hand side in characteristic quantities, then scalar pentadiagonal
+! systems along every line in each direction in turn, with a change of characteristic quantities
+! between them, then the update.
 !
 ! Source: The NAS Parallel Benchmarks, RNR-94-007 (diagonalised approximate factorisation).
 !
@@ -102,7 +103,8 @@ contains
       end do
    end subroutine
 
-   ! r = the solutions along up to WIDTH lines; distances of lines and of points in p and in rhs, in numbers.
+   ! r = the solutions along up to WIDTH lines; distances of lines and of points in p and in rhs, in
+   ! numbers.
    subroutine solve(g, direction, lines, p_apart, p_stride, r_apart, r_stride, p, rhs, r)
       type(grid), intent(in) :: g
       integer, intent(in) :: direction, lines, p_apart, p_stride, r_apart, r_stride

@@ -77,7 +77,8 @@ static void touch(struct graph *g, const int64_t *start, int serial)
     g->start[g->n] = start[g->n];
 }
 
-/* The order of the edges into a vertex is that of their numbers. The initial thread fills in what others touched. */
+/* The order of the edges into a vertex is that of their numbers. The initial thread fills in what
+ * others touched. */
 static void fill(struct graph *g, int64_t *next)
 {
     for (int64_t k = 0; k < g->edges; k++) {

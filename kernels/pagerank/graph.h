@@ -1,8 +1,8 @@
 /* A random graph with a power law of degrees, and its edges by their ends.
  *
- * Source: D. Chakrabarti, Y. Zhan and C. Faloutsos, R-MAT: A Recursive Model for Graph Mining, SDM 2004, with the
- * probabilities and the sixteen edges a vertex of the Graph 500 benchmark. Loops and repeated edges stay; vertices keep
- * their numbers, so those with many edges have small ones.
+ * Source: D. Chakrabarti, Y. Zhan and C. Faloutsos, R-MAT: A Recursive Model for Graph Mining, SDM
+ * 2004, with the probabilities and the sixteen edges a vertex of the Graph 500 benchmark. Loops and
+ * repeated edges stay; vertices keep their numbers, so those with many edges have small ones.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,16 +1,16 @@
 /* pagerank: importance of the vertices of a graph with a power law of degrees.
  *
- * Source: L. Page, S. Brin, R. Motwani and T. Winograd, The PageRank Citation Ranking, Stanford 1999, with damping
- * 0.85; the graph is that of graph.h. A round gives every vertex the sum of rank / degree over the edges into it;
- * vertices without edges out give their rank to all. Each thread owns neighbouring vertices with an equal share of the
- * edges.
+ * Source: L. Page, S. Brin, R. Motwani and T. Winograd, The PageRank Citation Ranking, Stanford
+ * 1999, with damping 0.85; the graph is that of graph.h. A round gives every vertex the sum of rank
+ * / degree over the edges into it; vertices without edges out give their rank to all. Each thread
+ * owns neighbouring vertices with an equal share of the edges.
  *
- * Verified against a serial program that pushes ranks along the edges in the order of their making, from the generator
- * and not from the stored graph; the ranks must add up to one.
+ * Verified against a serial program that pushes ranks along the edges in the order of their making,
+ * from the generator and not from the stored graph; the ranks must add up to one.
  *
- * Placement. Edges and own ranks are private; what the sources of edges give is read at random by everybody, a few
- * pages with small numbers much more than the rest: no placement makes these local. `--init parallel`: a vertex and the
- * edges into it are touched by their owner.
+ * Placement. Edges and own ranks are private; what the sources of edges give is read at random by
+ * everybody, a few pages with small numbers much more than the rest: no placement makes these
+ * local. `--init parallel`: a vertex and the edges into it are touched by their owner.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -194,7 +194,8 @@ static double *reference_ranks(int64_t n, int32_t rounds)
     return now;
 }
 
-/* Sums of n small equal ranks, of vertices without edges, are rounded to one side: by up to n roundings. */
+/* Sums of n small equal ranks, of vertices without edges, are rounded to one side: by up to n
+ * roundings. */
 static int verify(const struct ranks *r, int32_t rounds)
 {
     double *expected = reference_ranks(r->graph.n, rounds), worst = 0.0, sum = 0.0;

@@ -1,16 +1,18 @@
 /* pic: electrons that drift through a periodic square and repel each other, by particle-in-cell.
  *
- * The physics and its source are in plasma.h. A round: sort the particles' numbers by row of cells; each thread owns
- * neighbouring rows and works on the particles that are in them now: it adds their charge to the grid, all solve for
- * the potential by Fourier transforms, and it pushes its particles. Charge that falls on the next thread's first row
- * goes through a row of one's own, added in a fixed order; so a number of threads always gives the same result.
+ * The physics and its source are in plasma.h. A round: sort the particles' numbers by row of cells;
+ * each thread owns neighbouring rows and works on the particles that are in them now: it adds their
+ * charge to the grid, all solve for the potential by Fourier transforms, and it pushes its
+ * particles. Charge that falls on the next thread's first row goes through a row of one's own,
+ * added in a fixed order; so a number of threads always gives the same result.
  *
- * Verified against a serial program (reference.c), by Gauss's law on the grid, and by the momentum of all particles.
+ * Verified against a serial program (reference.c), by Gauss's law on the grid, and by the momentum
+ * of all particles.
  *
- * Placement. Particles lie in memory in the order in which they start, sorted by rows; they drift a quarter of a row
- * each round, so which thread uses a page of particles changes slowly: a placement is right for a while. Grid rows are
- * private but for their edges and the column transforms. `--init parallel`: a row and the particles in it are made by
- * its owner.
+ * Placement. Particles lie in memory in the order in which they start, sorted by rows; they drift a
+ * quarter of a row each round, so which thread uses a page of particles changes slowly: a placement
+ * is right for a while. Grid rows are private but for their edges and the column transforms.
+ * `--init parallel`: a row and the particles in it are made by its owner.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -135,7 +137,8 @@ static void spread(const struct plasma *p, struct share mine, int me)
 #pragma omp barrier
 }
 
-/* What the thread before has put aside for the first own row. Threads without rows have put nothing aside. */
+/* What the thread before has put aside for the first own row. Threads without rows have put nothing
+ * aside. */
 static void add_edge(const struct plasma *p, struct share mine)
 {
     if (mine.first == mine.end)
@@ -352,7 +355,8 @@ static double reference_error(const struct plasma *p, int32_t rounds)
     return worst;
 }
 
-/* Laplacian of the last potential against the last charge, which differs from the background by its square root. */
+/* Laplacian of the last potential against the last charge, which differs from the background by its
+ * square root. */
 static double gauss_error(const struct plasma *p)
 {
     double worst = 0.0;

@@ -1,4 +1,5 @@
-/* The same motion, serially and as plainly as can be: particles in the order of their numbers, whole grids.
+/* The same motion, serially and as plainly as can be: particles in the order of their numbers,
+ * whole grids.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -44,7 +45,8 @@ static void transpose(const struct grid *g)
         }
 }
 
-/* The grid is square and the factors are symmetric, so it may stay transposed between the two transforms. */
+/* The grid is square and the factors are symmetric, so it may stay transposed between the two
+ * transforms. */
 static void solve(const struct grid *g, const struct fourier *f)
 {
     transform_rows(g, f, -1);

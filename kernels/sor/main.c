@@ -1,15 +1,16 @@
 /* sor: Laplace's equation on a square by successive over-relaxation, red points first, then black.
  *
- * J. Tao, M. Schulz and W. Karl (Improving data locality using an adaptive runtime system) use a 200 x 200 grid. The
- * border and the solution are x^2 - y^2, which the five-point stencil reproduces exactly.
+ * J. Tao, M. Schulz and W. Karl (Improving data locality using an adaptive runtime system) use a
+ * 200 x 200 grid. The border and the solution are x^2 - y^2, which the five-point stencil
+ * reproduces exactly.
  *
- * Verified in closed form after any number of sweeps (D. Young's theory of SOR): let s = sqrt(omega - 1) with the
- * optimal omega = 2 / (1 + sin(pi h)). The half sine wave, its black points scaled by s, is an eigenvector of the
- * red-black sweep with eigenvalue omega - 1. The start is the solution plus this vector, so the error after k sweeps
- * is (omega - 1)^k times this vector.
+ * Verified in closed form after any number of sweeps (D. Young's theory of SOR): let s = sqrt(omega
+ * - 1) with the optimal omega = 2 / (1 + sin(pi h)). The half sine wave, its black points scaled by
+ * s, is an eigenvector of the red-black sweep with eigenvalue omega - 1. The start is the solution
+ * plus this vector, so the error after k sweeps is (omega - 1)^k times this vector.
  *
- * Placement. `--init parallel`: each thread starts the rows that it relaxes; `serial`: the initial thread starts all.
- * One array, written in place; threads share pages and lines at the seams only.
+ * Placement. `--init parallel`: each thread starts the rows that it relaxes; `serial`: the initial
+ * thread starts all. One array, written in place; threads share pages and lines at the seams only.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -96,7 +97,8 @@ static void relax_row(const struct grid *g, int64_t i, int64_t first)
         row[j] = keep * row[j] + pull * (row[j - w] + row[j + w] + row[j - 1] + row[j + 1]);
 }
 
-/* Points with even i + j are red. A red point has black neighbours only, so no two threads meet within a colour. */
+/* Points with even i + j are red. A red point has black neighbours only, so no two threads meet
+ * within a colour. */
 static void sweep(const struct grid *g)
 {
 #pragma omp parallel
@@ -120,8 +122,9 @@ static void iterate(const struct grid *g, const struct kernel_options *options)
     hn_iteration((uint32_t)options->iterations);
 }
 
-/* The optimal omega makes the eigenvalue double: a sweep's rounding error grows k-fold before it decays, which adds up
- * to 1 / (2 - omega)^2, or to the number of sweeps squared when there are fewer. */
+/* The optimal omega makes the eigenvalue double: a sweep's rounding error grows k-fold before it
+ * decays, which adds up to 1 / (2 - omega)^2, or to the number of sweeps squared when there are
+ * fewer. */
 static double allowed(const struct grid *g, int32_t iterations)
 {
     double sweeps = fmin(iterations + 1.0, 1.0 / (2.0 - g->omega));

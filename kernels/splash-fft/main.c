@@ -1,18 +1,20 @@
 /* splash-fft: one-dimensional complex Fourier transform of n points by the six-step method.
  *
- * Source: D. Bailey, FFTs in External or Hierarchical Memory, J. Supercomputing 4 (1990); S. C. Woo et al., The
- * SPLASH-2 Programs, ISCA 1995, section 3 (FFT). Tao, Schulz and Karl use 2^14 points. The points form an m x m matrix,
- * m = sqrt(n), each thread owning neighbouring rows:
- *   transpose, transform the rows and multiply by the roots of unity, transpose, transform the rows, transpose.
- * A thread transposes tile by tile and takes the owners of the source in turn, its own rows first, so that not all read
- * from the same owner at once (as the paper has it). Even rounds transform, odd rounds transform back; the result lies
- * in the other array after each, so the arrays change roles (ours: it saves a copy).
+ * Source: D. Bailey, FFTs in External or Hierarchical Memory, J. Supercomputing 4 (1990); S. C. Woo
+ * et al., The SPLASH-2 Programs, ISCA 1995, section 3 (FFT). Tao, Schulz and Karl use 2^14 points.
+ * The points form an m x m matrix, m = sqrt(n), each thread owning neighbouring rows:
+ *   transpose, transform the rows and multiply by the roots of unity, transpose, transform the
+ *   rows, transpose.
+ * A thread transposes tile by tile and takes the owners of the source in turn, its own rows first,
+ * so that not all read from the same owner at once (as the paper has it). Even rounds transform,
+ * odd rounds transform back; the result lies in the other array after each, so the arrays change
+ * roles (ours: it saves a copy).
  *
- * Verified by sums over all points for some frequencies, computed directly, and by the inverse, which must give the
- * input.
+ * Verified by sums over all points for some frequencies, computed directly, and by the inverse,
+ * which must give the input.
  *
- * Placement. Rows of the three arrays are private, but each transposition reads all rows of the other threads: with t
- * threads (t - 1) / t of its reads are remote under any placement.
+ * Placement. Rows of the three arrays are private, but each transposition reads all rows of the
+ * other threads: with t threads (t - 1) / t of its reads are remote under any placement.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -202,8 +204,8 @@ static void iterate(struct transform *f, const struct kernel_options *options)
     hn_iteration((uint32_t)options->iterations);
 }
 
-/* The transform at frequency k of the points, computed again from their formula: with j = m r + c the root is a product
- * of two, and 2 m sines and cosines are enough. */
+/* The transform at frequency k of the points, computed again from their formula: with j = m r + c
+ * the root is a product of two, and 2 m sines and cosines are enough. */
 static number direct_sum(const struct transform *f, int64_t k)
 {
     number sum = {0.0, 0.0};
@@ -247,7 +249,8 @@ static int verify(struct transform *f, int32_t rounds)
         number x = point(j);
         back = worse(back, hypot(f->from[j].re - x.re, f->from[j].im - x.im));
     }
-    /* A transform adds rounding errors of log2 n stages, the direct sum those of sqrt(n) terms twice. */
+    /* A transform adds rounding errors of log2 n stages, the direct sum those of sqrt(n) terms
+     * twice. */
     double stages = sqrt(rounds + 2.0) * log2((double)f->n);
     const struct kernel_check checks[] = {
         {"deviation from the direct sum", direct, DBL_EPSILON * (stages + 2.0 * sqrt((double)f->m))},

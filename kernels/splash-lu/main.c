@@ -1,20 +1,25 @@
-/* splash-lu: factors a dense, diagonally dominant matrix in place, A = L U, by square blocks, without pivoting.
+/* splash-lu: factors a dense, diagonally dominant matrix in place, A = L U, by square blocks,
+ * without pivoting.
  *
- * Source: S. C. Woo, J. P. Singh and J. L. Hennessy, The Performance Advantages of Integrating Block Data Transfer in
- * Cache-Coherent Multiprocessors, ASPLOS 1994, and S. C. Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (LU):
- * 16 x 16 blocks, dealt over a grid of threads (2-D scatter), a block is updated by its owner only. Round k:
- *   its owner factors diagonal block k; the owners of column k solve with U, those of row k with L; the owners of the
- *   blocks to the right and below subtract the product of the two.
- * Tao, Schulz and Karl use a 128 x 128 matrix. The column-wise kernel of Nikolopoulos et al. is `lu`.
+ * Source: S. C. Woo, J. P. Singh and J. L. Hennessy, The Performance Advantages of Integrating
+ * Block Data Transfer in Cache-Coherent Multiprocessors, ASPLOS 1994, and S. C. Woo et al., The
+ * SPLASH-2 Programs, ISCA 1995, section 3 (LU): 16 x 16 blocks, dealt over a grid of threads (2-D
+ * scatter), a block is updated by its owner only. Round k:
+ *   its owner factors diagonal block k; the owners of column k solve with U, those of row k with L;
+ *   the owners of the blocks to the right and below subtract the product of the two.
+ * Tao, Schulz and Karl use a 128 x 128 matrix. The column-wise kernel of Nikolopoulos et al. is
+ * `lu`.
  *
- * `--layout contiguous` keeps a block in one piece and an owner's blocks side by side, starting on a page of their own;
- * `--layout rows` keeps the matrix in rows, so that a block's rows are n numbers apart and owners share pages.
+ * `--layout contiguous` keeps a block in one piece and an owner's blocks side by side, starting on
+ * a page of their own; `--layout rows` keeps the matrix in rows, so that a block's rows are n
+ * numbers apart and owners share pages.
  *
- * Verified by L U x = A x for a random x, with A made again from its formula; after fewer rounds with the part that is
- * not yet eliminated in U's place.
+ * Verified by L U x = A x for a random x, with A made again from its formula; after fewer rounds
+ * with the part that is not yet eliminated in U's place.
  *
- * Placement. `--init parallel`: the owner makes its blocks; `serial`: the initial thread makes all. In the contiguous
- * layout each page has one writer; in rows, a page of 4 KiB is written by a whole row of the grid of threads.
+ * Placement. `--init parallel`: the owner makes its blocks; `serial`: the initial thread makes all.
+ * In the contiguous layout each page has one writer; in rows, a page of 4 KiB is written by a whole
+ * row of the grid of threads.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -203,8 +208,8 @@ static double at(const struct matrix *d, int64_t i, int64_t j)
     return block(d, i / BLOCK, j / BLOCK)[i % BLOCK * d->stride + j % BLOCK];
 }
 
-/* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the identity. An element
- * right of and below them belongs to U's place. */
+/* y = U x, then y = L y, where the first `done` columns are eliminated and the rest of L is the
+ * identity. An element right of and below them belongs to U's place. */
 static void multiply_factors(const void *factors, const double *x, double *y)
 {
     const struct matrix *d = factors;

@@ -1,17 +1,20 @@
 /* splash-radix: sorts whole numbers by their digits, the least significant first.
  *
- * Source: G. E. Blelloch et al., A Comparison of Sorting Algorithms for the Connection Machine CM-2, SPAA 1991; S. C.
- * Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (RADIX): radix 1024, keys below 524288. Tao, Schulz and Karl
- * use 262144 keys. For each digit every thread counts the digits of its keys; from all counts follows where each
- * thread's keys of each digit go; then it writes its keys there, which scatters them over the memory of all threads.
+ * Source: G. E. Blelloch et al., A Comparison of Sorting Algorithms for the Connection Machine
+ * CM-2, SPAA 1991; S. C. Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (RADIX): radix
+ * 1024, keys below 524288. Tao, Schulz and Karl use 262144 keys. For each digit every thread counts
+ * the digits of its keys; from all counts follows where each thread's keys of each digit go; then
+ * it writes its keys there, which scatters them over the memory of all threads.
  *
- * A round makes the keys anew, so that no round sorts what is sorted already (ours), and sorts them, in two passes.
- * All keys are equally probable (ours).
+ * A round makes the keys anew, so that no round sorts what is sorted already (ours), and sorts
+ * them, in two passes. All keys are equally probable (ours).
  *
- * Verified by order and by how often each key occurs, against the keys made again from their formula.
+ * Verified by order and by how often each key occurs, against the keys made again from their
+ * formula.
  *
- * Placement. Each thread makes and reads neighbouring keys, but a pass writes to places that depend on the keys: with t
- * threads (t - 1) / t of its stores are remote under any placement. `--init parallel`: each thread touches its share.
+ * Placement. Each thread makes and reads neighbouring keys, but a pass writes to places that depend
+ * on the keys: with t threads (t - 1) / t of its stores are remote under any placement.
+ * `--init parallel`: each thread touches its share.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,10 +1,11 @@
 /* The potential of flexible water molecules and its forces.
  *
- * Source: SPC/Fw, Y. Wu, H. L. Tepper and G. A. Voth, J. Chem. Phys. 124, 024503 (2006): harmonic bonds and angle,
- * Lennard-Jones between oxygens, charges on all three sites. WATER in SPLASH has an older flexible potential; this one
- * takes its place (ours), the work a pair is similar: nine distances. All interactions of two molecules end together,
- * by the distance of their oxygens, multiplied by a polynomial of fifth degree that goes from one to zero with two
- * continuous derivatives (ours), so that energy and momentum are conserved.
+ * Source: SPC/Fw, Y. Wu, H. L. Tepper and G. A. Voth, J. Chem. Phys. 124, 024503 (2006): harmonic
+ * bonds and angle, Lennard-Jones between oxygens, charges on all three sites. WATER in SPLASH has
+ * an older flexible potential; this one takes its place (ours), the work a pair is similar: nine
+ * distances. All interactions of two molecules end together, by the distance of their oxygens,
+ * multiplied by a polynomial of fifth degree that goes from one to zero with two continuous
+ * derivatives (ours), so that energy and momentum are conserved.
  *
  * Units: angstrom, femtosecond, g/mol, kcal/mol.
  *

@@ -1,17 +1,18 @@
 /* splash-water-nsquared: motion of water molecules, every pair looked at.
  *
- * Source: J. P. Singh, W.-D. Weber and A. Gupta, SPLASH, Computer Architecture News 20 (1992), and S. C. Woo et al.,
- * The SPLASH-2 Programs, ISCA 1995, section 3 (WATER-NSQUARED). Tao, Schulz and Karl use 343 molecules. Each thread
- * owns neighbouring molecules and computes their pairs with the next half of all molecules; interactions end at half
- * the box. As in SPLASH-2, forces are first added up in memory of the thread's own; then (ours, instead of locks) each
- * owner adds the threads' sums in their order, so that a number of threads always gives the same result. Velocity
+ * Source: J. P. Singh, W.-D. Weber and A. Gupta, SPLASH, Computer Architecture News 20 (1992), and
+ * S. C. Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (WATER-NSQUARED). Tao, Schulz and
+ * Karl use 343 molecules. Each thread owns neighbouring molecules and computes their pairs with the
+ * next half of all molecules; interactions end at half the box. As in SPLASH-2, forces are first
+ * added up in memory of the thread's own; then (ours, instead of locks) each owner adds the
+ * threads' sums in their order, so that a number of threads always gives the same result. Velocity
  * Verlet takes the place of the predictor-corrector (ours); for the potential see model.h.
  *
  * Verified by energy, momentum, and forces against differences of the potential.
  *
- * Placement. Molecules are written by their owner and read by half of the threads, the sums are written by one thread
- * and read by all: false sharing and true sharing of pages even at 343 molecules, 88 KB. `--init parallel`: the owner
- * starts its molecules.
+ * Placement. Molecules are written by their owner and read by half of the threads, the sums are
+ * written by one thread and read by all: false sharing and true sharing of pages even at 343
+ * molecules, 88 KB. `--init parallel`: the owner starts its molecules.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -51,7 +52,8 @@ struct nsquared {
     int64_t stride; /* from a thread's sums to the next one's: whole pages */
 };
 
-/* Pairs of molecule i with the half of all molecules that comes after it; of an even number, the middle one has two. */
+/* Pairs of molecule i with the half of all molecules that comes after it; of an even number, the
+ * middle one has two. */
 static double add_pairs(const struct water *w, int64_t i, sites *sums)
 {
     int64_t n = w->count, last = n % 2 == 0 && i >= n / 2 ? n / 2 - 1 : n / 2;

@@ -1,15 +1,18 @@
-/* splash-water-spatial: motion of water molecules with cells, so that only near molecules are looked at.
+/* splash-water-spatial: motion of water molecules with cells, so that only near molecules are
+ * looked at.
  *
- * Source: S. C. Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (WATER-SPATIAL): the box is cut into cells as
- * wide as the interactions reach, each thread owns neighbouring cells and the molecules in them, in linked lists. Ours:
- * after each step the lists are made anew from the molecules' cells, in the order of their numbers, and a thread
- * computes the forces on its own molecules only, each pair twice: no locks, and a number of threads always gives the
- * same result. Velocity Verlet takes the place of the predictor-corrector (ours); for the potential see model.h.
+ * Source: S. C. Woo et al., The SPLASH-2 Programs, ISCA 1995, section 3 (WATER-SPATIAL): the box is
+ * cut into cells as wide as the interactions reach, each thread owns neighbouring cells and the
+ * molecules in them, in linked lists. Ours: after each step the lists are made anew from the
+ * molecules' cells, in the order of their numbers, and a thread computes the forces on its own
+ * molecules only, each pair twice: no locks, and a number of threads always gives the same result.
+ * Velocity Verlet takes the place of the predictor-corrector (ours); for the potential see model.h.
  *
- * Verified by energy, momentum, and forces against differences of the potential, which knows no cells.
+ * Verified by energy, momentum, and forces against differences of the potential, which knows no
+ * cells.
  *
- * Placement. Molecules stay where they are in memory but move through the cells, so whose they are changes slowly.
- * `--init parallel`: a molecule is started by its first owner.
+ * Placement. Molecules stay where they are in memory but move through the cells, so whose they are
+ * changes slowly. `--init parallel`: a molecule is started by its first owner.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -81,7 +84,8 @@ static void wrap(const struct spatial *p, struct molecule *m)
     }
 }
 
-/* The lists of a thread's cells, from the cells of all molecules. From the last, so that numbers rise in a list. */
+/* The lists of a thread's cells, from the cells of all molecules. From the last, so that numbers
+ * rise in a list. */
 static void make_lists(const struct spatial *p, struct share mine)
 {
     for (int64_t c = mine.first; c < mine.end; c++)

@@ -21,7 +21,8 @@ struct energy {
     _Alignas(64) double potential, kinetic;
 };
 
-/* All threads read it for every pair, so it shares no line with what else is on the initial thread's stack. */
+/* All threads read it for every pair, so it shares no line with what else is on the initial
+ * thread's stack. */
 struct water {
     _Alignas(64) int64_t count; /* molecules */
     int64_t edge;               /* of the starting lattice, in molecules */
@@ -42,7 +43,8 @@ double water_box(int64_t count);
 struct water water_make(const struct kernel_options *options, double cutoff);
 void water_free(struct water *w);
 
-/* Starts a molecule on the lattice, turned at random, with the velocities of 300 K. Depends on its number only. */
+/* Starts a molecule on the lattice, turned at random, with the velocities of 300 K. Depends on its
+ * number only. */
 void water_start(const struct water *w, int64_t i);
 
 /* Oxygen's place of a molecule on the lattice. */
@@ -51,7 +53,8 @@ void water_lattice(const struct water *w, int64_t i, double *place);
 /* Takes away the momentum of all, once all have started. */
 void water_rest(const struct water *w);
 
-/* The two halves of a step of velocity Verlet: half a kick and the way; half a kick, which gives the kinetic energy. */
+/* The two halves of a step of velocity Verlet: half a kick and the way; half a kick, which gives
+ * the kinetic energy. */
 void water_move(struct molecule *m);
 double water_kick(struct molecule *m);
 
@@ -62,7 +65,8 @@ double water_energy(const struct water *w);
 typedef void water_step(void *program);
 void water_iterate(const struct water *w, const struct kernel_options *options, water_step *step, void *program);
 
-/* Energy drift, momentum, forces against differences of the potential, which is summed over all molecules. */
+/* Energy drift, momentum, forces against differences of the potential, which is summed over all
+ * molecules. */
 int water_verify(const struct water *w, int32_t rounds);
 
 #endif

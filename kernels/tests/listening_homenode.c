@@ -1,6 +1,7 @@
-/* A libhomenode that only writes down, on standard error, what a kernel calls: `iteration K`, `next-touch BYTES`; and,
- * as round 0 begins, which threads have taken page faults so far: `faults INITIAL OTHERS`. Whoever touches a page first
- * takes its fault, so this tells serial from parallel initialisation on a machine with one node.
+/* A libhomenode that only writes down, on standard error, what a kernel calls: `iteration K`,
+ * `next-touch BYTES`; and, as round 0 begins, which threads have taken page faults so far:
+ * `faults INITIAL OTHERS`. Whoever touches a page first takes its fault, so this tells serial from
+ * parallel initialisation on a machine with one node.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -11,7 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Minor faults of one thread: the eighth number behind the name in parentheses (proc_pid_stat(5), field 10). */
+/* Minor faults of one thread: the eighth number behind the name in parentheses (proc_pid_stat(5),
+ * field 10). */
 static long faults_of(const char *thread)
 {
     char path[300];

@@ -1,5 +1,5 @@
 // explain: variable=table line=9 touched=12 fix=interleave
-// One thread fills a table that all threads then read all over: all of its traffic goes to one node.
+// One thread fills a table that all threads then read at random. All traffic goes to one node.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // explain: variable=field line=17 touched=23 fix=first-touch under=numactl,--interleave=all
-// A program whose threads touch first what they use, run under numactl --interleave=all: it takes the pages away from them.
+// Threads touch first what they use, but numactl --interleave=all puts the pages elsewhere.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // explain: variable=matrix line=9 touched=14 fix=interchange-loops
-// Rows are initialised in parallel, columns are worked on in parallel: each page is used by all threads.
+// Threads initialise rows and work on columns, so all threads use each page.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // explain: none warning=OMP_PROC_BIND
-// Threads touch first what they use, but nothing binds them: on a real machine they may leave their pages behind.
+// Threads touch first what they use, but are not bound: they may leave their pages behind.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // explain: variable=rows line=9 touched=19 fix=match-schedule effect
-// The loop that initialises deals blocks of rows to the threads, the loop that works deals single rows.
+// The initialising loop deals blocks of rows to the threads, the working loop single rows.
 #include <stdio.h>
 #include <stdlib.h>
 

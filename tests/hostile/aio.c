@@ -1,6 +1,7 @@
-/* Linux's asynchronous I/O (io_submit): the kernel fills memory of which no call of the program's tells at that moment. Past the page cache
- * (O_DIRECT), where the file lies on something that can: then the disk writes to the very pages. By system calls that no library sees, or by the C
- * library's ("by-call"). Without libaio. */
+/* Linux's asynchronous I/O (io_submit): the kernel fills memory when no call of the program's names
+ * it. Where the file's disk allows it, the reads bypass the page cache (O_DIRECT), and the disk
+ * writes to the very pages. The calls are raw system calls, or the C library's with "by-call".
+ * Without libaio. */
 #include "hostile.h"
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -24,7 +25,8 @@ static long call(long n, long a, long b, long c, long d, long e) {
     return r < 0 ? -errno : r;
 }
 
-/* Has all of the buffer read, in parts that are under way together. 0, or what the kernel refused. */
+/* Has all of the buffer read, in parts that are under way together. 0, or what the kernel
+ * refused. */
 static long fill_from(aio_context_t context, int fd, char *buffer, size_t n) {
     struct iocb orders[READS], *list[READS];
     struct io_event events[READS];

@@ -1,4 +1,5 @@
-/* An allocator of the program's own that maps memory with its lock held: what maps memory must not wait for who allocates.
+/* An allocator of the program's own that maps memory with its lock held: what maps memory must not
+ * wait for who allocates.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

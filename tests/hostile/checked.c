@@ -1,4 +1,5 @@
-/* The functions that programs call that are built with _FORTIFY_SOURCE, into memory that may be armed. */
+/* The functions that programs call that are built with _FORTIFY_SOURCE, into memory that may be
+ * armed. */
 #define _FORTIFY_SOURCE 2
 #include "hostile.h"
 #include <fcntl.h>

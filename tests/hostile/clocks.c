@@ -1,5 +1,6 @@
-/* What sleeps by a clock of its own choice, C11's locks, robust and priority-inheriting mutexes, things done once, and the newer system
- * calls to sleep: all in a large array, all contended. */
+/* Sleeps by a clock of the caller's choice, C11's locks, robust and priority-inheriting mutexes,
+ * things done once, and the newer system calls to sleep. All lie in a large array, all
+ * contended. */
 #include "hostile.h"
 #include <linux/futex.h>
 #include <semaphore.h>

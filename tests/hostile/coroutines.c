@@ -1,5 +1,6 @@
-/* Coroutines on stacks of malloc's, switched to by the C library's functions or, unseen, by instructions of the program's own: deep use
- * of them, own handlers of SIGSEGV on them; what the program is told of alternate stacks is what it has set. */
+/* Coroutines on stacks from malloc. The C library's functions switch to them, or, unseen, the
+ * program's own instructions. They use their stacks deeply, and handle SIGSEGV on them. sigaltstack
+ * must tell the program what the program has set. */
 #include "hostile.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -156,7 +157,8 @@ int main(void) {
     int code;
     must(thrd_join(another, &code) == thrd_success && code == 7, "thrd_join");
     for (int unmapped = 0; unmapped < 2; unmapped++) {
-        /* A stack that is full: no room for the handler's frame either, and the program ends by the signal. */
+        /* A stack that is full: no room for the handler's frame either, and the program ends by the
+         * signal. */
         pid_t child = fork();
         if (child == 0) {
             char *full = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

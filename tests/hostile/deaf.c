@@ -1,5 +1,5 @@
-/* Threads that block every signal by instructions of the program's own, which nobody sees: an armed page would end the process by
- * SIGBUS. The first thread does so, too. Later all let signals through again. */
+/* Threads that block every signal by raw system calls, unseen: an armed page would end the process
+ * by SIGBUS. The first thread does so, too. Later all unblock the signals again. */
 #include "hostile.h"
 #include <signal.h>
 #include <sys/syscall.h>

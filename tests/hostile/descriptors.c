@@ -1,4 +1,5 @@
-/* Closes all descriptors that it does not know, or puts its own in their place, as daemons and shells do, while memory is armed. */
+/* Closes all descriptors that it does not know, or replaces them with its own, as daemons and
+ * shells do, while memory is armed. */
 #include "hostile.h"
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-/* MADV_DONTNEED and munmap by system calls that no library sees: what was given up is zero, and stays so. */
+/* MADV_DONTNEED and munmap by raw system calls: memory that was given up is zero, and stays so. */
 #include "hostile.h"
 #include <sys/syscall.h>
 

@@ -1,6 +1,8 @@
-/* Every system call by its number, and every function of the C library that hands a pointer to the kernel, with its pointers in armed
- * memory: it answers as with pointers in plain memory. "calls.inc" has the calls, made from the table that the front end of `syscall`
- * uses. Each is made with several descriptors, as what is wrong with one is often found before a pointer is looked at. */
+/* Every system call by its number, and every function of the C library that hands a pointer to the
+ * kernel, with pointers into armed memory. Each must answer as with pointers into plain memory.
+ * "calls.inc" has the calls, made from the table of the front end of `syscall`. Each is made with
+ * several descriptors, because the kernel often rejects a descriptor before it looks at a
+ * pointer. */
 #include "hostile.h"
 #include <dlfcn.h>
 #include <sys/epoll.h>

@@ -1,5 +1,7 @@
-/* Every way in which a process and its threads can end. Unlike the others, this program does not judge itself: what it prints and how it
- * ends is compared with a run without homenode. argv[1]: the way. HOSTILE_ARMED: memory is armed before it ends. */
+/* Every way in which a process and its threads can end. Unlike the others, this program does not
+ * judge
+ * itself: its output and its end are compared with a run without homenode. argv[1]: the way.
+ * HOSTILE_ARMED: memory is armed before it ends. */
 #include "hostile.h"
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,5 +1,6 @@
-/* Faults of the program's own: of what it has protected by a system call of its own, in a handler on a stack as small as they get, and in
- * a handler of that very signal, which may start another program. And signals set and blocked in the old ways. */
+/* Faults of the program's own: at memory that it has protected by a raw system call, in a handler
+ * on the smallest possible stack, and in a handler of that very signal, which may start another
+ * program. Signals are also set and blocked in the old ways. */
 #include "hostile.h"
 #include <signal.h>
 #include <spawn.h>
@@ -82,7 +83,8 @@ static int is_blocked(void) {
 
 static volatile sig_atomic_t way;
 
-/* Another program in place of this one, from a handler of a fault, in all ways; one that is not there comes first. */
+/* Another program in place of this one, from a handler of a fault, in all ways; one that is not
+ * there comes first. */
 static void replaces(int signal) {
     char *args[] = {"faults", "asked", NULL};
     static const char *const self = "/proc/self/exe";

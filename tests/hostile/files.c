@@ -1,4 +1,5 @@
-/* read, fread, pread, readv, write, fwrite with buffers that may be armed; a read that began long before; reads beyond a file's end. */
+/* read, fread, pread, readv, write, fwrite with buffers that may be armed. One read began long
+ * before; some go beyond a file's end. */
 #include "hostile.h"
 #include <sys/uio.h>
 
@@ -17,7 +18,8 @@ static void *late_reader(void *arg) {
     return NULL;
 }
 
-/* What asks for more than there is gets what there is, and the rest of its buffer stays as it was. */
+/* What asks for more than there is gets what there is, and the rest of its buffer stays as it
+ * was. */
 static void short_reads(FILE *f, uint64_t *in) {
     /* Not whole pages. */
     size_t have = n / 2 + 123 * 8;

@@ -1,4 +1,5 @@
-/* A program that forbids itself nearly all system calls, on pain of death, while memory is armed. */
+/* A program that forbids itself nearly all system calls, on pain of death, while memory is
+ * armed. */
 #include "hostile.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

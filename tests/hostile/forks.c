@@ -1,5 +1,5 @@
-/* Forks while armed, by fork, _Fork, vfork, clone, bare system calls and posix_spawn: parent and child both see all of it, and each its
- * own writes; and arming goes on. */
+/* Forks while armed, by fork, _Fork, vfork, clone, bare system calls and posix_spawn. Parent and
+ * child both see all memory, and each its own writes. Arming goes on. */
 #include "hostile.h"
 #include <linux/sched.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* Every entry point of libgomp that starts or ends a team, or waits for one, called as code of GCC's calls it: by its own declaration,
- * with six, seven and eight arguments, from a function that finds its own data again afterwards. Two threads; OMP_CANCELLATION=true.
+/* Every entry point of libgomp that starts or ends a team, or waits for one, called as code of
+ * GCC's calls it: by its own declaration, with six, seven and eight arguments, from a function that
+ * finds its own data again afterwards. Two threads; OMP_CANCELLATION=true.
  *
  * Prints how often teams were started, and how many barriers the first thread left in them.
  */
@@ -71,7 +72,8 @@ static void left(struct work *w) {
     if (omp_get_thread_num() == 0) w->barriers++;
 }
 
-/* The stack can be walked, past whoever is between this function and the one that started the team. */
+/* The stack can be walked, past whoever is between this function and the one that started the
+ * team. */
 static void walk(struct work *w) {
     if (omp_get_thread_num() || w->walked) return;
     void *frames[32];
@@ -241,7 +243,8 @@ static void in_team(body *what, long wanted) {
     barriers += w.barriers;
 }
 
-/* Those whose data is too intricate for a declaration here: GOMP_parallel_reductions, GOMP_workshare_task_reduction_unregister. */
+/* Those whose data is too intricate for a declaration here: GOMP_parallel_reductions,
+ * GOMP_workshare_task_reduction_unregister. */
 static void task_reductions(long n) {
     long s = 0;
 #pragma omp parallel num_threads(2) reduction(task, + : s)

@@ -1,8 +1,8 @@
 /* What the hostile programs share: large memory whose every word is known, and a clock.
  *
- * Each program does something that a run-time system which takes pages away from under it may get wrong, for a while, and
- * counts the bytes that are not what they should be. It prints "ok" and returns 0 only if there are none. It is right
- * without homenode, too.
+ * Each program does something that a run-time system which takes pages away from under it may get
+ * wrong, for a while, and counts the bytes that are not what they should be. It prints "ok" and
+ * returns 0 only if there are none. It is right without homenode, too.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -61,7 +61,8 @@ static inline void must(int good, const char *what) {
     exit(1);
 }
 
-/* Pages of this memory, all of which was written, that are not there now: homenode has taken them away. */
+/* Pages of this memory, all of which was written, that are not there now: homenode has taken them
+ * away. */
 static inline size_t away(const void *p, size_t bytes) {
     size_t n = 0;
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,6 @@
-/* io_uring: the kernel fills memory of which no call of the program's tells at that moment. Fixed buffers are pinned, and a copy of a page is
- * another page; "ordinary" ones are come to by a thread of the kernel's when it likes. Without liburing. */
+/* io_uring: the kernel fills memory when no call of the program's names it. Fixed buffers are
+ * pinned, and a copy of a page is another page. "ordinary" buffers are not pinned; a thread of the
+ * kernel's comes to them at any time. Without liburing. */
 #include "hostile.h"
 #include <fcntl.h>
 #include <linux/io_uring.h>

@@ -1,4 +1,5 @@
-/* Calls that do not come back: a handler of a signal jumps out of them, or the thread is cancelled. What they were given is moved afterwards as ever. */
+/* Calls that never return: a signal handler jumps out of them, or the thread is cancelled. The
+ * buffers of such a call must move afterwards as any other memory. */
 #include "hostile.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -60,8 +61,8 @@ static void jump(size_t call) {
     }
 }
 
-/* A handler on a stack that lies above the call that it interrupts, as arrays of a caller do, and which makes calls itself: the interrupted
- * one still has its memory. */
+/* A handler on a stack that lies above the call that it interrupts, as arrays of a caller do, and
+ * which makes calls itself: the interrupted one still has its memory. */
 static int told[2];
 static void on_signal(int signal) {
     char text = 'x';

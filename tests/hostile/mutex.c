@@ -1,4 +1,5 @@
-/* Contended locks inside a large array, and condition variables, semaphores, read-write locks, barriers and futexes. */
+/* Contended locks inside a large array, and condition variables, semaphores, read-write locks,
+ * barriers and futexes. */
 #include "hostile.h"
 #include <linux/futex.h>
 #include <semaphore.h>

@@ -1,6 +1,7 @@
-/* Threads that the C library makes by itself to call the program back (SIGEV_THREAD): they begin with every signal blocked, and no
- * front end sees them begin. What they read lies in armed memory, and so does what they are told by. The program's own thread with a
- * stack and no thread-local storage (clone) does the same. */
+/* Threads that the C library makes by itself to call the program back (SIGEV_THREAD). They begin
+ * with every signal blocked, and no front end sees their start. The data and the messages that they
+ * read lie in armed memory. A thread of the program's with a stack and no thread-local storage
+ * (clone) does the same. */
 #include "hostile.h"
 #include <aio.h>
 #include <mqueue.h>

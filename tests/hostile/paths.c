@@ -1,4 +1,5 @@
-/* Paths, and what is known of files, in memory that may be armed; folders that are read while it is. */
+/* Paths, and what is known of files, in memory that may be armed; folders that are read while it
+ * is. */
 #include "hostile.h"
 #include <dirent.h>
 #include <fcntl.h>

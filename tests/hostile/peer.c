@@ -1,5 +1,6 @@
-/* A peer that reads this memory by process_vm_readv, which nobody can intercept: it gets the right bytes, or is told that it
- * cannot have them; never others. "whole": it always gets them, for homenode knows of it. */
+/* A peer that reads this memory by process_vm_readv, which nobody can intercept: it gets the right
+ * bytes, or is told that it cannot have them; never others. "whole": it always gets them, for
+ * homenode knows of it. */
 #include "hostile.h"
 #include <sys/prctl.h>
 #include <sys/uio.h>

@@ -1,5 +1,6 @@
-/* dlopen and dlclose of a library whose large array may be armed, whose constructor waits for a thread of its own, and whose destructor gives
- * back armed memory. Built twice: as the library and as the program. */
+/* dlopen and dlclose of a library. Its large array may be armed, its constructor waits for a thread
+ * of its own, and its destructor frees armed memory. Built twice: as the library and as the
+ * program. */
 #include "hostile.h"
 #include <dlfcn.h>
 #include <sys/utsname.h>
@@ -55,7 +56,8 @@ int main(int argc, char **argv) {
         check(t, MiB, 3, "the library's array");
         check(p, n, 2, "the program's");
         check(get_own(round % 2), MiB, 4, "what goes with the library");
-        /* Armed when it goes: by turns the block and the mapping, of which the other was touched last. */
+        /* Armed when it goes: by turns the block and the mapping, of which the other was touched
+         * last. */
         wait_until_armed(get_own(!(round % 2)), MiB, "what goes with the library");
         must(!dlclose(lib), "dlclose");
     }

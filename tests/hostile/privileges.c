@@ -1,5 +1,6 @@
-/* Every way in which a process gives up privileges or changes who it is, with a thread of its own beside or without, and what it sees of
- * itself afterwards. What it prints is compared with a run without homenode. argv[1]: the way. HOSTILE_ARMED: memory is armed before. */
+/* Every way in which a process gives up privileges or changes its identity, with or without a
+ * second thread, and what it sees of itself afterwards. The output is compared with a run without
+ * homenode. argv[1]: the way. HOSTILE_ARMED: memory is armed before. */
 #include "hostile.h"
 #include <dirent.h>
 #include <grp.h>
@@ -75,7 +76,8 @@ int main(int argc, char **argv) {
     WAY("initgroups") tell(way, initgroups("root", 7));
     WAY("capset") tell(way, set_capabilities(0));
     WAY("capset-by-number") tell(way, set_capabilities(1));
-    /* A thread that lost its capabilities cannot follow the others: glibc aborts where another can. */
+    /* A thread that lost its capabilities cannot follow the others: glibc aborts where another
+     * can. */
     WAY("capset-then-setuid") { tell(way, set_capabilities(0)); tell("setuid", setuid(65534)); }
     WAY("setfsuid") { setfsuid(65534); tell(way, setfsuid(65534)); }
     WAY("no-new-privileges") tell(way, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));

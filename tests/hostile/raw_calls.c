@@ -1,5 +1,6 @@
-/* A run-time that makes system calls by instructions of its own, as Go's does: no library sees them, and memory that was taken away
- * fails them. It says that it is there as Go's does, by a note in its file. */
+/* A run-time that makes system calls by its own instructions, as Go's does. No library sees them,
+ * and they fail at memory that was taken away. A note in the file says that the run-time is there,
+ * as Go's does. */
 #include "hostile.h"
 #include <sys/syscall.h>
 

@@ -1,4 +1,5 @@
-/* realloc, mremap, munmap of parts, MADV_DONTNEED, MADV_FREE and mprotect of memory that may be armed. */
+/* realloc, mremap, munmap of parts, MADV_DONTNEED, MADV_FREE and mprotect of memory that may be
+ * armed. */
 #include "hostile.h"
 
 int main(void) {

@@ -1,5 +1,6 @@
-/* mremap by a system call that no library sees, and at once the C library's write and read of what was moved. Where only a part
- * of the mapping is armed the call may be refused with EFAULT, by which nothing changes; then a program does it by hand. */
+/* mremap by a raw system call, and at once the C library's write and read of the moved memory. If
+ * only a part of the mapping is armed, the call may be refused with EFAULT and change nothing; a
+ * program then moves the memory by hand. */
 #include "hostile.h"
 #include <sys/syscall.h>
 

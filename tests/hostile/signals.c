@@ -1,4 +1,5 @@
-/* Own handlers of SIGSEGV and SIGBUS, blocked signals, handlers that touch the memory, on alternate stacks. */
+/* Own handlers of SIGSEGV and SIGBUS, blocked signals, handlers that touch the memory, on alternate
+ * stacks. */
 #include "hostile.h"
 #include <setjmp.h>
 #include <signal.h>

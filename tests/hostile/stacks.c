@@ -1,5 +1,5 @@
-/* Memory that is given back, and at once a thread's stack: what was to be armed is not what lies there. To be run without a cache of stacks
- * (GLIBC_TUNABLES), so that each is a mapping of its own. */
+/* Memory that is freed and becomes a thread's stack at once: it must not be armed then. Run it
+ * without a cache of stacks (GLIBC_TUNABLES), so that each stack is a mapping of its own. */
 #include "hostile.h"
 
 enum { EACH = 8, STACK = 256 << 10 };

@@ -1,10 +1,12 @@
-/* Streams and folders, whose buffers the C library allocates among the program's blocks and reads by calls of its own. */
+/* Streams and folders, whose buffers the C library allocates among the program's blocks and reads
+ * by calls of its own. */
 #include "hostile.h"
 #include <dirent.h>
 
 enum { BLOCKS = 12288, LINES = 3000, STREAMS = 24 };
 
-/* Blocks as long as a stream's buffer: one that is freed becomes such a buffer, in memory that may be armed. */
+/* Blocks as long as a stream's buffer: one that is freed becomes such a buffer, in memory that may
+ * be armed. */
 static char *blocks[BLOCKS];
 
 static void make_holes(int n) {

@@ -1,4 +1,5 @@
-/* Threads that are not OpenMP's: made, ended, cancelled in a read, with their own mappings; the array outlives them. */
+/* Threads that are not OpenMP's: made, ended, cancelled in a read, with their own mappings; the
+ * array outlives them. */
 #include "hostile.h"
 
 static size_t n = 4 * MiB;

@@ -1,5 +1,5 @@
-/* Datagrams received into memory that may be armed, alone and several at once, also by who has waited for long: none is lost but for want of
- * room. */
+/* Datagrams received into memory that may be armed, one or several at a time, also after a long
+ * wait. None is lost, except for lack of room. */
 #include "hostile.h"
 #include <netinet/in.h>
 #include <arpa/inet.h>
@@ -20,7 +20,8 @@ static void compare(const char *what, const char *have, const char *want, size_t
     fprintf(stderr, "%s is wrong\n", what);
 }
 
-/* One in two pieces, by recvmsg; then several by recvmmsg. The headers lie in memory that may be armed, too. */
+/* One in two pieces, by recvmsg; then several by recvmmsg. The headers lie in memory that may be
+ * armed, too. */
 static void messages(const char *out, char *in, char *headers) {
     struct mmsghdr *all = (struct mmsghdr *)(void *)headers;
     struct iovec *pieces = (struct iovec *)(void *)(headers + PAGE);

@@ -1,5 +1,6 @@
-/* Waits for signals that were sent to the process while its only thread had them blocked: no other thread may take them, for a thread
- * of somebody else's would run the handler, or die of it, and the wait would go on for ever. */
+/* Waits for signals that were sent to the process while its only thread had them blocked. No other
+ * thread may take them: a thread of somebody else's would run the handler, or die of the signal,
+ * and the wait would never end. */
 #include "hostile.h"
 #include <signal.h>
 #include <sys/signalfd.h>

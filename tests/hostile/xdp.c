@@ -1,5 +1,6 @@
-/* Packets of AF_XDP: the kernel has pinned the pages that they are sent from; a copy of one is another page. By system calls that no library
- * sees, or by the C library's ("by-call"). Sent over the loopback, and received by a socket of the usual kind. */
+/* Packets of AF_XDP: the kernel has pinned the pages that it sends, and a copy of a page is another
+ * page. The calls are raw system calls, or the C library's with "by-call". Packets go over the
+ * loopback, and a socket of the usual kind receives them. */
 #include "hostile.h"
 #include <arpa/inet.h>
 #include <linux/if_ether.h>

@@ -1,4 +1,5 @@
-/* Fills a node of the lab until Linux takes other nodes' memory instead, then runs a command and keeps the memory meanwhile.
+/* Fills a node of the lab until Linux takes other nodes' memory instead, then runs a command and
+ * keeps the memory meanwhile.
  *
  * fill NODE COMMAND…
  *

@@ -1,14 +1,17 @@
-/* Preloaded into a program in the lab: where the pages of its large arrays are, and, if asked, where they begin.
+/* Preloaded into a program in the lab: where the pages of its large arrays are, and, if asked,
+ * where they begin.
  *
- * When the program is the one that HOMES_OF names, appends to the file that HOMES names, a line for each array when it is freed: the
- * word `free`, its length in bytes, how many of that length came before it, its address, the offset of its first whole page, then
- * node and count of each stretch of whole pages, -1 for those not there. The same with a number in the place of `free` at those
+ * When the program is the one that HOMES_OF names, appends to the file that HOMES names, a line for
+ * each array when it is freed: the word `free`, its length in bytes, how many of that length came
+ * before it, its address, the offset of its first whole page, then node and count of each stretch
+ * of whole pages, -1 for those not there. The same with a number in the place of `free` at those
  * iterations that HOMES_AT lists (marks.c tells of them).
  *
- * HOMES_PLACE=far: each array's quarters are put on nodes 2, 3, 0, 1, with no memory policy left behind. Block distributions want
- * them on 0, 1, 2, 3.
+ * HOMES_PLACE=far: each array's quarters are put on nodes 2, 3, 0, 1, with no memory policy left
+ * behind. Block distributions want them on 0, 1, 2, 3.
  *
- * HOMES_PACE: at each iteration its number and how many pages NUMA balancing has moved so far are appended to the file of this name.
+ * HOMES_PACE: at each iteration its number and how many pages NUMA balancing has moved so far are
+ * appended to the file of this name.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

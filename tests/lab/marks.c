@@ -1,5 +1,6 @@
-/* The calls of homenode's C library for a kernel that is built without it, as kernels/common/no_homenode.c has them, but that the
- * lab's monitor learns of the iterations, which changes nothing for anybody else, and homes.c, if it is loaded.
+/* The calls of homenode's C library for a kernel that is built without it, as
+ * kernels/common/no_homenode.c has them, but that the lab's monitor learns of the iterations, which
+ * changes nothing for anybody else, and homes.c, if it is loaded.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,5 +1,5 @@
-// What it costs to move a page to another node while the other CPUs of the process sleep, and while they spin.
-// Prints two numbers: nanoseconds a page.
+// What it costs to move a page to another node while the other CPUs of the process sleep, and while
+// they spin. Prints two numbers: nanoseconds a page.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,7 +37,8 @@ static double move(char *memory, int pages, int node) {
     struct timespec a, b;
     int left = pages, at = node;
     clock_gettime(CLOCK_MONOTONIC, &a);
-    // A page can be busy, on a CPU's list of new pages for example: those that are still elsewhere are asked for again.
+    // A page can be busy, on a CPU's list of new pages for example: those that are still elsewhere
+    // are asked for again.
     for (int tries = 0; left > 0 && tries < TRIES; tries++) {
         syscall(SYS_move_pages, 0, (long)left, all, nodes, status, MOVE);
         if (syscall(SYS_move_pages, 0, (long)left, all, NULL, status, 0) != 0) {

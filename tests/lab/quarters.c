@@ -2,11 +2,13 @@
  *
  * quarters KIB UNITS SECONDS
  *
- * So many units of so many KiB, aligned as long as they are, in huge pages if they are 2 MiB long. The team comes six times, or until
- * most of what belongs elsewhere has left the first node, for so many seconds at most.
+ * So many units of so many KiB, aligned as long as they are, in huge pages if they are 2 MiB long.
+ * The team comes six times, or until most of what belongs elsewhere has left the first node, for so
+ * many seconds at most.
  *
- * Prints the node of each unit, -1 if its pages are on several; for each quarter how many of its pages are on nodes 0 to 3; kB in huge
- * pages before the team came, and at the end, and how many words are not what they should be.
+ * Prints the node of each unit, -1 if its pages are on several; for each quarter how many of its
+ * pages are on nodes 0 to 3; kB in huge pages before the team came, and at the end, and how many
+ * words are not what they should be.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -1,7 +1,8 @@
 /* A stand-in for libhomenode_trace.so, for tests of the compiler drivers only: it is not shipped.
  *
- * It defines what instrumented code calls and counts the accesses of each thread, no more. So it is also the
- * floor for the cost of any recorder: with HN_STANDIN_COUNT=1 the main thread's counts are printed at exit.
+ * It defines what instrumented code calls and counts the accesses of each thread, no more. So it is
+ * also the floor for the cost of any recorder: with HN_STANDIN_COUNT=1 the main thread's counts are
+ * printed at exit.
  *
  *   gcc -O2 -fPIC -shared -o libhomenode_trace.so standin.c -latomic
  */
@@ -69,8 +70,8 @@ ATOMICS(128, unsigned __int128)
 EXPORT void __tsan_atomic_thread_fence(int m) { (void)m; __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 EXPORT void __tsan_atomic_signal_fence(int m) { (void)m; __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-/* What rewritten code calls: its filter is empty for ever, so every access comes here. r8 to r11 hold its block's
- * fields, which do not change. The size is not told. */
+/* What rewritten code calls: its filter is empty for ever, so every access comes here. r8 to r11
+ * hold its block's fields, which do not change. The size is not told. */
 __attribute__((used)) static void passed(void) { count.calls++; }
 #define PASSED(name) \
     __asm__(".globl homenode_" #name "_passed\n.type homenode_" #name "_passed,@function\nhomenode_" #name "_passed:\n" \
@@ -86,7 +87,8 @@ EXPORT void *__tsan_memcpy(void *d, const void *s, size_t n) { return __wrap_mem
 EXPORT void *__tsan_memmove(void *d, const void *s, size_t n) { return __wrap_memmove(d, s, n); }
 EXPORT void *__tsan_memset(void *d, int c, size_t n) { return __wrap_memset(d, c, n); }
 
-/* The rest goes on unchanged. Each jumps, so that an exception or a cancellation finds no frame of ours. */
+/* The rest goes on unchanged. Each jumps, so that an exception or a cancellation finds no frame of
+ * ours. */
 #define FORWARD(name) \
     __asm__(".globl __wrap_" #name "\n.type __wrap_" #name ",@function\n__wrap_" #name ":\n\tjmp " #name "@PLT\n");
 FORWARD(malloc) FORWARD(calloc) FORWARD(realloc) FORWARD(free)

@@ -96,7 +96,7 @@ export function line(pen: CanvasRenderingContext2D, x0: number, y0: number, x1: 
   pen.stroke();
 }
 
-/** The keyboard in place of the mouse: arrows move over the picture, Enter clicks, Escape leaves. */
+/** The keyboard as a mouse: arrows move over the picture, Enter clicks, Escape leaves. */
 export function byKeys(canvas: HTMLCanvasElement, left: () => number, tip: HTMLElement): void {
   canvas.tabIndex = 0;
   tip.setAttribute("role", "status");

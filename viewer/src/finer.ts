@@ -18,7 +18,8 @@ export function forget(): void {
   known.clear();
 }
 
-/** A picture of the window that is finer than any the page came with, once the server has drawn it. */
+/** A picture of the window that is finer than any the page came with, once the server has drawn
+ * it. */
 export function finerPicture(
   ctx: Context,
   object: ObjectModel,

@@ -1,4 +1,5 @@
-// A page from the server asks how far it is: while the recording is read, and while the program runs.
+// A page from the server asks how far it is: while the recording is read, and while the program
+// runs.
 
 import { count, el, percent, plural, time } from "./dom";
 import { type Model, read } from "./model";

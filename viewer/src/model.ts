@@ -330,7 +330,8 @@ export class Picture {
   }
 }
 
-/** A model from its text. Objects of the recording beside it stand in the order of the first one's. */
+/** A model from its text. Objects of the recording beside it stand in the order of the first
+ * one's. */
 export function read(text: string): Model {
   const model = JSON.parse(text) as Model;
   for (const m of [model, model.against]) m?.objects.forEach((o, i) => (o.place = i + 1));

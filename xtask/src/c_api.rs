@@ -21,6 +21,34 @@ const FUNCTIONS: &str = "crates/agent/src/capi.rs";
 type Made = (&'static str, fn(&Api) -> Result<String, String>);
 const MADE: [Made; 2] = [("include/homenode.h", header::text), ("fortran/homenode.f90", fortran::text)];
 
+/// Columns of a comment.
+const WIDTH: usize = 100;
+
+/// `lines` with at most `room` columns each: filled anew if one is longer. Empty lines stay.
+fn filled(lines: &[String], room: usize) -> Vec<String> {
+    if lines.iter().all(|l| l.chars().count() <= room) {
+        return lines.to_vec();
+    }
+    let mut out: Vec<String> = Vec::new();
+    for paragraph in lines.split(String::is_empty) {
+        if !out.is_empty() {
+            out.push(String::new());
+        }
+        let mut line = String::new();
+        for word in paragraph.iter().flat_map(|l| l.split(' ')) {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+                out.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        out.push(line);
+    }
+    out
+}
+
 /// The C API, in the order of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Api {
@@ -100,6 +128,14 @@ pub fn check(files: &[File]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_filled_only_where_one_is_too_long() {
+        let lines = ["one two", "three", "", "four"].map(str::to_owned);
+        assert_eq!(filled(&lines, 7), lines);
+        assert_eq!(filled(&lines, 5), ["one", "two", "three", "", "four"]);
+        assert_eq!(filled(&["aa bb cc".into(), "dd".into()], 6), ["aa bb", "cc dd"]);
+    }
 
     #[test]
     fn a_header_that_was_changed_by_hand_is_noticed() {

@@ -1,7 +1,7 @@
-//! Allocations of at least 64 KiB are objects. The allocator is the program's own: each function
-//! does its work through the one of the same name behind this library. Fortran's `allocate` comes
-//! through `malloc`, and so does C++'s `new` unless an allocator brings its own ([`cpp`]); the
-//! return addresses on the stack tell where they stand.
+//! Front ends of the allocator. Allocations of at least 64 KiB are objects. Each function passes
+//! the call on to the program's allocator: the function of the same name behind this library.
+//! Fortran's `allocate` calls `malloc`, and so does C++'s `new` unless an allocator brings its own
+//! ([`cpp`]). Return addresses on the stack tell the source line.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;

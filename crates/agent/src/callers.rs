@@ -1,11 +1,11 @@
-//! Whose run-time system a call is meant for.
+//! Finds the OpenMP runtime that a call is meant for.
 //!
-//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`;
-//! one process may hold several. A call that is forwarded to another copy than the caller's gives
-//! wrong results without a word. So the copy is looked up as the loader would have done it for the
-//! calling object: first in the global scope, then among the object's own dependencies. The answer
-//! is kept by object, so that all calls of an object go to one copy, and by call site, so that a
-//! call costs a look into a table.
+//! Python packages bring private copies of libgomp, under mangled names and loaded `RTLD_LOCAL`; a
+//! process may hold several. If a call is forwarded to another copy than the caller's, results are
+//! silently wrong. So this module looks the copy up as the loader would for the calling object:
+//! first in the global scope, then among the object's own dependencies. It keeps the answer by
+//! object, so that all calls of an object go to one copy, and by call site, so that a call costs
+//! one look-up in a table.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
@@ -15,13 +15,13 @@ use homenode_runtime::moving::Span;
 
 use crate::next::next;
 
-/// What an object's calls of an entry point go to.
+/// The target of an object's calls of an entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The function.
     pub function: usize,
-    /// It belongs to LLVM's libomp, which exports libgomp's names and tells of its regions through
-    /// OMPT.
+    /// Whether it belongs to LLVM's libomp, which exports libgomp's names and reports its regions
+    /// by OMPT.
     pub libomp: bool,
 }
 
@@ -29,10 +29,10 @@ const PLACES: usize = 1 << 13;
 const PROBES: usize = 16;
 
 struct Place {
-    /// Call site and entry point, mixed; 0: free.
+    /// Call site and entry point, mixed; 0 if the place is free.
     key: AtomicUsize,
-    /// The function; its lowest bit is never set in code of x86 that compilers align, but functions
-    /// may be unaligned, so whether it is libomp's is kept apart.
+    /// The function. Functions may be unaligned, so the lowest bit cannot say whether it is
+    /// libomp's; that is kept apart.
     function: AtomicUsize,
     libomp: AtomicUsize,
 }
@@ -49,7 +49,7 @@ fn caller_of(key: usize) -> usize {
     (key - 1) / 256
 }
 
-/// Where the call at `caller` of entry point number `entry`, named `name`, goes.
+/// The target of the call at `caller` of entry point number `entry`, named `name`.
 #[inline]
 pub fn target(caller: usize, entry: usize, name: &CStr) -> Option<Target> {
     let key = key(caller, entry);
@@ -71,8 +71,8 @@ pub fn target(caller: usize, entry: usize, name: &CStr) -> Option<Target> {
     look(caller, key, first, name)
 }
 
-/// Objects whose copy is known: the object's base and the handle that it was looked up through
-/// (null: the global scope).
+/// Objects with a known copy: the object's base, and the handle by which the copy was found (null:
+/// the global scope).
 static OBJECTS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 #[cold]
@@ -94,7 +94,8 @@ fn look(caller: usize, key: usize, first: usize, name: &CStr) -> Option<Target> 
     Some(target)
 }
 
-/// Where the loader would have led a call of `name` at `caller` without this library.
+/// The target that the loader would have chosen for a call of `name` at `caller` without this
+/// library.
 pub fn resolve(caller: usize, name: &CStr) -> Option<usize> {
     // SAFETY: asks the loader; `info` is filled when it returns non-zero. A handle that is got is
     // kept for ever: the object that called is loaded, and its dependencies stay as long as it
@@ -136,7 +137,7 @@ unsafe fn through(handle: *mut c_void, name: &CStr) -> Option<usize> {
 }
 
 fn is_libomp(function: usize) -> bool {
-    // Not this library's front end, which has all call sites looked up again.
+    // Calls the real function: this library's front end would look all call sites up again.
     let close = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32);
     // SAFETY: as in `resolve`; a library's own entry is found through the library itself.
     unsafe {

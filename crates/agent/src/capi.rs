@@ -1,5 +1,5 @@
-//! The functions of `homenode.h`. The header and the Fortran module are made from this file by
-//! `cargo xtask c-api`: doc comments become theirs, headings are lines `// # …`.
+//! The functions of `homenode.h`. `cargo xtask c-api` makes the header and the Fortran module from
+//! this file: doc comments become theirs, headings are lines `// # …`.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};

@@ -1,9 +1,10 @@
 //! Memory that the C library allocates for itself: buffers of streams and folders, paths, names,
-//! thread-local storage. It hands them to the kernel by calls of its own, which no front end sees;
-//! so their pages are never armed.
+//! thread-local storage. The C library hands this memory to the kernel by calls that no front end
+//! sees, so its pages are never armed.
 //!
-//! Who calls `malloc` tells: the return address lies in the library. A page that was excluded stays
-//! so while its mapping lives, whoever gets it next from the allocator.
+//! The caller of `malloc` identifies such memory: the return address lies in the C library. An
+//! excluded page stays excluded while its mapping lives, whoever gets the page next from the
+//! allocator.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,32 +12,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use homenode_runtime::moving::{self, Span};
 use homenode_wire::facts::Module;
 
-/// Where one of its files lies.
+/// The place of one file of the library.
 struct Part {
     start: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// The library and its loader.
+/// The C library and its loader.
 static PARTS: [Part; 2] = [const { Part::nowhere() }; 2];
 
 unsafe extern "C" {
-    // The loader's.
+    // The loader's function.
     fn __tls_get_addr(index: *mut c_void) -> *mut c_void;
 }
 
-/// A function of the library's.
+/// The address of a function of the C library.
 pub fn library() -> usize {
     theirs()[0]
 }
 
-/// A function of each, that no allocator stands in front of: some bring a `__libc_malloc`, too.
+/// One function of each file, with a name that no allocator defines. Some allocators define
+/// `__libc_malloc`, too.
 fn theirs() -> [usize; 2] {
     [libc::gnu_get_libc_version as *const () as usize, __tls_get_addr as *const () as usize]
 }
 
-/// Looks where they lie. Before that nothing is theirs; memory that was there before is no object
-/// and never armed.
+/// Finds the two files. Before that, no memory counts as theirs. Memory allocated earlier is no
+/// object, and never armed.
 pub fn find() {
     let modules = crate::modules::loaded();
     let mut around = Span { start: usize::MAX, end: 0 };
@@ -52,7 +54,7 @@ pub fn find() {
     }
 }
 
-/// From the first byte of one to the last of the other: most programs lie elsewhere, and cost one
+/// From the first byte of one file to the last of the other. Most callers lie outside, and cost one
 /// comparison.
 static AROUND: Part = Part::nowhere();
 
@@ -76,7 +78,7 @@ fn is_part(caller: usize) -> bool {
     PARTS.iter().any(|p| p.has(caller))
 }
 
-/// `bytes` at `p` were allocated by the code at `caller`.
+/// Notes that the code at `caller` allocated `bytes` bytes at `p`.
 #[inline]
 pub fn allocated(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     if AROUND.has(caller) {
@@ -92,7 +94,7 @@ fn perhaps(p: *mut c_void, bytes: usize, caller: usize) {
     }
 }
 
-/// The library has allocated this for itself.
+/// Notes that the library has allocated this memory for itself.
 pub fn keep(p: *mut c_void, bytes: usize) -> *mut c_void {
     if !p.is_null() {
         moving::exclude(Span::new(p as usize, bytes));

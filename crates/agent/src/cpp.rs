@@ -1,15 +1,15 @@
 //! C++'s `operator new` and `operator delete`. Those of the C++ library call `malloc` and `free`,
-//! whose front ends tell all: calls go straight on to it, at the cost of two jumps. Allocators
-//! (jemalloc, mimalloc, tcmalloc) bring their own, which do not come by `malloc`: then what is
-//! large is told here.
+//! whose front ends see everything, so calls go straight on at the cost of two jumps. Allocators
+//! (jemalloc, mimalloc, tcmalloc) bring operators that do not call `malloc`; for these, the front
+//! ends here note large allocations.
 //!
-//! A C++ library that nobody but a module knows (an extension of Python's) is not to be found
-//! behind this library. What it would do is done here then, by the `malloc` and `free` that it
-//! would have called; only when there is no memory is the one looked up that the caller would have
-//! got, for it throws, or asks the program for more.
+//! If only a module knows the C++ library (an extension of Python), the look-up behind this library
+//! does not find it. The front ends then do its work by the `malloc` and `free` that it would have
+//! called. Only without memory do they look up the caller's own operator, because that one throws,
+//! or asks the program for more.
 //!
-//! Exceptions pass: a call that goes straight on leaves no frame, and others leave one that has
-//! nothing to tidy up.
+//! Exceptions pass through: a call that goes straight on leaves no frame, and other frames have
+//! nothing to clean up.
 
 use std::arch::naked_asm;
 use std::cell::Cell;

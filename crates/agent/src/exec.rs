@@ -1,5 +1,5 @@
-//! `execl` and its kin, which take a program's arguments one by one: they become `execv`'s, which
-//! finds memory complete.
+//! `execl` and its kin, which take a program's arguments one by one. They become calls of `execv`,
+//! before which all memory is in place.
 
 use std::arch::naked_asm;
 use std::ffi::c_char;

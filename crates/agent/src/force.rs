@@ -1,6 +1,5 @@
 //! `HOMENODE_RUN_FORCE_ARM=MS`: every `MS` milliseconds a thread arms all objects, or moves and
-//! watches pages of each. It asks neither policy nor guard. Tests use it on programs that are hard
-//! on homenode.
+//! watches pages of each, without asking policy or guard. Tests use it on hostile programs.
 
 use std::time::Duration;
 

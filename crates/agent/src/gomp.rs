@@ -1,6 +1,7 @@
-//! libgomp, which has no tools interface: its entry points that start teams are interposed, and its
-//! barriers. Everything else of it the program calls directly. Each call is passed on to the copy
-//! of libgomp that the calling object would have reached without us ([`crate::callers`]).
+//! Front ends of libgomp, which has no tools interface. They interpose the entry points that start
+//! teams, and the barriers. The program calls all other functions of libgomp directly. Each front
+//! end passes its call on to the copy of libgomp that the calling object would have reached without
+//! homenode ([`crate::callers`]).
 
 use std::arch::naked_asm;
 use std::cell::Cell;
@@ -239,7 +240,7 @@ mod tests {
     use object::{Object, ObjectSymbol};
     use std::process::Command;
 
-    /// What looks like the begin or the end of a team or like a barrier by its name, and why it is
+    /// What looks like the start or the end of a team or like a barrier by its name, and why it is
     /// left alone.
     const ALONE: &[(&str, &str)] = &[
         (

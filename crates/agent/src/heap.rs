@@ -1,8 +1,8 @@
-//! Where this library's own memory comes from: glibc's heap, whatever allocator the program has.
+//! This library's own memory: it comes from glibc's heap, whatever allocator the program has.
 //!
-//! An allocator that the program brings along (jemalloc) calls `mmap`, `madvise` and `munmap` with
-//! its locks held; this library stands before these, notes what they do, and must not ask that
-//! allocator for memory to do so.
+//! An allocator of the program (jemalloc) calls `mmap`, `madvise` and `munmap` while it holds its
+//! locks. This library interposes these calls and takes notes. It must not ask that allocator for
+//! the memory of its notes.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{CStr, c_void};
@@ -16,8 +16,8 @@ unsafe extern "C" {
     fn __libc_free(p: *mut c_void);
 }
 
-/// Where glibc has its functions. Allocators (mimalloc) bring some of these names, too, and the
-/// loader binds to the first that it finds.
+/// The addresses of glibc's functions. Allocators such as mimalloc define some of these names, too,
+/// and the loader binds to the first one that it finds.
 static FOUND: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
@@ -38,14 +38,14 @@ fn look() {
             __libc_free as *const () as usize,
         ];
         let own = NAMES.map(|n| if glibc.is_null() { 0 } else { libc::dlsym(glibc, n.as_ptr()) as usize });
-        // All of a kind: what one gives another takes.
+        // All functions must be of one allocator: each frees what another one has allocated.
         let all = if own.contains(&0) { bound } else { own };
         FOUND.iter().zip(all).for_each(|(f, address)| f.store(address, Ordering::Relaxed));
     }
     LOOKED.store(true, Ordering::Release);
 }
 
-/// The address of the function of that number.
+/// The address of the function with this number.
 #[inline]
 fn function(n: usize) -> usize {
     if !LOOKED.load(Ordering::Acquire) {
@@ -54,7 +54,7 @@ fn function(n: usize) -> usize {
     FOUND[n].load(Ordering::Relaxed)
 }
 
-/// glibc's functions, by the types that they have.
+/// glibc's functions with their types.
 mod glibc {
     use std::ffi::c_void;
     use std::mem::transmute;
@@ -86,7 +86,7 @@ mod glibc {
     }
 }
 
-/// What `malloc` aligns to on the machines that this library is for.
+/// Alignment of `malloc` on the machines that this library supports.
 const ALIGNED: usize = 16;
 
 struct Glibc;

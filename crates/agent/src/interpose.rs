@@ -1,4 +1,4 @@
-//! What front ends that only tell the mover something have in common.
+//! Common parts of front ends that only report to the mover.
 
 use std::ffi::{CStr, c_char};
 

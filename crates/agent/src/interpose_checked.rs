@@ -1,5 +1,5 @@
-//! What programs that are built with `_FORTIFY_SOURCE` call instead: each function takes the room
-//! there is, too, and ends the program where that is not enough.
+//! Front ends for programs that are built with `_FORTIFY_SOURCE`. Each function also takes the size
+//! of the buffer, and ends the program if the buffer is too small.
 
 use std::ffi::{c_char, c_void};
 

@@ -1,6 +1,7 @@
-//! Contexts that a program switches between by the C library: the kernel reads and writes the masks
-//! of signals in them, and what they name is a stack. Functions that return in another context
-//! cannot be called by one of ours; each is jumped to, with the caller's own registers and stack.
+//! Contexts that a program switches between by the C library. The kernel reads and writes the
+//! signal masks in them, and their stacks are stacks of coroutines. A function that returns in
+//! another context cannot be called by a front end. So each front end jumps to it, with the
+//! caller's registers and stack.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;

@@ -1,6 +1,6 @@
-//! What closes descriptors, and what puts others in their place: a program that does so to all that
-//! it does not know (a daemon at its start) leaves homenode's own alone, and is told that there is
-//! nothing.
+//! Calls that close or replace descriptors. Some programs close all descriptors that they do not
+//! know, such as a daemon at its start. Such a call leaves homenode's descriptors open, and tells
+//! the program that there is none.
 
 use std::ffi::{c_int, c_uint};
 

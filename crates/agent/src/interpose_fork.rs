@@ -1,5 +1,5 @@
-//! Children that get a copy of the memory: it must be complete then. Of `fork` the C library tells;
-//! these it does not tell of.
+//! Children with a copy of the memory, which must be complete when the child is made. The C library
+//! reports `fork` by handlers; the calls here have none.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};

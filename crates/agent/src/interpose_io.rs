@@ -1,5 +1,5 @@
-//! Memory that the kernel reads or writes for the program: published before the call, so that it is
-//! neither armed nor gets armed while the kernel works on it.
+//! Calls by which the kernel reads or writes the program's memory. Each front end publishes the
+//! memory before the call, so that the memory is not armed while the kernel works on it.
 
 use std::ffi::{c_char, c_long, c_void};
 

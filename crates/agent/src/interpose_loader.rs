@@ -1,4 +1,4 @@
-//! Files that the program loads and gives up while it runs.
+//! Files that the program loads and unloads at run time.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;

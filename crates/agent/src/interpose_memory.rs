@@ -1,4 +1,4 @@
-//! What changes mappings, and memory that somebody sleeps on.
+//! Calls that change mappings, and memory that a thread waits on.
 
 use std::ffi::c_void;
 

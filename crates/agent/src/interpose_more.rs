@@ -1,5 +1,5 @@
-//! Further functions of the C library that hand a pointer of the program's to the kernel: who the
-//! process is, file systems, folders that are walked, streams that are opened by a path.
+//! More functions of the C library that pass a pointer of the program's to the kernel: identity of
+//! the process, file systems, walks through folders, streams opened by a path.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 

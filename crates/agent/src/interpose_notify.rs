@@ -1,13 +1,13 @@
-//! Callbacks in threads that the C library makes by itself (`SIGEV_THREAD`).
+//! Call-backs in threads that the C library makes by itself (`SIGEV_THREAD`).
 //!
-//! glibc makes these threads without the exported `pthread_create`, so no front end sees them
-//! begin. A thread for a timer or a message queue begins with every signal blocked: it would die at
-//! an armed page. So the C library gets a function of ours in place of the program's. Ours lets the
-//! two faults through, takes a stack for handlers, and calls the program's function.
+//! glibc makes these threads without the exported `pthread_create`, so no front end sees their
+//! start. A thread for a timer or a message queue begins with every signal blocked, and would die
+//! at an armed page. So the C library gets a function of homenode's in place of the program's. That
+//! function unblocks the two faults, takes a stack for handlers, and calls the program's function.
 //!
 //! Threads for `aio_*` and `getaddrinfo_a` begin with no signal blocked, but the workers behind
-//! them block all signals. Workers read and write the program's orders directly, so orders are
-//! never armed.
+//! them block all signals. The workers read and write the program's requests directly, so requests
+//! are never armed.
 
 use std::collections::HashMap;
 use std::ffi::c_char;

@@ -1,6 +1,6 @@
-//! Files by their paths: the kernel reads the path, and writes what it knows of the file.
+//! Calls with a path: the kernel reads the path, and writes what it knows of the file.
 //!
-//! Paths of interpreters lie in the same large blocks as their data.
+//! An interpreter's paths lie in the same large blocks as its data.
 
 use std::ffi::{CStr, c_char, c_long, c_void};
 

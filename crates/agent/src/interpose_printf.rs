@@ -1,5 +1,5 @@
-//! `printf` and its kin: a long text is written from where it lies, by calls of the C library's own
-//! (up to glibc 2.36). The C library has read it before, so none of it is armed, if nothing is
+//! `printf` and its kin. Up to glibc 2.36 the C library writes a long text directly from its place,
+//! by calls of its own. It has read the text before, so none of the text is armed if nothing is
 //! armed meanwhile.
 
 use std::arch::naked_asm;

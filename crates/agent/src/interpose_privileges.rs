@@ -1,8 +1,8 @@
-//! Changes of who the process is and what it may do.
+//! Changes of the process's identity and privileges.
 //!
-//! The C library makes them in all threads, and ends the process where one thread cannot follow;
-//! the kernel refuses some where there is more than one thread. So homenode's own threads end
-//! before.
+//! The C library makes such a change in all threads, and ends the process if one thread cannot
+//! follow. The kernel refuses some changes if there is more than one thread. So homenode's own
+//! threads end before the change.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 

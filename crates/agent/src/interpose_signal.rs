@@ -1,5 +1,5 @@
-//! SIGBUS and SIGSEGV are homenode's first, and never blocked; what starts other programs finds
-//! memory complete.
+//! Signals. homenode handles SIGBUS and SIGSEGV first, and they are never blocked. Before the
+//! program starts another one, all memory is in place.
 
 use std::ffi::{c_char, c_void};
 

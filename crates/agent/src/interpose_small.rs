@@ -1,5 +1,5 @@
-//! Small things that the kernel reads or writes: addresses of sockets, sets of CPUs and
-//! descriptors, times, limits, who ended and how.
+//! Small things that the kernel reads or writes: socket addresses, sets of CPUs and descriptors,
+//! times, limits, and how a child ended.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 

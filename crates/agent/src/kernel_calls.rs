@@ -1,10 +1,10 @@
-//! System calls that a program makes by number (`syscall`): what memory of the program's each of
+//! System calls that a program makes by number (`syscall`): which memory of the program each of
 //! them reads or writes.
 //!
-//! The [`table`] is the one list. `syscall` publishes what its row says; `tests/harmless.rs` makes
-//! a program of the same rows, which calls each number on armed memory and compares the answers
-//! with those on plain memory. A number without a row may do anything: nothing is armed while it
-//! runs.
+//! The [`table`] is the only list. The front end of `syscall` publishes the memory in the call's
+//! row. `tests/harmless.rs` makes a program from the same rows, which calls each number on armed
+//! memory and compares the answers with those on plain memory. A call without a row may do
+//! anything, so nothing is armed while it runs.
 
 pub mod table;
 

@@ -1,9 +1,10 @@
-//! Homenode ends before the program does.
+//! homenode ends before the program does.
 //!
-//! Some things a program can only do in a process that has no other threads, or they fail or hang
-//! beside one of homenode's: its first thread ends and the others go on, it changes its user or its
-//! name spaces, it gives up privileges. Then everything is in place before, the report is written,
-//! and homenode's own threads have ended. What it does afterwards is as without homenode.
+//! A program can do some things only in a process without other threads; beside a thread of
+//! homenode's they would fail or hang. Its first thread ends and the others go on, it changes its
+//! user or its name spaces, or it gives up privileges. Before such a call, homenode puts all memory
+//! in place, writes the report, and ends its own threads. Afterwards the program runs as without
+//! homenode.
 
 use std::ffi::c_void;
 
@@ -12,7 +13,7 @@ use homenode_runtime::own_thread::own_threads;
 
 use crate::state;
 
-/// For good. `why`: what the program was about to do, for the report.
+/// Ends homenode for good. `why`: what the program is about to do, for the report.
 fn leave(why: &str) {
     if state::inside() || !state::is_own_process() {
         return;
@@ -22,7 +23,7 @@ fn leave(why: &str) {
     state::guarded(moving::leave);
 }
 
-/// The same where a thread of homenode's runs. Where none does there is nothing in the program's
+/// As [`leave`], but only if a thread of homenode's runs. Without one, nothing is in the program's
 /// way, and homenode goes on.
 pub fn leave_if_threads() {
     if own_threads::any() {
@@ -40,13 +41,13 @@ pub fn thread_exits() {
 
 const FIRST_THREAD: &str = "the program's first thread ended";
 
-/// Called by the C library when the first thread ends by `pthread_exit` or by cancellation, and not
-/// when it returns.
+/// The C library calls this when the first thread ends by `pthread_exit` or by cancellation, but
+/// not when it returns.
 unsafe extern "C" fn first_thread_ends(_: *mut c_void) {
     leave(FIRST_THREAD);
 }
 
-/// The calling thread is the first one of the process, or stands for it.
+/// The calling thread is the first one of the process, or represents it.
 pub fn watch_first_thread() {
     let mut key = 0;
     // SAFETY: a function of this library, which is never unloaded; any value but null will do.

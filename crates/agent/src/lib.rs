@@ -1,14 +1,18 @@
-//! `libhomenode`: what a program that includes `homenode.h` links, and what `homenode run` loads
+//! `libhomenode`: the library that a program with `homenode.h` links, and that `homenode run` loads
 //! into a program.
 //!
-//! Started directly, a program finds the functions of `homenode.h` here and they do nothing. Under
-//! the recorder, whose library comes earlier in the link order and exports the same names, the
-//! calls become marks of the recording. Under `homenode run` they reach the live runtime, and so do
-//! the program's parallel regions ([`gomp`], [`ompt`]) and its large allocations ([`alloc`]).
+//! | how the program runs | what the functions of `homenode.h` do |
+//! |---|---|
+//! | directly | nothing |
+//! | under the recorder, whose library comes earlier in the link order and exports the same names | they become marks of the recording |
+//! | under `homenode run` | they reach the live runtime |
 //!
-//! There is no logic here: front ends turn what the program does into calls of
-//! [`homenode_runtime`]. None of them panics across the program's border ([`state::with`]), all
-//! keep `errno`, and without `HOMENODE_RUN_DIR` in the environment they only pass on.
+//! Under `homenode run`, parallel regions ([`gomp`], [`ompt`]) and large allocations ([`alloc`])
+//! reach the runtime, too.
+//!
+//! This crate has no logic: front ends turn the program's actions into calls of
+//! [`homenode_runtime`]. None of them panics across the program's border ([`state::with`]), and all
+//! keep `errno`. Without `HOMENODE_RUN_DIR` in the environment they only pass calls on.
 
 // Front ends may unwind (many are cancellation points), which the standard library's own
 // declarations of `read`, `write` and `open` do not say. Newer compilers refuse that; older ones do

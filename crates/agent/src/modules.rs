@@ -1,4 +1,4 @@
-//! Which file's code and data lie where.
+//! Where each file's code and data lie.
 
 use std::ffi::CStr;
 use std::path::Path;

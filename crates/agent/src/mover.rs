@@ -1,4 +1,4 @@
-//! The mover of this process, and what tells who touches what.
+//! The mover of this process, and the source that tells who touches what.
 
 use homenode_runtime::driver::{Arming, Live, Mover, Settings};
 use homenode_runtime::watch::Chosen;

@@ -1,8 +1,8 @@
-//! The functions that ours stand in front of.
+//! The functions behind the front ends.
 //!
-//! They are looked up when this library starts, not when they are first called: the loader's lock,
-//! which a look-up takes, may be with a thread that waits for the caller (a library's constructor
-//! that waits for a thread of its own), or with one that a forked child does not have.
+//! They are looked up when this library starts, not at their first call. A look-up takes the
+//! loader's lock. A thread that waits for the caller may hold it (a library's constructor that
+//! waits for a thread of its own), or a thread that does not exist in a forked child.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};

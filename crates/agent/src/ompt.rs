@@ -1,9 +1,9 @@
-//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): regions and barriers.
+//! LLVM's libomp, by the OpenMP tools interface (OpenMP 5.0, section 4): regions and barriers.
 //!
-//! libomp takes one tool. If another is named already (by a library that defines `ompt_start_tool`,
-//! or in `OMP_TOOL_LIBRARIES`), it is asked first, and what it registers for the events that
-//! homenode wants is called after homenode's own call-back. homenode uses none of the words that
-//! libomp keeps for tools, so they are the other tool's.
+//! libomp takes one tool. If the program names another one (by a library that defines
+//! `ompt_start_tool`, or in `OMP_TOOL_LIBRARIES`), homenode asks that tool first. For events that
+//! both want, homenode's call-back calls the other tool's. homenode uses none of the data words
+//! that libomp keeps for tools, so they are the other tool's.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -1,11 +1,11 @@
 //! Where Python code allocates: file, line and function of the innermost frames.
 //!
-//! An allocation is no place to ask the interpreter: since 3.11 a frame becomes an object when it
-//! is asked for, which allocates, and the interpreter's allocator may be the one that has just
-//! called. So the interpreter is asked for a *pending call*, as signal handlers do: its main thread
-//! makes the call between two instructions, mostly on the very line that allocated, or soon after.
-//! Nothing is asked for by a thread that does not hold the interpreter's lock, nor by any but the
-//! process's first, for whose calls nobody else's frames would tell.
+//! The interpreter cannot be asked inside of an allocation. Since 3.11, asking for a frame makes an
+//! object, which allocates, and the interpreter's allocator may be the caller. So homenode asks for
+//! a *pending call*, as signal handlers do. The interpreter's main thread makes the call between
+//! two instructions, mostly on the line that allocated, or soon after. Only the process's first
+//! thread asks, and only while it holds the interpreter's lock: for other threads, the frames would
+//! be another thread's.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -1,16 +1,16 @@
-//! Run-times that make system calls past the C library, by instructions of their own.
+//! Run-times that make system calls past the C library, by their own instructions.
 //!
-//! No front end sees them, and a call that meets an armed page fails. So where such a run-time is
-//! loaded nothing is armed: the kernel's own moves go on.
+//! No front end sees such calls, and a call that meets an armed page fails. So nothing is armed if
+//! such a run-time is loaded. The kernel's own moves go on.
 
 use std::ffi::c_void;
 
 use homenode_runtime::moving;
 
-/// What such run-times leave in the notes of their files.
+/// The notes by which such run-times are recognised in their files.
 const NOTES: &[(&[u8], &str)] = &[(b"Go", "the run-time of Go, which makes system calls past the C library")];
 
-/// Looks at the files that are loaded now; nothing is armed from now on if one has such a run-time.
+/// Checks the loaded files. If one has such a run-time, nothing is armed from now on.
 pub fn look() {
     let mut found: Option<&'static str> = None;
     // SAFETY: the function is called before this returns, with a pointer to `found`.
@@ -40,8 +40,8 @@ unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_
     }
 }
 
-/// What the notes of a segment tell. Each: lengths of name and text, a kind, the name and the text,
-/// padded to four bytes.
+/// The run-time named in a segment's notes. A note has the lengths of name and text, a kind, the
+/// name and the text, padded to four bytes.
 fn among(mut notes: &[u8]) -> Option<&'static str> {
     const HEAD: usize = 12;
     while let Some((head, rest)) = notes.split_at_checked(HEAD) {

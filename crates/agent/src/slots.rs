@@ -1,6 +1,7 @@
-//! Where the program defines `malloc` itself, with an allocator that it links, the C library's own
-//! calls go there, past this library's front ends. Then the slots through which the C library calls
-//! it are led here, so that its memory is known ([`crate::clib`]) as it is elsewhere.
+//! The C library's slots for `malloc` and its kin. If the program links an allocator and so defines
+//! `malloc` itself, the C library calls it directly, past this library's front ends. Then this
+//! module leads the C library's slots through homenode, so that the C library's memory is
+//! recognised ([`crate::clib`]).
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use homenode_runtime::moving::Span;
 
 use crate::clib;
 
-/// What the C library calls for memory, and what this library has for that.
+/// The C library's functions for memory, and this library's replacements.
 static NAMES: [&CStr; 3] = [c"malloc", c"calloc", c"realloc"];
 /// The program's own functions of these names.
 static THEIRS: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
@@ -36,7 +37,7 @@ unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
     clib::keep(unsafe { f(p, bytes) }, bytes)
 }
 
-/// Leads the slots here, if the C library's calls do not come to this library anyway.
+/// Redirects the slots, unless the C library's calls come to this library anyway.
 pub fn lead() {
     let (low, high) = crate::alloc::own_code();
     for (name, theirs) in NAMES.iter().zip(&THEIRS) {
@@ -84,11 +85,11 @@ const R_X86_64_JUMP_SLOT: u32 = 7;
 
 /// A loaded file.
 struct Library {
-    /// A function of it.
+    /// A function of the file.
     function: usize,
     base: usize,
     dynamic: *const Dynamic,
-    /// What the loader made read-only when it had written it.
+    /// The part that the loader made read-only after writing it.
     sealed: Span,
 }
 
@@ -106,7 +107,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     for h in headers {
         match h.p_type {
             libc::PT_DYNAMIC => library.dynamic = span(h).start as *const Dynamic,
-            // Its last page only if it is a whole one (elf/dl-reloc.c, _dl_protect_relro).
+            // Includes the last page only if it is a whole one (elf/dl-reloc.c, _dl_protect_relro).
             libc::PT_GNU_RELRO => {
                 let down = |at: usize| at & !(PAGE - 1);
                 library.sealed = Span { start: down(span(h).start), end: down(span(h).end) };
@@ -120,7 +121,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
 const PAGE: usize = 4096;
 
 impl Library {
-    /// The one that has this function.
+    /// The file with this function.
     fn with(function: usize) -> Option<Self> {
         let mut library = Self { function, base: 0, dynamic: std::ptr::null(), sealed: Span::EMPTY };
         // SAFETY: `visit` gets the library and keeps nothing of it.
@@ -128,8 +129,7 @@ impl Library {
         (found != 0 && !library.dynamic.is_null()).then_some(library)
     }
 
-    /// An entry of its dynamic section. The loader has made addresses of what are offsets in the
-    /// file.
+    /// An entry of its dynamic section. The loader has turned file offsets into addresses.
     unsafe fn entry(&self, tag: usize) -> Option<usize> {
         let mut at = self.dynamic;
         // SAFETY: the section ends with an entry whose tag is 0.
@@ -162,7 +162,7 @@ impl Library {
         }
     }
 
-    /// Has its calls of `names` go to `functions`.
+    /// Makes its calls of `names` go to `functions`.
     unsafe fn replace(&self, names: &[&CStr], functions: &[usize]) {
         // SAFETY: the tables of a loaded file; slots are aligned words of it.
         unsafe {

@@ -1,8 +1,8 @@
 //! The program's large static objects, from the symbols of its own file (whatever started it, a
 //! wrapper or a shell) and of the libraries that it loads, at its start or by `dlopen`.
 //!
-//! Libraries are looked through at the start, and at the first region after a file has come or
-//! gone. Of those whose data is small no file is opened.
+//! Libraries are searched at the start, and at the first region after a file was loaded or
+//! unloaded. Files with little data are not opened.
 
 use std::cmp::Reverse;
 use std::fs::File;

@@ -1,8 +1,9 @@
-//! What becomes of the program's large memory, told without waiting for the driver.
+//! Reports changes of the program's large memory without waiting for the driver.
 //!
-//! An allocator that the program brings along changes mappings while it holds locks of its own, and
-//! who has the driver may be waiting for one of these: functions of the C library allocate, too. So
-//! this is told at once only where nobody has the driver; else whoever has it next tells it first.
+//! An allocator of the program changes mappings while it holds its own locks. The thread that has
+//! the driver may be waiting for such a lock, because functions of the C library allocate, too. So
+//! a front end reports at once only if nobody has the driver. Otherwise the next thread that gets
+//! the driver reports first.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,11 +1,10 @@
-//! Files that the program wrote in the guest come back.
+//! Copies the files that the program wrote in the guest back to the host.
 //!
-//! What the guest sends is not trusted: it names paths, and a link that came back from one run may
-//! stand where the next run has a folder. So nothing is written outside of the folder, by whatever
-//! is in it: each entry's own folder is opened beneath it, without following a link ([`beneath`]),
-//! and what is made in that folder never follows one either. Of a file's permissions those come
-//! back that say who may read, write and execute; setuid, setgid and sticky bits do not, and only
-//! plain files, folders and links are made.
+//! The guest is not trusted. It names paths, and a link from one run may stand where the next run
+//! has a folder. So nothing is written outside of the working directory, whatever is in it. Each
+//! entry's folder is opened beneath it without following links ([`beneath`]), and making the entry
+//! follows no link either. Only plain files, folders and links are made. Of a file's permissions,
+//! those for reading, writing and executing are kept; setuid, setgid and sticky bits are not.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes, Permissions};
@@ -20,21 +19,22 @@ use rustix::io::Errno;
 
 use crate::wire::{Entry, EntryKind, Time, read_entry};
 
-/// What came back.
+/// The result of copying files back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     /// Files and links that were written here.
     pub written: Vec<PathBuf>,
-    /// What the program removed there and what is still here.
+    /// Files that the program removed in the guest and that still exist on the host.
     pub gone: Vec<PathBuf>,
-    /// What could not be written, with what the system said.
+    /// Files that could not be written, with the system's answer.
     pub failed: Vec<String>,
 }
 
 /// Reads all entries of the stream and writes them under `folder`.
 ///
 /// # Errors
-/// The stream ends early or makes no sense. What cannot be written is in [`Brought::failed`].
+/// The stream ends early or makes no sense. Files that cannot be written are in
+/// [`Brought::failed`].
 pub fn back(from: &mut impl Read, folder: &Path) -> io::Result<Brought> {
     let mut brought = Brought::default();
     let root = rustix::fs::open(folder, FOLDER, Mode::empty())?;
@@ -63,7 +63,7 @@ pub fn back(from: &mut impl Read, folder: &Path) -> io::Result<Brought> {
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens a folder beneath `root`; no part of the path is a link, and none leads up.
+/// Opens a folder beneath `root`. No part of the path is a link, and none leads up.
 fn beneath(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     if path.components().any(|c| !matches!(c, Component::Normal(_))) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -73,7 +73,7 @@ fn beneath(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     }
     let only = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(root, path, FOLDER, Mode::empty(), only) {
-        // Before Linux 5.6, and in containers that do not know the call.
+        // Before Linux 5.6, and in containers that forbid the call.
         Err(Errno::NOSYS | Errno::PERM) => part_by_part(root, path),
         opened => Ok(opened?),
     }
@@ -88,7 +88,7 @@ fn part_by_part(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     Ok(at)
 }
 
-/// Where an entry goes: a name in an open folder.
+/// The place of an entry: a name in an open folder.
 struct Place<'a> {
     folder: OwnedFd,
     name: &'a OsStr,
@@ -100,7 +100,7 @@ impl<'a> Place<'a> {
         Ok(Self { folder: beneath(root, path.parent().unwrap_or(Path::new("")))?, name })
     }
 
-    /// What is there; `None`: nothing.
+    /// The kind of the existing file there; `None` if there is none.
     fn kind(&self) -> Option<FileType> {
         let is = rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(FileType::from_raw_mode(is.st_mode))
@@ -124,14 +124,14 @@ impl<'a> Place<'a> {
         Ok(rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())?)
     }
 
-    /// A new file beside it, which takes its place when it is whole.
+    /// A new file beside it, which replaces it when it is complete.
     fn part(&self) -> io::Result<Part<'_>> {
         let mut name = self.name.to_owned();
         name.push(format!(".homenode-{}", std::process::id()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let make = || rustix::fs::openat(&self.folder, &name, flags, Mode::from_raw_mode(0o600));
         let made = match make() {
-            // Of a run of this number that was killed, or put there by the program.
+            // Left by a killed run with this number, or put there by the program.
             Err(Errno::EXIST) => {
                 self.remove(&name)?;
                 make()
@@ -142,7 +142,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Gone when it is dropped, but for what [`Part::keep`] has kept.
+/// A temporary file, removed when dropped, unless [`Part::keep`] has kept it.
 struct Part<'a> {
     file: File,
     place: &'a Place<'a>,

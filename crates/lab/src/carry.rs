@@ -1,8 +1,8 @@
-//! The program and all it needs: itself, its libraries, its interpreter, the working directory,
-//! named paths.
+//! Collects the program and all it needs for the guest: its libraries, its interpreter, the working
+//! directory, named paths.
 //!
-//! Everything keeps its absolute path, with the symbolic links on the way, so that run paths, the
-//! loader's cache and Python's `pyvenv.cfg` mean in the guest what they mean here.
+//! Everything keeps its absolute path, with the symbolic links on the way. So run paths, the
+//! loader's cache and Python's `pyvenv.cfg` mean the same in the guest as on the host.
 
 pub mod elf;
 pub mod loader;
@@ -32,24 +32,24 @@ pub enum Item {
     Made(Vec<u8>, u32),
 }
 
-/// What travels.
+/// Everything that travels to the guest.
 #[derive(Debug)]
 pub struct Carry {
     items: BTreeMap<PathBuf, Item>,
     loader: Loader,
-    /// Files whose libraries have been looked for.
+    /// Files whose libraries have been searched for.
     seen: BTreeSet<PathBuf>,
-    /// What could not be taken along and may not be missed, for a person.
+    /// Files that could not be taken along and that the program may need, for a person.
     pub left: Vec<String>,
 }
 
-/// Links that lead to links.
+/// Longest chain of links.
 const DEPTH: u32 = 40;
-/// Loaded by name while programs run, when they end a thread or throw: no list names them.
+/// Libraries that are loaded by name when a thread ends or throws: no list names them.
 const UNLISTED: [&str; 1] = ["libgcc_s.so.1"];
 
 impl Carry {
-    /// Nothing yet. `library_path` is the program's `LD_LIBRARY_PATH`.
+    /// Nothing so far. `library_path` is the program's `LD_LIBRARY_PATH`.
     pub fn new(library_path: Option<&OsStr>) -> Self {
         let mut this = Self {
             items: BTreeMap::new(),
@@ -57,26 +57,25 @@ impl Carry {
             seen: BTreeSet::new(),
             left: Vec::new(),
         };
-        // The links that stand for /usr/lib and the like, and what tells the loader where libraries
-        // are.
+        // The links for /usr/lib and the like, and the loader's list of libraries.
         for path in ["/lib", "/lib64", "/bin", "/sbin", "/usr/lib", "/etc/ld.so.cache", "/etc/localtime"] {
             let _ = this.add(Path::new(path));
         }
         this
     }
 
-    /// What there is, parents first.
+    /// All items, parents first.
     pub fn items(&self) -> impl Iterator<Item = (&Path, &Item)> {
         self.items.iter().map(|(path, item)| (path.as_path(), item))
     }
 
-    /// Puts a file there that does not exist here.
+    /// Adds a file that does not exist on the host.
     pub fn make(&mut self, path: &str, bytes: impl Into<Vec<u8>>, mode: u32) {
         self.parents(Path::new(path));
         self.items.insert(path.into(), Item::Made(bytes.into(), mode));
     }
 
-    /// Puts an empty folder there, unless it is one already.
+    /// Adds an empty folder, unless the path is a folder already.
     pub fn folder(&mut self, path: &Path, mode: u32) {
         self.parents(path);
         self.items.entry(path.to_owned()).or_insert(Item::Folder(mode));
@@ -90,11 +89,11 @@ impl Carry {
         }
     }
 
-    /// Takes one path along, with the links on the way; of a folder nothing but itself. Returns
-    /// where it really is.
+    /// Adds one path with the links on the way; of a folder, only the folder itself. Returns the
+    /// real path.
     ///
     /// # Errors
-    /// It is not there or cannot be read.
+    /// The path does not exist or cannot be read.
     pub fn add(&mut self, path: &Path) -> Result<PathBuf> {
         self.follow(path, 0).map_err(|e| error::of_file("take along", path, &e).kind(Failure::Usage))
     }
@@ -127,7 +126,7 @@ impl Carry {
         Ok(real)
     }
 
-    /// Takes along what is at `path`, which is no link.
+    /// Adds what is at `path`, which is not a link.
     fn put(&mut self, path: &Path, about: &fs::Metadata) {
         let item = if about.is_dir() {
             Item::Folder(about.mode() & 0o7777)
@@ -142,10 +141,10 @@ impl Carry {
         }
     }
 
-    /// Takes a file or a whole folder along, and the libraries of every program and library in it.
+    /// Adds a file or a whole folder, and the libraries of every program and library in it.
     ///
     /// # Errors
-    /// `path` is not there. What is in it and cannot be read is in [`Carry::left`].
+    /// `path` does not exist. Contents that cannot be read are in [`Carry::left`].
     pub fn add_all(&mut self, path: &Path) -> Result<()> {
         let real = self.add(path)?;
         let mut found = Vec::new();
@@ -158,8 +157,8 @@ impl Carry {
             found.push(real);
         }
         for file in found {
-            // A library that a stranger's plug-in wants and nobody has is not missed before it is
-            // loaded.
+            // A plug-in may need a library that the system does not have. That matters only when
+            // the plug-in is loaded.
             let _ = self.libraries(&file, &[]);
         }
         Ok(())
@@ -177,7 +176,7 @@ impl Carry {
             if kind.is_symlink() {
                 let target = fs::read_link(&path).unwrap_or_default();
                 self.items.insert(path.clone(), Item::Link(target));
-                // Where it leads, if that is not in here anyway.
+                // The link's target, if it is outside of the folder.
                 if let Ok(real) = self.follow(&path, 0)
                     && !real.starts_with(folder)
                     && real.is_file()
@@ -200,10 +199,10 @@ impl Carry {
         }
     }
 
-    /// Takes along a program, its interpreter, its libraries.
+    /// Adds a program, its interpreter and its libraries.
     ///
     /// # Errors
-    /// It is for another kind of machine, or a library or an interpreter is nowhere.
+    /// The program is for another kind of machine, or a library or an interpreter is missing.
     pub fn program(&mut self, path: &Path) -> Result<()> {
         let real = self.add(path)?;
         if let Some(words) = script(&real)? {
@@ -230,7 +229,7 @@ impl Carry {
         Ok(())
     }
 
-    /// Takes along the interpreter of a script.
+    /// Adds the interpreter of a script.
     fn interpreter(&mut self, script: &Path, words: &[OsString]) -> Result<()> {
         let missing = |what: &Path, why: String| {
             Error::failed(format!("{} is a script for {}", script.display(), what.display()))
@@ -253,11 +252,11 @@ impl Carry {
         Ok(())
     }
 
-    /// Takes along the libraries of `file`, if it is one that has any; `run_paths` are those of who
-    /// loads it.
+    /// Adds the libraries of `file`, if it has any. `run_paths` are those of the file that loads
+    /// it.
     ///
     /// # Errors
-    /// One is nowhere.
+    /// A library is missing.
     fn libraries(&mut self, file: &Path, run_paths: &[PathBuf]) -> Result<()> {
         if !self.seen.insert(file.to_owned()) || !elf::is(file) {
             return Ok(());
@@ -265,7 +264,7 @@ impl Carry {
         let found = elf::read(file)?;
         let origin = file.parent().unwrap_or(Path::new("/"));
         let own = found.run_paths(origin);
-        // DT_RPATH holds for what is loaded in turn, too, DT_RUNPATH does not.
+        // DT_RPATH also holds for libraries that are loaded in turn, DT_RUNPATH does not.
         let mut inherited = run_paths.to_vec();
         if found.run_path.is_none() {
             inherited.extend(own.clone());
@@ -298,7 +297,7 @@ impl Carry {
     }
 }
 
-/// What stands behind `#!`, if that is how the file begins.
+/// The words behind `#!`, if the file begins with it.
 fn script(path: &Path) -> Result<Option<Vec<OsString>>> {
     use std::io::Read as _;
     let file = fs::File::open(path).map_err(|e| error::of_file("read", path, &e).kind(Failure::CannotRun))?;
@@ -311,7 +310,7 @@ fn script(path: &Path) -> Result<Option<Vec<OsString>>> {
     Ok(if words.is_empty() { None } else { Some(words) })
 }
 
-/// A program in the folders of PATH.
+/// Finds a program in the folders of PATH.
 pub fn on_path(name: &OsStr) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     std::env::split_paths(&folders)

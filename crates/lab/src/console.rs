@@ -1,13 +1,13 @@
-//! What the guest's console said, for when something goes wrong.
+//! The output of the guest's console, for error messages.
 
 use std::fs;
 use std::path::Path;
 
-/// Lines that are shown.
+/// Lines of the console that are shown.
 const LINES: usize = 12;
 
-/// The last lines of the console in `file`, without what is not text; from the one that says what
-/// happened, if one does.
+/// The last lines of the console in `file`, without unprintable characters. They begin with the
+/// line that names the cause, if there is one.
 pub fn last(file: &Path) -> Vec<String> {
     let bytes = fs::read(file).unwrap_or_default();
     let tail = &bytes[bytes.len().saturating_sub(16 << 10)..];
@@ -19,7 +19,7 @@ pub fn last(file: &Path) -> Vec<String> {
     lines[from.min(last)..].iter().take(LINES).cloned().collect()
 }
 
-/// What happened, if the console says.
+/// The cause, if the console names it.
 pub fn diagnosis(lines: &[String]) -> Option<&'static str> {
     let said = |words: &str| lines.iter().any(|l| l.contains(words));
     if said("deadlocked on memory") || said("Out of memory") || said("out of memory") {

@@ -1,9 +1,9 @@
 //! The guest's disk: an ext4 image, made without mounting anything.
 //!
-//! What is on it does not depend on when or where it was made, but for the times of the files.
+//! Its contents do not depend on when or where it was made, except for the times of the files.
 //!
-//! On a disk, unlike in memory, a program's `.data` behaves as on a real machine: a private page of
-//! it is the page cache's until it is written.
+//! The guest needs a disk because a program's `.data` behaves differently in memory. On a disk, as
+//! on a real machine, a private page of it belongs to the page cache until it is written.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -16,15 +16,15 @@ use homenode_model::Bytes;
 use crate::carry::{Carry, Item};
 use crate::error::{self, Error, Result};
 
-/// What the program may write, unless told otherwise. Costs nothing before it is written.
+/// Default space for the program's files. It costs nothing before it is written.
 pub const SPARE: Bytes = Bytes::gib(1);
 
-/// What the file system is called, and what its folders are sorted by: the same each time.
+/// The file system's identifier, and the key by which its folders are sorted: the same each time.
 const NAME: &str = "686f6d65-6e6f-4465-8c61-620000000001";
-/// When it was made: 2026-01-01, as the guest's clock says (seconds since 1970).
+/// The file system's time: 2026-01-01, as the guest's clock (seconds since 1970).
 const MADE: &str = "1767225600";
 
-/// Where `mke2fs` may be: not always in a user's PATH.
+/// Where `mke2fs` may be; it is not always in a user's PATH.
 const TOOLS: [&str; 4] = ["mke2fs", "/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/local/sbin/mke2fs"];
 
 /// Makes the image in `scratch`.
@@ -43,7 +43,7 @@ pub fn make(carry: &Carry, spare: Bytes, scratch: &Path) -> Result<PathBuf> {
         match item {
             Item::File(_, size) => bytes += size.next_multiple_of(4096),
             Item::Made(data, _) => bytes += (data.len() as u64).next_multiple_of(4096),
-            // Permissions come last: a folder may be read-only.
+            // Sets permissions last: a folder may be read-only.
             Item::Folder(mode) => folders.push((to, *mode)),
             Item::Link(_) => {}
         }
@@ -68,7 +68,7 @@ fn put(item: &Item, to: &Path) -> io::Result<()> {
     match item {
         Item::Folder(_) => fs::create_dir(to),
         Item::Link(target) => symlink(target, to),
-        // A second name is cheapest; another disk, or another owner, wants a copy.
+        // A hard link is cheapest. Another disk or another owner needs a copy.
         Item::File(from, _) => fs::hard_link(from, to).or_else(|_| copy(from, to)),
         Item::Made(bytes, mode) => {
             let mut file = File::create(to)?;
@@ -82,7 +82,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
     // The guest compares times, and so does make.
     let modified = fs::metadata(from)?.modified()?;
-    // What may not be written cannot be opened for it; its time does not matter then.
+    // A read-only file cannot be opened for writing; its time does not matter then.
     match File::options().write(true).open(to) {
         Ok(file) => file.set_modified(modified),
         Err(_) => Ok(()),

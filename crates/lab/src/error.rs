@@ -1,11 +1,11 @@
-//! What goes wrong in the lab, as a person reads it.
+//! Errors of the lab, as texts for a person.
 
 use std::io;
 use std::path::Path;
 
 pub use homenode_error::{Error, Failure, Result};
 
-/// An operation on a file failed: `doing` reads as in "write".
+/// An operation on a file failed. `doing` is a verb such as "write".
 pub fn of_file(doing: &str, path: &Path, e: &io::Error) -> Error {
     let error = Error::failed(format!("cannot {doing} {}", path.display())).tried(format!("{doing}: {e}"));
     if e.kind() == io::ErrorKind::StorageFull || e.kind() == io::ErrorKind::QuotaExceeded {

@@ -1,4 +1,4 @@
-//! The guest's side: runs there, as root, started by the script of [`crate::initramfs`].
+//! The guest's side. It runs in the guest as root; the script of [`crate::initramfs`] starts it.
 
 mod changes;
 mod ports;
@@ -22,17 +22,17 @@ use homenode_wire::decode;
 use crate::wire::{JOB, Job, Order, STREAMS, Said, Status, Written, say};
 use changes::Snapshot;
 
-/// How long the host has to end the guest after the last word.
+/// How long the guest waits after its last message for the host to end it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes that a pipe holds at most (fs.pipe-max-size), and as much again in a thread's hands.
+/// Bytes that a pipe (fs.pipe-max-size) and a thread together may hold.
 const LARGEST_PIPE: u64 = 2 << 20;
-/// File among the marks: when the program was started, in nanoseconds of the monotonic clock of its
-/// marks.
+/// File among the marks with the time of the program's start, in nanoseconds of the marks'
+/// monotonic clock.
 pub const STARTED: &str = "started";
-/// A pipe from which nothing came for so long is empty.
+/// A pipe counts as empty if nothing comes for this long.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Everything. What goes wrong is said on the console.
+/// The whole guest's side. Errors go to the console.
 pub fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,7 +56,7 @@ fn serve() -> io::Result<()> {
     if job.apart {
         say(&mut control, &Said::Started)?;
     }
-    // Nothing, unless the monitor is there.
+    // Without the monitor this does nothing.
     mark::start();
     let (begin, started) = (Instant::now(), call::now());
     match start(&job) {
@@ -87,7 +87,7 @@ fn serve() -> io::Result<()> {
         }
     }
     say(&mut control, &Said::Bye)?;
-    // The host ends the guest once it has everything; if it does not, the script does.
+    // The host ends the guest once it has everything. If it does not, the script does.
     thread::sleep(PATIENCE);
     Ok(())
 }
@@ -107,7 +107,7 @@ fn start(job: &Job) -> io::Result<Child> {
         .current_dir(&job.cwd)
         .gid(job.user.group)
         .uid(job.user.user)
-        // Signals from the host are for all of it, as from a terminal.
+        // A signal from the host is for the whole process group, as from a terminal.
         .process_group(0)
         .stdin(stdin)
         .stdout(out)
@@ -121,10 +121,10 @@ struct Streams {
     err: File,
 }
 
-/// How a program ended, how long it took, what it wrote.
+/// How a program ended, how long it took, and how much it wrote.
 type Attended = (ExitStatus, Duration, Written);
 
-/// Waits until the program has ended, and only then passes on what it wrote.
+/// Waits until the program has ended, and relays its output only then.
 fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Attended> {
     let status = child.wait()?;
     mark::stop();
@@ -137,7 +137,7 @@ fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Atte
     Ok((status, took, written))
 }
 
-/// Passes the streams on until the program has ended.
+/// Relays the streams until the program has ended.
 fn attend(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Attended> {
     let Streams { mut stdin, out, err } = streams;
     if let Some(mut to) = child.stdin.take() {
@@ -154,11 +154,11 @@ fn attend(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Att
     Ok((status, took, Written { out: total(out), err: total(err) }))
 }
 
-/// A stream that is passed on by a thread.
+/// A stream that a thread relays.
 struct Passing {
-    /// A message for each piece that has been passed on: its length.
+    /// A message for each relayed piece: its length.
     pieces: Receiver<u64>,
-    /// The thread has a piece in its hands.
+    /// Whether the thread holds a piece.
     busy: Arc<AtomicBool>,
 }
 
@@ -186,11 +186,12 @@ fn passing(mut from: impl Read + Send + 'static, mut to: File) -> Passing {
 }
 
 impl Passing {
-    /// Waits until all that the program wrote has been passed on, and says how much that was. The
-    /// program has ended, so all of it is in the pipe; what it leaves behind may hold the pipe open
-    /// for ever.
+    /// Waits until all of the program's output has been relayed, and returns its length. The
+    /// program has ended, so the rest is in the pipe. A process that the program left behind may
+    /// keep the pipe open for ever.
     fn total(&self) -> u64 {
-        // What was passed on before is the program's; of what comes now, no more than a pipe holds.
+        // Everything relayed so far is the program's. Of what comes now, at most a pipe's contents
+        // are.
         let mut total: u64 = self.pieces.try_iter().sum();
         let end = total + LARGEST_PIPE;
         loop {
@@ -201,7 +202,7 @@ impl Passing {
                         return total;
                     }
                 }
-                // The host takes its time.
+                // The host is slow.
                 Err(RecvTimeoutError::Timeout) if self.busy.load(Ordering::SeqCst) => {}
                 Err(_) => return total,
             }
@@ -209,7 +210,7 @@ impl Passing {
     }
 }
 
-/// Passes everything on; says how much that was.
+/// Relays everything, and returns its length.
 fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     let mut buffer = vec![0; 32 << 10];
     let mut total = 0;
@@ -233,13 +234,13 @@ fn how(status: ExitStatus) -> Status {
     }
 }
 
-/// Signals that the host passes on; when the host is gone, so is the guest.
+/// Passes the host's signals on. Ends the guest when the host is gone.
 fn watch(mut orders: BufReader<File>, child: u32) {
     thread::spawn(move || {
         let group = Pid::from_raw(child as i32);
         while let Ok(Order::Signal(number)) = homenode_wire::read(&mut orders) {
             if let (Some(signal), Some(group)) = (Signal::from_named_raw(number), group) {
-                // It may have ended in between.
+                // The program may have ended in between.
                 let _ = kill_process_group(group, signal);
             }
         }
@@ -247,7 +248,7 @@ fn watch(mut orders: BufReader<File>, child: u32) {
     });
 }
 
-/// Processes that the kernel has killed for want of memory since it came up.
+/// Number of processes that the kernel has killed for lack of memory since the boot.
 fn out_of_memory() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
     text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.parse().ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! What the kernel starts with: a busybox, the drivers, a script that mounts the disk and hands
-//! over.
+//! The kernel's first file system: a busybox, the drivers, and a script that mounts the disk and
+//! starts the guest's side.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,30 +13,30 @@ use crate::kernel::Kernel;
 /// Settings of the guest's kernel that are made before the program starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Linux's NUMA balancing; `None`: as the kernel has it.
+    /// Linux's NUMA balancing; `None`: the kernel's default.
     pub numa_balancing: Option<bool>,
-    /// Transparent huge pages: `always`, `madvise` or `never`; `None`: as the kernel has it.
+    /// Transparent huge pages: `always`, `madvise` or `never`; `None`: the kernel's default.
     pub thp: Option<Thp>,
-    /// CPUs that are off until the script puts them on line, but for the first: see
+    /// Number of CPUs that are off until the script puts them on line, all but the first: see
     /// [`crate::qemu`].
     pub late_cpus: u32,
-    /// What the disk is called, below `/dev`.
+    /// The disk's name below `/dev`.
     pub disk: &'static str,
 }
 
 /// When the kernel uses transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thp {
-    /// Wherever it can.
+    /// Wherever possible.
     Always,
-    /// Where a program asks for them.
+    /// If a program asks for them.
     Madvise,
     /// Not at all.
     Never,
 }
 
 impl Thp {
-    /// As the kernel spells it.
+    /// The kernel's word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -46,7 +46,7 @@ impl Thp {
     }
 }
 
-/// What runs once the disk is there.
+/// What runs once the disk is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// The guest's side of a run.
@@ -91,7 +91,7 @@ pub fn make(kernel: &Kernel, busybox: &Path, settings: &Settings, then: Then) ->
     Ok(archive.finish())
 }
 
-/// Printed by the trial, which ends there.
+/// The word that the trial prints before it ends.
 pub const TRIAL_WORD: &str = "homenode-lab: alive";
 
 fn script(kernel: &Kernel, settings: &Settings, then: Then) -> String {

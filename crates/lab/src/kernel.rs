@@ -1,4 +1,4 @@
-//! The guest's kernel and the modules without which it sees neither disk nor ports.
+//! The guest's kernel, and the modules that it needs for disk and ports.
 
 mod apt;
 pub mod image;
@@ -14,30 +14,30 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use modules::Module;
 
-/// Drivers that the guest needs, unless its kernel has them built in.
+/// Drivers that the guest needs, unless they are built into its kernel.
 pub const NEEDED: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
-/// Drivers of a disk that is memory ([`crate::qemu::Disk::Memory`]).
+/// Drivers for a disk in memory ([`crate::qemu::Disk::Memory`]).
 pub const MEMORY_DISK: [&str; 2] = ["nfit", "nd_pmem"];
 
-/// Linux from which on a kernel counts as recent: writers are watched by write protection (6.7),
-/// pages go back by `UFFDIO_MOVE` (6.8).
+/// First Linux version that counts as recent: it has asynchronous write protection (6.7) and
+/// `UFFDIO_MOVE` (6.8).
 pub const RECENT: [u64; 2] = [6, 8];
 
-/// Which kernel a guest is to have.
+/// The kernel that a guest should have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// The distribution's.
     #[default]
     Distribution,
-    /// The distribution's if it is of [`RECENT`], else that of Debian's next release.
+    /// The distribution's if it is recent enough ([`RECENT`]), else that of Debian's next release.
     Recent,
-    /// This one, with modules from a folder, from `/lib/modules/VERSION`, or from where a package
-    /// has them.
+    /// This one, with modules from a folder, from `/lib/modules/VERSION`, or from their place in a
+    /// package.
     Image(PathBuf, Option<PathBuf>),
 }
 
 impl Wanted {
-    /// Whether a kernel that is found by looking will do.
+    /// Whether a kernel of this version, found by searching, is acceptable.
     fn admits(&self, version: &str) -> bool {
         *self != Self::Recent || recent(version)
     }
@@ -46,29 +46,28 @@ impl Wanted {
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
-    /// What QEMU loads: the uncompressed kernel where it could be unpacked here, which saves the
-    /// guest from doing it.
+    /// The file that QEMU loads: the uncompressed kernel if the host could unpack it.
     pub image: PathBuf,
-    /// `6.1.0-13-cloud-amd64`, as it says itself.
+    /// Its own version text, such as `6.1.0-13-cloud-amd64`.
     pub version: String,
-    /// In the order in which they must be loaded.
+    /// Modules in the order of loading.
     pub modules: Vec<Module>,
-    /// Where they are from.
+    /// The folder of the modules.
     pub folder: PathBuf,
-    /// Where it came from, for reports.
+    /// The image's origin, for reports.
     pub origin: PathBuf,
 }
 
 impl Kernel {
-    /// Whether it is of [`RECENT`]. One that does not say its version is not.
+    /// Whether it is at least [`RECENT`]. A kernel without a version is not.
     pub fn is_recent(&self) -> bool {
         recent(&self.version)
     }
 
-    /// Takes these drivers along, too.
+    /// Adds these drivers.
     ///
     /// # Errors
-    /// One is neither built in nor there.
+    /// A driver is neither built in nor present.
     pub fn also(&mut self, wanted: &[&str]) -> Result<()> {
         for module in modules::load(&self.folder, wanted)? {
             if !self.modules.contains(&module) {
@@ -79,11 +78,11 @@ impl Kernel {
     }
 }
 
-/// Where homenode keeps what it can make again: `$XDG_CACHE_HOME/homenode`, else
+/// homenode's cache, for files that it can make again: `$XDG_CACHE_HOME/homenode`, else
 /// `~/.cache/homenode`.
 ///
 /// # Errors
-/// Neither variable says where.
+/// Neither variable is set.
 pub fn cache() -> Result<PathBuf> {
     let set = |name| env::var_os(name).filter(|v| Path::new(v).is_absolute()).map(PathBuf::from);
     set("XDG_CACHE_HOME")
@@ -94,11 +93,11 @@ pub fn cache() -> Result<PathBuf> {
         })
 }
 
-/// The kernel in `image`, with modules from `modules`, from `/lib/modules/VERSION`, or from where a
-/// package has them.
+/// The kernel in `image`, with modules from `modules`, from `/lib/modules/VERSION`, or from their
+/// place in a package.
 ///
 /// # Errors
-/// It is no kernel, or a driver that it needs is nowhere.
+/// The file is no kernel, or a driver that it needs is missing.
 pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
     let facts = image::look(image)?;
     let version = facts.version.clone().unwrap_or_default();
@@ -125,8 +124,7 @@ pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
     Ok(Kernel { image: ready, version, modules, folder: folder.clone(), origin: image.to_owned() })
 }
 
-/// The kernel that is wanted: named, in the cache, installed, or fetched now. `say` hears what
-/// takes long.
+/// The wanted kernel: named, in the cache, installed, or fetched now. `say` gets progress messages.
 ///
 /// # Errors
 /// There is none, and none can be fetched.
@@ -155,14 +153,14 @@ pub fn get(wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
     })
 }
 
-/// The kernel's image that is here already, cached or installed: nothing is fetched.
+/// The image of a kernel that exists already, cached or installed. Fetches nothing.
 pub fn present() -> Option<PathBuf> {
     let cached = cache().ok().and_then(|cache| package::cached(&cache, &Wanted::Distribution).ok().flatten());
     let cached = cached.map(|k| k.image);
     cached.or_else(|| installed().into_iter().find(|image| named(image, None).is_ok()))
 }
 
-/// Readable kernels in `/boot`, those made for virtual machines first, then the newest.
+/// Readable kernels in `/boot`: those for virtual machines first, then the newest.
 fn installed() -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir("/boot") else { return Vec::new() };
     let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();

@@ -1,24 +1,24 @@
 //! The lab: a virtual machine with as many NUMA nodes as one likes, on which an unmodified
 //! distribution kernel runs an unmodified program.
 //!
-//! | step | where |
+//! | step | module |
 //! |---|---|
-//! | the machine: nodes, CPUs, memory, distances | [`machine`] |
-//! | a kernel: found, fetched or named; its modules | [`kernel`] |
-//! | the program and all it needs | [`carry`] |
-//! | the disk on which that travels | [`disk`] |
-//! | what the guest starts with | [`initramfs`], [`cpio`] |
+//! | The machine: nodes, CPUs, memory, distances | [`machine`] |
+//! | The kernel: found, fetched or named; its modules | [`kernel`] |
+//! | The program and all it needs | [`carry`] |
+//! | The disk with the program | [`disk`] |
+//! | The kernel's first file system | [`initramfs`], [`cpio`] |
 //! | QEMU's command line | [`qemu`] |
-//! | is KVM any good here | [`trial`] |
-//! | the monitor: what it is told, what it found | [`monitor`] |
-//! | what a run leaves: a data set | [`recording`] |
-//! | running it all | [`run`], [`relay`], [`console`] |
-//! | what host and guest say to each other | [`wire`] |
-//! | files coming back | [`bring`] |
-//! | the guest's side | [`guest`] |
+//! | Whether KVM works here | [`trial`] |
+//! | The monitor: its settings and its results | [`monitor`] |
+//! | The recording of a run: a data set | [`recording`] |
+//! | Running it all | [`run`], [`relay`], [`console`] |
+//! | Messages between host and guest | [`wire`] |
+//! | Copying files back | [`bring`] |
+//! | The guest's side | [`guest`] |
 //!
-//! Everything works as an ordinary user: no mount, no network, no device but `/dev/kvm` where it is
-//! any good.
+//! Everything works as an ordinary user: no mount, no network, and no device but `/dev/kvm`, if
+//! that works.
 
 #![forbid(unsafe_code)]
 

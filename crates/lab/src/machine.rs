@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 /// A node of the virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Virtual CPUs; may be none.
+    /// Virtual CPUs; may be 0.
     pub cpus: u32,
-    /// Memory; may be none.
+    /// Memory; may be 0.
     pub memory: Bytes,
 }
 
@@ -26,11 +26,11 @@ pub struct Machine {
 const LOCAL: u8 = 10;
 /// The largest distance; 255 means unreachable.
 const FAR: u8 = 254;
-/// A kernel of a distribution does not come up with less.
+/// Least memory with which a distribution's kernel boots.
 const LEAST: Bytes = Bytes::mib(256);
-/// A node with less is not one: the kernel leaves it out.
+/// Least memory of a node. The kernel leaves smaller nodes out.
 const LEAST_NODE: Bytes = Bytes::mib(32);
-/// More virtual CPUs than that make no progress on any host that needs this lab.
+/// Most virtual CPUs. More make no progress on any host that needs this lab.
 pub const MOST_CPUS: u32 = 64;
 /// QEMU's limit.
 pub const MOST_NODES: usize = 64;
@@ -59,10 +59,10 @@ impl Machine {
     }
 
     /// The nodes and latencies of `topology`, with at most `cpus` CPUs and `memory` a node: an
-    /// emulator on a small machine has no 128 CPUs to offer.
+    /// emulator on a small machine cannot offer 128 CPUs.
     ///
     /// # Errors
-    /// What is left makes no machine.
+    /// The rest makes no machine.
     pub fn like(topology: &Topology, cpus: u32, memory: Bytes) -> Result<Self> {
         let node = |id: NodeId| Node {
             cpus: cpus.min(topology.cpus_of(id).count() as u32),
@@ -107,10 +107,10 @@ impl Machine {
         self.nodes.iter().map(|n| n.memory).sum()
     }
 
-    /// Whether this host has the memory.
+    /// Checks that this host has the memory.
     ///
     /// # Errors
-    /// It has not; says how much there is.
+    /// It has not; the error says how much there is.
     pub fn fits(&self, available: Bytes) -> Result<()> {
         if self.memory() <= available {
             return Ok(());
@@ -131,8 +131,8 @@ fn distance(t: &Topology, i: NodeId, j: NodeId) -> u8 {
     if i == j {
         return LOCAL;
     }
-    // The rows of nodes without CPUs mean nothing: the other direction stands in, or a plain
-    // neighbour's distance.
+    // The rows of nodes without CPUs mean nothing. The other direction replaces them, or the
+    // distance of a usual neighbour.
     let has_cpus = |n: NodeId| t.cpus.contains(&n);
     let (from, to) = match (has_cpus(i), has_cpus(j)) {
         (true, _) => (i, j),
@@ -148,12 +148,12 @@ fn shown(bytes: Bytes) -> String {
     format!("{} MiB", bytes.0 >> 20)
 }
 
-/// Memory that this host can give away, from `/proc/meminfo`.
+/// Memory that this host can spare, from `/proc/meminfo`.
 pub fn available() -> Bytes {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib =
         text.lines().find_map(|l| l.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok());
-    // Where nobody can say, QEMU will.
+    // If nobody can say, QEMU will.
     kib.map_or(Bytes::MAX, Bytes::kib)
 }
 

@@ -1,4 +1,4 @@
-//! The monitor: what QEMU's plug-in is told, and what it found.
+//! The monitor: the settings of QEMU's plug-in, and its results.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,21 +12,20 @@ pub use homenode_wire::monitor::{
 use crate::error::{self, Error, Result};
 use crate::machine::Machine;
 
-/// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and where that
-/// begins.
+/// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and the start
+/// of that hole.
 const LARGE: u64 = 0xe000_0000;
 const LARGE_LOW: u64 = 0xc000_0000;
 
-/// What the nodes' memory is called, with the node's number behind; the plug-in finds it by this
-/// name.
+/// Name of a node's memory, followed by the node's number. The plug-in finds the memory by it.
 pub const MEMORY: &str = "homenode-node";
 
-/// The first QEMU whose plug-ins are told the guest's physical addresses.
+/// The first QEMU that gives plug-ins the guest's physical addresses.
 const TRUE_ADDRESSES: (u32, u32) = (8, 2);
 
-/// The machine that is modelled behind `machine`: caches, core, controllers, ports and local
-/// latency of `like`. Where `like` has those nodes, its latencies and links hold; otherwise the
-/// local latency, multiplied by the distances, and its narrowest link.
+/// The modelled machine behind `machine`: caches, core, controllers, ports and local latency of
+/// `like`. If `like` has the same nodes, its latencies and links hold. Otherwise the local latency
+/// times the distances, and its narrowest link.
 pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topology {
     let cpus = machine.nodes.iter().enumerate();
     let cpus = cpus.flat_map(|(i, n)| (0..n.cpus).map(move |_| NodeId(i as u16))).collect();
@@ -53,7 +52,7 @@ pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topolog
     Topology { name: format!("lab, caches of {}", like.name), nodes, cpus, latency, link, ..like.clone() }
 }
 
-/// The plug-in's configuration. `disk` are the bytes of a disk that is memory.
+/// The plug-in's configuration. `disk`: bytes of a disk in memory.
 pub fn configuration(
     machine: &Topology,
     qemu: (u32, u32),
@@ -65,8 +64,8 @@ pub fn configuration(
     let memory: u64 = machine.nodes.iter().map(|n| n.memory.0).sum();
     let low = Bytes(if memory >= LARGE { LARGE_LOW } else { LARGE });
     Config {
-        // What the monitor models: a miss at a time, small pages, and nobody moves them but the
-        // guest's kernel.
+        // The monitor models one miss at a time and small pages, and only the guest's kernel moves
+        // pages.
         machine: Topology {
             name: "lab".into(),
             page_sizes: vec![Bytes::kib(4)],
@@ -87,10 +86,10 @@ pub fn configuration(
     }
 }
 
-/// Reads what the plug-in wrote.
+/// Reads the plug-in's output.
 ///
 /// # Errors
-/// It is not there, or it makes no sense.
+/// The file does not exist or makes no sense.
 pub fn read(path: &Path) -> Result<Found> {
     let mut file = File::open(path).map_err(|e| error::of_file("read", path, &e))?;
     homenode_wire::read(&mut file)

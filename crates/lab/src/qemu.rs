@@ -1,4 +1,4 @@
-//! QEMU: finding it, and its command line.
+//! Finds QEMU, and makes its command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ pub struct Qemu {
 }
 
 const NAME: &str = "qemu-system-x86_64";
-/// The oldest that is known to work.
+/// The oldest version that is known to work.
 const OLDEST: (u32, u32) = (6, 0);
 
-/// The first that names the wrong CPUs to a plug-in where one host thread executes all.
+/// The first version that gives a plug-in the wrong CPUs if one host thread executes all.
 const ONE_FOR_ALL: (u32, u32) = (10, 0);
 
 /// How the guest's instructions are executed.
@@ -32,16 +32,16 @@ const ONE_FOR_ALL: (u32, u32) = (10, 0);
 pub enum Accel {
     /// Emulated, a host thread for each CPU.
     Tcg,
-    /// Emulated on one host thread, with time counted in instructions and nothing that comes at the
-    /// host's time: the disk is memory, and the ports are silent until the program has ended. Two
-    /// runs do the same in the same order.
+    /// Emulated on one host thread. Instructions count the time, and nothing depends on the host's
+    /// time: the disk is memory, and the ports are silent until the program has ended. Two runs do
+    /// the same in the same order.
     Deterministic,
     /// By the host's processor.
     Kvm,
 }
 
 impl Accel {
-    /// For reports.
+    /// The word for reports.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Tcg => "emulated",
@@ -50,12 +50,12 @@ impl Accel {
         }
     }
 
-    /// Whether all CPUs but the first are to come up late.
+    /// Whether all CPUs but the first should come up late.
     ///
-    /// All at boot hang with counted instructions. In QEMU 7.2 a CPU that translates code while
-    /// another one patches it may keep a breakpoint that is gone from memory; late in its boot
-    /// Linux 6.12 patches what every tick executes (`sched_clock_stable`), and one boot of 30 on a
-    /// busy host ended there. Of Linux 6.1 none of 90 did.
+    /// With counted instructions, a boot with all CPUs hangs. In QEMU 7.2, a CPU that translates
+    /// code while another one patches it may keep a breakpoint that is gone from memory. Late in
+    /// its boot, Linux 6.12 patches code that every tick executes (`sched_clock_stable`): one boot
+    /// of 30 on a busy host ended there. Of 90 boots of Linux 6.1 none did.
     pub fn wants_late_cpus(self, kernel: &Kernel) -> bool {
         match self {
             Self::Deterministic => true,
@@ -66,7 +66,7 @@ impl Accel {
 }
 
 impl Qemu {
-    /// Finds it, or takes the one that is named.
+    /// Finds QEMU, or takes the named one.
     ///
     /// # Errors
     /// There is none, or it is too old.
@@ -93,12 +93,12 @@ impl Qemu {
         Ok(Self { path, version })
     }
 
-    /// Whether a plug-in learns which CPU makes an access where one host thread executes all.
+    /// Checks that a plug-in learns which CPU makes an access if one host thread executes all.
     ///
     /// # Errors
-    /// It does not: since QEMU 10.0 the CPU for which an instruction was translated is told instead
-    /// (`gen_cpu_index` in `accel/tcg/plugin-gen.c`; the monitor found all accesses on one CPU
-    /// under 10.0.2).
+    /// It does not: since QEMU 10.0 it gets the CPU for which an instruction was translated
+    /// (`gen_cpu_index` in `accel/tcg/plugin-gen.c`). Under 10.0.2 the monitor found all accesses
+    /// on one CPU.
     pub fn tells_cpus_apart(&self) -> Result<()> {
         if self.version < ONE_FOR_ALL {
             return Ok(());
@@ -124,9 +124,9 @@ fn version(text: &str) -> Option<(u32, u32)> {
 pub struct Boot<'a> {
     /// The machine.
     pub machine: &'a Machine,
-    /// How it runs.
+    /// How its instructions are executed.
     pub accel: Accel,
-    /// All CPUs but the first stay off until the start script puts them on line.
+    /// Whether all CPUs but the first stay off until the start script puts them on line.
     pub late_cpus: bool,
     /// The kernel.
     pub kernel: &'a Path,
@@ -134,11 +134,11 @@ pub struct Boot<'a> {
     pub initramfs: &'a Path,
     /// The disk.
     pub disk: Option<Disk<'a>>,
-    /// Where the console goes.
+    /// The target of the console.
     pub console: Console<'a>,
-    /// Ports: names and file descriptors that QEMU inherits.
+    /// Ports: names, and file descriptors that QEMU inherits.
     pub ports: &'a [(&'a str, i32)],
-    /// Memory of the nodes, made here: file descriptors that QEMU inherits. Empty: QEMU makes it.
+    /// Memory of the nodes: file descriptors that QEMU inherits. Empty: QEMU makes the memory.
     pub memory: &'a [i32],
     /// A plug-in with its arguments.
     pub plugin: Option<OsString>,
@@ -147,15 +147,14 @@ pub struct Boot<'a> {
 /// The guest's disk.
 #[derive(Clone, Copy, Debug)]
 pub enum Disk<'a> {
-    /// An image, read when the host has time for it.
+    /// An image that the host reads at times of its own.
     Image(&'a Path),
-    /// An image of so many bytes that is mapped as the guest's memory: what is read is there at
-    /// once.
+    /// An image of this size, mapped as the guest's memory: reads are complete at once.
     Memory(&'a Path, Bytes),
 }
 
 impl Disk<'_> {
-    /// What it is called in the guest.
+    /// The device's name in the guest.
     pub const fn device(&self) -> &'static str {
         match self {
             Self::Image(_) => "vda",
@@ -164,30 +163,31 @@ impl Disk<'_> {
     }
 }
 
-/// Sizes of disks that are memory are multiples of this.
+/// Unit of the size of disks in memory.
 pub const MEMORY_DISK_UNIT: Bytes = Bytes::mib(2);
 
-/// Where the guest's console goes.
+/// The target of the guest's console.
 #[derive(Clone, Copy, Debug)]
 pub enum Console<'a> {
-    /// To a file, for when something goes wrong.
+    /// A file, for error messages.
     File(&'a Path),
-    /// To the terminal: it is what the user asked for.
+    /// The terminal, as the user asked.
     Terminal,
 }
 
-/// What every kernel is told. None of it changes what the program sees of memory; all of it saves
-/// time under emulation: no mitigations of faults that an emulator does not have, no self-tests, no
-/// probing for devices that are not there.
+/// Parameters for every kernel. None of them changes how the program sees memory. All save time
+/// under emulation: no mitigations of faults that an emulator does not have, no self-tests, no
+/// probing for devices that do not exist.
 const PARAMETERS: &str = "console=ttyS0 panic=-1 quiet loglevel=2 mitigations=off nokaslr cryptomgr.notests \
                           tsc=reliable no_timer_check rcupdate.rcu_expedited=1 audit=0 nmi_watchdog=0 nowatchdog \
                           8250.nr_uarts=1 i8042.noaux i8042.nokbd i8042.nopnp apparmor=0 selinux=0 ima=off \
                           ipv6.disable=1 random.trust_cpu=on";
 
-/// What an emulated processor needs besides: its loops need not be measured, and the kernel leaves
-/// CMPXCHG16B alone (feature 4 * 32 + 13, for itself only). QEMU 7.2 takes the flags after it from
-/// the wrong operands: an interrupt that comes then returns with bits of an address as flags, which
-/// ended two of 30 boots of Linux 6.12. Linux 6.1 tests its result at once, so nothing came of it.
+/// More parameters for an emulated processor. Its loops need not be measured, and the kernel does
+/// not use CMPXCHG16B (feature 4 * 32 + 13, for itself only): QEMU 7.2 takes the flags after it
+/// from the wrong operands. An interrupt at that point returns with bits of an address as flags,
+/// which ended two of 30 boots of Linux 6.12. Linux 6.1 tests the result at once, so the error has
+/// no effect.
 const EMULATED: &str = "lpj=4000000 clearcpuid=141";
 
 impl Boot<'_> {
@@ -198,8 +198,8 @@ impl Boot<'_> {
             Accel::Tcg => format!("{PARAMETERS} {EMULATED}{late}"),
             Accel::Deterministic => {
                 let settled = PARAMETERS.replace("trust_cpu=on", "trust_cpu=off");
-                // The disk lies above all memory, which makes the kernel set memory aside for
-                // devices that do not reach it.
+                // The disk lies above all memory. That would make the kernel reserve memory for
+                // devices with short addresses.
                 format!("{settled} {EMULATED}{late} swiotlb=noforce")
             }
             Accel::Kvm => PARAMETERS.into(),
@@ -236,12 +236,12 @@ impl Boot<'_> {
                 file.push(escaped(path));
                 a.two("-chardev", file);
             }
-            // Ctrl-C is the guest's.
+            // Ctrl-C is for the guest.
             Console::Terminal => a.two("-chardev", "stdio,id=console,signal=off"),
         }
         a.two("-serial", "chardev:console");
         if !self.ports.is_empty() {
-            // Otherwise another thread of the host answers, when it comes to it.
+            // Otherwise another thread of the host answers, at a time of its own.
             let at_once = if self.accel == Accel::Deterministic { ",ioeventfd=off" } else { "" };
             a.two("-device", format!("virtio-serial-pci,max_ports={}{at_once}", self.ports.len() + 1));
         }
@@ -258,7 +258,7 @@ impl Boot<'_> {
     fn nodes(&self, a: &mut Args) {
         let m = self.machine;
         match self.disk {
-            // Before the nodes: the monitor relies on it.
+            // Before the nodes: the monitor relies on that order.
             Some(Disk::Memory(path, size)) => {
                 let all = m.memory().0 + size.0;
                 a.two("-m", format!("{}M,slots=1,maxmem={}M", mib(m.memory()), (all >> 20) + 1024));
@@ -271,7 +271,7 @@ impl Boot<'_> {
             _ => a.two("-m", format!("{}M", mib(m.memory()))),
         }
         let cpus = m.cpus();
-        // A socket each: no kernel believes in caches that are shared across nodes.
+        // One socket a CPU: no kernel accepts caches that are shared across nodes.
         a.two("-smp", format!("{cpus},sockets={cpus},cores=1,threads=1"));
         let mut next = 0;
         for (i, node) in m.nodes.iter().enumerate() {
@@ -308,7 +308,7 @@ const fn mib(bytes: Bytes) -> u64 {
     bytes.0 >> 20
 }
 
-/// A comma ends an option's value unless there are two.
+/// Doubles commas: a single one would end an option's value.
 pub fn escaped(path: &Path) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut out = Vec::new();

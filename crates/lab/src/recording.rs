@@ -1,27 +1,26 @@
-//! What a run on the lab leaves: a data set of what the monitor counted and what the processes
-//! told.
+//! The recording of a run on the lab: a data set of the monitor's counts and the processes' marks.
 //!
-//! | step | where |
+//! | step | module |
 //! |---|---|
-//! | the marks that the processes wrote, read back | [`marks`] |
-//! | objects, regions and iterations with their names | [`told`] |
-//! | whose memory a page is in an interval | [`owner`] |
-//! | the tables | [`fill`] |
-//! | the modelled machine and what its CPUs did: `lab.json` | [`about`] |
+//! | Reading the marks that the processes wrote | [`marks`] |
+//! | Objects, regions and iterations with their names | [`told`] |
+//! | Which object owns a page in an interval | [`owner`] |
+//! | The tables | [`fill`] |
+//! | The modelled machine and its CPUs: `lab.json` | [`about`] |
 //!
 //! # Times
 //!
-//! All times are those of the guest's clock since the program was started. The monitor counts
-//! intervals and has no clock. Where each interval began with a call of `hn_iteration`, the
-//! program's own processes tell when. Otherwise an interval has a share of the program's time like
-//! its share of the modelled time.
+//! All times are of the guest's clock since the start of the program. The monitor counts intervals
+//! and has no clock. If each interval began with a call of `hn_iteration`, the program's processes
+//! tell when. Otherwise an interval has a share of the program's time like its share of the
+//! modelled time.
 //!
 //! # Bounds
 //!
-//! At most [`fill::MOST_ROWS`] rows of accesses are written: of more, neighbouring pages are
-//! counted together. At most [`told::MOST_OBJECTS`] objects have names, and [`told::MOST_PIECES`]
-//! allocations are followed; what follows belongs to nobody. The data set says which of these
-//! bounds were met.
+//! At most [`fill::MOST_ROWS`] rows of accesses are written; beyond that, neighbouring pages are
+//! counted together. At most [`told::MOST_OBJECTS`] objects have names, and at most
+//! [`told::MOST_PIECES`] allocations are followed; memory beyond that has no object. The data set
+//! says which of these bounds were met.
 
 pub mod about;
 pub mod fill;
@@ -36,12 +35,12 @@ use crate::machine::Machine;
 use crate::monitor::Found;
 use told::Told;
 
-/// A run on the lab, with all that was told of it.
+/// A run on the lab, with everything that was reported of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What the monitor counted.
+    /// The monitor's counts.
     pub found: &'a Found,
-    /// What the processes told.
+    /// The processes' reports.
     pub told: &'a Told,
     /// The virtual machine.
     pub machine: &'a Machine,
@@ -49,6 +48,6 @@ pub struct Run<'a> {
     pub modelled: &'a Topology,
     /// From the program's start to its end.
     pub elapsed: Ns,
-    /// Linux's NUMA balancing; none: as the kernel has it.
+    /// Linux's NUMA balancing; `None`: the kernel's default.
     pub balancing: Option<bool>,
 }

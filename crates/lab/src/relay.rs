@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Bytes that have arrived, readable while more arrive.
+/// Number of bytes that have arrived, readable while more arrive.
 #[derive(Clone, Debug, Default)]
 pub struct Count(Arc<AtomicU64>);
 
@@ -18,8 +18,8 @@ impl Count {
     }
 }
 
-/// Hands what comes from the port to `to`, on a thread. What cannot be written is counted and
-/// dropped: the guest must not wait for a reader that has gone.
+/// Relays the port's output to `to`, on a thread. Bytes that cannot be written are counted and
+/// dropped, because the guest must not wait for a reader that is gone.
 pub fn out_of(port: UnixStream, mut to: Box<dyn Write + Send>) -> Count {
     let count = Count::default();
     let counted = count.clone();
@@ -37,10 +37,10 @@ pub fn out_of(port: UnixStream, mut to: Box<dyn Write + Send>) -> Count {
     count
 }
 
-/// Hands `from` to the port, on a thread that nobody waits for: a terminal never ends.
+/// Relays `from` to the port, on a thread that nobody waits for: a terminal never ends.
 ///
-/// At the end only this direction is closed, and another handle of the port must stay open: QEMU
-/// drops what it has not read yet from a socket that is closed altogether.
+/// At the end this closes only its own direction, and another handle of the port must stay open:
+/// QEMU drops unread bytes of a socket that is closed altogether.
 pub fn into(port: UnixStream, from: Option<Box<dyn Read + Send>>) {
     thread::spawn(move || {
         let mut port = port;
@@ -56,7 +56,7 @@ pub fn into(port: UnixStream, from: Option<Box<dyn Read + Send>>) {
     });
 }
 
-/// Reads some; `None` at the end, whatever ended it.
+/// Reads some bytes; `None` at the end, or on an error.
 fn read(from: &mut impl Read, buffer: &mut [u8]) -> Option<usize> {
     loop {
         match from.read(buffer) {

@@ -1,4 +1,4 @@
-//! Running a program in the lab, from here.
+//! Runs a program in the lab, from the host.
 
 mod host;
 
@@ -27,7 +27,7 @@ use crate::{disk, trial};
 /// How to execute the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// KVM where a trial shows that it works, else emulated.
+    /// KVM if a trial shows that it works, else emulated.
     #[default]
     Auto,
     /// Emulated.
@@ -36,7 +36,7 @@ pub enum Choice {
     Kvm,
 }
 
-/// A virtual machine and what is to run on it.
+/// A virtual machine and its run.
 #[derive(Clone, Debug)]
 pub struct Lab {
     /// The machine.
@@ -45,18 +45,18 @@ pub struct Lab {
     pub kernel: Wanted,
     /// A QEMU instead of the one in PATH.
     pub qemu: Option<PathBuf>,
-    /// How it runs.
+    /// How its instructions are executed.
     pub accel: Choice,
-    /// Each run does the same in the same order; see [`Accel::Deterministic`]. Standard input is
-    /// read to its end first, and the program's output comes when it has ended.
+    /// Whether each run does the same in the same order; see [`Accel::Deterministic`]. Standard
+    /// input is read to its end first, and the program's output comes when it has ended.
     pub deterministic: bool,
-    /// Linux's NUMA balancing; `None`: as the kernel has it.
+    /// Linux's NUMA balancing; `None`: the kernel's default.
     pub numa_balancing: Option<bool>,
-    /// Transparent huge pages; `None`: as the kernel has it.
+    /// Transparent huge pages; `None`: the kernel's default.
     pub thp: Option<Thp>,
     /// Files and folders that travel along.
     pub with: Vec<PathBuf>,
-    /// What the program may write beyond what is there.
+    /// Space for the program's files.
     pub spare: Bytes,
     /// Its environment.
     pub env: BTreeMap<OsString, OsString>,
@@ -66,33 +66,33 @@ pub struct Lab {
     pub carry_cwd: bool,
     /// Whether files that the program writes there come back.
     pub sync: bool,
-    /// Runs as root in the guest instead of as the caller.
+    /// Whether the program runs as root in the guest, and not as the caller.
     pub root: bool,
     /// The guest's side: `homenode-lab-guest`.
     pub guest: PathBuf,
     /// Where scratch files go.
     pub scratch: PathBuf,
-    /// Counts the program's main-memory accesses.
+    /// The monitor, which counts the program's main-memory accesses.
     pub monitor: Option<Monitoring>,
-    /// What is loaded into each of the program's processes to tell of its objects.
+    /// The library in each of the program's processes that reports objects.
     pub marks: Option<Marks>,
 }
 
-/// How the program's processes tell of their objects.
+/// How the program's processes report their objects.
 #[derive(Clone, Debug)]
 pub struct Marks {
     /// The library that is loaded into them.
     pub library: PathBuf,
-    /// The variable that tells it of the folder to write to.
+    /// The variable with the folder to write to.
     pub variable: &'static str,
-    /// Where it is to be put here.
+    /// The folder on the host for the marks.
     pub folder: PathBuf,
 }
 
 /// Where the processes write their marks in the guest.
 const MARKS: &str = "/.homenode/marks";
 
-/// What the monitor needs.
+/// The monitor's settings.
 #[derive(Clone, Debug)]
 pub struct Monitoring {
     /// The plug-in.
@@ -101,23 +101,23 @@ pub struct Monitoring {
     pub machine: Topology,
 }
 
-/// A working directory with more than that is probably not meant.
+/// Largest working directory. A larger one is probably a mistake.
 pub const LARGEST_CWD: Bytes = Bytes::mib(512);
-/// Nor one with more files.
+/// Most files of a working directory.
 pub const MOST_FILES: usize = 20_000;
 
 /// The program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it is called (`argv[0]`).
+    /// Its name (`argv[0]`).
     pub name: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
 }
 
-/// Where the program's streams go.
+/// The targets of the program's streams.
 pub struct Streams {
     /// Its standard input; `None`: empty.
     pub stdin: Option<Box<dyn Read + Send>>,
@@ -127,18 +127,18 @@ pub struct Streams {
     pub stderr: Box<dyn Write + Send>,
 }
 
-/// Who watches over a run.
+/// Supervision of a run.
 pub struct Watch<'a> {
     /// Longest time for the program; `None`: no limit.
     pub timeout: Option<Duration>,
-    /// A signal that somebody sent this process since the last call. The first is passed on to the
-    /// program, the second of the same kind ends the guest.
+    /// A signal that somebody has sent to this process since the last call. The first is passed on
+    /// to the program. The second of the same kind ends the guest.
     pub signal: &'a mut dyn FnMut() -> Option<i32>,
-    /// Hears what is being done.
+    /// Gets progress messages.
     pub say: &'a mut dyn FnMut(&str),
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// How the program ended.
@@ -147,24 +147,24 @@ pub struct Outcome {
     pub boot: Duration,
     /// From there to the program's end, by the guest's clock.
     pub elapsed: Duration,
-    /// Processes that the guest's kernel killed for want of memory.
+    /// Number of processes that the guest's kernel killed for lack of memory.
     pub out_of_memory: u64,
     /// Files that came back.
     pub brought: Brought,
-    /// What did not travel and may be missed.
+    /// Files that did not travel and that the program may need.
     pub left: Vec<String>,
-    /// What the monitor found.
+    /// The monitor's results.
     pub found: Option<Found>,
     /// The guest's kernel.
     pub kernel: String,
-    /// How it ran.
+    /// How its instructions were executed.
     pub accel: Accel,
 }
 
 /// Runs `program` in the lab.
 ///
 /// # Errors
-/// The program cannot be run there ([`Failure::CannotRun`]), or the lab failed, the guest panicked,
+/// The program cannot run there ([`Failure::CannotRun`]), the lab failed, the guest panicked, or
 /// the time is over. Nothing is left behind in any case.
 pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) -> Result<Outcome> {
     let mut streams = streams;
@@ -188,7 +188,7 @@ pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) ->
     Ok(outcome)
 }
 
-/// A shell on the guest's console, on this terminal. Returns when it ends.
+/// Runs a shell on the guest's console, on this terminal. Returns when the shell ends.
 ///
 /// # Errors
 /// The lab failed.
@@ -244,7 +244,7 @@ impl Ready {
     }
 }
 
-/// QEMU, and what makes it end with this process.
+/// QEMU, and the means to end it with this process.
 struct Emulator {
     qemu: Qemu,
     setpriv: Option<PathBuf>,
@@ -252,7 +252,8 @@ struct Emulator {
 
 impl Emulator {
     fn command(&self, boot: &Boot) -> Command {
-        // Whatever ends this process, even SIGKILL, ends QEMU: util-linux says so to the kernel.
+        // However this process ends, even by SIGKILL, QEMU must end, too: util-linux tells the
+        // kernel so.
         let mut command = match &self.setpriv {
             Some(setpriv) => {
                 let mut command = Command::new(setpriv);
@@ -279,7 +280,7 @@ fn prepare(
         qemu.tells_cpus_apart()?;
     }
     let busybox = initramfs::busybox()?;
-    // The program first: what is wrong with it is known at once.
+    // The program first, so that problems with it show at once.
     let mut carry = load(lab, program, &busybox)?;
     if lab.deterministic {
         let [stdin, _, _] = STREAMS;
@@ -341,10 +342,10 @@ fn accel(
     }
 }
 
-/// The links of busybox that stand in the guest for whatever is not brought along.
+/// The links of busybox in the guest, for commands that are not brought along.
 const APPLETS: &str = "/.homenode/bin";
 
-/// Everything that travels.
+/// Collects everything that travels.
 fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
     let mut carry = Carry::new(lab.env.get(OsStr::new("LD_LIBRARY_PATH")).map(OsString::as_os_str));
     for folder in ["/dev", "/proc", "/sys", "/run", "/etc", "/.homenode", "/var/tmp"] {
@@ -353,12 +354,12 @@ fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
     carry.folder(Path::new("/tmp"), 0o1777);
     if let Some(program) = program {
         carry.program(&program.path)?;
-        // Files that the command line names are meant, even without the rest of the folder.
+        // The user means files on the command line, even without the rest of the folder.
         for word in program.args.iter().filter(|w| Path::new(w).is_file()) {
             carry.add(&lab.cwd.join(word))?;
         }
     }
-    // Programs call it by this name (system(3)).
+    // Programs call the shell by this name (system(3)).
     carry.program(Path::new("/bin/sh"))?;
     carry.program(&lab.guest).map_err(|e| e.kind(Failure::Failed))?;
     for path in &lab.with {
@@ -466,7 +467,7 @@ fn job(lab: &Lab, program: Option<&Program>, user: User) -> Job {
     }
 }
 
-/// Links for whatever busybox can do, then the guest's side.
+/// Makes links for the commands of busybox, then starts the guest's side.
 fn guest_script(guest: &Path) -> String {
     let guest = std::path::absolute(guest).unwrap_or_else(|_| guest.to_owned());
     format!("#!/.homenode/busybox sh\n/.homenode/busybox --install -s {APPLETS}\nexec {}\n", quoted(&guest))

@@ -1,4 +1,4 @@
-//! A folder that disappears with its owner.
+//! A folder that is removed with its owner.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -14,10 +14,10 @@ const PREFIX: &str = "homenode-lab-";
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes one in `parent`, and removes those there whose process is gone: somebody's `kill -9`.
+    /// Makes a folder in `parent`, and removes folders there whose process is gone (by `kill -9`).
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be made.
     pub fn make(parent: &Path) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         sweep(parent);
@@ -28,7 +28,7 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -49,7 +49,7 @@ fn sweep(parent: &Path) {
             continue;
         };
         if !Path::new("/proc").join(pid).exists() && Path::new("/proc/self").exists() {
-            // Somebody else's stays: removing it fails.
+            // Another user's folder stays, because removing it fails.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

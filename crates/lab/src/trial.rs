@@ -1,8 +1,7 @@
-//! Whether KVM is any good here: there are machines that have `/dev/kvm` and on which no stock
-//! kernel comes up.
+//! Whether KVM works here. Some machines have `/dev/kvm`, but no stock kernel boots on them.
 //!
-//! One short boot tells; the answer is kept until the machine is booted again, the kernel changes
-//! or QEMU does.
+//! One short boot answers. The answer is kept until the machine is booted again, or kernel or QEMU
+//! change.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -20,13 +19,13 @@ use crate::machine::Machine;
 use crate::qemu::{Accel, Boot, Console, Qemu};
 use crate::scratch::Scratch;
 
-/// A kernel on a real processor is up in one second.
+/// Longest trial. On a real processor a kernel boots in one second.
 const LONG_ENOUGH: Duration = Duration::from_secs(4);
 
-/// Whether a kernel comes up with KVM.
+/// Whether a kernel boots with KVM.
 ///
 /// # Errors
-/// The trial could not be set up. That it failed is an answer.
+/// The trial could not be set up. A trial that fails is an answer.
 pub fn kvm_works(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -> Result<bool> {
     if fs::File::options().read(true).write(true).open("/dev/kvm").is_err() {
         return Ok(false);
@@ -41,7 +40,7 @@ pub fn kvm_works(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -
     }
     let scratch = Scratch::make(scratch)?;
     let works = boots(qemu, kernel, busybox, scratch.path())?;
-    // Forgotten where it cannot be kept.
+    // If the answer cannot be kept, the next run tries again.
     let _ = fs::write(&kept, format!("{key} {}\n", if works { "works" } else { "fails" }));
     Ok(works)
 }

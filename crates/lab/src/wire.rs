@@ -1,4 +1,4 @@
-//! What guest and host say to each other ([`homenode_wire::lab`]), on the ports between them.
+//! The messages between guest and host ([`homenode_wire::lab`]), on the ports between them.
 
 use std::io::{self, Read, Write};
 use std::path::Component;
@@ -7,10 +7,10 @@ use homenode_wire::Message;
 use homenode_wire::lab::Back;
 pub use homenode_wire::lab::{Entry, EntryKind, Job, Order, Said, Status, Time, User, Written};
 
-/// Names of the ports as the guest finds them in `/sys/class/virtio-ports`.
+/// Names of the ports, as in the guest's `/sys/class/virtio-ports`.
 pub const PORTS: [&str; 5] = ["control", "stdin", "stdout", "stderr", "files"];
 
-/// Where the guest finds its job.
+/// The file with the guest's job.
 pub const JOB: &str = "/.homenode/job";
 
 /// Standard input, output and error of a program that runs apart.
@@ -20,10 +20,10 @@ fn bad(what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
-/// Says something.
+/// Sends a message.
 ///
 /// # Errors
-/// What the system said, or the message is beyond its bounds.
+/// The system's answer, or the message exceeds its bounds.
 pub fn say<M: Message>(to: &mut impl Write, message: &M) -> io::Result<()> {
     to.write_all(&homenode_wire::encode(message).map_err(bad)?)
 }

@@ -1,28 +1,28 @@
-//! What Tao's algorithms share: when a node's references to a page are too many, and how neighbours
-//! count.
+//! The common part of Tao's algorithms: when a node's references to a page are too many, and how
+//! neighbours count.
 //!
-//! Tao, Schulz and Karl, sections 3.2 and 4. Open in the paper, and chosen here:
+//! Tao, Schulz and Karl, sections 3.2 and 4. The paper leaves some choices open. Ours are:
 //!
-//! - *The threshold.* "Two times of the average references performed to a page", exceeded by the
-//!   difference between the biggest count and the average. Read literally, max − avg > 2 · avg over
-//!   the N−1 remote nodes is max > 3 · avg = the whole sum at the paper's N = 4: impossible. Its
-//!   section 4 gives the reason for the factor: dominant accesses are about two times more than the
-//!   others. So by default a node dominates if it made more than two thirds of the remote
-//!   references, that is, more than twice the others together ([`Form::Share`]). The literal forms
-//!   are there, too.
-//! - *The weights* are not in the paper: w = 2^−d for the page at distance d, up to d = 8, is ours.
+//! - *The threshold.* The paper: "two times of the average references performed to a page",
+//!   exceeded by the difference between the biggest count and the average. Read literally, max −
+//!   avg > 2 · avg over the N−1 remote nodes is max > 3 · avg, which is the whole sum at the
+//!   paper's N = 4: impossible. Section 4 gives the reason for the factor: dominant accesses are
+//!   about two times more than the others. So by default a node dominates if it made more than two
+//!   thirds of the remote references, that is, more than twice the others together
+//!   ([`Form::Share`]). The literal forms exist, too.
+//! - *The weights* are not in the paper. We take w = 2^−d for the page at distance d, up to d = 8.
 //!   *Distance* is between ranks among the pages that the algorithm looks at and that were accessed
 //!   in the interval.
-//! - *How long counters count* is not said: one interval here, and pages with fewer references than
-//!   `least` are left.
-//! - *The adaptive threshold* is the paper's future work. Ours: moves that turn out wrong (the page
-//!   would leave its new home at once) raise the factor by a quarter if they are more than an
-//!   eighth of the last interval's moves; if none is wrong, and a page with a majority was held
-//!   back, it falls by a fifth. It stays between 1 and 8.
+//! - *How long counters count* is not in the paper. Here they count for one interval, and pages
+//!   with fewer references than `least` stay.
+//! - *The adaptive threshold* is the paper's future work. Here a move is wrong if the page would
+//!   leave its new home at once. If more than an eighth of the last interval's moves are wrong, the
+//!   factor rises by a quarter. If none is wrong, and a page with a majority was held back, the
+//!   factor falls by a fifth. It stays between 1 and 8.
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 
-/// How the biggest count is compared.
+/// The comparison of the biggest count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// max > factor · (sum of the other remote counts).
@@ -36,16 +36,16 @@ pub enum Form {
     Others,
 }
 
-/// What can be set.
+/// The threshold's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
     /// The comparison.
     pub form: Form,
     /// Its factor, in percent.
     pub factor: u32,
-    /// The factor follows what comes of moves.
+    /// Whether the factor follows the outcome of moves.
     pub adaptive: bool,
-    /// References below which a page is left.
+    /// References below which a page stays.
     pub least: u32,
 }
 
@@ -58,7 +58,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Adds a node's; nodes come in ascending order, and the first of equals stays.
+    /// Adds a node's references. Nodes come in ascending order, and the first among equals stays
+    /// the biggest.
     #[inline]
     pub(crate) fn add(&mut self, node: usize, count: u32) {
         self.sum = self.sum.saturating_add(count);
@@ -72,7 +73,7 @@ impl Remote {
 }
 
 impl Threshold {
-    /// Whether the biggest is too big, on a machine of `nodes` nodes.
+    /// Whether the biggest count exceeds the threshold, on a machine of `nodes` nodes.
     pub(crate) fn exceeded(&self, by: Remote, nodes: usize) -> bool {
         let (max, sum, nodes) = (i64::from(by.max), i64::from(by.sum), nodes as i64);
         let factor = i64::from(self.factor);
@@ -84,8 +85,8 @@ impl Threshold {
         };
         more && by.max > 0 && by.sum >= self.least
     }
-    /// The same where local references are known: the biggest is compared with them instead of the
-    /// average. Literally, the difference must exceed the threshold, `factor` times the average.
+    /// The same with known local references: the biggest count is compared with them instead of the
+    /// average. In the literal forms, the difference must exceed `factor` times the average.
     pub(crate) fn exceeded_beside(&self, by: Remote, local: u32, nodes: usize) -> bool {
         let (max, sum, local) = (i64::from(by.max), i64::from(by.sum), i64::from(local));
         let factor = i64::from(self.factor);
@@ -98,7 +99,7 @@ impl Threshold {
     }
 }
 
-/// What became of moves, and the factor that follows from it. One byte a page.
+/// The outcome of moves, and the factor that follows from it. One byte a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Adaptive {
     pages: Rows<u8>,
@@ -117,7 +118,8 @@ impl Adaptive {
     pub(crate) const fn new(on: bool) -> Self {
         Self { pages: Rows::new(1, 0), on, moves: 0, wrong: 0, held: 0, moves_before: 0 }
     }
-    /// A page was looked at: whether it goes, and whether one node has a majority though it stays.
+    /// Notes a page that was looked at: whether it goes, and whether it stays although one node has
+    /// a majority.
     #[inline]
     pub(crate) fn saw(&mut self, page: PageNo, goes: bool, held: bool) {
         if !self.on {
@@ -131,7 +133,7 @@ impl Adaptive {
             self.pages.row_mut(page.index())[0] = if goes { Self::MOVED } else { 0 };
         }
     }
-    /// The interval is over.
+    /// Adapts the factor at the end of an interval.
     pub(crate) fn adapt(&mut self, factor: &mut u32) {
         if !self.on {
             return;
@@ -151,8 +153,9 @@ impl Adaptive {
 }
 
 /// Σ over d ≤ `reach` of 2^−d (c(i−d) + c(i+d)), and c(i) once, for each i: the relative references
-/// of Out-W and In-W, rounded down. `f` gets (i, sum). Linear: the sum over a window follows from
-/// that of its neighbour, exactly, for each window's lowest weight is 1 in units of 2^−reach.
+/// of Out-W and In-W, rounded down. `f` gets (i, sum). The work is linear, because the sum over a
+/// window follows exactly from its neighbour's: each window's lowest weight is 1 in units of
+/// 2^−reach.
 pub(crate) fn relative(reach: u32, counts: &[u32], mut f: impl FnMut(usize, u32)) {
     let far = reach as usize;
     let at = |i: usize| u64::from(counts.get(i).copied().unwrap_or(0));

@@ -1,13 +1,13 @@
-//! Pages that move back to where they came from, again and again.
+//! Counts how often pages move back to a former home.
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 
-/// What is remembered of a page: 4 bytes.
+/// The history of a page: 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Trail {
-    /// Where it lived before its last move; [`Trail::NOWHERE`] for none.
+    /// Its home before its last move; [`Trail::NOWHERE`] without a move.
     before: u16,
-    /// How often it has gone back to where it came from.
+    /// How often it has gone back to a former home.
     bounces: u8,
 }
 
@@ -31,19 +31,19 @@ impl Bounces {
     fn trail(&self, page: PageNo) -> Trail {
         self.trails.row(page.index()).map_or(Trail::NEW, |r| r[0])
     }
-    /// Whether the page may go to `to`: it has not been there before its last move, or not too
-    /// often.
+    /// Whether the page may go to `to`: it was not there before its last move, or it has not gone
+    /// back too often.
     pub(crate) fn allow(&self, page: PageNo, to: NodeId) -> bool {
         let trail = self.trail(page);
         trail.bounces < self.limit || trail.bounces == self.limit && trail.before != to.0
     }
-    /// The page moved.
+    /// Notes a move of the page.
     pub(crate) fn moved(&mut self, page: PageNo, from: NodeId, to: NodeId) {
         let trail = &mut self.trails.row_mut(page.index())[0];
         trail.bounces = trail.bounces.saturating_add((trail.before == to.0).into());
         trail.before = from.0;
     }
-    /// The pages are gone.
+    /// Forgets pages that do not exist any more.
     pub(crate) fn free(&mut self, pages: PageRange) {
         self.trails.range_mut(pages.indices()).for_each(|(_, row)| row[0] = Trail::NEW);
     }

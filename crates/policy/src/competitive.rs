@@ -1,23 +1,23 @@
-//! Competitive: each page where the node that suffers most from it suffers least.
+//! Competitive: each page lives on the home that makes the slowest node's cost least.
 //!
 //! # Problem
 //!
-//! Next touch believes whoever comes first. A page that several nodes use needs their counts, and a
-//! program that repeats itself gives them away in one iteration.
+//! Next touch believes the first toucher. A page that several nodes use needs their counts. A
+//! program that repeats itself shows its counts in one iteration.
 //!
 //! # Approach
 //!
-//! Nikolopoulos, Ayguadé and Polychronopoulos, section 3.1: after an iteration, read how often each
-//! node accessed each page; compute for each possible home the largest latency that any one node's
-//! accesses to the page cause, and move the page to the home where that is least. The next
-//! iteration will access as this one did.
+//! Nikolopoulos, Ayguadé and Polychronopoulos, section 3.1: after an iteration, the policy reads
+//! how often each node accessed each page. For each possible home it computes the largest latency
+//! that any one node's accesses to the page cause. It moves the page to the home with the least of
+//! these. The next iteration will access the page as this one did.
 //!
-//! The paper refers to earlier work for the migration criterion and says nothing of nodes without
-//! room. Chosen here, each an option: a move must lower the largest latency by a share of itself
-//! (`gain`) and pay for itself within a number of iterations (`horizon`); a page may go back to
-//! where it came from only so often (`bounces`); after so many intervals without a move the engine
-//! stops for good (`quiet`), as the paper's does when placement is stable. A target without room
-//! gives way to the next best.
+//! The paper refers to earlier work for the migration criterion, and does not mention nodes without
+//! room. We chose, each as an option: a move must lower the largest latency by a share of itself
+//! (`gain`) and pay for itself within a number of iterations (`horizon`). A page may go back to its
+//! former home only so often (`bounces`). After `quiet` intervals without a move the policy stops
+//! for good, as the paper's engine does when the placement is stable. If a target has no room, the
+//! next best is taken.
 //!
 //! # Terms
 //!
@@ -69,24 +69,24 @@ use crate::room::Room;
 use crate::when::When;
 use crate::{Policy, PolicyContext};
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where pages live before.
+    /// Where pages live before the policy acts.
     pub initial: Initial,
-    /// Intervals.
+    /// When it decides.
     pub when: When,
     /// Percent of the largest latency that a move must save.
     pub gain: u8,
-    /// Intervals within which a move must pay for itself; 0: it need not.
+    /// Intervals within which a move must pay for itself; 0: no such rule.
     pub horizon: u32,
-    /// How often a page may go back to where it came from.
+    /// How often a page may go back to a former home.
     pub bounces: u8,
-    /// Intervals without a move after which it stops; 0: never.
+    /// Intervals without a move after which the policy stops; 0: never.
     pub quiet: u32,
 }
 
-/// When a move is worth it.
+/// Decides whether a move is worthwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
     gain: u64,
@@ -98,13 +98,13 @@ impl Worth {
     pub(crate) fn new(context: &PolicyContext, options: &Options) -> Self {
         Self { gain: options.gain.into(), horizon: options.horizon.into(), cost: context.migration }
     }
-    /// Whether going from cost `before` to cost `after` is.
+    /// Whether going from cost `before` to cost `after` is worthwhile.
     pub(crate) const fn it(self, before: Cost, after: Cost) -> bool {
         let saved = after.gain(before);
         let relative = saved.0.saturating_mul(100) >= before.largest.saturating_mul(self.gain);
         saved.0 > 0 && relative && self.pays(saved)
     }
-    /// Whether what is saved in an interval pays for a move within the horizon.
+    /// Whether the time saved in an interval pays for a move within the horizon.
     pub(crate) const fn pays(self, saved: Ns) -> bool {
         self.horizon == 0 || saved.times(self.horizon).0 >= self.cost.0
     }
@@ -124,7 +124,7 @@ impl Quiet {
     pub(crate) const fn interval(&mut self, moves: bool) {
         self.calm = if moves { 0 } else { self.calm.saturating_add(1) };
     }
-    /// The last interval is no reason to stop.
+    /// Does not count the last interval.
     pub(crate) const fn forget(&mut self) {
         self.calm = 0;
     }
@@ -134,7 +134,7 @@ impl Quiet {
 }
 
 /// The home of least cost among those with room whose largest latency is less than the present
-/// one's, with both costs; the present one if there is none.
+/// home's, with both costs. The present home if there is none.
 pub(crate) fn best(
     latencies: &Latencies,
     counts: &[u32],
@@ -142,7 +142,7 @@ pub(crate) fn best(
     room: &Room,
 ) -> Option<(NodeId, Cost, Cost)> {
     let now = latencies.cost_at(home, counts)?;
-    // What the node with the most accesses would suffer is nearly always enough to rule a home out.
+    // The cost for the node with the most accesses is nearly always enough to rule a home out.
     let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
     let mut best = (now, home);
     for (position, to) in latencies.homes().iter().enumerate() {
@@ -189,7 +189,7 @@ impl Rule for Competitive {
                 out.push(Decision::Move { page, to });
             }
         }
-        // An interval in which nobody accessed anything says nothing.
+        // An interval without accesses says nothing.
         if interval.len() > 0 {
             self.quiet.interval(moves);
         }

@@ -1,22 +1,21 @@
-//! Competitive, balanced: pages that no node owns are dealt out so that no memory is busier than
-//! the others.
+//! Competitive, balanced: spreads pages without an owner so that no memory is busier than the
+//! others.
 //!
 //! # Problem
 //!
 //! [`super::competitive`] looks at one page at a time. Nikolopoulos et al. found that it leaves NAS
-//! MG unbalanced: some nodes hold more *contested* pages, which all nodes access, than others do;
-//! the sum of remote accesses is that of manual distribution, but some memories are busier ("we
+//! MG unbalanced: some nodes hold more *contested* pages, which all nodes access, than others do.
+//! The sum of remote accesses is that of manual distribution, but some memories are busier ("we
 //! believe that this problem can be solved by careful engineering of the page migration
-//! criterion"). Where several homes are as good as each other, looking at one page cannot tell them
-//! apart.
+//! criterion"). If several homes are equally good, a look at one page cannot choose between them.
 //!
 //! # Approach
 //!
-//! A page is contested if another home is nearly as good as its best. Pages that are not go where
-//! [`super::competitive`] sends them, and what they will be accessed there is a load that is given.
-//! The contested ones are then dealt out, the most accessed first, each to the least loaded of its
-//! good homes: the greedy rule for identical machines (longest processing time first), restricted
-//! to the homes that a page may have.
+//! A page is contested if another home is nearly as good as its best. The other pages go where
+//! [`super::competitive`] sends them; their accesses there are a given load. The policy then deals
+//! out the contested pages, the most accessed first, each to the least loaded of its good homes.
+//! That is the greedy rule for identical machines (longest processing time first), restricted to
+//! the homes that a page may have.
 //!
 //! # Terms
 //!
@@ -68,16 +67,16 @@ use crate::queue::Queue;
 use crate::room::Room;
 use crate::{Policy, PolicyContext};
 
-/// What can be set beside [`Options`].
+/// Options beside [`Options`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
     /// Percent above the least cost up to which a home is good.
     pub slack: u32,
-    /// Percent of the mean load that loads may differ by before a page goes elsewhere for that.
+    /// Percent of the mean load by which loads may differ before a page goes elsewhere for that.
     pub even: u32,
 }
 
-/// Up to so many homes all costs are worked out.
+/// Up to this many homes, all costs are computed.
 const FEW: usize = 4;
 
 /// A contested page of an interval: 16 bytes.
@@ -87,13 +86,13 @@ struct Contested {
     accesses: u32,
     /// Good homes, a bit for each of the first 32 with memory.
     good: u32,
-    /// Where it lives: most stay there, and need not be looked up in the interval.
+    /// Its home. Most pages stay there, and this saves a look-up in the interval.
     home: NodeId,
 }
 
 impl Contested {
-    /// Class of the accesses, the most first: three bits below the highest tell classes apart, so
-    /// that those of a class are within an eighth of each other.
+    /// Class of the accesses, the most first. Three bits below the highest distinguish classes, so
+    /// the accesses of a class are within an eighth of each other.
     const fn class(self) -> usize {
         let n = self.accesses | 1;
         let high = n.ilog2();
@@ -103,16 +102,16 @@ impl Contested {
     const CLASSES: usize = 32 * 8;
 }
 
-/// Deals pages out over homes that are as good as each other.
+/// Deals pages out over equally good homes.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
     latencies: Latencies,
     balance: Balance,
-    /// What an access keeps each node's memory busy.
+    /// Time for which an access keeps each node's memory busy.
     weight: Vec<u64>,
     nodes: usize,
     loads: Vec<u64>,
-    /// Good homes of a page that one node alone accesses, by node.
+    /// Good homes of a page that one node alone accesses, by that node.
     alone: Vec<u32>,
     contested: Vec<Contested>,
     /// Positions in `contested`, by class.
@@ -133,7 +132,7 @@ impl Balancer {
             contested: Vec::new(),
             order: Vec::new(),
         };
-        // So many that the slack's percent is exact.
+        // Enough accesses that the slack's percentage is exact.
         let alone = |node: usize| (0..nodes).map(|n| if n == node { 100 } else { 0 }).collect::<Vec<u32>>();
         balancer.alone = (0..nodes).map(|node| balancer.good(&alone(node))).collect();
         balancer
@@ -151,7 +150,7 @@ impl Balancer {
         if homes > FEW {
             return self.good_of_many(counts, homes);
         }
-        // Ruling some out would take longer.
+        // Ruling some homes out would take longer.
         let mut costs = [u64::MAX; FEW];
         for (position, cost) in costs[..homes].iter_mut().enumerate() {
             *cost = self.latencies.largest(position, counts);
@@ -160,8 +159,8 @@ impl Balancer {
     }
     /// As [`Balancer::good`].
     fn good_of_many(&self, counts: &[u32], homes: usize) -> u32 {
-        // What the node with the most accesses would suffer is a lower bound of a home's cost. The
-        // home where that is least is nearly always the best, and rules most others out.
+        // The cost for the node with the most accesses is a lower bound of a home's cost. The home
+        // with the least such bound is nearly always the best, and rules most others out.
         let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
         let bound = |position: usize| self.latencies.part(position, most, counts);
         let Some(first) = (0..homes).min_by_key(|position| bound(*position)) else { return 0 };
@@ -175,13 +174,13 @@ impl Balancer {
         }
         self.within(&costs[..homes], least)
     }
-    /// Homes whose cost is good where `least` is the least, as bits.
+    /// Homes with a good cost if `least` is the least, as bits.
     #[inline]
     fn within(&self, costs: &[u64], least: u64) -> u32 {
         let limit = self.limit(least);
         costs.iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
     }
-    /// Up to which cost homes are good.
+    /// The cost up to which homes are good.
     const fn limit(&self, least: u64) -> u64 {
         let slack = self.balance.slack as u64;
         least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100)
@@ -190,9 +189,9 @@ impl Balancer {
         let load = &mut self.loads[home.index()];
         *load = load.saturating_add(accesses.saturating_mul(self.weight[home.index()]));
     }
-    /// Says for each page of the interval where it should be, those with one good home first;
-    /// `settle` is told of the page's index, whether it is contested, its home and the one that is
-    /// best, and answers where it will be.
+    /// Chooses a home for each page of the interval, those with one good home first. `settle` gets
+    /// the page's index, whether it is contested, its home and the best home. It returns the page's
+    /// new home.
     pub(crate) fn deal(
         &mut self,
         interval: &Interval,
@@ -230,7 +229,7 @@ impl Balancer {
             self.load(home, page.accesses.into());
         }
     }
-    /// Puts contested pages in order of their classes, then of pages: a counting sort.
+    /// Sorts contested pages by class, then by page: a counting sort.
     fn sort(&mut self) {
         let mut starts = [0u32; Contested::CLASSES + 1];
         for page in &self.contested {
@@ -309,7 +308,7 @@ impl Rule for Balanced {
                 return seen.home;
             }
             let Some(before) = latencies.cost_at(seen.home, counts) else { return seen.home };
-            // For balance, what a page's accesses cost at all is what is at stake.
+            // For balance, the total cost of a page's accesses is at stake.
             let worth_it = contested && worth.pays(Ns(before.sum))
                 || latencies.cost_at(to, counts).is_some_and(|after| worth.it(before, after));
             if !worth_it {
@@ -320,7 +319,7 @@ impl Rule for Balanced {
             out.push(Decision::Move { page, to });
             to
         });
-        // An interval in which nobody accessed anything says nothing.
+        // An interval without accesses says nothing.
         if interval.len() > 0 {
             self.quiet.interval(moves);
         }

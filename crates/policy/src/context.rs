@@ -1,4 +1,4 @@
-//! What a policy is told about the machine when it is made.
+//! The machine as a policy sees it when it is made.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 
 use homenode_model::{Bytes, LineNo, Matrix, MbPerS, NodeId, Ns, Placement, Ps, Topology};
 
-/// The machine as policies see it: how many pages fit where, where memory is near, and what
-/// accesses and moves cost.
+/// The machine as policies see it: capacities, distances, and the costs of accesses and moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyContext {
@@ -21,13 +20,13 @@ pub struct PolicyContext {
     pub latency: Matrix<Ns>,
     /// Bandwidth of each node's memory, by node id; 0 = not limited.
     pub bandwidth: Vec<MbPerS>,
-    /// What an access to main memory transfers.
+    /// Bytes of an access to main memory.
     pub line: Bytes,
-    /// What moving one page costs the thread that does it, while all CPUs run the program.
+    /// Cost of moving one page for the thread that moves it, while all CPUs run the program.
     pub migration: Ns,
-    /// Nodes that the program's threads run on, ascending; empty where a driver does not know them.
+    /// Nodes that the program's threads run on, ascending; empty if the driver does not know them.
     pub running: Vec<NodeId>,
-    /// Homes known beforehand, for the policy `plan`.
+    /// Homes known in advance, for the policy `plan`.
     pub plan: Option<Arc<Placement>>,
 }
 
@@ -61,7 +60,7 @@ impl PolicyContext {
         self.capacity.resize(self.nearest.len(), 0);
         self
     }
-    /// The same machine with homes known beforehand.
+    /// The same machine with homes known in advance.
     #[must_use]
     pub fn with_plan(mut self, plan: Arc<Placement>) -> Self {
         self.plan = Some(plan);
@@ -75,7 +74,7 @@ impl PolicyContext {
     pub fn memory_nodes(&self) -> Vec<NodeId> {
         (0u16..).zip(&self.capacity).filter(|(_, c)| **c > 0).map(|(n, _)| NodeId(n)).collect()
     }
-    /// Nodes with memory that threads run on; all nodes with memory where that would be none.
+    /// Nodes with memory that threads run on; if there are none, all nodes with memory.
     pub fn distribution_nodes(&self) -> Vec<NodeId> {
         let all = self.memory_nodes();
         let with_threads: Vec<NodeId> = all.iter().copied().filter(|n| self.running.contains(n)).collect();

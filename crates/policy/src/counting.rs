@@ -1,5 +1,5 @@
-//! What all policies share that act on access counts: homes, intervals, and a rule that decides at
-//! their end.
+//! The common part of policies that act on access counts: homes, intervals, and a rule that decides
+//! at the end of an interval.
 
 use homenode_model::{
     Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange,
@@ -12,28 +12,28 @@ use crate::queue::Queue;
 use crate::when::{Clock, Moment, When};
 use crate::{Policy, PolicyContext, Step};
 
-/// The part that differs: what to do with the counts of an interval.
+/// The part that differs between policies: what to do with the counts of an interval.
 pub(crate) trait Rule: Send {
-    /// The interval is over: decisions go to `out`, in the order in which they are to be carried
-    /// out.
+    /// Decides at the end of an interval. Decisions go to `out`, in the order in which they should
+    /// be carried out.
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue);
-    /// A move or a copy was carried out, or not; `from` was the page's home before.
+    /// A move or a copy was carried out, or not. `from`: the page's home before.
     fn outcome(&mut self, _outcome: &MoveOutcome, _from: Option<NodeId>) {}
-    /// The pages are gone; `copy` is to be told of the nodes that had copies of them.
+    /// Pages do not exist any more. Calls `copy` with each node that had a copy of one.
     fn freed(&mut self, _pages: PageRange, _copy: &mut dyn FnMut(NodeId)) {}
-    /// The page's copies are gone, because it moved or (`written`) because somebody wrote; as in
-    /// `freed`.
+    /// The page's copies do not exist any more, because it moved or (`written`) because somebody
+    /// wrote. Calls `copy` as in `freed`.
     fn collapsed(&mut self, _page: PageNo, _written: bool, _copy: &mut dyn FnMut(NodeId)) {}
-    /// What it just decided was of an interval before iterations were known: that nothing moved is
-    /// no reason to end.
+    /// Its last decision was about an interval before iterations were known. It is no reason to
+    /// stop that nothing moved then.
     fn was_early(&mut self) {}
-    /// It will never decide again, so nothing need be counted.
+    /// Whether it will never decide again, so nothing need be counted.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// A policy that places pages as [`Initial`] says and then leaves them to its rule.
+/// A policy that places pages by [`Initial`], and then leaves decisions to its rule.
 #[derive(Debug)]
 pub(crate) struct Counting<R> {
     start: Start,

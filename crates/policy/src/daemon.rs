@@ -1,25 +1,25 @@
-//! Daemon: from time to time, a few pages go where they are used, and pages that many read are
-//! copied.
+//! Daemon: in each period, moves a few pages to the nodes that use them, and copies pages that many
+//! nodes read.
 //!
 //! # Problem
 //!
-//! A program that says nothing of itself, neither regions nor iterations nor where its pattern
-//! changes, and an operating system that cannot stop it to move half its memory.
+//! A program says nothing of itself: neither regions nor iterations, nor where its pattern changes.
+//! And an operating system cannot stop a program to move half of its memory.
 //!
 //! # Approach
 //!
 //! Sun's WildFire, as Löf, Nordén and Holmgren describe it (SI+TMIG; Hagersten and Koster,
-//! Noordergraaf and van der Pas): pages start by first touch; a daemon finds pages that are on the
-//! wrong node and migrates them, and pages that threads of several nodes use and replicates them;
-//! how many a unit of time is limited by a parameter, so that it takes several iterations until all
-//! are in place.
+//! Noordergraaf and van der Pas). Pages start by first touch. A daemon finds pages on the wrong
+//! node and migrates them. It finds pages that threads of several nodes use and replicates them. A
+//! parameter limits the number a unit of time, so several iterations pass until all pages are in
+//! place.
 //!
-//! The papers at hand do not say how it tells a wrong node, nor what period and limit are. Chosen
-//! here, as options: a node with `factor` percent of the home's count (and the most) is the right
-//! one; a page is shared if at least two nodes have `share` percent of its accesses each. WildFire
-//! keeps written replicas coherent by cache line in hardware; the pages of this contract lose their
-//! copies at a write, so only pages that nobody wrote to in the interval are copied, and one that
-//! lost its copies is not copied again for `rest` periods, twice as many after each further loss,
+//! The papers do not say how the daemon recognises a wrong node, nor its period and limit. We
+//! chose, as options: a node with `factor` percent of the home's count (and the most) is the right
+//! one. A page is shared if at least two nodes have `share` percent of its accesses each. WildFire
+//! keeps written replicas coherent by cache line in hardware. Here a page loses its copies at a
+//! write, so the policy copies only pages that nobody wrote in the interval. A page that lost its
+//! copies is not copied again for `rest` periods, and for twice as many after each further loss,
 //! 255 at most.
 //!
 //! # Terms
@@ -71,20 +71,20 @@ use crate::room::Room;
 use crate::when::When;
 use crate::{Policy, PolicyContext};
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where pages live before.
+    /// Where pages live before the policy acts.
     pub initial: Initial,
-    /// Between two looks.
+    /// Time between two looks.
     pub period: Ns,
-    /// Moves and copies a period at most.
+    /// Most moves and copies a period.
     pub rate: u32,
     /// Percent of the home's count that a node must exceed.
     pub factor: u32,
     /// Percent of a page's accesses that make a node a sharer.
     pub share: u8,
-    /// Accesses below which a page is left.
+    /// Accesses below which a page stays.
     pub least: u32,
     /// Whether pages are copied.
     pub replicate: bool,
@@ -92,12 +92,12 @@ pub struct Options {
     pub rest: u8,
 }
 
-/// What is remembered of a page that lost its copies.
+/// The history of a page that lost its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lost {
     /// Periods until it may be copied.
     rest: u8,
-    /// Periods that it rests after the next loss; 0: never lost any.
+    /// Periods that it rests after the next loss; 0: it has never lost any.
     next: u8,
 }
 
@@ -112,7 +112,7 @@ struct Daemon {
     /// Nodes with copies, by page, a bit each.
     copies: BTreeMap<PageNo, u64>,
     candidates: Vec<Candidate>,
-    /// The worst of them once there are enough: what is worse need not be listed.
+    /// The worst candidate once there are enough. Worse ones need not be listed.
     worst: Option<Candidate>,
 }
 
@@ -138,7 +138,7 @@ impl Daemon {
         let rests = || self.lost.row(seen.page().index()).is_some_and(|r| r[0].rest > 0);
         self.options.replicate && !seen.written && !rests()
     }
-    /// Lists what could be done about the page at `index`.
+    /// Lists the possible decisions about the page at `index`.
     fn consider(&mut self, index: usize, seen: Seen, counts: &[u32]) {
         let sum: u64 = counts.iter().map(|c| u64::from(*c)).sum();
         if sum < u64::from(self.options.least) {
@@ -182,8 +182,8 @@ impl Daemon {
             self.keep_the_best();
         }
     }
-    /// Leaves as many as may be carried out. All candidates differ, so which these are is a matter
-    /// of their values alone.
+    /// Keeps as many candidates as may be carried out. All candidates differ, so their values alone
+    /// decide which are kept.
     fn keep_the_best(&mut self) {
         let rate = self.options.rate as usize;
         if self.candidates.len() > rate {
@@ -192,7 +192,7 @@ impl Daemon {
             self.candidates.truncate(rate);
         }
     }
-    /// What `count` reads of `to` save if it has a copy; `None` if it has no memory.
+    /// Time that `count` reads of `to` would save with a copy; `None` if the node has no memory.
     fn gain(&self, count: u32, to: NodeId, home: NodeId) -> Option<u64> {
         let mut only = [0; 64];
         only[to.index()] = count;
@@ -240,7 +240,7 @@ impl Rule for Daemon {
         if written {
             let lost = &mut self.lost.row_mut(page.index())[0];
             lost.next = if lost.next == 0 { self.options.rest } else { lost.next.saturating_mul(2) };
-            // The end of this period takes one off.
+            // The end of this period subtracts one.
             lost.rest = lost.next.saturating_add(1);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //!
-//! A programmer knows that thread i works on the i-th part of an array; the page that is touched
-//! first does not.
+//! A programmer knows that thread i works on the i-th part of an array. First touch does not know
+//! that.
 //!
 //! # Approach
 //!
@@ -65,7 +65,7 @@ pub enum Distribution {
     Tiles {
         /// Its rows; 0 counts as 1.
         rows: u64,
-        /// Nodes across; must divide their number, else they are one.
+        /// Nodes across. If this does not divide the number of nodes, it counts as one.
         across: u64,
     },
 }
@@ -87,7 +87,7 @@ fn tile(i: u64, pages: u64, nodes: u64, rows: u64, across: u64) -> u64 {
     let (middle, length) = (u128::from(2 * i + 1), u128::from(2 * pages));
     let across = if nodes.is_multiple_of(across) && pages / rows >= across { across } else { 1 };
     let down = u128::from(nodes / across);
-    // The row is middle · rows / length; what is left over is the share of the row, in units of 1 /
+    // The row is middle · rows / length. The remainder is the share of the row, in units of 1 /
     // length.
     let scaled = middle * u128::from(rows);
     let (row, part) = (scaled / length, scaled % length);
@@ -106,12 +106,12 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Deals every object's pages to `nodes` as `how` says.
+    /// Deals every object's pages to `nodes` by `how`.
     pub fn new(context: &PolicyContext, how: Distribution, nodes: Vec<NodeId>) -> Self {
         Self { how, nodes, objects: BTreeMap::new(), homes: Homes::new(context), queue: Queue::new() }
     }
-    /// The object that `page` belongs to. Objects are disjoint but for the pages at their ends, so
-    /// only those with the highest first page up to `page` can hold it.
+    /// The object of `page`. Objects are disjoint except for the pages at their ends, so only those
+    /// with the highest first page up to `page` can contain it.
     fn object_of(&self, page: PageNo) -> Option<PageRange> {
         let below = self.objects.range(..=(page.0, ObjectId(u32::MAX)));
         let mut below = below.rev().map(|(&(first, _), &count)| PageRange { first: PageNo(first), count });
@@ -136,8 +136,8 @@ impl Policy for Explicit {
     fn observe(&mut self, event: &Event) {
         match *event {
             Event::Alloc { object, pages } => {
-                // Several small allocations of one site may begin on one page: the longest stands
-                // for them.
+                // Several small allocations of one site may begin on one page. The longest
+                // represents them.
                 let count = self.objects.entry((pages.first.0, object)).or_default();
                 *count = pages.count.max(*count);
             }
@@ -149,7 +149,7 @@ impl Policy for Explicit {
             }
             Event::Free { object, pages } => {
                 self.homes.free(pages);
-                // The freed pages are those wholly inside; the allocation began on the same page or
+                // The freed pages are those wholly inside. The allocation began on the same page or
                 // the one before.
                 let first = pages.first.0;
                 let starts = [Some(first), first.checked_sub(1)].into_iter().flatten();

@@ -2,13 +2,13 @@
 //!
 //! # Problem
 //!
-//! A page needs a home at its first touch, when nothing is known about it but who touches it.
+//! A page needs a home at its first touch, when only its toucher is known.
 //!
 //! # Approach
 //!
-//! Whoever touches first will use it: what Linux, Solaris and IRIX do by default, and the yardstick
-//! of all four papers. Löf's PI is this policy with a parallel initialisation, SI the same with a
-//! serial one.
+//! The first toucher will use the page. Linux, Solaris and IRIX do this by default, and all four
+//! papers compare with it. Löf's PI is this policy with a parallel initialisation, SI the same with
+//! a serial one.
 //!
 //! # Terms
 //!

@@ -1,4 +1,4 @@
-//! A policy's own account of which page is where and how much room is left.
+//! A policy's own table of homes, and of the room left on each node.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,10 +7,10 @@ use homenode_model::{MoveOutcome, MoveResult, NodeId, PageNo, PageRange, Placeme
 
 use crate::PolicyContext;
 
-/// Homes as the policy believes them to be, with the count of pages a node holds: 2 bytes a page.
+/// Homes as the policy believes them to be, with the number of pages on each node: 2 bytes a page.
 ///
 /// Invariant: `used[n]` is the number of pages whose home is `n`, plus the copies there that the
-/// policy has told of.
+/// policy has reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
     capacity: Vec<u64>,
@@ -38,7 +38,7 @@ impl Homes {
     pub(crate) const fn nodes(&self) -> usize {
         self.capacity.len()
     }
-    /// How many more pages `node` can take.
+    /// Number of further pages that `node` can take.
     pub(crate) fn room(&self, node: NodeId) -> u64 {
         self.capacity[node.index()].saturating_sub(self.used[node.index()])
     }
@@ -46,8 +46,8 @@ impl Homes {
     pub(crate) fn nearest(&self, node: NodeId) -> Option<NodeId> {
         self.nearest[node.index()].iter().copied().find(|n| self.capacity[n.index()] > 0)
     }
-    /// Gives `page`, which has no home, one: `wanted` if it has room, else the nearest to it that
-    /// has; `None` when the machine is full.
+    /// Gives `page`, which has no home, one: `wanted` if it has room, else the nearest node with
+    /// room; `None` if the machine is full.
     pub(crate) fn settle(&mut self, page: PageNo, wanted: NodeId) -> Option<NodeId> {
         self.forget(page);
         let fallback = || self.nearest[wanted.index()].iter().copied().find(|n| self.has_room(*n));
@@ -69,11 +69,11 @@ impl Homes {
     pub(crate) fn copied_to(&mut self, node: NodeId) {
         self.used[node.index()] += 1;
     }
-    /// A copy of some page on `node` is gone.
+    /// A copy of some page on `node` does not exist any more.
     pub(crate) fn copy_gone(&mut self, node: NodeId) {
         self.used[node.index()] = self.used[node.index()].saturating_sub(1);
     }
-    /// Takes note of a move that the driver reports.
+    /// Notes a move that the driver reports.
     pub(crate) fn moved(&mut self, outcome: &MoveOutcome) {
         if outcome.result == MoveResult::Moved {
             self.forget(outcome.page);
@@ -81,7 +81,7 @@ impl Homes {
             self.home.set(outcome.page, outcome.to);
         }
     }
-    /// The pages are gone.
+    /// Forgets pages that do not exist any more.
     pub(crate) fn free(&mut self, pages: PageRange) {
         let used = &mut self.used;
         self.home.clear_range(pages, |_, node| used[node.index()] = used[node.index()].saturating_sub(1));

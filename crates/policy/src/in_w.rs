@@ -2,22 +2,23 @@
 //!
 //! # Problem
 //!
-//! With pages dealt round robin, neighbours in memory are on different nodes, and Out-W's
-//! neighbours on one node are no neighbours at all.
+//! If pages are dealt round robin, neighbours in memory are on different nodes. Pages that Out-W
+//! takes as neighbours on one node are then far apart in memory.
 //!
 //! # Approach
 //!
-//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages,
-//! which are neighbours in memory but for its own; where its relative references to a page exceed
-//! the average by a threshold, it fetches the page. Who else uses the page it does not know, so the
-//! page goes to the first that wants it, and is fixed there.
+//! Tao, Schulz and Karl, section 3.2: each node looks at its own references to all remote pages.
+//! These are neighbours in memory, except for the node's own pages. If the node's relative
+//! references to a page exceed the average by a threshold, it fetches the page. The node does not
+//! know who else uses the page. So the page goes to the first node that wants it, and is fixed
+//! there.
 //!
-//! Open in the paper: *the average* is over what, for the node sees no other node's references.
-//! Over the remote pages that it accessed, here. Read literally, R − avg > 2 · avg would fetch
-//! nothing from an even pattern, where the paper's SOR gains most. So the default fetches pages
-//! with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %), and the
-//! literal form is an option (factor 200 %). *Fixed* how long: for `rest` intervals. The weights
-//! are those of `ars.rs`.
+//! The paper does not say what *the average* is over, and a node sees no other node's references.
+//! Here it is over the remote pages that the node accessed. Read literally, R − avg > 2 · avg would
+//! fetch nothing from an even pattern, from which the paper's SOR gains most. So the default
+//! fetches pages with more than half the average ([`Form::Share`](crate::ars::Form), factor 50 %),
+//! and the literal form is an option (factor 200 %). *Fixed* means for `rest` intervals. The
+//! weights are those of `ars.rs`.
 //!
 //! # Terms
 //!
@@ -55,12 +56,12 @@ use crate::room::Room;
 use crate::when::When;
 use crate::{Policy, PolicyContext};
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where pages live before.
+    /// Where pages live before the policy acts.
     pub initial: Initial,
-    /// Intervals.
+    /// When it decides.
     pub when: When,
     /// The threshold; [`Form::Share`]: R > factor · avg, else R − avg > factor · avg.
     pub threshold: Threshold,
@@ -75,7 +76,7 @@ struct InW {
     context: Vec<u64>,
     /// By page: intervals until it may move.
     rest: Rows<u8>,
-    /// The remote pages of the node at hand, as indices of the interval, and its relative
+    /// The remote pages of the current node, as indices of the interval, and its relative
     /// references.
     remote: Vec<u32>,
     sums: Vec<u32>,
@@ -111,7 +112,7 @@ impl InW {
         sums.clear();
         relative(self.options.reach, counts, |_, sum| sums.push(sum));
     }
-    /// What the references to a page must exceed, rounded down: they are whole.
+    /// The bound for the references to a page, rounded down because references are whole numbers.
     fn bound(&self) -> u32 {
         let Threshold { form, factor, least, .. } = self.options.threshold;
         let all: u64 = self.sums.iter().map(|s| u64::from(*s)).sum();
@@ -141,7 +142,7 @@ impl Rule for InW {
                 let (seen, _) = interval.row(self.remote[i] as usize);
                 let page = seen.page();
                 if !self.is_fixed(page) {
-                    // One more than it rests: the next interval's end takes one off before it
+                    // One more than the rest: the end of the next interval subtracts one before it
                     // looks.
                     self.rest.row_mut(page.index())[0] = self.options.rest.saturating_add(1);
                     room.moved(seen.home, node);

@@ -1,4 +1,4 @@
-//! Where pages live before a policy has seen what is done to them.
+//! Where pages live before a policy has seen any access.
 
 use homenode_model::{NodeId, PageNo};
 
@@ -6,21 +6,22 @@ use alloc::vec::Vec;
 
 use crate::PolicyContext;
 
-/// The placement that a policy starts from; its own is what comes after.
+/// The placement that a policy starts from. The policy's own decisions come afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Initial {
-    /// With who touches first: with serial initialisation, all on one node (Löf's SI).
+    /// On the node of the first toucher. With serial initialisation, all pages are on one node
+    /// (Löf's SI).
     #[default]
     FirstTouch,
     /// Interleaved by page number (Tao's and Nikolopoulos' experiments start so).
     RoundRobin,
     /// All on the first node with memory.
     OneNode,
-    /// On the node that is farthest from who touches first: the worst case.
+    /// On the node that is farthest from the first toucher: the worst case.
     Farthest,
 }
 
-/// Answers faults as [`Initial`] says.
+/// Answers faults by [`Initial`].
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     how: Initial,
@@ -33,7 +34,7 @@ impl Start {
         let farthest = context.nearest.iter().map(|n| n.last().copied()).collect();
         Self { how, nodes: context.memory_nodes(), farthest }
     }
-    /// The home that a page should get which `toucher` touches first.
+    /// The home for a page that `toucher` touches first.
     pub(crate) fn wanted(&self, page: PageNo, toucher: NodeId) -> NodeId {
         let wanted = match self.how {
             Initial::FirstTouch => None,

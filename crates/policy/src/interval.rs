@@ -1,16 +1,16 @@
-//! The access counts of one interval: who accessed which page how often.
+//! The access counts of one interval: which node accessed which page how often.
 
 use alloc::vec::Vec;
 
 use homenode_model::{AccessKind, NodeId, PageNo};
 
-/// What is known of a page beside its counts.
+/// The state of a page beside its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// 32 bits are 16 TiB of 4 KiB pages, four times what drivers tell of.
+    /// 32 bits are 16 TiB of 4 KiB pages, four times what drivers report.
     page: u32,
     pub(crate) home: NodeId,
-    /// It was written to.
+    /// Whether it was written to.
     pub(crate) written: bool,
 }
 
@@ -21,9 +21,8 @@ impl Seen {
     }
 }
 
-/// Counts by (page, node), in the order in which the driver tells of them: ascending pages, each
-/// time that it tells. 4 bytes a page and node and 8 a page. Pages that nobody accessed take no
-/// room, and forgetting all of it costs nothing.
+/// Counts by (page, node), in the driver's order: ascending pages in each report. 4 bytes a page
+/// and node and 8 a page. Pages without accesses take no room, and clearing costs nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
     nodes: usize,
@@ -35,7 +34,7 @@ impl Interval {
     pub(crate) const fn new(nodes: usize) -> Self {
         Self { nodes, seen: Vec::new(), counts: Vec::new() }
     }
-    /// Adds what an [`Event::Accesses`](homenode_model::Event) says.
+    /// Adds an [`Event::Accesses`](homenode_model::Event).
     #[inline]
     pub(crate) fn add(&mut self, page: PageNo, home: NodeId, node: NodeId, kind: AccessKind, count: u32) {
         let Ok(page) = u32::try_from(page.0) else { return };
@@ -53,15 +52,15 @@ impl Interval {
         self.seen.push(seen);
         self.counts.extend(core::iter::repeat_n(0, self.nodes));
     }
-    /// Brings together what was told at several times: each page is there once, ascending. Nothing
-    /// to do where it was told at once.
+    /// Joins several reports: afterwards each page occurs once, ascending. One report needs no
+    /// work.
     pub(crate) fn join(&mut self) {
         if self.seen.windows(2).all(|w| w[0].page < w[1].page) {
             return;
         }
         let told = core::mem::replace(self, Self::new(self.nodes));
         let mut order: Vec<usize> = (0..told.len()).collect();
-        // Stable: the home is that of the last time.
+        // The sort is stable, so the home is that of the last report.
         order.sort_by_key(|i| told.seen[*i].page);
         for i in order {
             let (seen, counts) = told.row(i);

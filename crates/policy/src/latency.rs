@@ -1,4 +1,4 @@
-//! What the accesses to a page cost, by where it lives.
+//! The cost of the accesses to a page, by its home.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use homenode_model::{NodeId, Ns};
 
 use crate::PolicyContext;
 
-/// Longer latencies than 2 ms are no memory's, and count as that.
+/// Longest latency, about 2 ms. No memory is slower; longer ones count as this.
 const LONGEST: u64 = 1 << 21;
 
 /// The latency matrix, by the home first, for nodes that can be one.
@@ -15,10 +15,10 @@ pub(crate) struct Latencies {
     nodes: usize,
     /// Nodes with memory, ascending.
     homes: Vec<NodeId>,
-    /// Latency from each node, by position of the home in `homes`. 32 bits, so that a count times
-    /// it needs 64.
+    /// Latency from each node, by position of the home in `homes`. 32 bits, so that its product
+    /// with a count fits 64 bits.
     cells: Vec<u32>,
-    /// Position in `homes` by node; `homes.len()` for none.
+    /// Position in `homes` by node; `homes.len()` if the node cannot be a home.
     position: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ impl Latencies {
     fn column(&self, position: usize) -> &[u32] {
         &self.cells[position * self.nodes..(position + 1) * self.nodes]
     }
-    /// What one node's accesses to it cost.
+    /// The cost of one node's accesses to it.
     #[inline]
     pub(crate) fn part(&self, position: usize, node: usize, counts: &[u32]) -> u64 {
         u64::from(counts[node]) * u64::from(self.cells[position * self.nodes + node])
@@ -50,7 +50,7 @@ impl Latencies {
     pub(crate) fn cost(&self, position: usize, counts: &[u32]) -> Cost {
         let column = self.column(position);
         match self.nodes {
-            // Loops of a known length need no counter.
+            // Loops of known length need no counter.
             2 => few::<2>(column, counts),
             4 => few::<4>(column, counts),
             8 => few::<8>(column, counts),
@@ -75,8 +75,8 @@ impl Latencies {
 
 #[inline(always)]
 fn product(column: &[u32], counts: &[u32]) -> Cost {
-    // Saturation never happens, but keeps compilers from wide registers, in which the largest of
-    // four 64-bit numbers costs more than one after the other.
+    // Saturation never happens. It keeps compilers from wide registers, in which the largest of
+    // four 64-bit numbers costs more than a comparison each.
     let times = counts.iter().zip(column).map(|(c, l)| u64::from(*c) * u64::from(*l));
     times.fold(Cost::default(), |c, t| Cost { largest: c.largest.max(t), sum: c.sum.saturating_add(t) })
 }
@@ -94,7 +94,8 @@ fn few<const N: usize>(column: &[u32], counts: &[u32]) -> Cost {
     }
 }
 
-/// Nanoseconds, ordered by the largest first: what Nikolopoulos minimises, then what Löf counts.
+/// Nanoseconds, ordered by the largest latency first (Nikolopoulos minimises it), then by the sum
+/// (Löf counts it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cost {
     pub(crate) largest: u64,
@@ -102,7 +103,7 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// How much less the largest latency is than `before`.
+    /// How much smaller the largest latency is than `before`'s.
     pub(crate) const fn gain(self, before: Self) -> Ns {
         Ns(before.largest.saturating_sub(self.largest))
     }

@@ -1,9 +1,9 @@
-//! Placement algorithms, and nothing but algorithms.
+//! The placement algorithms, and only algorithms.
 //!
-//! A policy is a value machine: it is told [`Event`]s, is polled, and writes
+//! A policy is a pure function of its events: it gets [`Event`]s, is polled, and writes
 //! [`Decision`](homenode_model::Decision)s. The same object runs on a live process, on a modelled
-//! machine and on the virtual one. Time, topology and options come in as arguments; there is no
-//! clock, no randomness, no hash map and no floating point in a decision.
+//! machine and on the virtual one. Time, topology and options come in as arguments. A decision uses
+//! no clock, no randomness, no hash map and no floating point.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -78,14 +78,14 @@ pub enum Step {
 /// decisions out in order, and reports each `Move` and `Replicate` by [`Policy::outcome`] before
 /// the next `observe` and the next `poll`.
 pub trait Policy: Send {
-    /// Which events it wants. Constant over the policy's life.
+    /// The events that the policy wants. Constant over the policy's life.
     fn interest(&self) -> Interest;
-    /// Takes note of an event.
+    /// Notes an event.
     fn observe(&mut self, event: &Event);
     /// Decides. `out` is empty on entry; it holds decisions on return if and only if the step is
     /// [`Step::Act`].
     fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step;
-    /// Learns what became of a move.
+    /// Notes the outcome of a move.
     fn outcome(&mut self, outcome: &MoveOutcome);
 }
 

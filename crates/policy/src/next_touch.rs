@@ -2,21 +2,21 @@
 //!
 //! # Problem
 //!
-//! A program whose data is initialised by one thread, or read from a file, or whose access pattern
-//! changes, has its pages where they were first touched and not where they are used.
+//! If one thread initialises the data, or reads it from a file, or if the access pattern changes,
+//! pages are on the node of their first touch and not where they are used.
 //!
 //! # Approach
 //!
-//! The program says when the pattern that counts begins; from then on each page follows whoever
-//! touches it next, once. Löf, Nordén and Holmgren (SI+MIG), Solaris' `madvise(MADV_ACCESS_LWP)`.
-//! The same paper's conclusions propose what needs no change of the program: a request for all
-//! shared data at the start of every parallel region, which may cost more than it gains where
-//! regions are many and short. Between the two lies a request at the first region alone.
+//! The program marks where the pattern that counts begins. From then on each page follows its next
+//! toucher, once (Löf, Nordén and Holmgren, SI+MIG; Solaris' `madvise(MADV_ACCESS_LWP)`). The same
+//! paper's conclusions propose a way that needs no change of the program: a request for all shared
+//! data at the start of every parallel region. It may cost more than it gains if regions are many
+//! and short. A request at the first region alone lies between the two.
 //!
-//! The paper does not say which objects are shared, nor what the first region is. Chosen here: all
-//! objects, or those that an option names; and the first region there is, and once more the first
-//! after the first iteration mark, because what came before that was initialisation, and nobody
-//! knows beforehand whether a mark will come.
+//! The paper does not say which objects are shared, nor what the first region is. We chose: all
+//! objects, or those that an option names. The first region is the program's first, and once more
+//! the first after the first iteration mark: what came before the mark was initialisation, and
+//! nobody knows beforehand whether there will be a mark.
 //!
 //! # Terms
 //!
@@ -73,9 +73,9 @@ pub struct NextTouch {
     queue: Queue,
     at: At,
     chosen: Chosen,
-    /// The next region is a first one.
+    /// Whether the next region counts as a first one.
     first: bool,
-    /// There was an iteration mark.
+    /// Whether there was an iteration mark.
     marked: bool,
 }
 
@@ -84,7 +84,7 @@ impl NextTouch {
     pub fn new(context: &PolicyContext) -> Self {
         Self::with(context, Initial::FirstTouch, At::Request, Objects::All)
     }
-    /// Pages start as `initial` says; those of `objects` are armed `at` some moments.
+    /// Pages start by `initial`. Pages of `objects` are armed at the moments of `at`.
     pub fn with(context: &PolicyContext, initial: Initial, at: At, objects: Objects) -> Self {
         Self {
             start: Start::new(context, initial),
@@ -102,7 +102,7 @@ impl NextTouch {
     fn begin_region(&mut self) {
         let first = core::mem::take(&mut self.first);
         if self.at == At::Region || first && self.at == At::FirstRegion {
-            // As many as there are: drivers arm those that have a home.
+            // As many as exist: drivers arm those that have a home.
             self.arm(PageRange { first: PageNo(0), count: self.homes.end() });
         }
     }

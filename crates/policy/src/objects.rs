@@ -1,4 +1,4 @@
-//! Which objects a policy is about: all, some by id, the largest, or those of some size.
+//! The objects that a policy works on: all, some by id, the largest, or those of some size.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -13,14 +13,14 @@ pub enum Objects {
     All,
     /// These.
     Ids(Vec<ObjectId>),
-    /// The so many with the most pages at the time; ties to the lower id.
+    /// This number of objects with the most pages at the time; ties to the lower id.
     Largest(usize),
-    /// Those of at least so many pages.
+    /// Objects of at least this many pages.
     Pages(u64),
 }
 
 impl Objects {
-    /// What an option says: `all`, ids as in `3/7/9`, `largest:N`, `pages:N`.
+    /// Parses an option: `all`, ids as in `3/7/9`, `largest:N`, `pages:N`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let number = |n: &str| n.parse().ok().filter(|n| *n > 0);
         match text.split_once(':') {
@@ -36,8 +36,7 @@ impl Objects {
     }
 }
 
-/// The objects that there are, and those that were chosen. Objects of one site are one object of
-/// several ranges.
+/// The existing objects, and the chosen ones. Objects of one site are one object of several ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     which: Objects,
@@ -49,7 +48,7 @@ impl Chosen {
     pub(crate) const fn new(which: Objects) -> Self {
         Self { which, live: BTreeMap::new() }
     }
-    /// Takes note of allocations and ends of objects.
+    /// Notes allocations and ends of objects.
     pub(crate) fn observe(&mut self, event: &Event) {
         match *event {
             Event::Alloc { object, pages } => {
@@ -57,8 +56,7 @@ impl Chosen {
                 *count = pages.count.max(*count);
             }
             Event::Free { object, pages } => {
-                // What is freed are the pages wholly inside; the object may begin on the page
-                // before.
+                // The freed pages are those wholly inside. The object may begin on the page before.
                 let first = pages.first.0;
                 let mut starts = [Some(first), first.checked_sub(1)].into_iter().flatten();
                 if let Some(start) = starts.find(|s| self.live.contains_key(&(object, *s))) {
@@ -92,7 +90,7 @@ impl Chosen {
             }
         }
     }
-    /// The pages of the chosen objects within `bounds`, as ranges that ascend and do not overlap.
+    /// The pages of the chosen objects within `bounds`, as disjoint ascending ranges.
     pub(crate) fn within(&self, bounds: PageRange) -> Vec<PageRange> {
         if self.which == Objects::All {
             return Vec::from([bounds]);

@@ -2,19 +2,18 @@
 //!
 //! # Problem
 //!
-//! A monitor at a node's link sees the references of all other nodes to the pages it holds, but
-//! none of its own. From these alone a page must be sent away if, and only if, it belongs
-//! elsewhere.
+//! A monitor at a node's link sees the references of other nodes to the node's pages, but not the
+//! node's own. From these alone, a page must be sent away if and only if it belongs elsewhere.
 //!
 //! # Approach
 //!
 //! Tao, Schulz and Karl, section 3.2: if the biggest remote count of a page exceeds the average of
 //! the remote counts by a threshold, the page goes to the node with that count. The threshold is
-//! chosen such that a page which mainly its own node uses, invisibly, does not show so uneven a
-//! pattern. What the paper leaves open is in `ars.rs`.
+//! high enough that a page which mainly its own node uses, unseen, does not show so uneven a
+//! pattern. `ars.rs` has the choices that the paper leaves open.
 //!
-//! `out-u-local`, too, is in the paper, to see what the missing knowledge costs: the biggest remote
-//! count is compared with the local count.
+//! `out-u-local` is in the paper, too, to show what the missing knowledge costs. It compares the
+//! biggest remote count with the local count.
 //!
 //! # Terms
 //!
@@ -52,16 +51,16 @@ use crate::room::Room;
 use crate::when::When;
 use crate::{Policy, PolicyContext};
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where pages live before.
+    /// Where pages live before the policy acts.
     pub initial: Initial,
-    /// Intervals.
+    /// When it decides.
     pub when: When,
     /// The threshold.
     pub threshold: Threshold,
-    /// Local references are known.
+    /// Whether local references are known.
     pub local: bool,
 }
 

@@ -1,17 +1,17 @@
-//! Out-W: as Out-U, but a page's neighbours on its node have a say.
+//! Out-W: as Out-U, but a page's neighbours on its node count, too.
 //!
 //! # Problem
 //!
-//! One page's counts are few. Waiting until they are many makes migration late; acting on few makes
-//! it wrong.
+//! One page's counts are small. Waiting until they are large makes migration late; acting on small
+//! counts makes it wrong.
 //!
 //! # Approach
 //!
-//! Tao, Schulz and Karl, section 3.2: programs access neighbouring pages alike, so a node's
-//! *relative references* to a page are the weighted sum of its references to the page and to those
-//! near it, and these are compared as Out-U compares references. Only pages on the same node count
-//! as neighbours, for the monitor of that node sees no others. What the paper leaves open, the
-//! weights first of all, is in `ars.rs`.
+//! Tao, Schulz and Karl, section 3.2: programs access neighbouring pages alike. So a node's
+//! *relative references* to a page are the weighted sum of its references to the page and to nearby
+//! pages. They are compared as Out-U compares references. Only pages on the same node count as
+//! neighbours, because the monitor of that node sees no others. `ars.rs` has the choices that the
+//! paper leaves open, the weights first of all.
 //!
 //! `out-w-local` knows the local references, too, as `out-u-local` does.
 //!
@@ -54,13 +54,13 @@ struct OutW {
     reach: u32,
     adaptive: Adaptive,
     nodes: usize,
-    /// The pages of the home at hand, as indices of the interval.
+    /// The pages of the current home, as indices of the interval.
     local: Vec<u32>,
     /// By position in `local`: relative references of remote nodes.
     remote: Vec<Remote>,
-    /// Those of the home.
+    /// Relative references of the home itself.
     own: Vec<u32>,
-    /// References of the node at hand.
+    /// References of the current node.
     counts: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ pub fn policy(context: &PolicyContext, options: &Options, reach: u32) -> Box<dyn
 }
 
 impl OutW {
-    /// Works out the relative references to the pages of `home`.
+    /// Computes the relative references to the pages of `home`.
     fn look(&mut self, interval: &Interval, home: NodeId) {
         let Self { local, remote, own, counts, .. } = self;
         local.clear();

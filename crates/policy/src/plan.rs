@@ -1,18 +1,17 @@
-//! Off-line plan: homes worked out beforehand.
+//! Off-line plan: homes computed beforehand.
 //!
 //! # Problem
 //!
-//! Finding out at run time where pages belong takes an iteration, and moving them there takes time.
-//! A program that runs twice has told all of it the first time.
+//! Finding the right homes at run time takes an iteration, and moving pages there takes time. A
+//! program that runs twice has shown everything the first time.
 //!
 //! # Approach
 //!
 //! Nikolopoulos, Ayguadé and Polychronopoulos, sections 1 and 3.1.1 (OpenMP_runtime_offline): the
-//! counts of a whole run are fed back, and each page is put into its place when it is touched
-//! first. The paper has the compiler do it; here a driver that is told a [`Placement`]. [`best`]
-//! makes one from a recording's counts with the criterion of [`crate::competitive`], and where
-//! several homes are as good, deals pages out as [`crate::competitive_balanced`] does: MG showed
-//! that this is needed.
+//! counts of a whole run are fed back, and each page gets its home at its first touch. In the paper
+//! the compiler does that. Here a driver gets a [`Placement`]. [`best`] makes one from a
+//! recording's counts with the criterion of [`crate::competitive`]. If several homes are equally
+//! good, it deals pages out as [`crate::competitive_balanced`] does, which MG needs.
 //!
 //! # Terms
 //!
@@ -52,14 +51,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Puts pages where `plan` says, on the machine of `context`.
+    /// Puts pages on the homes of `plan`, on the machine of `context`.
     pub fn new(context: &PolicyContext, plan: Arc<Placement>) -> Self {
         Self { plan, homes: Homes::new(context), queue: Queue::new() }
     }
 }
 
-/// The best placement of pages that are accessed as `counts` says, on the machine of `context`.
-/// `slack` is the percentage of the least cost within which homes are as good as each other, as in
+/// The best placement of pages with the accesses of `counts`, on the machine of `context`. `slack`
+/// is the percentage above the least cost within which homes are equally good, as in
 /// [`crate::competitive_balanced`].
 pub fn best(context: &PolicyContext, counts: &Histogram, slack: u32) -> Placement {
     let mut interval = Interval::new(context.nodes());

@@ -1,19 +1,18 @@
-//! Presence: a page goes to the node that is found at it again and again, once a sequential test is
-//! sure.
+//! Presence: moves a page to a node once a sequential test is sure that the node uses it most.
 //!
 //! # Problem
 //!
-//! Most machines do not say how often a node accesses a page. What can be had without counters is
-//! who touches an armed page next. One such answer says little: of a page of which one node does 60
-//! %, the other is found two times out of five.
+//! Most machines do not say how often a node accesses a page. Without counters, one can only see
+//! who touches an armed page next. One such answer says little: if one node does 60 % of the
+//! accesses, the answer is the other node two times out of five.
 //!
 //! # Approach
 //!
-//! Arm a few pages at times that have nothing to do with the program's phases, so that each answer
-//! is an unbiased draw, and draw until a sequential probability ratio test (A. Wald, *Sequential
-//! Tests of Statistical Hypotheses*, 1945) decides between "the node has at most `low` percent of
-//! the draws" and "at least `high` percent". Pages in between are left alone. Drivers whose draws
-//! come by themselves, such as the kernel's hinting faults, need not arm.
+//! The policy arms a few pages at times that are independent of the program's phases, so that each
+//! answer is an unbiased draw. It draws until a sequential probability ratio test (A. Wald,
+//! *Sequential Tests of Statistical Hypotheses*, 1945) decides between "the node has at most `low`
+//! percent of the draws" and "at least `high` percent". Pages in between stay. Drivers whose draws
+//! come without arming, such as the kernel's hinting faults, need not arm.
 //!
 //! # Terms
 //!
@@ -64,37 +63,37 @@ use crate::{Policy, PolicyContext, Step};
 const PAGES: u64 = 16;
 /// Unit of logarithms.
 const ONE: i64 = 1 << 16;
-/// Draws of a block after which it is left alone, decided or not.
+/// Draws of a block after which it stays, decided or not.
 const MOST: u32 = 256;
-/// Longer gaps where nothing is undecided.
+/// Factor of the gaps while no block is undecided.
 const SLOW: u64 = 64;
 
-/// What can be set.
+/// Options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Average time between two armings.
     pub gap: Ns,
-    /// Pages that are armed at a time.
+    /// Pages armed at a time.
     pub batch: u32,
-    /// Percent of the draws that is not enough to move.
+    /// Percent of the draws up to which a node does not get the block.
     pub low: u32,
-    /// Percent of the draws that is.
+    /// Percent of the draws from which on it does.
     pub high: u32,
     /// Percent of wrong decisions.
     pub error: u32,
     /// Armings after which a decided block is undecided again.
     pub rest: u32,
-    /// How often a page may go back to where it came from.
+    /// How often a page may go back to a former home.
     pub bounces: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
-    /// It has pages with a home.
+    /// Whether it has pages with a home.
     known: bool,
-    /// It is to move, or stays.
+    /// Whether the test has decided.
     decided: bool,
-    /// The arming at which it is undecided again.
+    /// The arming after which it is undecided again.
     until: u32,
 }
 
@@ -107,7 +106,7 @@ struct Presence {
     draws: Rows<u16>,
     states: Vec<State>,
     bounces: Bounces,
-    /// Blocks that are to move, and where to.
+    /// Blocks to move, with their targets.
     ready: Vec<(u64, NodeId)>,
     times: u32,
     cursor: u64,
@@ -259,7 +258,7 @@ impl Presence {
             }
         }
         if armed == 0 {
-            // Nothing is open: time goes on for what is decided, slowly.
+            // No block is undecided: time for decided blocks goes on slowly.
             self.next = self.next.map(|n| n + self.options.gap.times(SLOW));
         }
     }

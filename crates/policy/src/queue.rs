@@ -1,4 +1,4 @@
-//! Decisions made while observing, until the driver polls.
+//! Decisions that wait until the driver polls.
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ impl Queue {
     pub(crate) fn push(&mut self, decision: Decision) {
         self.list.push(decision);
     }
-    /// Hands everything over; the answer to a poll of a policy that only reacts to events.
+    /// Hands over everything, in answer to a poll of a policy that only reacts to events.
     pub(crate) fn pour(&mut self, out: &mut DecisionBuf) -> Step {
         if self.list.is_empty() {
             return Step::Idle;

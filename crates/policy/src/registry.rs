@@ -23,22 +23,22 @@ use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, prese
 /// An option of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// As typed.
+    /// The name, as the user types it.
     pub name: &'static str,
     /// One line for a person.
     pub about: &'static str,
-    /// The value when it is not given.
+    /// The default value.
     pub default: &'static str,
 }
 
 /// A policy that can be built by name.
 #[derive(Clone, Copy)]
 pub struct PolicySpec {
-    /// As typed.
+    /// The name, as the user types it.
     pub name: &'static str,
     /// One line for a person.
     pub about: &'static str,
-    /// What can be set.
+    /// The options.
     pub options: &'static [OptionSpec],
     make: Make,
 }
@@ -333,7 +333,7 @@ pub const POLICIES: &[PolicySpec] = &[
     },
 ];
 
-/// Makes the policy that `spec` names, for the machine of `context`.
+/// Makes the policy of `spec`, for the machine of `context`.
 ///
 /// # Errors
 /// [`SpecError`] says which part is wrong and what would be right.
@@ -349,16 +349,15 @@ pub fn build(spec: &str, context: &PolicyContext) -> Result<Box<dyn Policy>, Spe
 /// What a policy needs of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// How often each node accessed each page; presence alone will not do.
+    /// Counts of accesses by node and page; presence is not enough.
     pub counts: bool,
-    /// Marks of the outer loop's iterations: without them it never decides anything.
+    /// Marks of the outer loop's iterations. Without them the policy never decides.
     pub iterations: bool,
-    /// Parallel regions, likewise.
+    /// Parallel regions. Without them the policy never decides.
     pub regions: bool,
 }
 
-/// What the policy that `spec` names, with its options, needs of a recording on the machine of
-/// `context`.
+/// The requirements of the policy of `spec`, with its options, on the machine of `context`.
 ///
 /// # Errors
 /// As [`build`].
@@ -375,16 +374,16 @@ pub fn requirements(spec: &str, context: &PolicyContext) -> Result<Requirements,
 /// What a driver can offer a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// It counts accesses; otherwise it knows presence alone.
+    /// Whether it counts accesses; otherwise it has presence only.
     pub counts: bool,
-    /// Iteration marks: how many there are.
+    /// Number of iteration marks.
     pub iterations: u64,
-    /// Parallel regions: how many there are.
+    /// Number of parallel regions.
     pub regions: u64,
 }
 
 impl Requirements {
-    /// What the policy of `spec` lacks in `offer`, in a sentence that says what would help.
+    /// What the policy of `spec` lacks in `offer`: a sentence with the remedy.
     pub fn lacking(self, spec: &str, offer: Offer) -> Option<String> {
         if self.counts && !offer.counts {
             return Some(alloc::format!(
@@ -392,7 +391,8 @@ impl Requirements {
                  next-touch, or a recording of all accesses"
             ));
         }
-        // The counts before the first mark are of initialisation: two make one interval.
+        // The counts before the first mark belong to the initialisation. Two marks make one
+        // interval.
         if self.iterations && offer.iterations < 2 {
             let has = if offer.iterations == 0 { "no iteration mark" } else { "only one iteration mark" };
             return Some(alloc::format!(
@@ -410,7 +410,7 @@ impl Requirements {
     }
 }
 
-/// Options as given, checked against those the policy has.
+/// Options as given, checked against the policy's.
 struct Values<'a> {
     policy: &'static PolicySpec,
     given: Vec<(&'static OptionSpec, &'a str)>,
@@ -442,7 +442,7 @@ impl<'a> Values<'a> {
         let default = || self.policy.options.iter().find(|o| o.name == name).map(|o| o.default);
         given.or_else(default).unwrap_or_default()
     }
-    /// The error that `name` has another value than it may have.
+    /// The error that `name` has an invalid value.
     fn wants(&self, name: &'static str, wants: &str) -> SpecError {
         self.bad(name, self.value(name), wants.into())
     }
@@ -462,7 +462,7 @@ impl<'a> Values<'a> {
             self.wants(name, &alloc::format!("one of {}", words.join(", ")))
         })
     }
-    /// The nodes that a distribution deals pages to.
+    /// The nodes to which a distribution deals pages.
     fn nodes(&self, context: &PolicyContext) -> Result<Vec<NodeId>, SpecError> {
         let all = self.choice("nodes", &[("threads", false), ("all", true)])?;
         Ok(if all { context.memory_nodes() } else { context.distribution_nodes() })
@@ -564,11 +564,11 @@ fn time(text: &str) -> Option<Ns> {
     (1_000..=1_000_000_000_000).contains(&ns).then_some(Ns(ns))
 }
 
-/// Why a spec names no policy.
+/// Why a spec is invalid.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// No policy of that name; [`POLICIES`] are the candidates.
+    /// There is no policy of this name; [`POLICIES`] has the candidates.
     UnknownPolicy {
         /// As typed.
         name: String,
@@ -592,10 +592,10 @@ pub enum SpecError {
         option: &'static str,
         /// As typed.
         value: String,
-        /// What it may be.
+        /// Valid values.
         wants: String,
     },
-    /// The policy puts pages where a plan says, and there is none.
+    /// The policy puts pages on the homes of a plan, and there is no plan.
     NeedsPlan {
         /// The policy.
         policy: &'static str,

@@ -1,4 +1,4 @@
-//! Room on the nodes while a list of moves is drawn up.
+//! The room on the nodes while a policy draws up a list of moves.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use homenode_model::NodeId;
 
 use crate::homes::Homes;
 
-/// How many more pages each node can take, once the moves listed so far are done in their order.
+/// The room on each node after the moves listed so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Room(Vec<u64>);
 

@@ -56,7 +56,7 @@ impl Policy for RoundRobin {
     fn observe(&mut self, event: &Event) {
         match *event {
             Event::Fault { page, node } => {
-                // A machine without memory has no turn; settle finds nothing either.
+                // On a machine without memory there is no turn, and settle finds no home either.
                 let turn = page.0.checked_rem(self.nodes.len() as u64);
                 let wanted = turn.map_or(node, |t| self.nodes[t as usize]);
                 if let Some(node) = self.homes.settle(page, wanted) {

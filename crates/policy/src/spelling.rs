@@ -1,9 +1,9 @@
-//! What somebody who typed a wrong name may have meant.
+//! Suggestions for misspelt names.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Names longer than this are not compared: the distance costs their product.
+/// Longest name that is compared. The distance costs the product of the lengths.
 const LONGEST: usize = 64;
 
 /// Insertions, deletions, substitutions and swaps of neighbours between two words (Damerau and
@@ -26,8 +26,8 @@ pub fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The one of `known` that is nearest to `typed`, if it is near: at most a third of the letters
-/// wrong, or `typed` begins it. Ties go to the first.
+/// The name in `known` nearest to `typed`, if it is near: at most a third of the letters are wrong,
+/// or `typed` is its beginning. Ties go to the first.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if typed.chars().count() > LONGEST {
         return None;

@@ -1,6 +1,5 @@
-//! A driver small enough to see through, for the property tests. It asserts what holds for *every*
-//! policy: no page is ever sent to a node without memory or without room, and a step of `Act`
-//! carries decisions.
+//! A small driver for the property tests. It asserts what holds for *every* policy: no page goes to
+//! a node without memory or without room, and a step of `Act` has decisions.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;

@@ -50,8 +50,8 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Weights by position among the nodes with memory; the others have 0, and all have 1 if none
-    /// has any.
+    /// Weights by position among the nodes with memory. Nodes without a weight get 0. If no node
+    /// has a weight, all have 1.
     pub fn new(context: &PolicyContext, weights: &[u64]) -> Self {
         let nodes = context.memory_nodes();
         let weight = |i: usize| weights.get(i).copied().unwrap_or(0).min(MAX_WEIGHT - 1);
@@ -85,7 +85,7 @@ fn round(nodes: &[NodeId], weights: &[u64]) -> Vec<NodeId> {
     let mut credit = vec![0; weights.len()];
     let turn = |_| {
         credit.iter_mut().zip(&weights).for_each(|(c, w)| *c += w);
-        // The first of those with the most.
+        // The first node among those with the most credit.
         let next = (0..credit.len()).max_by_key(|i| (credit[*i], core::cmp::Reverse(*i)))?;
         credit[next] -= sum;
         nodes.get(next).copied()

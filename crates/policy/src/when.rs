@@ -1,22 +1,22 @@
-//! When a policy that counts looks at its counts.
+//! When a counting policy evaluates its counts.
 
 use homenode_model::{Event, Interest, Ns};
 
 /// The end of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Each iteration mark but the first, before which there was initialisation.
+    /// Each iteration mark but the first, before which the program initialises.
     Iteration,
     /// The end of each parallel region.
     Region,
-    /// The same until the first iteration mark, and iteration marks from then on.
+    /// The end of each region until the first iteration mark, then iteration marks.
     Either,
-    /// Each time that so much time has gone by.
+    /// Each time that this much time has passed.
     Every(Ns),
 }
 
 impl When {
-    /// What the driver must tell.
+    /// The events that the driver must report.
     pub(crate) fn interest(self) -> Interest {
         Interest {
             faults: true,
@@ -28,16 +28,16 @@ impl When {
     }
 }
 
-/// What a moment means to the counts gathered so far.
+/// What a moment means for the counts so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Nothing.
     Within,
-    /// They are of the initialisation, or of a part of an iteration: forget them.
+    /// The counts are of the initialisation, or of a part of an iteration: drop them.
     Begin,
     /// The interval is over: decide.
     End,
-    /// The same, before it is known what an iteration is: that nothing moves says little.
+    /// The interval is over, and iterations are not known yet. It says little if nothing moves.
     Early,
 }
 
@@ -47,7 +47,8 @@ pub(crate) struct Clock {
     when: When,
     begun: bool,
     next: Option<Ns>,
-    /// An event came since the last poll: the next poll is its, and counts come with the one after.
+    /// Whether an event came since the last poll. The next poll belongs to the event, and counts
+    /// come with the one after.
     busy: bool,
 }
 
@@ -58,12 +59,12 @@ impl Clock {
     pub(crate) fn interest(&self) -> Interest {
         self.when.interest()
     }
-    /// An event that will be followed by a poll of its own.
+    /// Notes an event that has a poll of its own.
     #[inline]
     pub(crate) const fn happened(&mut self) {
         self.busy = true;
     }
-    /// What an event means.
+    /// The meaning of an event.
     #[inline]
     pub(crate) fn event(&mut self, event: &Event) -> Moment {
         match (event, self.when) {
@@ -75,7 +76,7 @@ impl Clock {
             _ => Moment::Within,
         }
     }
-    /// What the time means.
+    /// The meaning of the time.
     pub(crate) fn poll(&mut self, now: Ns) -> Moment {
         let When::Every(period) = self.when else { return Moment::Within };
         let of_an_event = core::mem::take(&mut self.busy);
@@ -88,7 +89,7 @@ impl Clock {
             }
         }
     }
-    /// When to be polled next.
+    /// When to poll next.
     pub(crate) const fn wake(&self) -> Option<Ns> {
         self.next
     }

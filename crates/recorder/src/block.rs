@@ -1,34 +1,34 @@
-//! What the check of the filter needs, in one line of a cache.
+//! The data that a check of the filter needs, in one cache line.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use crate::recorder::Recorder;
 
-/// A thread's fields of the fast path, at fixed offsets, which rewritten code knows too
+/// A thread's fields of the fast path, at fixed offsets. Rewritten code knows the offsets, too
 /// (`homenode_compilers::rewrite`).
 ///
-/// The filter is two tables of the same length: which line was last used at a place, and whether
-/// that line was written. So an access asks one table one question: is this entry its line? A table
-/// that has seen nothing is all zeros: line 0 holds no data of any program.
+/// The filter is two tables of the same length: the line last used at each place, and that line
+/// again if it was written. So an access asks one table one question: is this entry its line? An
+/// empty table is all zeros, because line 0 holds no data of any program.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Block {
-    /// The lines used.
+    /// Table of used lines.
     pub used: *mut u64,
-    /// The lines written: at each place 0 or what `used` has there.
+    /// Table of written lines: at each place 0, or the entry of `used`.
     pub written: *mut u64,
-    /// Accesses executed.
+    /// Number of executed accesses.
     pub clock: u64,
-    /// Lines of the filter minus one.
+    /// Number of the filter's lines minus one.
     pub mask: u64,
     /// The thread's recorder, or null.
     pub recorder: *mut Recorder,
-    /// Nothing is to be recorded for this thread any more.
+    /// Whether nothing is recorded for this thread any more.
     pub closed: bool,
-    /// The thread is being set up: events of the set-up itself are not recorded.
+    /// Whether the thread is being set up. Events of the set-up itself are not recorded.
     pub starting: bool,
-    /// Number that the thread's creator gave it.
+    /// The number that the thread's creator gave it.
     pub id: u64,
 }
 
@@ -36,8 +36,8 @@ pub struct Block {
 pub const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// The filter of threads that have no recorder: it has seen nothing, so every access takes the slow
-/// path, which makes the recorder or returns at once.
+/// The filter of threads without a recorder. It is empty, so every access takes the slow path,
+/// which makes the recorder or returns at once.
 pub static EMPTY: AtomicU64 = AtomicU64::new(0);
 
 /// Lines of the filter of a thread that is never recorded.
@@ -67,8 +67,8 @@ impl Block {
         }
     }
 
-    /// Nothing is recorded for this thread any more. Its accesses fill a filter of their own, so
-    /// that most of them stay on the fast path.
+    /// Records nothing for this thread any more. Its accesses fill a filter of their own, so that most
+    /// of them stay on the fast path.
     pub fn forget(&mut self) {
         self.recorder = null_mut();
         if UNRECORDED.as_ptr_range().contains(&self.used.cast_const().cast()) {
@@ -76,18 +76,21 @@ impl Block {
         }
         let filter = &UNRECORDED[GIVEN.fetch_add(1, Ordering::Relaxed) % UNRECORDED_FILTERS];
         self.closed = true;
+        // A signal handler of this thread never finds a table with the mask of a larger one.
         self.mask = 0;
+        compiler_fence(Ordering::SeqCst);
         self.used = filter[0].as_ptr();
         self.written = filter[0].as_ptr();
+        compiler_fence(Ordering::SeqCst);
         self.mask = UNRECORDED_LINES as u64 - 1;
     }
 
-    /// All the bytes `address .. address + bytes`, one access a line. The clock counts 64 bytes as
-    /// one access however they lie: stacks are aligned to 16 bytes, and which lines they share with
-    /// what differs from run to run.
+    /// Records all the bytes `address .. address + bytes`, one access a line. The clock counts 64
+    /// bytes as one access, however they lie: stacks are aligned to 16 bytes, so the lines that
+    /// they share with other data differ from run to run.
     ///
     /// # Safety
-    /// The block of the calling thread, with a recorder.
+    /// `block` is the calling thread's, and has a recorder.
     pub unsafe fn range(block: *mut Self, address: u64, bytes: u64, write: bool, pc: u64) {
         if bytes == 0 {
             return;

@@ -1,10 +1,10 @@
-//! False sharing: lines that one thread writes and another uses between two barriers.
+//! False sharing: lines that one thread writes and another one uses between two barriers.
 //!
-//! A filter that is deaf to other threads would hide their coherence misses, so such lines bypass
-//! every filter from the moment they are found. They are found by a table of the last 65 536 lines
-//! that passed any filter: who wrote and who read the line in this barrier interval. Entries are
-//! replaced without locking; an unlucky race costs the finding of a line once. Nothing here runs
-//! while the program has one thread.
+//! The filter of a thread does not see other threads, and would hide coherence misses. So such
+//! lines bypass every filter once they are found. A table of the last 65 536 lines that passed any
+//! filter finds them: it says who wrote and who read each line in this barrier interval. Entries
+//! are replaced without locks; an unlucky race delays finding a line. Nothing here runs while the
+//! program has one thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ const _: () = assert!(MAX_LINES <= KNOWN as u64 * 3 / 4, "the table keeps free p
 static RECENT_USE: [AtomicU64; RECENT] = [const { AtomicU64::new(0) }; RECENT];
 static LINES: [AtomicU64; KNOWN] = [const { AtomicU64::new(0) }; KNOWN];
 static COUNT: AtomicU64 = AtomicU64::new(0);
-/// A bit for the lines of each of 1024 classes: most lines are of a class without one, and these
+/// One bit for each of 1024 classes of lines. Most lines are of a class without a bit, and these
 /// bits stay in the first cache.
 static CLASSES: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
@@ -37,12 +37,12 @@ static CLASSES: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 const SEVERAL: u64 = 511;
 const WHO: u64 = 511;
 
-/// Lines that bypass the filter now.
+/// Number of lines that bypass the filter now.
 pub fn lines() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// A thread in a barrier interval, as entries have it.
+/// A thread in a barrier interval, in the form of the table's entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Who {
     thread: u64,
@@ -56,16 +56,16 @@ impl Who {
         Self { thread: index as u64 % (SEVERAL - 1) + 1, interval: hash << 18 }
     }
 
-    /// What an entry begins with that is of this line and interval.
+    /// The beginning of an entry of this line and interval.
     #[inline(always)]
     const fn key(self, line: u64) -> u64 {
         (line / RECENT as u64 % (1 << 25)) << 39 | self.interval
     }
 }
 
-/// Notes an access in the usual case, and says whether it was: the line does not bypass the filter,
-/// and either nobody else has used it in this interval or nobody writes it. Otherwise nothing was
-/// noted, and [`look`] says more.
+/// Notes an access in the usual case: the line does not bypass the filter, and either nobody else
+/// has used it in this interval or nobody writes it. Returns whether this is the usual case; if
+/// not, nothing is noted, and [`look`] decides.
 #[inline(always)]
 pub fn usual(line: u64, write: bool, who: Who) -> bool {
     let (word, bit) = class(line);
@@ -82,8 +82,8 @@ pub fn usual(line: u64, write: bool, who: Who) -> bool {
     true
 }
 
-/// An entry of this line and interval after one more use; `None` if the line is one that should
-/// bypass the filter.
+/// An entry of this line and interval after one more use; `None` if the line should bypass the
+/// filter.
 #[inline(always)]
 const fn noted(entry: u64, write: bool, me: u64) -> Option<u64> {
     let (writer, reader) = (entry >> 9 & WHO, entry & WHO);
@@ -99,7 +99,7 @@ const fn noted(entry: u64, write: bool, me: u64) -> Option<u64> {
     })
 }
 
-/// Notes an access and says what to do with the line.
+/// Notes an access and returns what to do with the line.
 pub fn look(line: u64, write: bool, who: Who) -> Bypass {
     if known(line) {
         return Bypass::Yes;
@@ -115,7 +115,7 @@ pub fn look(line: u64, write: bool, who: Who) -> Bypass {
     Bypass::No
 }
 
-/// Where the bit of a line's class is.
+/// The word and the bit of a line's class.
 fn class(line: u64) -> (&'static AtomicU64, u64) {
     let hash = line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (&CLASSES[(hash >> 60) as usize], 1 << (hash >> 54 & 63))
@@ -143,7 +143,7 @@ fn is_there(line: u64) -> bool {
     false
 }
 
-/// Whether there was room for the line.
+/// Adds a line. Returns whether there was room.
 #[cold]
 fn add(line: u64) -> bool {
     if COUNT.load(Ordering::Relaxed) >= MAX_LINES {

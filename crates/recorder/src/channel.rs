@@ -1,34 +1,33 @@
-//! How marks get from an emulated program to the emulator's plug-in: system calls that no kernel
-//! has.
+//! The channel for marks from an emulated program to the emulator's plug-in: system calls that no
+//! kernel has.
 //!
-//! A library that is loaded into the program makes them; the emulator shows every system call and
-//! its arguments to the plug-in before it refuses this one. The call is made by the thread that it
-//! tells of, at the place that it tells of, so marks and accesses of a thread are in order by
-//! themselves.
+//! A library in the program makes these calls. The emulator shows every system call with its
+//! arguments to the plug-in before it refuses the call. The calling thread and place are those of
+//! the mark, so a thread's marks and accesses are in order.
 
 use homenode_log::Mark;
 
-/// Number of the system call: beyond those that Linux has, and below those of other interfaces.
+/// Number of the system call: above Linux's, and below those of other interfaces.
 pub const CALL: i64 = 0x686e;
 
-/// Most words beside the first.
+/// Most words after the first.
 pub const WORDS: usize = 5;
 
-/// Whose code is.
+/// The owner of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// The recorder's: nothing it does is the program's doing.
+    /// The recorder: nothing it does counts as the program's.
     Recorder,
-    /// The system's libraries': what they do with the program's objects is the program's doing.
+    /// The system's libraries: their accesses to the program's objects count as the program's.
     System,
-    /// The program's.
+    /// The program.
     Program,
 }
 
-/// What the program tells.
+/// A message of the program to the plug-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The calling thread is to be recorded from here on.
+    /// Records the calling thread from here on.
     Start {
         /// As in [`Mark::ThreadStart`].
         id: u64,
@@ -37,25 +36,25 @@ pub enum Message {
         /// As in [`Mark::ThreadStart`].
         stack_high: u64,
     },
-    /// It ends.
+    /// The calling thread ends.
     End,
     /// The process ends.
     Stop,
-    /// The filter is to be emptied.
+    /// Empties the filter.
     Synchronise {
-        /// Which barrier interval begins.
+        /// Number of the barrier interval that begins.
         interval: u64,
     },
-    /// Code lies there.
+    /// Code lies in a range.
     Code {
         /// First address.
         low: u64,
         /// One past the last.
         high: u64,
-        /// It is theirs, and so are the data between it.
+        /// The owner of the code, and of the data in the range.
         whose: Whose,
     },
-    /// Nobody writes there once the program runs: constants, and tables of the loader.
+    /// Nobody writes to a range once the program runs: constants, and tables of the loader.
     Constant {
         /// First address.
         low: u64,
@@ -72,7 +71,7 @@ const STOP: u64 = 3;
 const SYNCHRONISE: u64 = 4;
 const CODE: u64 = 5;
 const CONSTANT: u64 = 6;
-/// With a mark's code in the low byte and the number of its words above.
+/// Marks a mark, with the mark's code in the low byte and the number of its words above.
 const MARK: u64 = 1 << 32;
 
 impl Message {
@@ -96,7 +95,7 @@ impl Message {
         }
     }
 
-    /// What the arguments say; `None` for nonsense.
+    /// The message in the arguments; `None` if they make no sense.
     pub fn of(words: [u64; 1 + WORDS]) -> Option<Self> {
         let [first, a, b, c, ..] = words;
         Some(match first {
@@ -118,7 +117,7 @@ impl Message {
     }
 }
 
-/// A mark with a number of the global order, where it has one.
+/// The mark, with a number of the global order if it has one.
 pub fn numbered(mark: Mark, next: impl FnOnce() -> u64) -> Mark {
     match mark {
         Mark::Acquire { lock, .. } => Mark::Acquire { lock, order: next() },

@@ -1,4 +1,4 @@
-//! The few system calls that write a recording, made directly: the C library's functions are
+//! The few system calls that write a recording, made directly. The C library's functions are
 //! cancellation points, and a cancelled thread must not unwind out of the recorder.
 
 use std::ffi::CStr;
@@ -15,7 +15,7 @@ pub fn close(fd: i32) {
     unsafe { libc::syscall(libc::SYS_close, fd) };
 }
 
-/// Writes once; what the system said.
+/// Writes once. Returns the system's answer.
 pub fn write(fd: i32, bytes: &[u8]) -> isize {
     // SAFETY: the buffer is valid for its length.
     unsafe { libc::syscall(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) as isize }
@@ -30,7 +30,7 @@ pub fn write_first(fd: i32, bytes: &[u8]) {
 /// Writes everything.
 ///
 /// # Errors
-/// What the system said of the first failure.
+/// The system's answer to the first failing call.
 pub fn write_all(fd: i32, mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         let n = write(fd, bytes);

@@ -1,9 +1,9 @@
-//! Mappings of one's own, straight from the kernel: the program that the recorder lives in may
-//! count its allocations, and so may we.
+//! The recorder's own mappings, straight from the kernel. The recorded program may count its
+//! allocations, and so may the recorder.
 
 use std::ptr::null_mut;
 
-/// A fresh private mapping of zeros; null if there is none.
+/// A fresh private mapping of zeros; null if there is no memory.
 pub fn map(bytes: usize) -> *mut u8 {
     // SAFETY: asks for new memory only.
     let p = unsafe {
@@ -14,7 +14,7 @@ pub fn map(bytes: usize) -> *mut u8 {
     if p == -1 { null_mut() } else { std::ptr::with_exposed_provenance_mut(p as usize) }
 }
 
-/// Gives a mapping of [`map`] back.
+/// Unmaps a mapping of [`map`].
 pub fn unmap(p: *mut u8, bytes: usize) {
     let at = p as usize;
     // SAFETY: the caller's mapping, used by nobody any more.

@@ -14,51 +14,50 @@ use crate::block::{Block, LINE_SHIFT};
 use crate::bypass::{self, Bypass, Who};
 use crate::{io, memory, process, state};
 
-/// A thread's recorder. Made at the thread's first event. What is large goes back when the thread
-/// ends; the rest and the filter stay for ever, because another thread may just look at them.
+/// A thread's recorder, made at the thread's first event. Its large memory is freed when the thread
+/// ends. The rest and the filter stay for ever, because another thread may be looking at them.
 pub struct Recorder {
     block: *mut Block,
     /// The filter: two tables of `lines` entries, the lines used and the lines written.
     used_lines: *mut u64,
     written_lines: *mut u64,
     lines: usize,
-    /// Lines minus one.
+    /// Number of lines minus one.
     mask: usize,
     index: u32,
     buffer: *mut u64,
-    /// Words in the buffer; published after they are written, so that the exiting thread can write
-    /// them out. With [`APPENDING`] while the fast path appends an access.
+    /// Words in the buffer. They are published after they are written, so that the exiting thread
+    /// can write them out. With [`APPENDING`] while the fast path appends an access.
     used: AtomicUsize,
-    /// The recorder is at work; what a signal handler does meanwhile is not recorded.
+    /// Whether the recorder is at work. Nothing that a signal handler does meanwhile is recorded.
     busy: AtomicBool,
-    /// Held while the buffer is encoded; taken for good when the log is closed.
+    /// Held while the buffer is encoded; kept for good when the log is closed.
     flushing: AtomicBool,
-    /// The log is closed or about to be.
+    /// Whether the log is closed or about to be.
     closed: AtomicBool,
-    /// Gone when the thread has ended.
+    /// `None` after the thread has ended.
     framer: Option<Framer>,
     fd: i32,
     last_tick: u64,
     last_flush: i64,
-    /// Where the buffer stood when the filter was emptied; [`UNKNOWN`] if the buffer was encoded
-    /// since then.
+    /// Position in the buffer at the last emptying of the filter; [`UNKNOWN`] if the buffer was
+    /// encoded since then.
     emptied_at: usize,
-    /// Which barrier interval this is; equal in all threads of a team between two barriers.
+    /// Number of the barrier interval; equal in all threads of a team between two barriers.
     interval: u64,
     /// This thread in this interval.
     who: Who,
     shared: bool,
-    /// Words up to which a usual access may simply be appended: [`OPEN`]; 0 where accesses need
-    /// more than the filter (there are other threads, or there is no filter), and while the
-    /// recorder is at work.
+    /// Words up to which a usual access may be appended directly: [`OPEN`]. 0 if accesses need more
+    /// than the filter (there are other threads, or no filter), and while the recorder is at work.
     gate: AtomicUsize,
     special: bool,
     /// See [`Recorder::be_careful`].
     careful: bool,
     /// Words up to which [`Recorder::access_undisturbed`] may append: [`OPEN`]; 0 without a filter.
     room: usize,
-    /// Words that were encoded, and of all words ever pushed those that are no accesses: what
-    /// passed is half the rest.
+    /// Number of encoded words, and number of all words so far that are no accesses. Half of the
+    /// difference is the number of passed accesses.
     encoded: u64,
     other: u64,
     bypassed: u64,
@@ -67,7 +66,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recorder of the thread whose block this is, and its log. It lives for ever.
+    /// Makes the recorder of the thread with this block, and its log. The recorder lives for ever.
     /// `None`: the recording has been switched off.
     pub fn start(block: *mut Block) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
@@ -122,11 +121,11 @@ impl Recorder {
         Some(thread)
     }
 
-    /// Has the thread's block look into this recorder's filter from here on; what came before was
-    /// not recorded.
+    /// Makes the thread's block use this recorder's filter from here on. Earlier accesses were not
+    /// recorded.
     ///
     /// # Safety
-    /// Called by the thread itself, or before it runs.
+    /// The thread itself calls it, or it is called before the thread runs.
     pub unsafe fn attach(recorder: *mut Self) {
         // SAFETY: the caller's promise; the recorder lives for ever.
         unsafe {
@@ -139,10 +138,10 @@ impl Recorder {
         }
     }
 
-    /// Ends a thread: its block forgets, its log is closed, what is large goes back.
+    /// Ends a thread: resets its block, closes its log, frees its large memory.
     ///
     /// # Safety
-    /// Called by the thread itself.
+    /// The thread itself calls it.
     pub unsafe fn end(recorder: *mut Self) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -155,7 +154,7 @@ impl Recorder {
         }
     }
 
-    /// Gives back what is large. The log is closed, so nobody else uses it.
+    /// Frees the large memory. The log is closed, so nobody else uses that memory.
     fn release(&mut self) {
         self.framer = None;
         memory::unmap(self.buffer.cast(), BUFFER_WORDS * 8);
@@ -169,7 +168,7 @@ impl Recorder {
         unsafe { (*self.block).clock }
     }
 
-    /// The recorder is at work; signal handlers are kept out.
+    /// Marks the recorder as at work, which keeps signal handlers out.
     #[inline]
     fn enter(&mut self) {
         self.busy.store(true, Ordering::Relaxed);
@@ -177,7 +176,7 @@ impl Recorder {
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
-    /// It no longer is.
+    /// Ends [`Self::enter`].
     #[inline]
     fn leave(&mut self) {
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -191,7 +190,7 @@ impl Recorder {
         self.busy.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) & APPENDING != 0
     }
 
-    /// A passed access; the clock has been advanced.
+    /// Records an access that passed the filter. The clock has been advanced.
     #[inline]
     pub fn access(&mut self, line: u64, write: bool, pc: u64) {
         if self.at_work() {
@@ -203,11 +202,11 @@ impl Recorder {
         self.leave();
     }
 
-    /// As [`Recorder::access`], where no signal handler can interrupt the recorder and come back to
+    /// As [`Recorder::access`], if no signal handler can interrupt the recorder and come back to
     /// it.
     ///
-    /// What is usual needs no frame: everything else is a C function, because nothing unwinds out
-    /// of these, called in the last place.
+    /// The usual case needs no frame. Everything else is a C function in tail position, because
+    /// nothing unwinds out of these functions.
     #[inline(always)]
     pub fn access_undisturbed(&mut self, line: u64, write: bool, pc: u64) {
         if self.shared && !bypass::usual(line, write, self.who) {
@@ -259,7 +258,7 @@ impl Recorder {
         }
     }
 
-    /// Lets the filter remember the line, unless it bypasses the filter.
+    /// Enters the line into the filter, unless the line bypasses it.
     fn install(&mut self, line: u64, write: bool) {
         let mut entry = line;
         if self.shared {
@@ -280,7 +279,7 @@ impl Recorder {
         self.enter_line(line, write, entry);
     }
 
-    /// Puts an entry at the line's place: the line, or 0.
+    /// Writes an entry at the line's place: the line, or 0.
     #[inline(always)]
     fn enter_line(&mut self, line: u64, write: bool, entry: u64) {
         let at = line as usize & self.mask;
@@ -329,8 +328,8 @@ impl Recorder {
         self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
 
-    /// From now on every access that passes the filter takes the long way, which its caller can
-    /// keep from being left half way.
+    /// From now on every access that passes the filter takes the long way. Its caller can make sure
+    /// that it is not left half way.
     pub fn be_careful(&mut self) {
         self.careful = true;
         self.look_around();
@@ -349,8 +348,8 @@ impl Recorder {
         }
     }
 
-    /// Has the filter forget all lines: those that the buffer has had since the last time, if these
-    /// are few.
+    /// Empties the filter. If the buffer has few lines since the last emptying, only these are
+    /// removed.
     fn empty(&mut self) {
         let used = self.used.load(Ordering::Relaxed) & !APPENDING;
         let since = std::mem::replace(&mut self.emptied_at, used);
@@ -376,7 +375,7 @@ impl Recorder {
         }
     }
 
-    /// The barrier interval that [`Recorder::synchronise`] was told last.
+    /// The barrier interval of the last [`Recorder::synchronise`].
     pub const fn interval(&self) -> u64 {
         self.interval
     }
@@ -387,8 +386,7 @@ impl Recorder {
         unsafe { (*self.block).clock += 1 };
     }
 
-    /// Encodes the buffer, and writes the chunk if it is full or `all` is to be written. `busy` is
-    /// set.
+    /// Encodes the buffer. Writes the chunk if it is full, or with `all`. `busy` is set.
     #[cold]
     #[inline(never)]
     fn flush(&mut self, all: bool) {
@@ -416,7 +414,7 @@ impl Recorder {
         process::set_errno(errno);
     }
 
-    /// Writes a frame: what was encoded, the first `n` words of the buffer, and `last`.
+    /// Writes a frame: the encoded words, the first `n` words of the buffer, and `last`.
     fn write_out(&mut self, n: usize, last: &[u64]) {
         let Some(framer) = &mut self.framer else { return };
         if framer.words() + n + last.len() == 0 || state::count_only() {
@@ -456,8 +454,8 @@ impl Recorder {
         }
     }
 
-    /// Writes out the rest and the closing marks. Called by the thread itself or by one that exits
-    /// the process while this one may still run; whoever comes first does it, and gets true.
+    /// Writes out the rest and the closing marks. The thread itself calls it, or a thread that
+    /// exits the process while this one may still run. The first caller does it, and gets true.
     ///
     /// # Safety
     /// `thread` is registered.
@@ -465,7 +463,7 @@ impl Recorder {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours.
         // The owner may append to the buffer behind `n`, which is not read.
         unsafe {
-            // Whoever is not the first has nothing to wait for: the lock is never given back then.
+            // Other callers have nothing to wait for: the lock is never released then.
             if (*thread).closed.swap(true, Ordering::AcqRel) {
                 return false;
             }
@@ -503,21 +501,21 @@ impl Recorder {
     }
 }
 
-/// Words of the buffer: they are encoded while they are in the first-level cache.
+/// Words of the buffer. They are encoded while they are in the first-level cache.
 const BUFFER_WORDS: usize = 1024;
 
 /// Words kept free so that a record always fits.
 const ROOM: usize = 2 * MARK_WORDS + 4;
-/// The gate when it is open: from here on a usual access finds the buffer full.
+/// The open gate: with this many words, a usual access finds the buffer full.
 const OPEN: usize = BUFFER_WORDS - ROOM + 1;
 
-/// No place in the buffer.
+/// Not a position in the buffer.
 const UNKNOWN: usize = usize::MAX;
 
 /// Set in [`Recorder::used`] while an access is appended: its highest byte.
 const APPENDING: usize = 1 << 63;
 
-/// Where assembly finds the fields.
+/// Offsets of the fields for assembly.
 pub mod offsets {
     use super::Recorder;
     use std::mem::offset_of;

@@ -23,7 +23,7 @@ static PROCESS: AtomicI32 = AtomicI32::new(0);
 static LIVE: AtomicU32 = AtomicU32::new(0);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-/// Lines of the filter unless told otherwise: 4096 × 64 B.
+/// Default number of the filter's lines: 4096 × 64 B.
 pub const DEFAULT_FILTER_LINES: u32 = 4096;
 /// Most threads that are recorded in one process.
 pub const MAX_THREADS: usize = 4096;
@@ -43,8 +43,8 @@ pub fn off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
-/// Whether accesses are counted and nothing is stored (to measure what the instrumentation alone
-/// costs).
+/// Whether accesses are counted and nothing is stored, to measure the cost of the instrumentation
+/// alone.
 #[inline]
 pub fn count_only() -> bool {
     COUNT_ONLY.load(Ordering::Relaxed) != 0
@@ -83,15 +83,15 @@ pub struct Options {
     pub filter_lines: u32,
     /// Only count; see [`count_only`].
     pub count_only: bool,
-    /// Of several processes with one recording the first one gets it; without, the launcher has
-    /// seen to that.
+    /// With several processes and one recording, the first process gets the recording. Without this
+    /// option, the launcher takes care of that.
     pub claim: bool,
 }
 
 /// Opens the recording and switches the recorder on.
 ///
 /// # Errors
-/// Why not; the recorder is off then, for good.
+/// The reason; the recorder is then off for good.
 pub fn open(options: &Options) -> Result<(), String> {
     let opened = prepare(options);
     PROCESS.store(process::id(), Ordering::Relaxed);
@@ -121,7 +121,7 @@ fn prepare(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever comes first makes this file. Logs of two processes in one directory would be unreadable.
+/// The first process makes this file. Logs of two processes in one directory would be unreadable.
 fn claim(dir: i32) -> bool {
     let first = io::open_at(dir, c"modules.txt", libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL);
     let taken = first < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST);
@@ -136,7 +136,7 @@ pub fn decided() -> bool {
     STATE.load(Ordering::Acquire) != UNKNOWN
 }
 
-/// Off, and nothing to say: nobody asked for a recording, or this is a forked child.
+/// Stays off silently: nobody asked for a recording, or this is a forked child.
 pub fn stay_off() {
     STATE.store(OFF, Ordering::Release);
 }
@@ -164,7 +164,7 @@ pub fn high(fd: i32) -> i32 {
     }
 }
 
-/// Switches the recorder off for good and says why in the recording.
+/// Switches the recorder off for good, and writes the reason into the recording.
 #[cold]
 pub fn switch_off(why: &str) {
     if STATE.swap(OFF, Ordering::AcqRel) != RECORDING {
@@ -177,7 +177,7 @@ pub fn switch_off(why: &str) {
     complain(why);
 }
 
-/// Takes a place in the registry; `None` when there are too many threads.
+/// Takes a place in the registry; `None` if there are too many threads.
 pub fn register(thread: *mut Recorder) -> Option<u32> {
     let index = THREADS.fetch_add(1, Ordering::AcqRel);
     let Some(place) = REGISTRY.get(index as usize) else {
@@ -189,7 +189,8 @@ pub fn register(thread: *mut Recorder) -> Option<u32> {
     Some(index)
 }
 
-/// A thread has ended; its recorder's memory stays, because others may still look at its filter.
+/// Removes a thread that has ended. Its recorder's memory stays, because others may be looking at
+/// its filter.
 pub fn unregister(index: u32) {
     LIVE.fetch_sub(1, Ordering::AcqRel);
     if let Some(place) = REGISTRY.get(index as usize) {
@@ -203,13 +204,14 @@ pub fn threads() -> impl Iterator<Item = *mut Recorder> {
     REGISTRY[..n].iter().map(|p| p.load(Ordering::Acquire)).filter(|p| !p.is_null())
 }
 
-/// Whether this process is the recorded one: a child of vfork has our memory and must leave it
+/// Whether this process is the recorded one. A child of vfork has the same memory and must leave it
 /// alone.
 pub fn own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == process::id()
 }
 
-/// Writes out what all threads have, also those that still run; nothing is recorded afterwards.
+/// Writes out what all threads have, including those that still run. Nothing is recorded
+/// afterwards.
 pub fn stop() {
     if STATE.load(Ordering::Acquire) != RECORDING || !own_process() {
         return;

@@ -1,20 +1,20 @@
 //! The live runtime: what homenode does inside a running program.
 //!
-//! | what | where |
+//! | task | module |
 //! |---|---|
-//! | which region runs, and which of them make an iteration | [`regions`] |
-//! | which node touches what | [`watch`] |
-//! | pages to their nodes: next touch, kernel moves, pretended nodes | [`moving`] |
-//! | events to the policy, its decisions to [`moving`] | [`driver`] |
-//! | the budget of own time, and whether moving pays | [`guard`] |
-//! | what is said at the end | [`report`] |
-//! | the nodes that this process may use | [`nodes`] |
-//! | threads of homenode's own | [`own_thread`] |
-//! | what happens, for a recording | [`stream`] |
-//! | what the program places itself, by the C API | [`placing`] |
+//! | Which region runs, and which regions make an iteration | [`regions`] |
+//! | Which node touches which page | [`watch`] |
+//! | Moving pages: next touch, moves by the kernel, pretended nodes | [`moving`] |
+//! | Between policy and pages: events to the policy, its decisions to [`moving`] | [`driver`] |
+//! | The budget of own time, and whether moving pays | [`guard`] |
+//! | Facts for the report at the end | [`report`] |
+//! | The nodes that this process may use | [`nodes`] |
+//! | homenode's own threads | [`own_thread`] |
+//! | The stream of a recording | [`stream`] |
+//! | What the program places itself, by the C API | [`placing`] |
 //!
-//! It lives in somebody else's process. Nothing here panics across the program's border or
-//! allocates in a signal handler, `errno` is kept, and a failure turns homenode off, never the
+//! This crate runs in somebody else's process. It never panics across the program's border and
+//! never allocates in a signal handler. It keeps `errno`. A failure turns homenode off, never the
 //! program.
 
 pub mod driver;

@@ -1,6 +1,6 @@
-//! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's:
-//! they are what it is asked to move pages to. [`Nodes::machine`] is the form in which the launcher
-//! hands them to the library in the program ([`crate::driver::Machine`]).
+//! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's,
+//! because system calls take these. The launcher passes [`Nodes::machine`] to the library in the
+//! program ([`crate::driver::Machine`]).
 
 use std::fs;
 use std::path::Path;
@@ -10,21 +10,20 @@ use homenode_wire::settings;
 
 /// Where Linux lists its nodes, a folder each.
 const NODES: &str = "/sys/devices/system/node";
-/// Where it says what a process may use.
+/// Where Linux says which CPUs and nodes a process may use.
 const STATUS: &str = "/proc/self/status";
-/// Distance of two different nodes where firmware does not say, as Linux has it
-/// (`REMOTE_DISTANCE`).
+/// Distance of two different nodes if firmware does not state it, as in Linux (`REMOTE_DISTANCE`).
 const REMOTE: u64 = 20;
 const LOCAL: u64 = 10;
 
 /// Nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
-    /// By number of the kernel; those that do not exist or are not allowed are empty.
+    /// By the kernel's numbers. Nodes that do not exist or are not allowed are empty.
     nodes: Vec<Node>,
-    /// What is hidden from this process, a sentence each.
+    /// What is hidden from this process, one sentence each.
     pub hidden: Vec<String>,
-    /// Dealt, not found.
+    /// Whether the nodes are pretended.
     pub pretended: bool,
 }
 
@@ -37,12 +36,12 @@ struct Node {
 }
 
 impl Nodes {
-    /// Those of this machine.
+    /// The nodes of this machine.
     pub fn here() -> Self {
         Self::at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
     }
 
-    /// As the folder of nodes has them, for a process of which `/proc/PID/status` says `status`.
+    /// The nodes in `folder`, for a process whose `/proc/PID/status` is `status`.
     pub fn at(folder: &Path, status: &str) -> Self {
         let allowed = |field: &str| {
             let line = status.lines().find_map(|l| l.strip_prefix(field));
@@ -83,7 +82,7 @@ impl Nodes {
         Self { nodes, hidden, pretended: false }
     }
 
-    /// This machine's CPUs dealt into `n` nodes, in contiguous groups; with fewer CPUs than nodes,
+    /// Deals this machine's CPUs into `n` nodes, in contiguous groups. With fewer CPUs than nodes,
     /// the last nodes have none.
     #[must_use]
     pub fn pretend(&self, n: u16) -> Self {
@@ -100,23 +99,23 @@ impl Nodes {
         Self { nodes: (0..count).map(deal).collect(), hidden: Vec::new(), pretended: true }
     }
 
-    /// Nodes that can hold pages.
+    /// Number of nodes that can hold pages.
     pub fn with_memory(&self) -> usize {
         self.nodes.iter().filter(|n| n.memory > Bytes::ZERO).count()
     }
 
-    /// Nodes with memory or CPUs that may be used, ascending.
+    /// Nodes with memory or CPUs that this process may use, ascending.
     pub fn usable(&self) -> Vec<NodeId> {
         let some = |n: &Node| n.memory > Bytes::ZERO || !n.cpus.is_empty();
         (0u16..).zip(&self.nodes).filter(|(_, n)| some(n)).map(|(i, _)| NodeId(i)).collect()
     }
 
-    /// CPUs of a node that may be used; none of a node that is not there.
+    /// CPUs of a node that this process may use; none for a node that does not exist.
     pub fn cpus(&self, node: NodeId) -> &[u32] {
         self.nodes.get(node.index()).map_or(&[], |n| &n.cpus)
     }
 
-    /// The node of each CPU by its number; CPUs that have none, or may not be used, count as the
+    /// The node of each CPU by its number. A CPU without a node, or not allowed, counts as the
     /// first node's.
     pub fn node_by_cpu(&self) -> Vec<u16> {
         let mut all = Vec::new();
@@ -132,12 +131,12 @@ impl Nodes {
         all
     }
 
-    /// Memory of a node, none of one that is not there or not allowed.
+    /// Memory of a node; none if it does not exist or is not allowed.
     pub fn memory(&self, node: NodeId) -> Bytes {
         self.nodes.get(node.index()).map_or(Bytes::ZERO, |n| n.memory)
     }
 
-    /// What of it is free.
+    /// Free memory of a node.
     pub fn free(&self, node: NodeId) -> Bytes {
         self.nodes.get(node.index()).map_or(Bytes::ZERO, |n| n.free)
     }
@@ -152,7 +151,7 @@ impl Nodes {
         self.nodes.get(usize::from(n)).is_some_and(|n| n.memory > Bytes::ZERO)
     }
 
-    /// For the library in the program.
+    /// The form for the library in the program.
     pub fn machine(&self) -> settings::Machine {
         let node = |n: &Node| settings::Node {
             cpus: n.cpus.clone(),
@@ -162,7 +161,7 @@ impl Nodes {
         settings::Machine { nodes: self.nodes.iter().map(node).collect() }
     }
 
-    /// A value of `OMP_PLACES`: each CPU a place, node by node.
+    /// A value of `OMP_PLACES` with each CPU as a place, node by node.
     pub fn places(&self) -> String {
         let cpus = self.nodes.iter().flat_map(|n| &n.cpus);
         cpus.map(|c| format!("{{{c}}}")).collect::<Vec<_>>().join(",")
@@ -173,7 +172,7 @@ fn read(folder: &Path, file: &str) -> Option<String> {
     fs::read_to_string(folder.join(file)).ok()
 }
 
-/// A list of the kernel's, such as `0-3,8`, as numbers.
+/// Parses a list of the kernel's, such as `0-3,8`.
 pub fn numbers(list: &str) -> Vec<u32> {
     let mut all = Vec::new();
     for range in list.trim().split(',').filter(|r| !r.is_empty()) {

@@ -1,8 +1,9 @@
-//! Threads of homenode's own in the program's process.
+//! homenode's own threads in the program's process.
 //!
-//! A signal that is sent to the process goes to any thread that does not block it. A handler of the
-//! program's that ran in a thread of homenode's would run where nobody expects it, and who waits
-//! for the signal (`sigsuspend`, `pause`) would wait for ever.
+//! The kernel delivers a signal for the process to any thread that does not block it. If a thread
+//! of homenode's took it, the program's handler would run in an unexpected thread, and a thread
+//! that waits for the signal (`sigsuspend`, `pause`) would wait for ever. So homenode's threads
+//! block all signals that others send.
 
 use std::io;
 use std::thread::Builder;
@@ -10,16 +11,16 @@ use std::thread::Builder;
 pub use homenode_sys::own_threads;
 use homenode_sys::signal::{Set, replace_mask};
 
-/// Starts a thread with all signals blocked that others send, from its first instruction on, on a
-/// stack of `stack` bytes, without capabilities. It sleeps by [`own_threads::sleep`] alone, and
-/// ends when that says so.
+/// Starts a thread without capabilities, on a stack of `stack` bytes. From its first instruction
+/// on, it blocks all signals that others send. `run` must sleep by [`own_threads::sleep`] alone,
+/// and end when that says so.
 ///
 /// # Errors
-/// What the system said; `EAGAIN` where homenode's own threads are ending.
+/// The system's answer; `EAGAIN` if homenode's own threads are ending.
 pub fn start(name: &str, stack: usize, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let permit = own_threads::permit().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
     let builder = Builder::new().name(name.to_owned()).stack_size(stack);
-    // A thread has its maker's mask.
+    // A thread inherits its maker's mask.
     let mask = replace_mask(Set::FOR_OWN_THREADS);
     let made = builder.spawn(|| {
         own_threads::begin();

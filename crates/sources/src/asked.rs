@@ -1,25 +1,26 @@
-//! Pages whose next toucher is wanted and not known yet.
+//! Pages that were asked for, until their next toucher is known.
 
 use std::collections::BTreeMap;
 
 use homenode_sys::{PAGE, Span};
 
-/// By the number of 64 pages, a bit each.
+/// One bit a page, by number of a group of 64 pages.
 #[derive(Clone, Debug, Default)]
 pub struct Asked(BTreeMap<usize, u64>);
 
 impl Asked {
-    /// None.
+    /// No pages.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// The page at this address.
+    /// Adds the page at this address.
     pub fn add(&mut self, page: usize) {
         *self.0.entry(page / PAGE / 64).or_default() |= 1 << (page / PAGE % 64);
     }
 
-    /// The page that has this address was touched. Whether it was wanted; it is no longer.
+    /// Removes the page that contains this address: it was touched. Returns whether it was asked
+    /// for.
     pub fn take(&mut self, address: usize) -> bool {
         let (place, bit) = (address / PAGE / 64, 1 << (address / PAGE % 64));
         let Some(bits) = self.0.get_mut(&place).filter(|bits| **bits & bit != 0) else { return false };
@@ -30,7 +31,7 @@ impl Asked {
         true
     }
 
-    /// No page of `span` any more.
+    /// Removes all pages of `span`.
     pub fn cut(&mut self, span: Span) {
         let span = span.outer(PAGE);
         let places = span.start / PAGE / 64..=span.end / PAGE / 64;
@@ -47,12 +48,12 @@ impl Asked {
         }
     }
 
-    /// How many.
+    /// Number of pages.
     pub fn count(&self) -> u64 {
         self.0.values().map(|bits| u64::from(bits.count_ones())).sum()
     }
 
-    /// Bytes of memory for them, about: the map's nodes are two thirds full.
+    /// Approximate bytes of memory: the map's nodes are two thirds full.
     pub fn bytes(&self) -> usize {
         self.0.len() * 2 * size_of::<usize>() * 3 / 2
     }

@@ -1,27 +1,29 @@
-//! How many samples the budget allows: overhead × time / what a sample costs.
+//! How many samples the budget allows: overhead × time / cost of a sample.
 //!
-//! The cost is measured where it can be: what homenode itself does for a sample is timed, what the
-//! program pays in a fault was timed once on memory of homenode's own.
+//! The cost is measured if possible: homenode's own work for a sample is timed, and the program's
+//! fault was timed once on homenode's own memory.
 
 use homenode_model::Ns;
 
-/// Allows samples.
+/// A budget of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Thousandths of the time that may go into samples; of several CPUs' more than a thousand.
+    /// Thousandths of the time that samples may take; for several CPUs this may be more than a
+    /// thousand.
     permille: u64,
-    /// Where the allowance was last looked at.
+    /// When the allowance was last updated.
     last: Ns,
-    /// Nanoseconds of samples that may still be taken; below zero, what was taken too much.
+    /// Nanoseconds of samples that may still be taken; below zero if too much was taken.
     left: i64,
 }
 
-/// Allowance is saved up for so long at most: a program that slept must not be flooded afterwards.
-/// Nor is more ever owed: one sample that took unheard of long must not be the last.
+/// Longest time for which allowance is saved up, so that a program that slept is not flooded
+/// afterwards. Debt has the same limit: one sample with an exceptional cost must not be the last
+/// one.
 const SAVED: Ns = Ns(1_000_000_000);
 
 impl Budget {
-    /// So many thousandths from `now` on.
+    /// This many thousandths from `now` on.
     pub const fn new(permille: u64, now: Ns) -> Self {
         Self { permille, last: now, left: 0 }
     }
@@ -31,7 +33,7 @@ impl Budget {
         (SAVED.0 * self.permille / 1000) as i64
     }
 
-    /// How many samples of `cost` each may be taken now.
+    /// Number of samples of `cost` each that may be taken now.
     pub fn room(&mut self, cost: Ns, now: Ns) -> usize {
         let passed = Ns(now.0.saturating_sub(self.last.0)).0;
         self.last = now;
@@ -40,15 +42,14 @@ impl Budget {
         (self.left.max(0) as u64 / cost.0.max(1)) as usize
     }
 
-    /// Samples were taken that cost so much in all, which may be more than there was
-    /// [`Budget::room`] for.
+    /// Notes samples of this total cost, which may exceed the [`Budget::room`].
     pub fn spend(&mut self, cost: Ns) {
         self.left = self.left.saturating_sub_unsigned(cost.0).max(-self.most());
     }
 }
 
-/// What a sample costs of late, if it was `before` and `count` more took `all`: of some thirty
-/// samples.
+/// The recent cost of a sample, over some thirty samples: it was `before`, and `count` more took
+/// `all`.
 pub fn lately(before: Ns, all: Ns, count: u64) -> Ns {
     const OF: u64 = 32;
     let Some(each) = all.0.checked_div(count) else { return before };

@@ -1,19 +1,19 @@
-//! When a source samples, so that all its samples stay within their share of the time: on until
+//! Switches a source on and off, so that its samples stay within their share of the time: on until
 //! they have cost too much, off until that is made up for.
 //!
-//! The period stays as it is. The kernel changes it for one event alone (`PERF_EVENT_IOC_PERIOD`,
-//! kernel/events/core.c, perf_event_period): threads that inherited theirs would go on with
-//! another, and their counts could not be compared. On and off reach every thread
+//! The period stays the same. The kernel changes the period of one event alone
+//! (`PERF_EVENT_IOC_PERIOD`, kernel/events/core.c, perf_event_period). Threads that inherited the
+//! event would keep the old one, and counts could not be compared. On and off reach every thread
 //! (perf_event_for_each_child).
 
 use homenode_model::Ns;
 
 /// Thousandths of one CPU's time that samples may take, on each CPU.
 const SHARE: u64 = 10;
-/// What samples may cost on each CPU before they are turned off: long enough to be worth the
-/// turning.
+/// Cost of samples on each CPU after which they are turned off. It is long enough to make the
+/// turning worthwhile.
 const MOST: Ns = Ns(2_000_000);
-/// Times on and off are of about so long.
+/// The times on and off are averages over about this time.
 const MEMORY: Ns = Ns(5_000_000_000);
 
 /// See the module.
@@ -21,16 +21,16 @@ const MEMORY: Ns = Ns(5_000_000_000);
 pub struct Duty {
     on: bool,
     last: Ns,
-    /// What samples have cost beyond their share, in nanoseconds.
+    /// Nanoseconds that samples have cost beyond their share.
     owed: u64,
     cpus: u64,
-    /// Lately.
+    /// Recent times on and off.
     time_on: u64,
     time_off: u64,
 }
 
 impl Duty {
-    /// On from now on, on so many CPUs.
+    /// On from now on, on this many CPUs.
     pub const fn new(cpus: u64, now: Ns) -> Self {
         Self { on: true, last: now, owed: 0, cpus, time_on: 0, time_off: 0 }
     }
@@ -40,7 +40,7 @@ impl Duty {
         self.on
     }
 
-    /// So many samples more, of that cost; whether to turn it on or off now.
+    /// Notes more samples of this cost. Returns whether to turn the source on or off now.
     pub fn after(&mut self, samples: u64, cost: Ns, now: Ns) -> Option<bool> {
         let passed = now.0.saturating_sub(self.last.0);
         self.last = now;
@@ -59,7 +59,7 @@ impl Duty {
         })
     }
 
-    /// For how many accesses a sample stands, where one in `period` is sampled while it is on.
+    /// Accesses that a sample stands for, if one in `period` is sampled while the source is on.
     pub fn one_in(&self, period: u64) -> u64 {
         let all = u128::from(self.time_on + self.time_off);
         match u128::from(self.time_on) {

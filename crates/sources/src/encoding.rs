@@ -1,14 +1,14 @@
-//! How a processor's address samples are asked for: what `/sys/bus/event_source/devices` says, as
-//! fields of an event.
+//! The encoding of a processor's address samples: reads `/sys/bus/event_source/devices` and fills
+//! in the fields of an event.
 //!
-//! The kernel writes down for each PMU its number (`type`), its events as named fields
-//! (`events/mem-loads` holds `event=0xcd,umask=0x1,ldlat=3`), and where in the event's three words
-//! each field goes (`format/ldlat` holds `config1:0-15`;
-//! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So no processor's numbers are
-//! known here.
+//! For each PMU the kernel lists a number (`type`), events as named fields (`events/mem-loads`
+//! holds `event=0xcd,umask=0x1,ldlat=3`), and the place of each field in the event's three words
+//! (`format/ldlat` holds `config1:0-15`;
+//! Documentation/ABI/testing/sysfs-bus-event_source-devices-format). So this module contains no
+//! processor's numbers.
 //!
-//! Arm's SPE has no events: one PMU for each kind of core (`arm_spe_0`, `arm_spe_1` where there are
-//! large and small ones), the CPUs that it is for (`cpumask`), and its shortest interval
+//! Arm's SPE has no events. It has a PMU for each kind of core (`arm_spe_0`, `arm_spe_1` if there
+//! are large and small ones), the CPUs of that kind (`cpumask`), and a shortest interval
 //! (`caps/min_interval`; drivers/perf/arm_spe_pmu.c).
 
 use std::fs;
@@ -24,33 +24,32 @@ pub const DEVICES: &str = "/sys/bus/event_source/devices";
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoding {
-    /// Which PMU and event, in words.
+    /// PMU and event, for a person.
     pub name: String,
-    /// Who writes the samples, and what is to be opened for it.
+    /// Who writes the samples, and what to open for it.
     pub writer: Writer,
-    /// How many accesses there are from one sample to the next.
+    /// Accesses between two samples.
     pub period: u64,
-    /// What the kernel and the processor take for a sample. Nothing in a process can measure it:
-    /// assumed.
+    /// Assumed time that kernel and processor take for a sample. A process cannot measure it.
     pub interrupt: Ns,
 }
 
 /// Who writes samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The kernel, each as a record of a ring.
+    /// The kernel writes each sample as a record of a ring.
     Kernel {
         /// What to open on each CPU.
         specs: Vec<Spec>,
-        /// What has to lead the group, on processors that sample loads only beside it.
+        /// The group's leader, on processors that sample loads only beside another event.
         leader: Option<Spec>,
     },
-    /// The processor, to a buffer of its own.
+    /// The processor writes to a buffer of its own.
     Processor(Vec<Trace>),
 }
 
 impl Writer {
-    /// The first of `cpus` that nothing samples: what is counted without it is no count.
+    /// The first of `cpus` that nothing samples. Counts without that CPU would be no counts.
     pub fn leaves_out(&self, mut cpus: impl Iterator<Item = u32>) -> Option<u32> {
         match self {
             Self::Kernel { .. } => None,
@@ -59,7 +58,7 @@ impl Writer {
     }
 }
 
-/// What to open on some CPUs, for a processor that writes its samples itself.
+/// An event to open on some CPUs, for a processor that writes its samples itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The event.
@@ -68,29 +67,29 @@ pub struct Trace {
     pub cpus: Vec<u32>,
 }
 
-/// Accesses from one sample to the next: odd, so that it has no period with a loop of the
-/// program's.
+/// Accesses between two samples. The number is odd, so that it has no common period with a loop of
+/// the program.
 const PERIOD: u64 = 20_011;
-/// No PMU has a longer one.
+/// Longest period of any PMU.
 const LONGEST: u64 = 1 << 26;
 
-/// The next multiple of `unit` below that period, or from `least` on.
+/// The next multiple of `unit` below that period, or at least `least`.
 const fn multiple(unit: u64, least: u64) -> u64 {
     let near = PERIOD & !(unit - 1);
     if near < least { least.next_multiple_of(unit) } else { near }
 }
 
-/// What a record of the kernel's takes: 1 to 2 µs are reported for the interrupt of precise
+/// Time of a record that the kernel writes: 1 to 2 µs are reported for the interrupt of precise
 /// sampling.
 const BY_KERNEL: Ns = Ns(2_000);
-/// What one that the processor writes takes: 64 bytes beside the program, and an interrupt for a
-/// page of them.
+/// Time of a record that the processor writes: 64 bytes beside the program, and an interrupt for
+/// each page.
 const BY_PROCESSOR: Ns = Ns(500);
 
-/// The best that the devices of a folder offer.
+/// The best encoding that the devices of a folder offer.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// Why there is none, for a person.
 pub fn find(devices: &Path) -> Result<Encoding, String> {
     for pmu in ["cpu", "cpu_core"] {
         if devices.join(pmu).join("events/mem-loads").exists() {
@@ -114,7 +113,7 @@ fn intel(pmu: &Pmu<'_>) -> Result<Encoding, String> {
         specs.push(pmu.event("mem-stores")?);
     }
     for spec in &mut specs {
-        // What precise event-based sampling needs for an address.
+        // Precise event-based sampling needs this for an address.
         spec.precise = 2;
     }
     Ok(Encoding {
@@ -126,8 +125,8 @@ fn intel(pmu: &Pmu<'_>) -> Result<Encoding, String> {
 }
 
 fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
-    // Instructions and not cycles are counted, where that can be chosen; the user's alone, where
-    // the kernel can leave out its own.
+    // Counts instructions and not cycles, if there is a choice; and only the user's, if the kernel
+    // can leave out its own.
     let mut spec = pmu.spec();
     if pmu.has_format("cnt_ctl") {
         pmu.set(&mut spec, "cnt_ctl", 1)?;
@@ -139,7 +138,7 @@ fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
         );
     }
     pmu.set(&mut spec, "swfilt", 1)?;
-    // The hardware counts in sixteens.
+    // The hardware counts in units of sixteen.
     let period = multiple(16, 0);
     spec.rate = Rate::Period(period);
     let writer = Writer::Kernel { specs: vec![spec], leader: None };
@@ -155,8 +154,8 @@ fn spe_devices(devices: &Path) -> Vec<String> {
     numbers.iter().map(|n| format!("arm_spe_{n}")).collect()
 }
 
-/// The interval's low byte is the processor's (`PMSIRR_EL1.INTERVAL`); without `caps` the longest
-/// that the driver knows of is taken for the shortest.
+/// The interval's low byte is the processor's (`PMSIRR_EL1.INTERVAL`). Without `caps`, the longest
+/// shortest interval that the driver knows is assumed.
 const SPE_UNIT: u64 = 256;
 const SPE_LEAST: u64 = 4096;
 
@@ -171,11 +170,11 @@ fn arm(devices: &Path, names: &[String]) -> Result<Encoding, String> {
 
 fn spe(pmu: &Pmu<'_>, period: u64) -> Result<Trace, String> {
     let mut spec = pmu.spec();
-    // Branches are not asked for, nor physical addresses, which plain users do not get.
+    // No branches, and no physical addresses, which ordinary users do not get.
     for field in ["load_filter", "store_filter"] {
         pmu.set(&mut spec, field, 1)?;
     }
-    // When it was, and intervals that have no period with a loop of the program's.
+    // Time stamps, and random intervals without a common period with a loop of the program.
     for field in ["ts_enable", "jitter"] {
         if pmu.has_format(field) {
             pmu.set(&mut spec, field, 1)?;
@@ -183,12 +182,12 @@ fn spe(pmu: &Pmu<'_>, period: u64) -> Result<Trace, String> {
     }
     spec.rate = Rate::Period(period);
     spec.fields = Fields::TRACE;
-    // The driver stops at the next border of a page.
+    // The driver stops at the next page border.
     spec.watermark = PAGE as u32;
     Ok(Trace { spec, cpus: pmu.cpus()? })
 }
 
-/// More CPUs than any kernel is built for.
+/// More CPUs than any kernel supports.
 const MOST_CPUS: u32 = 1 << 16;
 
 /// A PMU's folder.
@@ -220,7 +219,7 @@ impl<'a> Pmu<'a> {
         }
     }
 
-    /// The shortest interval that is supported.
+    /// The shortest supported interval.
     fn min_interval(&self) -> Result<u64, String> {
         let file = self.folder.join("caps/min_interval");
         if !file.exists() {
@@ -231,7 +230,7 @@ impl<'a> Pmu<'a> {
         short.ok_or_else(|| format!("{}/caps/min_interval is `{n}`, which is no interval", self.name))
     }
 
-    /// The CPUs that it is for: `0-3,8`.
+    /// The CPUs of the PMU: `0-3,8`.
     fn cpus(&self) -> Result<Vec<u32>, String> {
         let list = text(&self.folder.join("cpumask"))?;
         let bad = || format!("{}/cpumask is `{list}`, which is no list of CPUs", self.name);
@@ -272,7 +271,7 @@ impl<'a> Pmu<'a> {
         Ok(spec)
     }
 
-    /// Puts a field's value where the kernel says: `config1:0-15`, or several ranges, the value's
+    /// Sets a field at the kernel's place for it: `config1:0-15`, or several ranges, the value's
     /// low bits first.
     fn set(&self, spec: &mut Spec, field: &str, value: u64) -> Result<(), String> {
         let format = match field {

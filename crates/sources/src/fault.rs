@@ -1,4 +1,4 @@
-//! What a page fault costs where perf tells of it: measured on memory of homenode's own.
+//! The cost of a page fault that perf reports, measured on homenode's own memory.
 
 use homenode_model::Ns;
 use homenode_sys::Result;
@@ -9,20 +9,20 @@ use crate::rings::Rings;
 pub(crate) const PAGES: usize = 64;
 /// Rounds of each kind.
 const ROUNDS: usize = 5;
-/// What telling of a fault takes at least, whatever a few of them seemed to take. Assumed.
+/// Assumed least time of a report, whatever a few of them seemed to take.
 const LEAST: Ns = Ns(200);
 
-/// See the module.
+/// The cost of a fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fault {
-    /// With what tells of it.
+    /// With the report.
     pub whole: Ns,
-    /// What tells of it.
+    /// The report alone.
     pub telling: Ns,
 }
 
-/// The medians of a few rounds, in turns with the event off and on; it is off afterwards. A round
-/// has [`PAGES`] faults and says what they took together.
+/// Measures a few rounds, in turns with the event off and on, and takes the medians. The event is
+/// off afterwards. A round has [`PAGES`] faults and returns their total time.
 pub(crate) fn measure(rings: &mut Rings, mut round: impl FnMut() -> Result<Ns>) -> Result<Fault> {
     let mut took = [[Ns::ZERO; ROUNDS]; 2];
     for n in 0..2 * ROUNDS {
@@ -31,7 +31,7 @@ pub(crate) fn measure(rings: &mut Rings, mut round: impl FnMut() -> Result<Ns>) 
         took[told][n / 2] = round()?;
     }
     rings.disable()?;
-    // Whatever gets this memory next was not touched then.
+    // The next owner of this memory must not get these touches.
     rings.drain(|_, _| {});
     let [silent, whole] = took.map(|mut all| {
         all.sort_unstable();

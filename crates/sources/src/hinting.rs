@@ -1,16 +1,16 @@
-//! The kernel's own NUMA-hinting faults, read from a perf ring.
+//! The kernel's NUMA hinting faults, read from a perf ring.
 //!
-//! `mbind(MPOL_BIND | MPOL_F_NUMA_BALANCING, home)` has the kernel take the pages' mappings away
-//! from time to time to see who comes for them, as its NUMA balancing does, and leaves them where
-//! they are: the toucher's node is not one that the policy allows, unless it is their home
-//! (mpol_misplaced, mm/mempolicy.c). The software event `page-faults` tells of each such fault with
-//! address, CPU and thread. No signal, no failing system call; it needs `numa_balancing` on and
-//! `perf_event_paranoid` of at most 2. When pages are armed is the kernel's affair (its scan period
-//! is a second and more), which has nothing to do with the program's phases.
+//! `mbind(MPOL_BIND | MPOL_F_NUMA_BALANCING, home)` makes the kernel unmap pages from time to time
+//! to see who touches them, as its NUMA balancing does. The pages stay where they are, because the
+//! policy allows no node but their home (mpol_misplaced, mm/mempolicy.c). The software event
+//! `page-faults` reports each such fault with address, CPU and thread. No signal is raised, and no
+//! system call fails. This source needs `numa_balancing` on, and `perf_event_paranoid` of at most
+//! 2. The kernel chooses when it unmaps pages (its scan period is a second and more), independently
+//! of the program's phases.
 //!
-//! The event is of every fault of the program. So it is on only while something is watched, and
-//! turned off for a while when telling has taken more than its share ([`crate::duty`]), as in an
-//! initialisation. Nothing is asked for here that could wait for a lull instead.
+//! The event reports every fault of the program. So it is on only while something is watched. It is
+//! off for a while when the reports have taken more than their share ([`crate::duty`]), as in an
+//! initialisation. Unlike other sources, this one asks for no pages, so it cannot wait for a lull.
 
 use std::fs;
 use std::path::Path;
@@ -27,9 +27,9 @@ use crate::rings::Rings;
 use crate::source::{Cpus, Says, Source, Touch};
 use crate::unwatched::Unwatched;
 
-/// Spans that are watched at a time, each of one home.
+/// Most watched spans, each of one home.
 const SPANS: usize = 4096;
-/// Where the kernel says whether it balances.
+/// The kernel's switch for NUMA balancing.
 const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 
 /// See the module.
@@ -37,7 +37,7 @@ const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
 pub struct Hinting {
     rings: Rings,
     cpus: Cpus,
-    /// By first address; they do not overlap. With the policy that the memory had before.
+    /// By first address, without overlaps; with the memory's policy before.
     spans: Vec<Watched>,
     /// What a fault costs the program. The kernel alone can arm a page as it does; measured are
     /// first touches, for which it has to clear a page besides, so that no hinting fault costs as

@@ -1,24 +1,24 @@
-//! Who touches what in this process, from whatever this machine offers.
+//! Who touches what in this process, by whatever this machine offers.
 //!
-//! | what | where |
+//! | part | module |
 //! |---|---|
-//! | what all sources have in common: what they say, and of what kind it is | [`source`] |
-//! | the processor's samples of loads and stores, and how they are asked for | [`pmu`], [`encoding`] |
-//! | the kernel's NUMA-hinting faults, read from a perf ring | [`hinting`] |
-//! | writes to pages that were write-protected for the purpose | [`writes`] |
-//! | one event and one ring a CPU, for all threads of a program | [`rings`] |
-//! | the same with a buffer that the processor writes to by itself | [`traces`] |
-//! | what Arm's processors write there | [`spe`] |
-//! | what is watched, by address; pages whose next toucher is wanted | [`spans`], [`asked`] |
-//! | what a told page fault costs | `fault` |
-//! | what was to be watched and is not, for the report | `unwatched` |
-//! | how many samples the budget allows, and when there are none | [`budget`], [`duty`], [`lull`] |
-//! | samples by page and node, in bounded memory | [`tally`] |
+//! | The common interface of all sources, and the kinds of their answers | [`source`] |
+//! | The processor's samples of loads and stores, and their encoding | [`pmu`], [`encoding`] |
+//! | The kernel's NUMA hinting faults, read from a perf ring | [`hinting`] |
+//! | Writes to pages that this source has write-protected | [`writes`] |
+//! | One event and one ring a CPU, for all threads of a program | [`rings`] |
+//! | The same, with a buffer that the processor writes by itself | [`traces`] |
+//! | The format of that buffer on Arm's processors | [`spe`] |
+//! | Watched memory by address; pages whose next toucher is wanted | [`spans`], [`asked`] |
+//! | The cost of a reported page fault | `fault` |
+//! | Memory that a source should watch and does not, for the report | `unwatched` |
+//! | How many samples the budget allows, and when there are none | [`budget`], [`duty`], [`lull`] |
+//! | Samples by page and node, in bounded memory | [`tally`] |
 //!
-//! A source says either *how often*, as a sample of known rate, or *that* a node touched a page and
-//! in which order (presence). Presence is never called a count: who touches a page first after it
-//! was armed is not who touches it most, unless pages are armed at random times, and then many
-//! draws are needed for what is not clear-cut.
+//! A source says either *how often* a node accesses a page, as a sample of known rate, or *that* a
+//! node touched a page and in which order (presence). Presence is not a count: the node that
+//! touches a page first after an arming need not touch it most. If pages are armed at random times,
+//! many draws still show the shares.
 
 #![forbid(unsafe_code)]
 

@@ -1,35 +1,34 @@
-//! Whether the program has few page faults now, so that it costs little to be told of each of them.
+//! Lulls: whether the program has few page faults now, so that reports of all faults cost little.
 //!
-//! Initialisations touch nothing but fresh pages, and some programs give memory back all the time
-//! and get it again. The process's count of faults, which the kernel keeps anyhow, says so without
-//! a single one being told.
+//! Initialisations touch fresh pages all the time, and some programs free and allocate memory all
+//! the time. The kernel's fault count of the process shows that without any report.
 
 use homenode_model::Ns;
 
-/// Thousandths of the CPUs' time that telling of faults may take.
+/// Thousandths of the CPUs' time that reports of faults may take.
 const SHARE: u64 = 10;
-/// Shortest time in which faults are counted.
+/// Shortest time over which faults are counted.
 const LEAST: Ns = Ns(2_000_000);
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Lull {
     cpus: u64,
-    /// When they were last counted, and how many there had been.
+    /// Time and number of faults at the last count.
     last: (Ns, u64),
     few: bool,
-    /// For how long they were too many.
+    /// Total time with too many faults.
     many: Ns,
 }
 
 impl Lull {
-    /// From now on, on so many CPUs; there have been `faults`.
+    /// From now on, on this many CPUs. `faults`: the process's faults so far.
     pub const fn new(cpus: u64, faults: u64, now: Ns) -> Self {
         Self { cpus, last: (now, faults), few: true, many: Ns::ZERO }
     }
 
-    /// Whether there were few since the last time, now that there have been `faults`, of which each
-    /// would cost `telling`.
+    /// Whether the program had few faults since the last call. `faults`: its faults so far.
+    /// `telling`: the cost of a report.
     pub fn look(&mut self, faults: u64, telling: Ns, now: Ns) -> bool {
         let passed = now.0.saturating_sub(self.last.0.0);
         if passed >= LEAST.0 {
@@ -41,12 +40,12 @@ impl Lull {
         self.few
     }
 
-    /// Begins to count how long they are too many.
+    /// Restarts the total time with too many faults.
     pub const fn forget(&mut self) {
         self.many = Ns::ZERO;
     }
 
-    /// For how long they were too many.
+    /// Total time with too many faults.
     pub const fn many(&self) -> Ns {
         self.many
     }

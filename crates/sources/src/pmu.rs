@@ -1,11 +1,11 @@
-//! The processor's own samples of loads and stores, with their addresses: the only source here that
+//! The processor's own samples of loads and stores, with their addresses: the only source that
 //! counts.
 //!
-//! One in so many accesses is told, so a page's samples times that are an estimate of its accesses.
-//! While samples take more than their share of the time there are none for a while
-//! ([`crate::duty`]). Accesses that hit a core's own caches are left out where the processor says
-//! so: a page's home is nothing to them. Nothing is filtered by latency: loops that a prefetcher
-//! serves would vanish.
+//! The processor reports one access in a period, so a page's samples times the period estimate its
+//! accesses. While samples take more than their share of the time, this source pauses
+//! ([`crate::duty`]). It leaves out accesses that hit a core's own caches, if the processor says
+//! so, because a page's home does not matter to them. It does not filter by latency, because loops
+//! that a prefetcher serves would vanish.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::traces::Traces;
 #[derive(Debug)]
 pub struct Pmu {
     writer: Samples,
-    /// What a sample takes that is not measured here.
+    /// Time of a sample that is not measured here.
     interrupt: Ns,
     cpus: Cpus,
     watched: Spans,
@@ -35,7 +35,7 @@ pub struct Pmu {
     samples: u64,
 }
 
-/// Where samples come from.
+/// Where the samples come from.
 #[derive(Debug)]
 enum Samples {
     /// Rings that the kernel writes to.
@@ -101,10 +101,10 @@ impl Samples {
 }
 
 impl Pmu {
-    /// For all threads that the caller starts from now on.
+    /// Samples all threads that the caller starts from now on.
     ///
     /// # Errors
-    /// Why the processor or the kernel does not do it, in words.
+    /// Why the processor or the kernel cannot do it, for a person.
     pub fn open(cpus: Cpus) -> std::result::Result<Self, String> {
         let encoding = encoding::find(Path::new(DEVICES))?;
         Self::with(&encoding, cpus)
@@ -124,7 +124,7 @@ impl Pmu {
     }
 }
 
-/// What a sample says of who touched what; `None`: nothing that matters here.
+/// The touch in a sample; `None` if the sample does not matter here.
 fn touch(sample: &Sample, cpus: &Cpus) -> Option<Touch> {
     let cached = sample.source.level() == Level::Cache;
     let node = cpus.node(sample.cpu).filter(|_| sample.address != 0 && !cached)?;
@@ -153,7 +153,7 @@ impl Source for Pmu {
     }
 
     fn ask(&mut self, _: &[usize]) -> usize {
-        // It tells of what it likes.
+        // The processor chooses what to sample.
         0
     }
 
@@ -171,7 +171,7 @@ impl Source for Pmu {
         *samples += new;
         self.reading += call::thread_time() - begin;
         let cost = self.cost();
-        // As it was, if the kernel will not.
+        // Unchanged if the kernel refuses.
         let _ = match self.duty.after(new, cost, call::now()) {
             Some(true) => self.writer.enable(),
             Some(false) => self.writer.disable(),

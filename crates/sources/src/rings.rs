@@ -1,12 +1,12 @@
-//! One event and one ring a CPU, to which the kernel writes, for all threads that the calling
-//! thread starts from now on, and those there are already.
+//! One event and one ring a CPU, for all existing threads, and for those that the calling thread
+//! starts from now on.
 
 use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
 use homenode_sys::{Errno, Error, PAGE, Result};
 
-/// Pages of one ring: 1 600 samples of 40 bytes; what a plain user may lock is eight times as much.
+/// Pages of one ring: 1 600 samples of 40 bytes. An ordinary user may lock eight times as much.
 const PAGES: usize = 16;
-/// Threads that are there already and get events of their own; more are not seen.
+/// Existing threads that get events of their own; more are not seen.
 const THREADS: usize = 64;
 
 /// The rings.
@@ -15,7 +15,7 @@ pub struct Rings {
     /// Members of a group come after their leader, with the index of the event.
     all: Vec<One>,
     process: u32,
-    /// By [`Rings::turn`].
+    /// The last value of [`Rings::turn`].
     on: bool,
     lost: u64,
     throttled: u64,
@@ -33,14 +33,14 @@ impl Rings {
     /// no ring: some processors sample loads only beside it.
     ///
     /// # Errors
-    /// The first that the kernel refuses.
+    /// The first refusal of the kernel.
     pub fn open(specs: &[Spec], leader: Option<&Spec>, cpus: impl Iterator<Item = u32>) -> Result<Self> {
         let mut rings =
             Self { all: Vec::new(), process: std::process::id(), on: false, lost: 0, throttled: 0 };
         let threads = threads();
         for cpu in cpus {
             for thread in &threads {
-                // A thread that has ended meanwhile is none of ours.
+                // A thread that has ended meanwhile does not count.
                 match rings.add(specs, leader, *thread, cpu) {
                     Err(e) if has_ended(*thread, e) => {}
                     done => done?,
@@ -67,24 +67,24 @@ impl Rings {
         Ok(())
     }
 
-    /// From now on.
+    /// Turns the events on.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn enable(&self) -> Result<()> {
         self.all.iter().try_for_each(|o| o.event.enable())
     }
 
-    /// No longer.
+    /// Turns the events off.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn disable(&self) -> Result<()> {
         self.all.iter().try_for_each(|o| o.event.disable())
     }
 
-    /// On or off, and remembers which. Whether it is as wanted; where the kernel will not, it is
-    /// off.
+    /// Turns the events on or off, and remembers it. Returns whether that succeeded; if not, they
+    /// count as off.
     pub fn turn(&mut self, on: bool) -> bool {
         if self.on != on {
             let done = if on { self.enable() } else { self.disable() };
@@ -96,19 +96,19 @@ impl Rings {
         self.on == on
     }
 
-    /// Whether it was turned on, and not off since.
+    /// Whether the events are on, by the last [`Rings::turn`].
     pub const fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Hands over the samples of this process, CPU by CPU, with the index of their event.
+    /// Reports the samples of this process, CPU by CPU, with the index of their event.
     pub fn drain(&mut self, mut tell: impl FnMut(usize, &Sample)) {
         for one in &mut self.all {
             let Some(ring) = &mut one.ring else { continue };
             let which = one.which;
             let (process, throttled) = (self.process, &mut self.throttled);
             let before = ring.lost();
-            // A ring that makes no sense was emptied; what it had is lost.
+            // A damaged ring was emptied, and its contents are lost.
             let whole = ring.drain(|record| match record {
                 Record::Sample(s) if s.process == process => tell(which, &s),
                 Record::Throttle(true) => *throttled += 1,
@@ -123,7 +123,7 @@ impl Rings {
         self.lost
     }
 
-    /// What it could not do so far, a sentence each.
+    /// What could not be done so far, one sentence each.
     pub fn cannot(&self) -> impl Iterator<Item = String> {
         let times = self.throttled;
         (times > 0)
@@ -148,12 +148,12 @@ impl Rings {
 pub(crate) const NO_CPU: Error =
     Error { call: "perf_event_open (no CPU)", on: homenode_sys::Span::EMPTY, errno: Errno(19) };
 
-/// Whether that failed because there is no such thread any more (`ESRCH`).
+/// Whether a call failed because the thread has ended (`ESRCH`).
 pub(crate) fn has_ended(thread: i32, e: Error) -> bool {
     e.errno.0 == 3 && thread != 0
 }
 
-/// The threads of this process; 0, the caller, first.
+/// The threads of this process; the first is 0, the caller.
 pub(crate) fn threads() -> Vec<i32> {
     let me = homenode_sys::call::thread_id();
     let listed = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();

@@ -1,27 +1,27 @@
-//! What all access sources have in common.
+//! The common interface of all sources.
 
 use std::fmt;
 
 use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::Span;
 
-/// What a source's answers are.
+/// The kind of a source's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
-    /// One in so many accesses: counts, with the error of a sample.
+    /// One in a number of accesses: counts, with the error of a sample.
     Sampled {
         /// Accesses that one sample stands for.
         one_in: u64,
     },
-    /// That somebody touched it, and in which order; not how often.
+    /// Presence: that a node touched an address, and in which order; not how often.
     Presence {
-        /// It sees stores alone.
+        /// Whether the source sees stores alone.
         writers_only: bool,
     },
 }
 
 impl Says {
-    /// Whether a policy can count with it.
+    /// Whether a policy can use the answers as counts.
     pub const fn counts(self) -> bool {
         matches!(self, Self::Sampled { .. })
     }
@@ -37,16 +37,16 @@ impl fmt::Display for Says {
     }
 }
 
-/// Somebody touched an address.
+/// A touch of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// What was touched.
+    /// The touched address.
     pub address: usize,
-    /// The node of the CPU that did it.
+    /// The node of the CPU that touched it.
     pub node: NodeId,
-    /// When, by the monotonic clock.
+    /// The time, by the monotonic clock.
     pub time: Ns,
-    /// Load or store, where that is known.
+    /// Load or store, if known.
     pub kind: Option<AccessKind>,
 }
 
@@ -57,7 +57,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// By CPU number; `None`: none of ours.
+    /// By CPU number; `None` for CPUs without a node.
     pub const fn new(node: Vec<Option<NodeId>>) -> Self {
         Self { node }
     }
@@ -65,70 +65,71 @@ impl Cpus {
     pub fn node(&self, cpu: u32) -> Option<NodeId> {
         self.node.get(cpu as usize).copied().flatten()
     }
-    /// Those that have a node.
+    /// The CPUs that have a node.
     pub fn all(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.node).filter(|(_, n)| n.is_some()).map(|(c, _)| c)
     }
-    /// How many numbers there are.
+    /// Number of CPU numbers.
     pub const fn len(&self) -> usize {
         self.node.len()
     }
-    /// Whether there is none.
+    /// Whether there are no CPUs.
     pub const fn is_empty(&self) -> bool {
         self.node.is_empty()
     }
 }
 
-/// Tells who touches what. Made once a process, before its threads.
+/// A source: tells who touches what. Made once a process, before its threads.
 pub trait Source: Send {
-    /// What it is, in words for a person.
+    /// The source's name, for a person.
     fn name(&self) -> &'static str;
-    /// What its answers are.
+    /// The kind of its answers.
     fn says(&self) -> Says;
-    /// Whether it matters to it where pages are: then it wants each stretch of one home by itself.
+    /// Whether pages' homes matter to the source. It then wants each stretch of one home in a call
+    /// of its own.
     fn by_home(&self) -> bool {
         false
     }
-    /// This memory is to be watched, whose pages are at `home`. It may be more than the source can
-    /// have at a time.
+    /// Watches this memory, whose pages are at `home`. It may be more than the source can watch at
+    /// a time.
     fn watch(&mut self, span: Span, home: NodeId);
-    /// This memory is about to move, to go, or to change its owner: it is watched no longer, and as
-    /// it was before.
+    /// This memory is about to move, to be freed, or to change its owner: stops watching it, and
+    /// restores it.
     fn leave(&mut self, span: Span);
-    /// This memory is about to go: it is watched no longer. What the kernel does by itself when it
-    /// is unmapped need not be done before.
+    /// This memory is about to be freed: stops watching it. The source need not do what the kernel
+    /// does at unmapping.
     fn gone(&mut self, span: Span) {
         self.leave(span);
     }
-    /// The next toucher of each of these pages is wanted. Sources that need no asking do nothing.
-    /// How many will be told.
+    /// Asks for the next toucher of each of these pages. Sources that need no asking do nothing.
+    /// Returns the number of pages that will be answered.
     fn ask(&mut self, pages: &[usize]) -> usize;
-    /// Hands over what was seen since the last time, oldest first as far as one CPU goes.
+    /// Reports what was seen since the last call, oldest first for each CPU.
     fn drain(&mut self, tell: &mut dyn FnMut(Touch));
-    /// Nothing is watched any more.
+    /// Stops watching everything.
     fn stop(&mut self);
-    /// The same where the process is about to end: what goes with it need not be put back.
+    /// As [`Source::stop`] when the process is about to end: nothing need be restored that ends
+    /// with it.
     fn end(&mut self) {
         self.stop();
     }
-    /// What one sample costs the program's threads, as far as it was measured.
+    /// The cost of one sample for the program's threads, as far as measured.
     fn cost(&self) -> Ns;
-    /// What asking for one takes the thread that asks.
+    /// The cost of one request for the asking thread.
     fn asking(&self) -> Ns {
         Ns::ZERO
     }
-    /// For how long it told nothing, because the program did too much that it would have been told
-    /// of, too.
+    /// For how long the source reported nothing, because the program caused too many other events.
     fn paused(&self) -> Ns {
         Ns::ZERO
     }
-    /// What it could not do so far, a sentence each.
+    /// What the source could not do so far, one sentence each.
     fn cannot(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Touches that were not told, because there were too many.
+    /// Touches that were not reported, because there were too many.
     fn lost(&self) -> u64;
-    /// Bytes of memory that it takes, whatever the program's size.
+    /// Bytes of memory in use, independent of the program's size.
     fn state_bytes(&self) -> usize;
 }
 

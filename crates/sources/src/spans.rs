@@ -1,4 +1,4 @@
-//! What is watched: spans of memory that do not overlap, by address.
+//! The watched memory: spans that do not overlap, by address.
 
 use homenode_sys::Span;
 
@@ -7,13 +7,13 @@ use homenode_sys::Span;
 pub struct Spans(Vec<Span>);
 
 impl Spans {
-    /// Nothing.
+    /// No spans.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// One more; those next to it become one with it. `false`, and nothing: it overlaps what is
-    /// there, or is empty.
+    /// Adds a span, and joins it with its neighbours. `false` without a change if it overlaps
+    /// another span, or is empty.
     pub fn add(&mut self, span: Span) -> bool {
         let at = self.0.partition_point(|s| s.end < span.start);
         let near = self.0[at..].iter().take_while(|s| s.start <= span.end).count();
@@ -27,7 +27,7 @@ impl Spans {
         true
     }
 
-    /// No byte of `span` any more.
+    /// Removes all bytes of `span`.
     pub fn cut(&mut self, span: Span) {
         let at = self.0.partition_point(|s| s.end <= span.start);
         let hit = self.0[at..].iter().take_while(|s| s.overlaps(span)).count();
@@ -39,28 +39,28 @@ impl Spans {
         self.0.splice(at..at + hit, rest.into_iter().filter(|s| !s.is_empty()));
     }
 
-    /// Whether `address` is in one.
+    /// Whether a span contains `address`.
     pub fn has(&self, address: usize) -> bool {
         let after = self.0.partition_point(|s| s.start <= address);
         after > 0 && self.0[after - 1].contains(address)
     }
 
-    /// Each, ascending.
+    /// The spans, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Span> {
         self.0.iter().copied()
     }
 
-    /// How many.
+    /// Number of spans.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no spans.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bytes of memory for them.
+    /// Bytes of memory in use.
     pub const fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<Span>()
     }

@@ -1,12 +1,12 @@
 //! Samples by page, node and kind, in bounded memory.
 //!
-//! A table of a fixed number of pages, whatever the program's size: an interval has no more pages
-//! than samples, and the budget bounds those. Samples of pages that find no place are counted as
+//! The table has a fixed number of pages, whatever the program's size. An interval has no more
+//! pages than samples, and the budget bounds the samples. Samples of pages without a place count as
 //! dropped.
 
 use homenode_model::{AccessKind, NodeId, PageNo};
 
-/// Places that are looked at for a page.
+/// Places tried for a page.
 const TRIES: usize = 32;
 const EMPTY: u64 = u64::MAX;
 
@@ -35,17 +35,17 @@ impl Tally {
     /// Pages of one interval; a power of two.
     pub const PLACES: usize = 1 << 15;
 
-    /// Empty, for so many nodes. Takes its memory at the first sample.
+    /// An empty table for this many nodes. It takes its memory at the first sample.
     pub const fn new(nodes: usize) -> Self {
         Self { nodes, pages: Vec::new(), counts: Vec::new(), used: Vec::new(), samples: 0, dropped: 0 }
     }
 
-    /// Bytes that it takes at most.
+    /// Bytes of memory, at most.
     pub const fn bytes(&self) -> usize {
         Self::PLACES * (8 + 4 + 8 * self.nodes)
     }
 
-    /// One more sample.
+    /// Adds a sample.
     pub fn add(&mut self, page: PageNo, node: NodeId, kind: AccessKind) {
         if self.pages.is_empty() {
             self.pages = vec![EMPTY; Self::PLACES];
@@ -77,7 +77,7 @@ impl Tally {
         None
     }
 
-    /// Pages that have samples, ascending.
+    /// Pages with samples, ascending.
     pub fn rows(&mut self) -> impl Iterator<Item = Row<'_>> {
         let pages = &self.pages;
         self.used.sort_unstable_by_key(|u| pages[*u as usize]);
@@ -93,7 +93,7 @@ impl Tally {
         self.samples
     }
 
-    /// Samples that found no place, since the start.
+    /// Samples without a place, since the start.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,14 +1,14 @@
-//! One event, one ring and one AUX buffer a CPU, to which the processor writes by itself, for all
-//! threads that the calling thread starts from now on, and those there are already.
+//! One event, one ring and one AUX buffer a CPU, which the processor writes by itself, for all
+//! existing threads and for those that the calling thread starts from now on.
 //!
-//! Threads that are there already have events of their own, which write to the same buffer: the
-//! kernel allows that for events of one CPU, and only one of them runs there at a time. The ring
-//! tells of each stretch of the buffer and whose it is; the CPU is the ring's. What a stretch has
-//! is decoded once it is told: at the latest when its thread leaves the CPU, when the event is
-//! turned off, or when a page of the buffer is full.
+//! Existing threads have events of their own, which write to the same buffer. The kernel allows
+//! that for events of one CPU, of which only one runs at a time. The ring reports each stretch of
+//! the buffer with its thread; the CPU is the ring's. A stretch is decoded once it is reported: at
+//! the latest when its thread leaves the CPU, when the event is turned off, or when a page of the
+//! buffer is full.
 //!
-//! The kernel turns events off that find no room in the buffer. They are turned on again once there
-//! is.
+//! The kernel turns off events that find no room in the buffer. They are turned on again when there
+//! is room.
 
 use homenode_model::Ns;
 use homenode_sys::Result;
@@ -24,7 +24,7 @@ const PAGES: usize = 8;
 /// Pages of one AUX buffer: 4096 records of 64 bytes. With the ring that is little more than half
 /// of what a plain user may lock a CPU (`perf_event_mlock_kb`, 516 KiB).
 const AUX_PAGES: usize = 64;
-/// Bytes of most processors' records, where lost bytes are told as samples.
+/// Bytes of a record on most processors, for converting lost bytes into samples.
 const RECORD: u64 = 64;
 
 /// See the module.
@@ -38,13 +38,13 @@ pub struct Traces {
 
 #[derive(Debug)]
 struct One {
-    /// The first is the ring's.
+    /// The first event has the ring.
     events: Vec<Event>,
     ring: Ring,
     reader: Reader,
 }
 
-/// What is used again for each ring.
+/// Buffers that all rings share.
 #[derive(Debug, Default)]
 struct Buffers {
     told: Vec<Stretch>,
@@ -52,11 +52,11 @@ struct Buffers {
 }
 
 impl Traces {
-    /// Opens on each of `cpus` what is for it. CPUs for which there is nothing are left out;
-    /// `model` says whose their data sources are.
+    /// Opens the matching event on each of `cpus`, and leaves out CPUs without one. `model` says
+    /// which processor's data sources they have.
     ///
     /// # Errors
-    /// The first that the kernel refuses; `ENODEV` if there is nothing for any of them.
+    /// The first refusal of the kernel; `ENODEV` if no CPU has an event.
     pub fn open(
         traces: &[Trace],
         cpus: impl Iterator<Item = u32>,
@@ -75,19 +75,19 @@ impl Traces {
         Ok(Self { all, process: std::process::id(), on: false, buffers: Buffers::default() })
     }
 
-    /// From now on.
+    /// Turns the events on.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn enable(&mut self) -> Result<()> {
         self.on = true;
         self.events().try_for_each(Event::enable)
     }
 
-    /// No longer. What was written by then can still be drained.
+    /// Turns the events off. What was written by then can still be drained.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn disable(&mut self) -> Result<()> {
         self.on = false;
         self.events().try_for_each(Event::disable)
@@ -97,21 +97,21 @@ impl Traces {
         self.all.iter().flat_map(|o| &o.events)
     }
 
-    /// Hands over the samples of this process, CPU by CPU.
+    /// Reports the samples of this process, CPU by CPU.
     pub fn drain(&mut self, mut tell: impl FnMut(&Sample)) {
         let counter = Counter::now();
         for one in &mut self.all {
             let off = one.reader.drain(&mut one.ring, self.process, counter, &mut self.buffers, &mut tell);
             if off && self.on {
-                // Those that are not off stay as they are; who cannot be turned on tells nothing
+                // Events that are on stay on. An event that cannot be turned on reports nothing
                 // more.
                 let _ = one.events.iter().try_for_each(Event::enable);
             }
         }
     }
 
-    /// Samples that were not told: damaged, without room, or due while the one before was under
-    /// way, as far as their number is known.
+    /// Known number of lost samples: damaged, without room, or due while the one before was under
+    /// way.
     pub fn lost(&self) -> u64 {
         self.all.iter().map(|o| o.reader.lost()).sum()
     }
@@ -149,7 +149,7 @@ struct Reader {
     cpu: u32,
     model: Model,
     decoder: Decoder,
-    /// Of what never came to be decoded.
+    /// Lost bytes that never came to be decoded.
     lost: u64,
 }
 
@@ -162,8 +162,8 @@ impl Reader {
         self.lost + self.decoder.lost()
     }
 
-    /// Tells the samples of `process` since the last time, and makes room. Whether the kernel may
-    /// have turned the events off.
+    /// Reports the samples of `process` since the last call, and makes room. Returns whether the
+    /// kernel may have turned the events off.
     fn drain(
         &mut self,
         ring: &mut Ring,
@@ -172,7 +172,7 @@ impl Reader {
         buffers: &mut Buffers,
         tell: &mut impl FnMut(&Sample),
     ) -> bool {
-        // All before this head is told by now; the ring is read after it.
+        // The ring has reported everything before this head, and is read after it.
         let head = ring.aux_head();
         let full = head.wrapping_sub(ring.aux_tail()) >= ring.aux_bytes() / 2;
         let untold = ring.lost();
@@ -198,7 +198,7 @@ impl Reader {
             }
             ring.release_aux(stretch.offset.wrapping_add(stretch.bytes));
         }
-        // What no record tells of is padding, or its record found no room in the ring.
+        // Bytes without a record are padding, or their record found no room in the ring.
         let lossy = ring.lost() > untold || whole.is_err();
         let left = head.wrapping_sub(ring.aux_tail());
         if left <= ring.aux_bytes() && (full || lossy) {
@@ -222,7 +222,7 @@ impl Reader {
         let time = |stamp: Option<u64>| -> Ns {
             match (stamp, counter) {
                 (Some(stamp), Some(counter)) => counter.time(stamp),
-                // When the stretch ended is what is known without.
+                // Without a time stamp, the end of the stretch is the time.
                 _ => stretch.time,
             }
         };

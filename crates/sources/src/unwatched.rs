@@ -1,4 +1,4 @@
-//! What a source was to watch and does not, for the report.
+//! Memory that a source should watch and does not, for the report.
 
 use homenode_sys::Span;
 
@@ -21,7 +21,7 @@ impl Part {
         self.bytes += span.len() as u64;
     }
 
-    /// A stretch counts each time that it was to be watched: after each of its moves anew.
+    /// A stretch counts each time that it should be watched: anew after each of its moves.
     fn sentence(self, why: &str) -> Option<String> {
         let Self { times, bytes } = self;
         let mib = bytes as f64 / f64::from(1 << 20);
@@ -31,17 +31,17 @@ impl Part {
 }
 
 impl Unwatched {
-    /// As many stretches as there may be are watched already.
+    /// The limit of watched stretches is reached.
     pub const fn no_room(&mut self, span: Span) {
         self.no_room.add(span);
     }
 
-    /// The kernel does not let it be watched.
+    /// The kernel refuses to watch it.
     pub const fn refused(&mut self, span: Span) {
         self.refused.add(span);
     }
 
-    /// A sentence each, where `most` stretches may be watched at a time.
+    /// One sentence for each reason. `most`: the limit of watched stretches.
     pub fn sentences(&self, most: usize) -> impl Iterator<Item = String> {
         let no_room = self.no_room.sentence(&format!("{most} are watched at a time"));
         no_room.into_iter().chain(self.refused.sentence("the kernel refused it"))

@@ -1,18 +1,18 @@
-//! Writes to pages that were write-protected for the purpose.
+//! Writes to pages that this source has write-protected.
 //!
-//! The kernel takes such a protection away at the first store, without a signal and without
-//! stopping anybody (WP_ASYNC, Linux 6.7); what is left is a minor fault, and the software event
-//! `page-faults` in a perf ring tells of it with address and CPU. It names writers, not readers,
-//! and needs neither privileges nor a PMU.
+//! The kernel removes such a protection at the first store, without a signal and without stopping
+//! any thread (WP_ASYNC, Linux 6.7). The store causes a minor fault, and the software event
+//! `page-faults` in a perf ring reports it with address and CPU. This source sees writers, not
+//! readers. It needs neither privileges nor a PMU.
 //!
-//! The event is of every fault of the program, and telling makes each half as dear again. So it is
-//! on only from the first page that is asked for, and no page is asked for while the program has
-//! many faults of its own ([`crate::lull`]), as initialisations do: then those asked for before are
-//! given up, too, and count as lost. Faults of other pages than those asked for are no answers.
+//! The event reports every fault of the program, and a report makes a fault half as expensive
+//! again. So the event is on only from the first page that is asked for, and no page is asked for
+//! while the program has many faults of its own ([`crate::lull`]), as initialisations do. Pages
+//! that were asked for before are then given up, and count as lost. Faults of other pages are no
+//! answers.
 //!
-//! What costs most is to protect a page: the kernel interrupts each CPU that runs the program, and
-//! waits for it. How long depends on the machine and on what runs, so it is measured at each
-//! asking.
+//! Protecting a page costs most: the kernel interrupts each CPU that runs the program, and waits
+//! for it. The time depends on the machine and its load, so it is measured at each request.
 
 use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sys::memory::Scratch;
@@ -29,10 +29,10 @@ use crate::source::{Cpus, Says, Source, Touch};
 use crate::spans::Spans;
 use crate::unwatched::Unwatched;
 
-/// Spans that are watched at a time.
+/// Most watched spans.
 const SPANS: usize = 4096;
-/// Memory of at least so many bytes that is freed is unmapped (`DEFAULT_MMAP_THRESHOLD_MAX` of
-/// glibc is as much), and no longer registered then. To let go of it before takes 0.1 s a GiB.
+/// Freed memory of at least this size is unmapped (glibc's `DEFAULT_MMAP_THRESHOLD_MAX`), and the
+/// kernel unregisters it then. Letting go of it before would take 0.1 s a GiB.
 const LARGE: usize = 32 << 20;
 
 /// See the module.
@@ -43,48 +43,48 @@ pub struct Writes {
     cpus: Cpus,
     spans: Spans,
     asked: Asked,
-    /// Not handed over yet.
+    /// Answers that have not been reported yet.
     answers: Vec<Touch>,
     toll: Toll,
     lull: Lull,
-    /// The process's faults so far.
+    /// Returns the process's faults so far.
     faults: fn() -> u64,
-    /// Answers so far.
+    /// Number of answers so far.
     told: u64,
-    /// Asked for, and given up.
+    /// Number of pages that were asked for and given up.
     given_up: u64,
-    /// The kernel refuses shared or file-backed memory, and another's.
+    /// Memory that the kernel refuses: shared, file-backed, or another process's.
     unwatched: Unwatched,
 }
 
-/// What a page takes.
+/// The cost of a page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Toll {
     fault: Fault,
-    /// To protect it where no other thread runs.
+    /// Protecting it while no other thread runs.
     alone: Ns,
-    /// To protect it, lately.
+    /// Protecting it, recently.
     now: Ns,
 }
 
 impl Toll {
-    /// It took so long to protect so many.
+    /// Notes that protecting `pages` pages took `took`.
     fn protected(&mut self, pages: u64, took: Ns) {
         self.now = lately(self.now, took, pages);
     }
 
-    /// What those pay who are interrupted: half of the time for which they are waited for (7 of 13
-    /// µs on a virtual machine of two CPUs).
+    /// The cost for interrupted threads: half of the time that the protecting thread waits for them
+    /// (7 of 13 µs on a virtual machine of two CPUs).
     fn interruption(self) -> Ns {
         Ns(self.now.0.saturating_sub(self.alone.0) / 2)
     }
 }
 
 impl Writes {
-    /// For all threads that the caller starts from now on.
+    /// Watches all threads that the caller starts from now on.
     ///
     /// # Errors
-    /// What the kernel refuses first.
+    /// The first refusal of the kernel.
     pub fn open(cpus: Cpus) -> Result<Self> {
         let watch = WriteWatch::open()?;
         let mut rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
@@ -106,7 +106,7 @@ impl Writes {
         })
     }
 
-    /// Finds the answers among the faults told so far.
+    /// Finds the answers among the faults reported so far.
     fn read(&mut self) {
         let Self { rings, cpus, asked, answers, told, .. } = self;
         rings.drain(|_, s| {
@@ -118,7 +118,7 @@ impl Writes {
         });
     }
 
-    /// Whether the program has few faults now, but for those that were asked for.
+    /// Whether the program has few faults now, not counting those that were asked for.
     fn is_lull(&mut self) -> bool {
         let others = (self.faults)().saturating_sub(self.told);
         self.lull.look(others, self.toll.fault.telling, call::now())
@@ -133,7 +133,7 @@ impl Writes {
     }
 }
 
-/// What a page takes, on memory of our own: the medians of a few rounds.
+/// Measures the cost of a page on homenode's own memory: the medians of a few rounds.
 fn measure(watch: &WriteWatch, rings: &mut Rings) -> Result<Toll> {
     let scratch = Scratch::new(fault::PAGES * PAGE)?;
     scratch.touch();
@@ -176,7 +176,7 @@ impl Source for Writes {
             self.is_lull();
             self.lull.forget();
         }
-        // What was there before is gone.
+        // The former contents are gone.
         self.forget(span);
         match self.watch.add(span) {
             Ok(()) => drop(self.spans.add(span)),
@@ -186,7 +186,7 @@ impl Source for Writes {
 
     fn leave(&mut self, span: Span) {
         let span = span.outer(PAGE);
-        // Memory that is gone is no longer registered anyhow.
+        // Freed memory is not registered any more.
         let _ = self.watch.remove(span);
         self.forget(span);
     }
@@ -195,8 +195,8 @@ impl Source for Writes {
         if span.len() < LARGE {
             return self.leave(span);
         }
-        // If it is kept all the same, stores to it are as before but for a fault at what is still
-        // protected.
+        // If the program keeps the memory, stores to it work as before, except for a fault at pages
+        // that are still protected.
         self.forget(span.outer(PAGE));
     }
 
@@ -235,8 +235,7 @@ impl Source for Writes {
     }
 
     fn end(&mut self) {
-        // What is still protected the kernel makes writable by itself; to let go of a GiB takes 0.1
-        // s.
+        // The kernel makes protected pages writable by itself. Letting go of a GiB takes 0.1 s.
         self.rings.turn(false);
         (self.spans, self.asked) = (Spans::new(), Asked::new());
     }

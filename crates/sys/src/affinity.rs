@@ -1,4 +1,4 @@
-//! CPUs that a thread may run on.
+//! The CPUs that a thread may run on.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use crate::call::raw;
 use crate::error::check;
 use crate::{Result, Span};
 
-/// Most CPUs that a set here can name: the largest that Linux can be configured for (CONFIG_NR_CPUS
-/// on x86-64).
+/// Most CPUs that a set here can name: the most that Linux can be configured for (CONFIG_NR_CPUS on
+/// x86-64).
 pub const MOST: usize = 8192;
 
 /// A set of CPUs, by the kernel's numbers.
@@ -17,10 +17,10 @@ pub struct CpuSet([u64; MOST / 64]);
 impl CpuSet {
     /// No CPU.
     pub const NONE: Self = Self([0; MOST / 64]);
-    /// Every CPU: what the kernel cuts down to the CPUs that the process's cpuset allows.
+    /// Every CPU. The kernel cuts this down to the CPUs that the process's cpuset allows.
     pub const ALL: Self = Self([u64::MAX; MOST / 64]);
 
-    /// These; numbers beyond [`MOST`] are left out.
+    /// The set of these CPUs; numbers beyond [`MOST`] are left out.
     pub fn of(cpus: impl IntoIterator<Item = u32>) -> Self {
         let mut set = Self::NONE;
         for cpu in cpus {
@@ -36,7 +36,7 @@ impl CpuSet {
         (0..MOST as u32).filter(|c| self.0[*c as usize / 64] >> (c % 64) & 1 == 1)
     }
 
-    /// Whether there is none in it.
+    /// Whether the set has no CPU.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|w| *w == 0)
     }
@@ -60,10 +60,10 @@ pub fn get() -> Result<CpuSet> {
     check("sched_getaffinity", Span::EMPTY, r).map(|_| set)
 }
 
-/// Has the calling thread run on these alone, from now on.
+/// Restricts the calling thread to these CPUs.
 ///
 /// # Errors
-/// `EINVAL` when none of them is there and allowed.
+/// `EINVAL` if none of them exists and is allowed.
 pub fn set(cpus: &CpuSet) -> Result<()> {
     let (at, bytes) = (cpus.0.as_ptr() as usize, size_of_val(&cpus.0));
     // SAFETY: reads so many bytes; 0 is the calling thread.

@@ -1,5 +1,5 @@
-//! Memory that belongs to its holder, for measuring: placed by policy before it is touched, and
-//! looked at as numbers.
+//! Owned memory for measuring: placed by policy before it is touched, and read and written as
+//! numbers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -8,9 +8,9 @@ use crate::{HUGE, Result, Span};
 
 /// Private anonymous memory, zero where it was never written. Unmapped when dropped.
 ///
-/// It is never shared, discarded or remapped while this exists, so it is ordinary memory to its
-/// holder. 2 MiB without access on either side keep the kernel from merging its mapping with
-/// others, so that what `/proc` says of the mapping is true of the block.
+/// Nobody shares, discards or remaps it while this exists, so it is ordinary memory to its holder.
+/// Inaccessible 2 MiB on either side keep the kernel from merging its mapping with others. So what
+/// `/proc` says of the mapping holds for the block.
 #[derive(Debug)]
 pub struct Block {
     span: Span,
@@ -18,7 +18,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// `bytes`, rounded up to whole 2 MiB and starting at a multiple of it; nothing is touched.
+    /// A block of `bytes`, rounded up to whole 2 MiB and aligned to 2 MiB; nothing is touched.
     ///
     /// # Errors
     /// No address space.
@@ -31,25 +31,25 @@ impl Block {
         Ok(block)
     }
 
-    /// Where it is.
+    /// The block's addresses.
     pub const fn span(&self) -> Span {
         self.span
     }
 
-    /// As floating-point numbers.
+    /// The block as floating-point numbers.
     pub const fn floats(&self) -> &[f64] {
         // SAFETY: mapped for the life of self, aligned to 2 MiB, any bits are a number; nobody
         // writes while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.span.start as *const f64, self.span.len() / 8) }
     }
 
-    /// As floating-point numbers, to write.
+    /// The block as floating-point numbers, for writing.
     pub const fn floats_mut(&mut self) -> &mut [f64] {
         // SAFETY: as in `floats`, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.span.start as *mut f64, self.span.len() / 8) }
     }
 
-    /// As words that several threads read and write.
+    /// The block as words that several threads read and write.
     pub const fn words(&self) -> &[AtomicU64] {
         // SAFETY: as in `floats`; atomics may be written through a shared borrow.
         unsafe { std::slice::from_raw_parts(self.span.start as *const AtomicU64, self.span.len() / 8) }

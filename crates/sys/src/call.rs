@@ -63,28 +63,28 @@ pub unsafe fn raw(number: libc::c_long, a: [usize; 6]) -> isize {
     }
 }
 
-/// Lets another thread run.
+/// Yields the CPU to another thread.
 pub fn yield_now() {
     // SAFETY: no arguments.
     unsafe { raw(libc::SYS_sched_yield, [0; 6]) };
 }
 
-/// Waiting for what another thread is about to finish: at first the CPU is only yielded, then the
-/// thread sleeps in between.
+/// Waits for another thread that is about to finish something: yields the CPU at first, and then
+/// sleeps in between.
 ///
-/// A CPU on which a thread yields goes on using its memory, so it is interrupted whenever mappings
-/// change, which is 512 times while a GiB is moved and 10 µs each in a virtual machine. One that
-/// sleeps is left alone (arch/x86/mm/tlb.c, `tlb_is_not_lazy`).
+/// A CPU with a yielding thread goes on using its memory, so the kernel interrupts it whenever
+/// mappings change: 512 times while a GiB is moved, 10 µs each in a virtual machine. A CPU with a
+/// sleeping thread is left alone (arch/x86/mm/tlb.c, `tlb_is_not_lazy`).
 #[derive(Debug, Default)]
 pub struct Wait {
     sleeps_after: Option<homenode_model::Ns>,
 }
 
 impl Wait {
-    /// Who brings a block takes less.
+    /// Time of yielding. Bringing a block takes less.
     const YIELDS: homenode_model::Ns = homenode_model::Ns(20_000);
 
-    /// Lets the other go on for a moment. Signals' handlers may call it.
+    /// Lets the other thread go on for a moment. Signal handlers may call it.
     pub fn a_moment(&mut self) {
         let now = now();
         if now < *self.sleeps_after.get_or_insert(now + Self::YIELDS) {
@@ -120,19 +120,18 @@ pub fn now() -> homenode_model::Ns {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread: what others' threads take from it does not count. A system call
-/// of about 0.2 µs.
+/// CPU time of the calling thread, without the time of other threads. A system call of about 0.2
+/// µs.
 pub fn thread_time() -> homenode_model::Ns {
     cpu_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of this process's threads, those that have ended among them.
+/// CPU time of this process's threads, including those that have ended.
 pub fn process_time() -> homenode_model::Ns {
     cpu_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Page faults that this process's threads have had so far, but for those that had to wait for a
-/// device.
+/// Page faults of this process's threads so far, without those that waited for a device.
 pub fn minor_faults() -> u64 {
     // SAFETY: all fields are numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -141,8 +140,8 @@ pub fn minor_faults() -> u64 {
     u64::try_from(usage.ru_minflt).unwrap_or(0)
 }
 
-/// Past the C library, whose function may have a front end of homenode's own, which asks for this
-/// time again.
+/// Bypasses the C library: its function may have a front end of homenode's own, which would ask for
+/// this time again.
 fn cpu_clock(id: libc::clockid_t) -> homenode_model::Ns {
     /// The thread may run on memory that is taken away between its last touch and the call.
     const TRIES: usize = 1000;

@@ -1,27 +1,27 @@
-//! The counter that all CPUs of an Arm processor share: what it stamps its own samples with.
+//! The counter that all CPUs of an Arm processor share, and that stamps its samples.
 
 use homenode_model::Ns;
 
 /// The counter and the monotonic clock at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// What the counter said.
+    /// The counter's value.
     pub ticks: u64,
-    /// What the clock said.
+    /// The clock's value.
     pub time: Ns,
     /// Ticks a second.
     pub hertz: u64,
 }
 
 impl Counter {
-    /// Both, now; `None` on processors that are not Arm's.
+    /// Both, now; `None` on processors other than Arm's.
     pub fn now() -> Option<Self> {
         let (ticks, hertz) = read()?;
         (hertz != 0).then(|| Self { ticks, time: crate::call::now(), hertz })
     }
 
-    /// When the counter said `ticks`: not long ago, or the clock has been set to another speed
-    /// meanwhile.
+    /// The time when the counter had the value `ticks`. That must be recent, because the clock's
+    /// speed may be adjusted.
     pub fn time(&self, ticks: u64) -> Ns {
         let away = |ticks: u64| (u128::from(ticks) * 1_000_000_000 / u128::from(self.hertz.max(1))) as u64;
         if ticks <= self.ticks {

@@ -1,26 +1,27 @@
-//! Descriptors of homenode's own, in a process whose program may close, or put others in the place
-//! of, all that it does not know.
+//! homenode's own descriptors, in a process whose program may close or replace all descriptors that
+//! it does not know.
 //!
-//! They get high numbers, so that the program's are what they would be without them. Front ends ask
-//! [`is_own`] and leave them open: a userfaultfd that is closed gives up what is armed, and what is
-//! read from another file under its number is the program's.
+//! They get high numbers, so that the program's descriptors have the same numbers as without
+//! homenode. Front ends ask [`is_own`] and leave them open. If the program closed a userfaultfd,
+//! armed memory would be lost. If it put another file under the number, homenode would read the
+//! program's data.
 
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use crate::call::{self, raw};
 
-/// At a time. One more is as any of the program's.
+/// Most own descriptors at a time. Further ones are treated as the program's.
 const MOST: usize = 1024;
 static OWN: [AtomicI32; MOST] = [const { AtomicI32::new(NONE) }; MOST];
 const NONE: i32 = -1;
-/// It is open for a moment only.
+/// Marks a descriptor that is open for a moment only.
 const PASSING: i32 = 1 << 30;
-/// One past the highest place that was ever used.
+/// One past the highest place ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// No number below is one of them.
+/// No own descriptor has a lower number.
 static LOWEST: AtomicI32 = AtomicI32::new(i32::MAX);
 
-/// `fd`, just made, is homenode's own for a moment.
+/// Notes that `fd`, just made, is homenode's own for a moment.
 pub fn note(fd: i32) {
     add(fd | PASSING);
 }
@@ -34,11 +35,10 @@ fn add(noted: i32) {
     }
 }
 
-/// `fd`, just made, is homenode's own and stays open, under a high number if there is room; its
-/// number.
+/// Notes that `fd`, just made, is homenode's own and stays open. Moves it to a high number if there
+/// is room. Returns its number.
 pub fn keep(fd: i32) -> i32 {
-    /// Half of what is usual as a limit: the kernel's table becomes no longer than it is for many
-    /// programs.
+    /// Half of the usual limit. The kernel's table then becomes no longer than for many programs.
     const HIGHEST: u64 = 512;
     let from = call::limit(libc::RLIMIT_NOFILE).map_or(HIGHEST, |limit| (limit / 2).min(HIGHEST)) as usize;
     // SAFETY: duplicates a descriptor of ours.
@@ -62,7 +62,7 @@ pub fn close(fd: i32) {
     unsafe { raw(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// In a forked child, which may close them all.
+/// In a forked child, which may close all of them.
 pub fn forget_all() {
     OWN.iter().for_each(|place| place.store(NONE, Ordering::SeqCst));
 }
@@ -73,14 +73,14 @@ pub fn is_own(fd: i32) -> bool {
     fd >= LOWEST.load(Ordering::Relaxed) && next_own(fd) == Some(fd)
 }
 
-/// The first of them from `fd` on.
+/// The first own descriptor from `fd` on.
 pub fn next_own(fd: i32) -> Option<i32> {
     noted().map(|noted| noted & !PASSING).filter(|own| *own >= fd).min()
 }
 
-/// Whether it stays homenode's: waits for one that is to be closed soon.
+/// Whether the descriptor stays homenode's. Waits for a descriptor that is about to be closed.
 pub fn stays_own(fd: i32) -> bool {
-    /// The caller may be a handler that interrupts who is to close it.
+    /// The caller may be a handler that interrupts the thread that should close it.
     const PATIENCE: u64 = 1_000_000_000;
     if !is_own(fd) {
         return false;

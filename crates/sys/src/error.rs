@@ -1,4 +1,4 @@
-//! How a system call failed.
+//! The failure of a system call.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::Span;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub i32);
 
-/// What the project meets, with its name and what it means.
+/// The errors that the project meets, with names and meanings.
 const NAMES: &[(i32, &str, &str)] = &[
     (libc::EPERM, "EPERM", "not permitted"),
     (libc::ENOENT, "ENOENT", "no such thing"),
@@ -45,12 +45,12 @@ impl fmt::Debug for Errno {
     }
 }
 
-/// A system call, what it was to work on, and what the kernel said. Made without allocating.
+/// A system call, the memory that it was for, and the kernel's answer. Made without allocating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The call, with the operation where it has several.
     pub call: &'static str,
-    /// The memory it was for; empty if it was for none.
+    /// The memory; empty if the call was for none.
     pub on: Span,
     /// What the kernel said.
     pub errno: Errno,
@@ -68,10 +68,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a call gave, or why it failed.
+/// The result of a call, or its failure.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Turns what the kernel returned into a result.
+/// Converts the kernel's return value into a result.
 #[inline]
 pub fn check(call: &'static str, on: Span, returned: isize) -> Result<usize> {
     if returned < 0 { Err(Error { call, on, errno: Errno(-returned as i32) }) } else { Ok(returned as usize) }

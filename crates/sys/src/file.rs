@@ -1,4 +1,4 @@
-//! Files and folders of `/proc` and `/sys`, without allocation.
+//! Reads files and folders of `/proc` and `/sys`, without allocation.
 
 use std::ffi::CStr;
 
@@ -16,7 +16,7 @@ impl File {
     /// Opens for reading.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn open(path: &CStr) -> Result<Self> {
         Self::open_with(path, libc::O_RDONLY)
     }
@@ -24,7 +24,7 @@ impl File {
     /// Opens a folder.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn folder(path: &CStr) -> Result<Self> {
         Self::open_with(path, libc::O_RDONLY | libc::O_DIRECTORY)
     }
@@ -47,7 +47,7 @@ impl File {
     /// Reads once; how much. Interrupted reads are made again.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn read(&self, into: &mut [u8]) -> Result<usize> {
         loop {
             let (at, n) = (into.as_mut_ptr() as usize, into.len());
@@ -62,7 +62,7 @@ impl File {
     /// Reads at an offset, once; how much.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize> {
         let (at, n) = (into.as_mut_ptr() as usize, into.len());
         // SAFETY: the buffer is valid for its length.
@@ -73,7 +73,7 @@ impl File {
     /// Fills `into` as far as the file goes; how much.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn read_all(&self, into: &mut [u8]) -> Result<usize> {
         let mut have = 0;
         while have < into.len() {
@@ -85,12 +85,12 @@ impl File {
         Ok(have)
     }
 
-    /// Calls `see` with the name of everything in the folder, until it says `false`.
+    /// Calls `see` with each name in the folder, until it returns `false`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn entries(&self, mut see: impl FnMut(&CStr) -> bool) -> Result<()> {
-        /// Where in a record its length and its name lie (`struct linux_dirent64`).
+        /// Offsets of the length and the name in a record (`struct linux_dirent64`).
         const LENGTH: usize = 16;
         const NAME: usize = 19;
         let mut buffer = Buffer([0; 4096]);
@@ -115,7 +115,7 @@ impl File {
         }
     }
 
-    /// What the link `name` in this folder says, as far as it fits.
+    /// The target of the link `name` in this folder, as far as it fits.
     pub fn link<'a>(&self, name: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
         let (fd, name) = (self.fd as usize, name.as_ptr() as usize);
         let (at, n) = (into.as_mut_ptr() as usize, into.len());

@@ -1,28 +1,28 @@
 //! Raw Linux system calls for memory, nodes, page faults and samples.
 //!
-//! Everything here is made without the C library: no cancellation point, `errno` untouched, no
-//! allocation, no lock. So it may be called from signal handlers and from inside functions that
-//! stand in front of the C library's own. What may break a program's memory is `unsafe`; what only
-//! asks is not.
+//! All calls here bypass the C library: they are no cancellation points, leave `errno` alone,
+//! allocate nothing and take no lock. So signal handlers may call them, and so may functions that
+//! stand in front of the C library's own. Calls that may break a program's memory are `unsafe`;
+//! calls that only ask are not.
 //!
-//! | what | where |
+//! | part | module |
 //! |---|---|
-//! | the calls themselves, how they fail | [`call`], [`Error`] |
-//! | mappings: make, move, protect, advise | [`memory`] |
-//! | nodes: where pages are, moving them, policies, CPUs | [`numa`] |
-//! | CPUs that a thread may run on | [`affinity`] |
-//! | owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
-//! | user-space page faults | [`uffd`] |
-//! | samples: page faults with their addresses, what processors sample | [`perf`] |
-//! | the counter that Arm's processors stamp their samples with | [`counter`] |
-//! | descriptors of homenode's own | [`descriptor`] |
-//! | threads of homenode's own | [`own_threads`] |
-//! | reading files and folders of `/proc` | [`mod@file`] |
-//! | the process's mappings, what of them is locked or huge | [`maps`] |
-//! | whether performance events open | [`probe`] |
-//! | what a descriptor's socket is | [`socket`] |
-//! | signals: masks, handlers | [`signal`] |
-//! | marks that the lab's monitor sees | [`mark`] |
+//! | The calls themselves, and their failures | [`call`], [`Error`] |
+//! | Mappings: make, move, protect, advise | [`memory`] |
+//! | Nodes: where pages are, moving them, policies, CPUs | [`numa`] |
+//! | The CPUs that a thread may run on | [`affinity`] |
+//! | Owned memory, and the loops that measure it: pointers, streams | [`block`], [`ring`], [`mod@stream`] |
+//! | User-space page faults | [`uffd`] |
+//! | Samples: page faults with their addresses, samples of processors | [`perf`] |
+//! | The counter that stamps the samples of Arm's processors | [`counter`] |
+//! | homenode's own descriptors | [`descriptor`] |
+//! | homenode's own threads | [`own_threads`] |
+//! | Reading files and folders of `/proc` | [`mod@file`] |
+//! | The process's mappings, and which parts are locked or huge | [`maps`] |
+//! | Whether performance events open | [`probe`] |
+//! | The kind of a descriptor's socket | [`socket`] |
+//! | Signals: masks, handlers | [`signal`] |
+//! | Marks that the lab's monitor sees | [`mark`] |
 
 pub mod affinity;
 pub mod block;

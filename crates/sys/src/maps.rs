@@ -19,14 +19,14 @@ pub struct Mapping<'a> {
     pub write: bool,
     /// Shared with other processes.
     pub shared: bool,
-    /// It has no file behind it.
+    /// Whether it has no file behind it.
     pub anonymous: bool,
     /// Its name, if any: a path, `[heap]`, `[stack]`, `[anon:…]`.
     pub name: &'a [u8],
 }
 
 impl Mapping<'_> {
-    /// Private, without a file, and none of the kernel's own.
+    /// Whether it is private, without a file, and not one of the kernel's own.
     pub fn is_private_anonymous(&self) -> bool {
         let plain = self.name.is_empty() || self.name == b"[heap]" || self.name.starts_with(b"[anon:");
         self.anonymous && !self.shared && plain
@@ -37,10 +37,10 @@ impl Mapping<'_> {
     }
 }
 
-/// Longest line that is understood: a path of 4096 bytes (the kernel writes `\ooo` for some) and 80
+/// Longest line that is read: a path of 4096 bytes (the kernel writes some bytes as `\ooo`) and 80
 /// more.
 const LINE: usize = 8192;
-/// What is read at a time.
+/// Bytes read at a time.
 const BUFFER: usize = 2 * LINE;
 
 /// Calls `see` with each mapping of this process in ascending order, until it says `false`.
@@ -51,25 +51,26 @@ pub fn each(mut see: impl FnMut(&Mapping<'_>) -> bool) -> Result<()> {
     lines(c"/proc/self/maps", |line| mapping(line).is_none_or(|m| see(&m)))
 }
 
-/// What the kernel says of a mapping beyond `maps`.
+/// More properties of a mapping than `maps` has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// Locked in memory (`lo`).
     pub locked: bool,
-    /// Not copied at fork, as devices want it (`dc`), or emptied there (`wf`).
+    /// Not copied at fork, as devices need it (`dc`), or emptied there (`wf`).
     pub not_at_fork: bool,
     /// Somebody handles its faults (`um`, `uw`).
     pub user_faults: bool,
     /// Grows downwards (`gd`): a stack.
     pub grows_down: bool,
-    /// How much of it lies in huge pages.
+    /// Bytes in huge pages.
     pub huge: Bytes,
 }
 
-/// Calls `see` with each mapping and what `smaps` has of it, until it says `false`. The kernel
-/// looks at every page of the process for it: about 10 ns a small page.
+/// Calls `see` with each mapping and its properties in `smaps`, until it returns `false`. The
+/// kernel looks at every page of the process for it: about 10 ns a small page.
 ///
 /// # Errors
+/// `/proc` does not exist or is not readable.
 /// `/proc` is not there or not readable.
 pub fn each_with_flags(mut see: impl FnMut(Span, Flags) -> bool) -> Result<()> {
     let (mut at, mut flags) = (Span::EMPTY, Flags::default());
@@ -94,12 +95,12 @@ pub fn each_with_flags(mut see: impl FnMut(Span, Flags) -> bool) -> Result<()> {
     })
 }
 
-/// What of the process's memory may not move.
+/// The process's memory that must not move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
     /// Locked (`VmLck`).
     pub locked: Bytes,
-    /// Pinned for devices and io_uring, where these account for it (`VmPin`).
+    /// Pinned for devices and io_uring, if these account for it (`VmPin`).
     pub pinned: Bytes,
 }
 
@@ -142,7 +143,7 @@ pub fn lines(path: &CStr, mut see: impl FnMut(&[u8]) -> bool) -> Result<()> {
         if n == 0 {
             return Ok(());
         }
-        // A line that fills the buffer is longer than any that matters: it is dropped.
+        // A line that fills the buffer is longer than any line of interest, and is dropped.
         let left = if rest.len() == BUFFER { 0 } else { rest.len() };
         let begin = have - left;
         buffer.copy_within(begin..have, 0);
@@ -184,12 +185,12 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     })
 }
 
-/// Calls `see` with the beginning of each mapping, the node that has most of its pages, and how
-/// many nodes have some, ascending, as `numa_maps` has it. It needs none of the calls that name
-/// nodes. The kernel looks at every page of the process for it.
+/// Calls `see` with the beginning of each mapping, the node with most of its pages, and the number
+/// of nodes with some, ascending, by `numa_maps`. This needs none of the calls that name nodes. The
+/// kernel looks at every page of the process for it.
 ///
 /// # Errors
-/// `/proc` is not there or not readable, or the kernel has no nodes.
+/// `/proc` does not exist or is not readable, or the kernel has no nodes.
 pub fn each_node(mut see: impl FnMut(usize, Option<NodeId>, usize)) -> Result<()> {
     lines(c"/proc/self/numa_maps", |line| {
         let mut rest = line;
@@ -201,7 +202,7 @@ pub fn each_node(mut see: impl FnMut(usize, Option<NodeId>, usize)) -> Result<()
     })
 }
 
-/// The node with most pages of `… N0=12 N1=3 …`, of several the first; and how many there are.
+/// The node with most pages of `… N0=12 N1=3 …` (among equals the first), and the number of nodes.
 fn most_on(words: &[u8]) -> (Option<NodeId>, usize) {
     let count = |word: &[u8]| {
         let rest = word.strip_prefix(b"N")?;
@@ -227,7 +228,7 @@ pub fn resident() -> Result<Bytes> {
     Ok(Bytes(pages * crate::PAGE as u64))
 }
 
-/// What a page walk finds of one page size.
+/// The result of a page walk for one page size.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Region {
@@ -256,9 +257,9 @@ struct Scan {
 const PAGEMAP_SCAN: usize = 3 << 30 | size_of::<Scan>() << 16 | (b'f' as usize) << 8 | 16;
 const PAGE_IS_HUGE: u64 = 1 << 6;
 
-/// Calls `see` with each whole 2 MiB unit of `span` that is a huge page (`PAGEMAP_SCAN`). Each unit
-/// is asked for by its first page: about 0.3 µs, where the kernel would look at every small page of
-/// a longer range.
+/// Calls `see` with each whole 2 MiB unit of `span` that is a huge page (`PAGEMAP_SCAN`). It asks
+/// for each unit by the unit's first page: about 0.3 µs. For a longer range the kernel would look
+/// at every small page.
 ///
 /// # Errors
 /// `ENOTTY` before Linux 6.7.
@@ -291,7 +292,7 @@ pub fn huge_units(span: Span, mut see: impl FnMut(Span)) -> Result<()> {
     Ok(())
 }
 
-/// The entry of a page in `/proc/self/pagemap`: whether it is there, and whether it is swapped out.
+/// A page's entry in `/proc/self/pagemap`: whether it exists, and whether it is swapped out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageEntry(pub u64);
 
@@ -304,7 +305,7 @@ impl PageEntry {
     pub const fn swapped(self) -> bool {
         self.0 >> 62 & 1 == 1
     }
-    /// Mapped here alone: neither shared with a child nor the page of zeros.
+    /// Mapped in this process alone: neither shared with a child nor the page of zeros.
     pub const fn exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }

@@ -1,5 +1,5 @@
-//! Marks for the lab's monitor: no-ops that a plug-in of QEMU recognises and everybody else
-//! ignores.
+//! Marks for the lab's monitor: no-ops that a plug-in of QEMU recognises. Everything else ignores
+//! them.
 //!
 //! `nop [rax + rax + CODE]`, with 0x686e in the upper half of the displacement.
 

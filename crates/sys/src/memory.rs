@@ -13,7 +13,7 @@ const MADV_POPULATE_WRITE: usize = 23;
 /// `MREMAP_DONTUNMAP` (include/uapi/linux/mman.h, Linux 5.7).
 const MREMAP_DONTUNMAP: i32 = 4;
 
-/// What a mapping allows.
+/// The accesses that a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing.
@@ -67,7 +67,7 @@ pub fn map_aligned(bytes: usize, align: usize, access: Access) -> Result<Span> {
 /// Nobody uses the memory any more.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's answer.
 pub unsafe fn unmap(span: Span) -> Result<()> {
     if span.is_empty() {
         return Ok(());
@@ -77,14 +77,14 @@ pub unsafe fn unmap(span: Span) -> Result<()> {
     check("munmap", span, r).map(drop)
 }
 
-/// Moves the pages of `from` (one mapping) to address `to`, whose mappings are replaced. What stays
-/// behind is the mapping without its pages.
+/// Moves the pages of `from` (one mapping) to address `to`, and replaces the mappings there. The
+/// mapping of `from` stays, without its pages.
 ///
 /// # Safety
-/// Whoever uses `from` copes with its pages being gone; nobody uses what lies at `to`.
+/// Users of `from` can handle that its pages are gone; nobody uses the memory at `to`.
 ///
 /// # Errors
-/// What the kernel says; then nothing has changed, except that `to` may be unmapped.
+/// The kernel's answer. Nothing has changed then, except that `to` may be unmapped.
 pub unsafe fn move_leaving_mapping(from: Span, to: usize) -> Result<()> {
     let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP) as usize;
     // SAFETY: the caller's promise.
@@ -92,14 +92,14 @@ pub unsafe fn move_leaving_mapping(from: Span, to: usize) -> Result<()> {
     check("mremap(MREMAP_DONTUNMAP)", from, r).map(drop)
 }
 
-/// Whether the whole span lies in one mapping, so that one `mremap` can move it. Until Linux 6.17 a
-/// move of several fails, and the mappings at its target are gone by then (mm/mremap.c,
+/// Whether the whole span lies in one mapping, so that one `mremap` can move it. Until Linux 6.17,
+/// a move of several mappings fails after the mappings at its target are gone (mm/mremap.c,
 /// `mremap_to`).
 ///
-/// Asks for more than there is: whether the span is one mapping is looked at before that
-/// (`vma_to_resize`).
+/// The trick is to ask for a length that cannot exist: the kernel checks for one mapping before it
+/// checks the length (`vma_to_resize`).
 pub fn is_one_mapping(span: Span) -> bool {
-    // The stack lies in its way, or the end of the address space.
+    // A longer mapping would meet the stack or the end of the address space.
     const TOO_LONG: usize = (1 << 47) - PAGE;
     // SAFETY: the mapping cannot become so long, and must not move.
     let r = unsafe { raw(libc::SYS_mremap, [span.start, span.len(), TOO_LONG, 0, 0, 0]) };
@@ -112,7 +112,7 @@ pub fn is_one_mapping(span: Span) -> bool {
 /// Nobody uses `from` by its old address, nor what lies at `to`.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's answer.
 pub unsafe fn move_mapping(from: Span, to: usize) -> Result<()> {
     let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as usize;
     // SAFETY: the caller's promise.
@@ -120,14 +120,13 @@ pub unsafe fn move_mapping(from: Span, to: usize) -> Result<()> {
     check("mremap(MREMAP_FIXED)", from, r).map(drop)
 }
 
-/// Changes what is allowed.
+/// Changes the allowed accesses.
 ///
 /// # Safety
-/// Whoever uses the memory copes with the faults.
+/// Users of the memory can handle the faults.
 ///
 /// # Errors
-/// What the kernel says: `ENOMEM` where part of it is not mapped, or there would be too many
-/// mappings.
+/// The kernel's answer: `ENOMEM` if a part is not mapped, or if there would be too many mappings.
 pub unsafe fn protect(span: Span, access: Access) -> Result<()> {
     // SAFETY: the caller's promise.
     let r = unsafe { raw(libc::SYS_mprotect, [span.start, span.len(), access.bits(), 0, 0, 0]) };
@@ -140,35 +139,35 @@ pub unsafe fn protect(span: Span, access: Access) -> Result<()> {
 /// Nobody needs the contents any more.
 ///
 /// # Errors
-/// What the kernel says: `EINVAL` for locked memory.
+/// The kernel's answer: `EINVAL` for locked memory.
 pub unsafe fn discard(span: Span) -> Result<()> {
     // SAFETY: the caller's promise.
     let r = unsafe { advise(span, libc::MADV_DONTNEED as usize) };
     check("madvise(MADV_DONTNEED)", span, r).map(drop)
 }
 
-/// Has the kernel put the memory's whole 2 MiB units into huge pages. Contents stay.
+/// Makes the kernel put the memory's whole 2 MiB units into huge pages. Contents stay.
 ///
 /// # Errors
-/// What the kernel says: `EINVAL` where it does not know how, `EAGAIN` or `ENOMEM` where there is
-/// no huge page.
+/// The kernel's answer: `EINVAL` if it cannot do that, `EAGAIN` or `ENOMEM` if there is no huge
+/// page.
 pub fn collapse(span: Span) -> Result<()> {
     // SAFETY: contents and addresses stay.
     let r = unsafe { advise(span, MADV_COLLAPSE) };
     check("madvise(MADV_COLLAPSE)", span, r).map(drop)
 }
 
-/// Has the kernel touch every page as if it were written, on the caller's node. Contents stay.
+/// Makes the kernel touch every page as if it were written, on the caller's node. Contents stay.
 ///
 /// # Errors
-/// What the kernel says: `EINVAL` before Linux 5.14.
+/// The kernel's answer: `EINVAL` before Linux 5.14.
 pub fn populate(span: Span) -> Result<()> {
     // SAFETY: contents and addresses stay.
     let r = unsafe { advise(span, MADV_POPULATE_WRITE) };
     check("madvise(MADV_POPULATE_WRITE)", span, r).map(drop)
 }
 
-/// Memory of our own to try things out on, in small pages; unmapped when this is dropped.
+/// homenode's own memory for tests and measurements, in small pages. Unmapped when dropped.
 #[derive(Debug)]
 pub struct Scratch(Span);
 
@@ -179,7 +178,7 @@ impl Scratch {
     /// As [`map`].
     pub fn new(bytes: usize) -> Result<Self> {
         let memory = map(bytes, Access::ReadWrite)?;
-        // Without huge pages in the kernel there is nothing to ask for.
+        // A kernel without huge pages refuses this, and needs no such request.
         let _ = prefer_huge(memory, false);
         Ok(Self(memory))
     }
@@ -187,12 +186,12 @@ impl Scratch {
     pub const fn span(&self) -> Span {
         self.0
     }
-    /// The calling thread stores to each of its pages; what is there stays.
+    /// Stores to each page in the calling thread. Contents stay.
     pub fn touch(&self) {
         for page in self.0.pieces(crate::PAGE) {
             // SAFETY: mapped while this lives.
             let byte = unsafe { &*(page.start as *const AtomicU8) };
-            // Adding 0 would be compiled to a load.
+            // The compiler would turn an addition of 0 into a load.
             byte.fetch_add(1, Ordering::Relaxed);
             byte.fetch_sub(1, Ordering::Relaxed);
         }
@@ -206,10 +205,10 @@ impl Drop for Scratch {
     }
 }
 
-/// Has the kernel use small pages (`false`) or huge pages where it can.
+/// Makes the kernel use small pages (`false`), or huge pages if possible.
 ///
 /// # Errors
-/// What the kernel says: `EINVAL` where it has no transparent huge pages.
+/// The kernel's answer: `EINVAL` if it has no transparent huge pages.
 pub fn prefer_huge(span: Span, huge: bool) -> Result<()> {
     let advice = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
     // SAFETY: contents and addresses stay.

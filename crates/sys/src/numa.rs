@@ -1,4 +1,4 @@
-//! Nodes: where pages are, moving them, policies of memory, the node that runs the caller.
+//! Nodes: where pages are, moving pages, memory policies, the caller's node.
 
 use homenode_model::NodeId;
 
@@ -33,8 +33,9 @@ fn mask_of(nodes: &[NodeId]) -> Mask {
     mask
 }
 
-/// What the kernel says of one page: its node or why not (`ENOENT`: there is none, `EFAULT`: a page
-/// of zeros or no mapping, `EBUSY`: pinned, `EACCES`: mapped by several processes).
+/// The kernel's answer for one page: its node, or why it has none (`ENOENT`: there is no page,
+/// `EFAULT`: a page of zeros or no mapping, `EBUSY`: pinned, `EACCES`: mapped by several
+/// processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Status(pub i32);
@@ -46,7 +47,7 @@ impl Status {
     pub const fn node(self) -> Option<NodeId> {
         if self.0 >= 0 { Some(NodeId(self.0 as u16)) } else { None }
     }
-    /// Why it has none.
+    /// Why the page has no node.
     pub const fn errno(self) -> Option<Errno> {
         if self.0 < 0 && self.0 != i32::MIN { Some(Errno(-self.0)) } else { None }
     }
@@ -66,12 +67,12 @@ pub fn query(pages: &[usize], status: &mut [Status]) -> Result<()> {
     check("move_pages (query)", Span::EMPTY, r).map(drop)
 }
 
-/// Moves the page at each address to `to`. `Ok(0)`: every status is written. More: so many were not
-/// attempted and no status is to be trusted: ask again.
+/// Moves the page at each address to `to`. `Ok(0)`: every status is written. A larger number: that
+/// many were not attempted, and no status is reliable; ask again.
 ///
 /// # Errors
-/// `EPERM` or `ENOSYS` where a container forbids the call, `ENODEV` for a node without memory,
-/// `EACCES` for one outside of the cpuset.
+/// `EPERM` or `ENOSYS` if a container forbids the call, `ENODEV` for a node without memory,
+/// `EACCES` for a node outside of the cpuset.
 pub fn move_to(pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize> {
     let n = pages.len().min(status.len()).min(to.len());
     let (pages, to, status) = (pages.as_ptr() as usize, to.as_ptr() as usize, status.as_mut_ptr() as usize);
@@ -80,7 +81,7 @@ pub fn move_to(pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usi
     check("move_pages", Span::EMPTY, r)
 }
 
-/// Which nodes new pages of some memory come from.
+/// The nodes that new pages of some memory come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPolicy {
     mode: usize,
@@ -88,12 +89,12 @@ pub struct MemoryPolicy {
 }
 
 impl MemoryPolicy {
-    /// As the thread that touches them.
+    /// The policy of the thread that touches the memory.
     pub const DEFAULT: Self = Self { mode: MPOL_DEFAULT, mask: [0; NODES / 64] };
     /// The toucher's node, whatever the thread's policy.
     pub const LOCAL: Self = Self { mode: MPOL_LOCAL, mask: [0; NODES / 64] };
 
-    /// `node` alone, and the kernel may sample who touches the pages (numa_balancing), leaving them
+    /// `node` alone. The kernel may sample who touches the pages (numa_balancing), and leaves them
     /// where they are.
     pub fn bind_and_sample(node: NodeId) -> Self {
         Self { mode: MPOL_BIND | MPOL_F_NUMA_BALANCING, mask: mask_of(&[node]) }
@@ -108,10 +109,10 @@ impl MemoryPolicy {
     }
 }
 
-/// Sets the policy of memory; pages that are there stay where they are.
+/// Sets the policy of memory. Existing pages stay where they are.
 ///
 /// # Errors
-/// `EPERM` in containers without CAP_SYS_NICE, `EINVAL` for what the kernel does not know.
+/// `EPERM` in containers without CAP_SYS_NICE, `EINVAL` for a policy that the kernel does not know.
 pub fn set_policy(span: Span, policy: &MemoryPolicy) -> Result<()> {
     let plain = policy.mode == MPOL_DEFAULT || policy.mode == MPOL_LOCAL;
     let (mask, bits) = if plain { (0, 0) } else { (policy.mask.as_ptr() as usize, NODES + 1) };
@@ -134,7 +135,7 @@ pub fn policy_of(address: usize) -> Result<MemoryPolicy> {
     Ok(MemoryPolicy { mode: mode as usize, mask })
 }
 
-/// The node of the page at `address`, which is brought in if it is not there.
+/// The node of the page at `address`. The page is brought into memory if it is not there.
 ///
 /// # Errors
 /// As [`policy_of`].
@@ -146,7 +147,7 @@ pub fn node_of(address: usize) -> Result<NodeId> {
     check("get_mempolicy(MPOL_F_NODE)", Span::new(address, 1), r).map(|_| NodeId(node as u16))
 }
 
-/// The kernel's numbers of the CPU and the node that run the caller.
+/// The kernel's numbers of the caller's CPU and node.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn here() -> (u32, NodeId) {
@@ -159,7 +160,7 @@ pub fn here() -> (u32, NodeId) {
     ((packed & 0xfff) as u32, NodeId((packed >> 12) as u16))
 }
 
-/// The kernel's numbers of the CPU and the node that run the caller.
+/// The kernel's numbers of the caller's CPU and node.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn here() -> (u32, NodeId) {
     let (mut cpu, mut node) = (0_u32, 0_u32);

@@ -1,14 +1,13 @@
-//! Homenode's own threads in the program's process: how many there are, and that they end when they
-//! have to.
+//! homenode's own threads in the program's process: how many there are, and when they end.
 //!
-//! A thread of homenode's is a thread of the process for everybody else. It keeps the process alive
-//! when the program's threads have ended, the C library waits for it when the program changes its
-//! user, and the kernel refuses `unshare(CLONE_NEWUSER)` beside it. So each one drops all
+//! For everybody else, a thread of homenode's is a thread of the process. It would keep the process
+//! alive when the program's threads have ended. The C library waits for it when the program changes
+//! its user, and the kernel refuses `unshare(CLONE_NEWUSER)` beside it. So each one drops all
 //! capabilities when it begins, and ends
 //!
 //! - when [`end_all`] asks for it, before the program does one of these things, or
-//! - when it is alone: the first thread of the process is gone, and no other thread of the program
-//!   is left.
+//! - when it is alone: the first thread of the process has ended, and no other thread of the
+//!   program is left.
 //!
 //! A thread of homenode's calls [`begin`] first, sleeps by [`sleep`] alone, and calls [`end`] last.
 
@@ -19,28 +18,28 @@ use homenode_model::Ns;
 use crate::call::{self, raw};
 use crate::file::File;
 
-/// At a time.
+/// Most own threads at a time.
 const MOST: usize = 16;
 
 struct Own {
-    /// The kernel's number; 0: the place is free.
+    /// The kernel's number of the thread; 0: the place is free.
     thread: AtomicI32,
-    /// When it was about to end; 0: it runs.
+    /// When the thread was about to end; 0: it runs.
     ended: AtomicU64,
 }
 
 static OWN: [Own; MOST] = [const { Own { thread: AtomicI32::new(0), ended: AtomicU64::new(0) } }; MOST];
-/// Threads that are being made, and have not begun.
+/// Threads that are being made and have not begun.
 static COMING: AtomicU32 = AtomicU32::new(0);
-/// They are to end: 1. Who sleeps waits for a change.
+/// 1: the threads must end. Sleeping threads wait for a change.
 static ENDING: AtomicU32 = AtomicU32::new(0);
 
-/// Permission to make one.
+/// Permission to make one thread.
 #[derive(Debug)]
 pub struct Permit(());
 
-/// Asks to make a thread. `None`: they are ending, or there are too many. The maker calls
-/// [`Permit::refused`] if no thread came of it.
+/// Asks for permission to make a thread. `None`: the threads are ending, or there are too many. If
+/// no thread could be made, the maker calls [`Permit::refused`].
 pub fn permit() -> Option<Permit> {
     COMING.fetch_add(1, Ordering::SeqCst);
     let permit = Permit(());
@@ -58,10 +57,11 @@ impl Permit {
     }
 }
 
-/// The calling thread is homenode's own, made with a permit. It has no capability from now on.
+/// The calling thread is homenode's own, made with a permit. Drops all of its capabilities.
 pub fn begin() {
     let me = call::thread_id();
-    // Places of threads that have ended are given away last: somebody may wait for these threads.
+    // Places of threads that have ended are used last, because somebody may be waiting for these
+    // threads.
     let take = |own: &Own| {
         let was = own.thread.load(Ordering::SeqCst);
         let free = was == 0 || own.ended.load(Ordering::SeqCst) != 0;
@@ -82,23 +82,23 @@ pub fn end() {
     }
 }
 
-/// Those that run.
+/// Number of running threads.
 pub fn count() -> usize {
     let runs = |own: &&Own| own.thread.load(Ordering::SeqCst) != 0 && own.ended.load(Ordering::SeqCst) == 0;
     OWN.iter().filter(runs).count()
 }
 
-/// Whether any runs or is about to.
+/// Whether any thread runs or is about to.
 pub fn any() -> bool {
     COMING.load(Ordering::SeqCst) != 0 || count() != 0
 }
 
-/// Whether the calling thread, which is homenode's own, is to end. Asks the kernel once a second.
+/// Whether the calling thread, one of homenode's own, must end. Asks the kernel once a second.
 pub fn are_to_end() -> bool {
     ENDING.load(Ordering::SeqCst) != 0 || is_alone_now()
 }
 
-/// Sleeps; `false`: the calling thread is to end.
+/// Sleeps. `false`: the calling thread must end.
 #[must_use]
 pub fn sleep(time: Ns) -> bool {
     let mut left = time;
@@ -123,15 +123,15 @@ pub fn sleep(time: Ns) -> bool {
     }
 }
 
-/// How often it is asked whether the program's threads are gone.
+/// Time between two checks whether the program's threads have ended.
 const LOOKS: Ns = Ns(1_000_000_000);
 
-/// How long [`end_all`] waits for one.
+/// How long [`end_all`] waits for a thread.
 const PATIENCE: Ns = Ns(5_000_000_000);
 
-/// Has all of them end, wakes them by `wake` too, and waits until the kernel has forgotten them;
-/// none is made any more. Whether all have ended. Not from one of them, and not by who holds
-/// something that one may wait for.
+/// Makes all own threads end, wakes them also by `wake`, and waits until the kernel has forgotten
+/// them. No thread is made afterwards. Returns whether all have ended. Must not be called from one
+/// of them, nor by a holder of something that one of them may wait for.
 pub fn end_all(wake: impl Fn()) -> bool {
     ENDING.store(1, Ordering::SeqCst);
     let all = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -153,10 +153,10 @@ pub fn end_all(wake: impl Fn()) -> bool {
 }
 
 impl Own {
-    /// The kernel knows no such thread any more, or it ended so long ago that the number may be
-    /// another's.
+    /// Whether the kernel knows no such thread any more. Also true if the thread ended so long ago
+    /// that its number may be another's.
     fn is_gone(&self) -> bool {
-        /// From [`end`] to the thread's last instruction.
+        /// Longest time from [`end`] to the thread's last instruction.
         const LAST: u64 = 500_000_000;
         let thread = self.thread.load(Ordering::SeqCst);
         let ended = self.ended.load(Ordering::SeqCst);
@@ -170,7 +170,7 @@ fn exists(thread: i32) -> bool {
     unsafe { raw(libc::SYS_tgkill, [process, thread as usize, 0, 0, 0, 0]) == 0 }
 }
 
-/// In a forked child there are none.
+/// In a forked child there are no own threads.
 pub fn forget_all() {
     for own in &OWN {
         own.thread.store(0, Ordering::SeqCst);
@@ -180,7 +180,8 @@ pub fn forget_all() {
     ENDING.store(1, Ordering::SeqCst);
 }
 
-/// Threads of this process, as the kernel counts them; the first one counts until the process ends.
+/// Number of this process's threads, as the kernel counts them. The first one counts until the
+/// process ends.
 pub fn in_process() -> Option<usize> {
     // SAFETY: all fields may be zero.
     let mut is: libc::stat = unsafe { std::mem::zeroed() };
@@ -192,7 +193,7 @@ pub fn in_process() -> Option<usize> {
     (r == 0).then(|| (is.st_nlink as usize).saturating_sub(2))
 }
 
-/// Whether only homenode's own threads are left: asked once a second, remembered for ever.
+/// Whether only homenode's own threads are left. Asks once a second, and remembers for ever.
 fn is_alone_now() -> bool {
     static ALONE: AtomicBool = AtomicBool::new(false);
     static LOOKED: AtomicU64 = AtomicU64::new(0);
@@ -203,7 +204,7 @@ fn is_alone_now() -> bool {
         && is_alone()
     {
         ALONE.store(true, Ordering::SeqCst);
-        // Those that sleep do not look by themselves for a second.
+        // Sleeping threads would not look for up to a second.
         ENDING.store(1, Ordering::SeqCst);
     }
     ALONE.load(Ordering::SeqCst)
@@ -213,16 +214,16 @@ fn is_alone() -> bool {
     in_process().is_some_and(|n| n <= count() + 1) && first_is_gone()
 }
 
-/// The first thread of the process has ended, and waits for the others.
+/// Whether the first thread of the process has ended and waits for the others.
 fn first_is_gone() -> bool {
     let mut text = [0; 128];
     let read = File::open(c"/proc/self/stat").and_then(|f| f.read_all(&mut text));
-    // The name is in parentheses, and may have some of its own.
+    // The name is in parentheses, and may contain parentheses.
     let after = |text: &[u8]| text.iter().rposition(|c| *c == b')').and_then(|at| text.get(at + 2).copied());
     read.is_ok_and(|n| after(&text[..n]) == Some(b'Z'))
 }
 
-/// Threads have capabilities of their own.
+/// Capabilities belong to a thread.
 fn drop_capabilities() {
     /// `_LINUX_CAPABILITY_VERSION_3` (include/uapi/linux/capability.h).
     const VERSION: u32 = 0x2008_0522;

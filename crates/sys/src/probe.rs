@@ -1,4 +1,4 @@
-//! Whether performance events may be opened, found by opening one.
+//! Whether performance events can be opened. Tries it.
 
 use crate::call::raw;
 use crate::error::check;
@@ -15,7 +15,7 @@ pub enum Counted {
 
 /// `struct perf_event_attr` of Linux 5.13 (`PERF_ATTR_SIZE_VER7`), as words.
 const WORDS: usize = 16;
-/// `exclude_kernel` and `exclude_hv`, which plain users must ask for; `disabled`.
+/// `exclude_kernel` and `exclude_hv`, which ordinary users must ask for; `disabled`.
 const USER_ONLY: u64 = 1 << 5 | 1 << 6 | 1;
 const CLOEXEC: usize = 8;
 

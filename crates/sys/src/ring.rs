@@ -1,30 +1,30 @@
-//! A ring of pointers through a block: what measures latency, for no load can start before the one
+//! A ring of pointers through a block, for measuring latency: no load can start before the one
 //! before it has ended.
 
 use std::ops::Range;
 
 use crate::block::Block;
 
-/// A block whose slots, `stride` bytes apart, hold pointers to each other. The walk's position
-/// stays with it, so that pieces of a walk continue each other and no address is met twice in a
+/// A block whose slots, `stride` bytes apart, hold pointers to each other. The ring keeps the
+/// walk's position, so that pieces of a walk continue each other and no address occurs twice in a
 /// lap.
 ///
-/// A slot is larger than a pointer. Each cycle uses another place in all slots, another line where
-/// a slot has several, and is written one lap before it is walked: what is read has then been in no
-/// cache since far more than a lap, and all lines of the block, not one of each slot, are what a
-/// cache would have to hold. Neighbouring slots use different places: at the same place in all of
-/// them a cycle would leave most sets of the caches to the page tables.
+/// A slot is larger than a pointer. Each cycle uses another place in all slots: another line if a
+/// slot has several. A cycle is written one lap before it is walked. So the data has been in no
+/// cache for far more than a lap, and a cache would have to hold all lines of the block, not one of
+/// each slot. Neighbouring slots use different places. At the same place in all slots, a cycle
+/// would leave most sets of the caches to the page tables.
 #[derive(Debug)]
 pub struct Ring {
     block: Block,
     stride: usize,
-    /// Address of the slot that is read next; 0 while there is no cycle.
+    /// Address of the next slot to read; 0 without a cycle.
     at: usize,
     /// Steps until the cycle closes.
     left: u64,
-    /// The cycle that is walked next.
+    /// The next cycle to walk.
     waiting: Option<Cycle>,
-    /// The place of the last cycle that was written, of [`Ring::places`].
+    /// The place of the last written cycle, one of [`Ring::places`].
     place: usize,
 }
 
@@ -36,20 +36,20 @@ struct Cycle {
 
 const LINE: usize = 64;
 
-/// A number that has nothing to do with the slot's.
+/// A number that is independent of the slot's number.
 const fn scattered(slot: u32) -> usize {
     (slot.wrapping_mul(0x9e37_79b1) >> 16) as usize
 }
 
 impl Ring {
-    /// A ring without a cycle. A stride below 8 bytes is taken as 8; it is rounded down to a
-    /// multiple of 8.
+    /// A ring without a cycle. The stride is at least 8 bytes and is rounded down to a multiple of
+    /// 8.
     pub const fn new(block: Block, stride: usize) -> Self {
         let stride = if stride < 8 { 8 } else { stride & !7 };
         Self { block, stride, at: 0, left: 0, waiting: None, place: 0 }
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub const fn slots(&self) -> usize {
         self.block.span().len() / self.stride
     }
@@ -59,23 +59,23 @@ impl Ring {
         &self.block
     }
 
-    /// Steps until the cycle closes: then it is time for another one.
+    /// Steps until the cycle closes. Then it is time for another one.
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Distance of the places in a slot, in bytes, and how many there are.
+    /// Distance of the places in a slot in bytes, and their number.
     const fn places(&self) -> (usize, usize) {
         let distance = if self.stride >= 2 * LINE { LINE } else { 8 };
         (distance, self.stride / distance)
     }
 
-    /// Starts the cycle that waits and writes another one, which waits. `shuffle` gives the order
-    /// in which a cycle visits the slots; it is asked twice where none waits yet, and where a slot
-    /// has no room for two cycles one is written only now.
+    /// Starts the waiting cycle and writes the next one. `shuffle` gives the order in which a cycle
+    /// visits the slots. It is called twice if no cycle waits. If a slot has no room for two
+    /// cycles, one is written only now.
     ///
     /// # Panics
-    /// When an order names a slot that does not exist.
+    /// If an order names a slot that does not exist.
     pub fn turn(&mut self, order: &mut Vec<u32>, mut shuffle: impl FnMut(&mut Vec<u32>)) {
         let mut write = |ring: &mut Self| {
             shuffle(order);
@@ -107,7 +107,7 @@ impl Ring {
         order.first().map(|s| Cycle { start: start + word(*s) * 8, slots: order.len() as u64 })
     }
 
-    /// Goes `steps` on, at most to the end of the cycle; how many it were.
+    /// Walks `steps` steps, at most to the end of the cycle. Returns the number of steps.
     #[inline(never)]
     pub fn walk(&mut self, steps: u64) -> u64 {
         if self.at == 0 {

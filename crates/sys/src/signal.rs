@@ -5,22 +5,22 @@ use crate::call::raw;
 use crate::error::check;
 use crate::{Error, Result};
 
-/// A set of signals as the kernel has it: bit n−1 is signal n.
+/// A set of signals in the kernel's form: bit n−1 is signal n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Set(pub u64);
 
 impl Set {
-    /// None.
+    /// No signals.
     pub const NONE: Self = Self(0);
-    /// Those two that glibc keeps for itself (cancellation, setuid in all threads): never to be
-    /// held up for long.
+    /// The two signals that glibc keeps for itself (cancellation, setuid in all threads). They must
+    /// never be held back for long.
     const GLIBC: u64 = 1 << 31 | 1 << 32;
-    /// What a fault raises in the thread that makes it.
+    /// Signals that a fault raises in its own thread.
     const FAULTS: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1);
-    /// All that others send: everything but faults.
+    /// Signals that others send: all but faults.
     pub const ASYNCHRONOUS: Self = Self(!Self::FAULTS);
-    /// The same for threads of our own, which stay blocked for ever.
+    /// The same for homenode's own threads, which block them for ever.
     pub const FOR_OWN_THREADS: Self = Self(!(Self::FAULTS | Self::GLIBC));
 
     /// Whether `signal` is in it.
@@ -28,14 +28,14 @@ impl Set {
         signal >= 1 && signal <= 64 && self.0 >> (signal - 1) & 1 == 1
     }
 
-    /// Whether both signals that glibc keeps for itself are in it: only glibc itself and system
-    /// calls of the program's own can block them.
+    /// Whether both signals that glibc keeps for itself are in the set. Only glibc itself, and raw
+    /// system calls of the program, can block them.
     pub const fn has_all_of_glibc(self) -> bool {
         self.0 & Self::GLIBC == Self::GLIBC
     }
 }
 
-/// Blocks exactly `set` in the calling thread; what was blocked before.
+/// Blocks exactly `set` in the calling thread. Returns what was blocked before.
 pub fn replace_mask(set: Set) -> Set {
     let mut old = Set::NONE;
     let how = libc::SIG_SETMASK as usize;
@@ -47,7 +47,7 @@ pub fn replace_mask(set: Set) -> Set {
     old
 }
 
-/// What the calling thread blocks.
+/// The signals that the calling thread blocks.
 pub fn mask() -> Set {
     let mut old = Set::NONE;
     // SAFETY: one set of 8 bytes; nothing changes.
@@ -55,13 +55,13 @@ pub fn mask() -> Set {
     old
 }
 
-/// No signals from others in this thread while it lives: for what a signal handler must not
-/// interrupt.
+/// Holds signals from others back in this thread while it lives, for code that a signal handler
+/// must not interrupt.
 #[derive(Debug)]
 pub struct Held(Set);
 
 impl Held {
-    /// From now on.
+    /// Starts now.
     pub fn new() -> Self {
         Self(replace_mask(Set(Set::ASYNCHRONOUS.0 | mask().0 & Set::FAULTS)))
     }
@@ -99,8 +99,8 @@ pub struct Action {
 #[cfg(target_arch = "x86_64")]
 const SA_RESTORER: u64 = 0x0400_0000;
 
-// Returns from a handler. The very instructions of glibc's, by which unwinders and debuggers know a
-// signal's frame.
+// Returns from a handler, with exactly glibc's instructions: unwinders and debuggers recognise a
+// signal's frame by them.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .text.homenode_restore_rt,\"ax\",@progbits",
@@ -121,11 +121,11 @@ unsafe extern "C" {
 }
 
 impl Action {
-    /// `handler` with `flags` (SA_SIGINFO and SA_RESTORER come of themselves), blocking `mask`.
+    /// `handler` with `flags` (SA_SIGINFO and SA_RESTORER are added), blocking `mask`.
     pub fn new(handler: Handler, flags: i32, mask: Set) -> Self {
         Self::of(handler as usize, flags as u32 as u64 | libc::SA_SIGINFO as u64, mask)
     }
-    /// The system's own doing.
+    /// The default action.
     pub fn default_action() -> Self {
         Self::of(libc::SIG_DFL, 0, Set::NONE)
     }
@@ -145,10 +145,10 @@ impl Action {
     }
 }
 
-/// What the kernel does at `signal` now.
+/// The kernel's present action for `signal`.
 ///
 /// # Errors
-/// `EINVAL` for what is no signal.
+/// `EINVAL` for a number that is no signal.
 pub fn action(signal: i32) -> Result<Action> {
     let mut old = Action::default_action();
     let a = [signal as usize, 0, &raw mut old as usize, 8, 0, 0];
@@ -157,13 +157,13 @@ pub fn action(signal: i32) -> Result<Action> {
     check("rt_sigaction", Span::EMPTY, r).map(|_| old)
 }
 
-/// Sets what the kernel does at `signal`; what it did before.
+/// Sets the kernel's action for `signal`. Returns the action before.
 ///
 /// # Safety
 /// The handler stays loaded and does only what handlers may.
 ///
 /// # Errors
-/// `EINVAL` for what is no signal or cannot be handled.
+/// `EINVAL` for a number that is no signal, or a signal that cannot be handled.
 pub unsafe fn set_action(signal: i32, new: &Action) -> std::result::Result<Action, Error> {
     let mut old = Action::default_action();
     let a = [signal as usize, std::ptr::from_ref(new) as usize, &raw mut old as usize, 8, 0, 0];

@@ -1,13 +1,13 @@
-//! What a descriptor's socket is, asked of the kernel.
+//! The kind of a descriptor's socket, asked from the kernel.
 
 use crate::call::raw;
 use crate::error::check;
 use crate::{Result, Span};
 
-/// The number that option `name` of `SOL_SOCKET` has.
+/// The number in option `name` of `SOL_SOCKET`.
 ///
 /// # Errors
-/// `ENOTSOCK` of what is no socket, `EBADF` of what is not open, and what else the kernel says.
+/// `ENOTSOCK` if `fd` is no socket, `EBADF` if it is not open, or another answer of the kernel.
 pub fn option(fd: i32, name: i32) -> Result<i32> {
     let (mut value, mut length) = (0_i32, size_of::<i32>() as u32);
     let (at, n) = (&raw mut value as usize, &raw mut length as usize);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use homenode_model::Bytes;
 
-/// Bytes of a base page, on the machines this is written for (x86-64; arm64 with 4 KiB pages).
+/// Bytes of a base page on the supported machines (x86-64; arm64 with 4 KiB pages).
 pub const PAGE: usize = 4096;
 /// Bytes of a huge page there.
 pub const HUGE: usize = 2 << 20;
@@ -27,15 +27,15 @@ impl Span {
     pub const fn new(start: usize, bytes: usize) -> Self {
         Self { start, end: start.saturating_add(bytes) }
     }
-    /// How many bytes.
+    /// Number of bytes.
     pub const fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
-    /// How many, with the unit.
+    /// Number of bytes, with the unit.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.len() as u64)
     }
-    /// How many whole pages' worth.
+    /// Number of whole pages.
     pub const fn pages(self) -> usize {
         self.len() / PAGE
     }
@@ -43,15 +43,15 @@ impl Span {
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
-    /// Whether `address` is in it.
+    /// Whether the span contains `address`.
     pub const fn contains(self, address: usize) -> bool {
         address >= self.start && address < self.end
     }
-    /// Whether they share a byte.
+    /// Whether the spans share a byte.
     pub const fn overlaps(self, other: Self) -> bool {
         !self.cut(other).is_empty()
     }
-    /// What they share.
+    /// The common part.
     pub const fn cut(self, other: Self) -> Self {
         let start = if self.start > other.start { self.start } else { other.start };
         let end = if self.end < other.end { self.end } else { other.end };

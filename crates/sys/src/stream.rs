@@ -1,9 +1,9 @@
 //! Loops that move data as fast as one CPU can: STREAM's four, a pure read, a pure write and an
 //! update in place.
 //!
-//! Eight numbers (a cache line) a step. An empty piece of assembly after each step keeps the
-//! compiler from turning loops into calls of `memcpy` and `memset`, which choose the kind of store
-//! themselves.
+//! Each step handles eight numbers (a cache line). An empty piece of assembly after each step keeps
+//! the compiler from turning loops into calls of `memcpy` and `memset`, which choose the kind of
+//! store themselves.
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,10 +14,10 @@ pub enum Stores {
     NonTemporal,
 }
 
-/// Numbers a step.
+/// Numbers in a step.
 pub const STEP: usize = 8;
 
-/// Whether this machine has [`Stores::NonTemporal`] here.
+/// Whether this machine has [`Stores::NonTemporal`].
 pub const NON_TEMPORAL: bool = cfg!(target_arch = "x86_64");
 
 /// Sets all of `to`.
@@ -45,7 +45,7 @@ pub fn triad(to: &mut [f64], a: &[f64], b: &[f64], q: f64, stores: Stores) {
     each(to, a, b, stores, move |a, b| std::array::from_fn(|i| a[i] + q * b[i]));
 }
 
-/// Runs one of the loops over the whole steps of the shortest slice; an empty source is not read.
+/// Runs one of the loops over the whole steps of the shortest slice. An empty source is not read.
 #[inline(always)]
 fn each(
     to: &mut [f64],
@@ -130,7 +130,7 @@ unsafe fn store<const PAST: bool>(to: *mut f64, v: [f64; STEP]) {
     unsafe { to.cast::<[f64; STEP]>().write_unaligned(v) };
 }
 
-/// A step that the compiler cannot see through.
+/// A step that hides the loop's effect from the compiler.
 #[inline(always)]
 fn keep() {
     // SAFETY: no instruction.
@@ -156,7 +156,7 @@ fn read_avx2(from: &[f64]) -> f64 {
 #[inline(always)]
 fn read_body(from: &[f64]) -> f64 {
     let mut sums = [[0.0; STEP]; 2];
-    // Two lines a step: one chain of additions a line would be slower than memory.
+    // Two lines a step: a single chain of additions would be slower than memory.
     let mut pairs = from.chunks_exact(2 * STEP);
     for lines in &mut pairs {
         for (sum, line) in sums.iter_mut().zip(lines.chunks_exact(STEP)) {

@@ -1,22 +1,20 @@
-//! A thread that asks nobody for anything before it runs: no allocator, no hooks of a run-time
-//! library.
+//! A thread that needs nobody before it runs: no allocator, and no hooks of a run-time library.
 //!
-//! `std::thread` allocates in the thread that it has made, before the thread's own work. Where an
-//! allocator is slow to answer because it waits for what this thread is there to do, neither goes
-//! on.
+//! `std::thread` allocates in the new thread before the thread's own work. If the program's
+//! allocator waits for the work of this thread, neither would go on.
 
 use std::ffi::{CStr, c_void};
 
 use crate::memory::{self, Access};
 use crate::{Errno, Error, PAGE, Result, Span, call, own_threads};
 
-/// Makes a thread of homenode's own ([`own_threads`]) on a stack of its own, `stack` bytes for its
-/// work with a page below them that nobody can touch, which runs `run` with the maker's signal
-/// mask. All that was mapped for it, which stays mapped. The maker may allocate (glibc's thread
+/// Makes a thread of homenode's own ([`own_threads`]) that runs `run` with the maker's signal mask.
+/// Its stack has `stack` bytes for its work, with an inaccessible page below. Returns all memory
+/// that was mapped for the thread, which stays mapped. The maker may allocate (glibc's thread
 /// block).
 ///
 /// # Errors
-/// No memory for the stack; `EAGAIN` where no more threads can be made, or homenode's own are
+/// No memory for the stack; `EAGAIN` if no more threads can be made, or if homenode's own are
 /// ending.
 pub fn start_bare(stack: usize, run: fn()) -> Result<Span> {
     let refused = Error { call: "pthread_create", on: Span::EMPTY, errno: Errno(libc::EAGAIN) };
@@ -60,9 +58,9 @@ fn make(stack: usize, run: fn(), attributes: *mut libc::pthread_attr_t) -> Resul
     Err(Error { call: "pthread_create", on: memory, errno: Errno(code) })
 }
 
-/// What glibc takes of a given stack before the thread's work, in bytes: the thread block and the
-/// thread-local data of the program and of all libraries loaded at its start, which may be
-/// megabytes. `pthread_create` fails (`EINVAL`) where too little is left.
+/// Bytes that glibc takes of a given stack before the thread's work: the thread block and the
+/// thread-local data of the program and of all libraries loaded at its start. That may be
+/// megabytes. `pthread_create` fails (`EINVAL`) if too little is left.
 fn taken_by_the_library(attributes: *const libc::pthread_attr_t) -> usize {
     type MinStack = unsafe extern "C" fn(*const libc::pthread_attr_t) -> libc::size_t;
     // SAFETY: glibc's own question for this (nptl/nptl-stack.c, private but kept for others that

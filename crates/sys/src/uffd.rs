@@ -177,7 +177,7 @@ impl Uffd {
     /// No page of it is missing that has contents elsewhere.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub unsafe fn unregister(&self, span: Span) -> Result<()> {
         let mut a = Range { start: span.start as u64, len: span.len() as u64 };
         self.ioctl("UFFDIO_UNREGISTER", span, UNREGISTER, &raw mut a as usize).map(drop)
@@ -186,7 +186,7 @@ impl Uffd {
     /// Wakes threads that wait for a page of `span`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn wake(&self, span: Span) -> Result<()> {
         let mut a = Range { start: span.start as u64, len: span.len() as u64 };
         self.ioctl("UFFDIO_WAKE", span, WAKE, &raw mut a as usize).map(drop)
@@ -227,7 +227,7 @@ impl Uffd {
     /// There is somebody who handles the faults, or the descriptor has [`Features::WP_ASYNC`].
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub unsafe fn write_protect(&self, span: Span, on: bool) -> Result<()> {
         let mut a = [span.start as u64, span.len() as u64, u64::from(on)];
         self.ioctl("UFFDIO_WRITEPROTECT", span, WRITEPROTECT, a.as_mut_ptr() as usize).map(drop)
@@ -297,7 +297,7 @@ impl WriteWatch {
     /// They are as they were before.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn remove(&self, span: Span) -> Result<()> {
         // SAFETY: no page is missing that would not be missing without it.
         unsafe { self.0.unregister(span) }
@@ -306,7 +306,7 @@ impl WriteWatch {
     /// more).
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn protect(&self, span: Span) -> Result<()> {
         // SAFETY: the feature was asked for.
         unsafe { self.0.write_protect(span, true) }

@@ -1,5 +1,5 @@
-//! Allocations of instrumented code of at least 64 KiB: they are the objects of the recording.
-//! Smaller ones share the heap's pages and are not told apart.
+//! Allocations of at least 64 KiB by instrumented code, which are the objects of the recording.
+//! Smaller ones share the heap's pages and are not distinguished.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use crate::{emulator, modules, python, thread};
 /// Smallest allocation that is an object.
 pub const OBJECT: usize = 64 << 10;
 
-/// Live objects by address, so that `free` of anything else costs one look. Open addressing; when
-/// it is full, further objects are still recorded and only their end is missed.
+/// Live objects by address, so that `free` of anything else costs one look. Open addressing. When
+/// the table is full, further objects are recorded, and only their end is missed.
 static OBJECTS: [AtomicUsize; 1 << 14] = [const { AtomicUsize::new(0) }; 1 << 14];
 const GONE: usize = 1;
 const PROBES: usize = 64;
@@ -36,9 +36,9 @@ pub fn born(p: *mut c_void, bytes: usize, site: usize) {
     process::set_errno(errno);
 }
 
-/// Where an allocation stands in the source: a line of Python, or the call's return address and
-/// that of the function around it. In programs built without the recorder, calls come from
-/// libraries, too; there it is the nearest call of the program's own.
+/// The place of an allocation in the source: a line of Python, or the call's return address and
+/// that of the function around it. In programs built without the recorder, libraries allocate, too;
+/// the place is then the nearest call of the program's own.
 fn place(site: usize) -> (usize, usize) {
     if site != 0
         && let Some(python) = python::site()
@@ -63,7 +63,7 @@ fn enter(p: *mut c_void, bytes: usize, site: usize, caller: usize) {
     thread::mark(|| Mark::Alloc { address, bytes, site, caller, order: state::order() });
 }
 
-/// Frames that are looked at for the allocating one: those of the recorder come first.
+/// Frames searched for the allocating one. The recorder's own frames come first.
 const FRAMES: usize = 24;
 
 struct Search {
@@ -71,7 +71,8 @@ struct Search {
     found: bool,
     caller: usize,
     left: usize,
-    /// The site is not the program's: the first frame of it that is becomes the site.
+    /// Whether the site is outside of the program. The first frame inside of the program then
+    /// becomes the site.
     outside: bool,
 }
 
@@ -97,7 +98,8 @@ extern "C" fn frame(context: *mut c_void, search: *mut c_void) -> i32 {
     if search.left == 0 { STOP } else { GO_ON }
 }
 
-/// Return address of the function that contains the call at `site`; 0 if the stack does not tell.
+/// Return address of the function that contains the call at `site`; 0 if the stack does not show
+/// it.
 fn caller_of(site: usize) -> usize {
     let mut search = Search { site, found: false, caller: 0, left: FRAMES, outside: false };
     // SAFETY: the unwinder walks this thread's stack and calls `frame` with our search.
@@ -105,7 +107,7 @@ fn caller_of(site: usize) -> usize {
     search.caller
 }
 
-/// Called before the memory goes back, so that nobody else can get it first.
+/// Called before the memory is freed, so that nobody else can get it first.
 pub fn dies(p: *mut c_void) {
     if p.is_null() || !state::recording() {
         return;

@@ -1,12 +1,13 @@
 //! `__tsan_atomic*`: instrumented code leaves atomic operations to the run-time system, so they are
 //! carried out here.
 //!
-//! Every operation is sequentially consistent whatever order was asked for: stronger is always
-//! right. It is never filtered and carries a number of the global order, taken after the operation,
-//! or before one that can only release, so that who sees a value has the larger number (up to the
-//! few instructions between number and operation). A load that finds the same value in the same
-//! place again with nothing done in between is a spinning wait; waiting is simulated, not recorded,
-//! so only the first counts.
+//! - Every operation is sequentially consistent, whatever order the program asks for: a stronger
+//!   order is always right.
+//! - An operation is never filtered. It gets a number of the global order after the operation, or
+//!   before an operation that can only release. So a thread that sees a value has the larger number
+//!   (up to the few instructions between number and operation).
+//! - A load that finds the same value at the same place again, with nothing in between, is a
+//!   spinning wait. The simulator simulates waiting, so only the first such load is recorded.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -298,7 +299,7 @@ pub extern "C-unwind" fn __tsan_atomic_thread_fence(order: i32) {
     }
 }
 
-/// Notes a fence, or lets others run if the thread waits by it.
+/// Notes a fence, or yields if the thread waits by it.
 fn fenced() {
     let mut waits = false;
     thread::with(|t| {
@@ -313,8 +314,7 @@ fn fenced() {
     }
 }
 
-/// `flush` of code that clang has compiled; the fence of libomp's own is below the instrumented
-/// code.
+/// `flush` in code that clang compiled. libomp's own fence is below the instrumented code.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn __kmpc_flush(_place: *const std::ffi::c_void) {
     fence(Ordering::SeqCst);

@@ -1,13 +1,13 @@
 //! Threads that can be cancelled at any instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`).
 //!
-//! Such a thread may do nothing but compute; instrumented, its accesses are calls of the
-//! recorder's, which must not be left in the middle. So a thread is only cancellable at the end of
-//! its accesses while the recorder works for it ([`deferred`]), and at any instruction of the
-//! program's own otherwise. Its fast path, which changes no more than the clock, may be left
-//! anywhere: there the recorder of such a thread keeps no shortcut
+//! Such a thread may do nothing but compute. In an instrumented program its accesses are calls of
+//! the recorder's, which must not be left in the middle. So while the recorder works for the
+//! thread, cancellation waits until the end of the access ([`deferred`]). At the program's own
+//! instructions it happens at once. The fast path changes only the clock and may be left anywhere.
+//! For that, the recorder of such a thread keeps no shortcut
 //! ([`homenode_recorder::Recorder::be_careful`]).
 //!
-//! Where no thread has ever asked for it this costs one load.
+//! In a program without such threads this costs one load.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +19,11 @@ use crate::thread;
 const DEFERRED: i32 = 0;
 const ASYNCHRONOUS: i32 = 1;
 
-/// Some thread has asked for it.
+/// Whether any thread has asked for it.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The calling thread has.
+    /// Whether the calling thread has asked for it.
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -34,8 +34,8 @@ pub fn asked() -> bool {
     ANY.load(Ordering::Relaxed) && ASKED.get()
 }
 
-/// Runs `f`, which is not left by cancellation: a thread that is cancelled meanwhile ends when it
-/// has returned, through the caller's frames, which have to allow that (`extern "C-unwind"`).
+/// Runs `f` to its end. A thread that is cancelled meanwhile ends afterwards, through the caller's
+/// frames, which must allow that (`extern "C-unwind"`).
 #[inline]
 pub fn deferred<R: Copy>(f: impl FnOnce() -> R) -> R {
     if ANY.load(Ordering::Relaxed) { deferred_if_asked(f) } else { f() }
@@ -54,7 +54,7 @@ fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// `pthread_setcanceltype`: the recorder knows of it before.
+/// `pthread_setcanceltype`. The recorder learns of it before the call.
 ///
 /// # Safety
 /// As `pthread_setcanceltype`.
@@ -62,7 +62,7 @@ fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
 pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32 {
     let Some(real) = next!(pthread_setcanceltype: Real) else { return libc::EINVAL };
     if kind == ASYNCHRONOUS && !ASKED.get() {
-        // Made while it cannot be left, not by its first access.
+        // Makes the recorder while the thread cannot be cancelled, not at its first access.
         thread::be_careful();
         ANY.store(true, Ordering::Relaxed);
         ASKED.set(true);

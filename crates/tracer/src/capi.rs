@@ -1,5 +1,5 @@
-//! The program's own words: the functions of `homenode.h`, and what the sanitiser's instrumentation
-//! calls besides accesses.
+//! The functions of `homenode.h`, by which the program makes marks, and the functions that the
+//! sanitiser's instrumentation calls besides accesses.
 
 use std::ffi::{c_char, c_void};
 

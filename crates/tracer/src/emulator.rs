@@ -1,5 +1,5 @@
-//! In an emulated program nothing is recorded here: the emulator's plug-in sees the accesses, and
-//! marks are told to it.
+//! Recording in an emulated program: nothing is recorded here. The emulator's plug-in sees the
+//! accesses, and this module passes the marks to it.
 
 use std::arch::asm;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ pub const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static OUTSIDE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program was built without the recorder: allocations are seen under their own names,
-/// and calls of them come from libraries, too.
+/// Whether the program was built without the recorder. Allocations then have their own names, and
+/// libraries call them, too.
 #[inline]
 pub fn outside() -> bool {
     OUTSIDE.load(Ordering::Relaxed)
@@ -26,13 +26,13 @@ pub fn active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
-/// Whether the program's marks alone are recorded: the lab's monitor counts the accesses.
+/// Whether only the program's marks are recorded, because the lab's monitor counts the accesses.
 #[inline]
 pub fn marks_alone() -> bool {
     outside() && !active()
 }
 
-/// The recording is open; whether it is the plug-in's.
+/// Opens the recording. Notes whether it is the plug-in's.
 pub fn begin() {
     let emulated = std::env::var_os(DIRECTORY).is_some();
     OUTSIDE.store(emulated || std::env::var_os(crate::start::MARKS).is_some(), Ordering::Relaxed);
@@ -46,12 +46,12 @@ pub fn end() {
     }
 }
 
-/// Tells a mark.
+/// Sends a mark.
 pub fn mark(mark: &Mark) {
     tell(&Message::Mark(*mark));
 }
 
-/// Makes the system call that the plug-in sees. Directly, for it fails and `errno` is the
+/// Makes the system call that the plug-in sees: directly, because the call fails and `errno` is the
 /// program's.
 pub fn tell(message: &Message) {
     let [first, a, b, c, d, e] = message.words();

@@ -1,8 +1,8 @@
-//! `__tsan_read*` and `__tsan_write*`: nine instructions when the filter has seen the line.
+//! `__tsan_read*` and `__tsan_write*`: nine instructions if the filter has seen the line.
 //!
-//! Written in assembly because the return address, which names the place in the source, is free
-//! only here. Code that the wrappers have rewritten has these instructions in its own place and
-//! calls only `homenode_read_passed` and `homenode_write_passed`.
+//! They are written in assembly because only here the return address, which names the place in the
+//! source, costs nothing. Code that the compiler drivers have rewritten has these instructions in
+//! place, and calls only `homenode_read_passed` and `homenode_write_passed`.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;

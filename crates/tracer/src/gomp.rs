@@ -1,7 +1,7 @@
-//! libgomp, which has no tools interface: its entry points are interposed. Each does its work
-//! through the function of the same name behind this library. GCC's code under LLVM's libomp also
-//! comes through here (libomp exports the same names); then OMPT tells everything and these only
-//! pass on.
+//! Front ends of libgomp, which has no tools interface: its entry points are interposed. Each
+//! passes its call on to the function of the same name behind this library. GCC's code under LLVM's
+//! libomp comes through here, too, because libomp exports the same names. OMPT then reports
+//! everything, and these front ends only pass calls on.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ type Body = unsafe extern "C-unwind" fn(*mut c_void);
 
 static INSTANCES: AtomicU64 = AtomicU64::new(0);
 
-/// A number for another team.
+/// A number for a new team.
 pub fn new_instance() -> u64 {
     INSTANCES.fetch_add(1, Ordering::Relaxed) + 1
 }
@@ -74,8 +74,8 @@ macro_rules! regions {
     )* };
 }
 
-/// The program calls a function that no loaded run-time system has: it could not run without us
-/// either.
+/// The program calls a function that no loaded run-time system has. Without the recorder it could
+/// not run either.
 #[cold]
 fn missing(name: &str) -> ! {
     state::complain(&format!("no loaded OpenMP run-time system has {name}"));
@@ -107,7 +107,7 @@ fn barrier<R>(wait: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Waits for something that is no barrier of the team.
+/// Waits for something other than a barrier of the team.
 fn flush<R>(wait: impl FnOnce() -> R) -> R {
     let result = wait();
     if !ompt::active() {

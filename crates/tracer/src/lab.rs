@@ -1,5 +1,5 @@
-//! A mark for the lab's monitor: a no-op that the plug-in of the virtual machine recognises and
-//! everybody else ignores.
+//! A mark for the lab's monitor: a no-op that the plug-in of the virtual machine recognises.
+//! Everything else ignores it.
 
 use std::arch::asm;
 

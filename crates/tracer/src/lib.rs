@@ -1,15 +1,15 @@
 //! The exact recorder, inside the recorded program.
 //!
 //! `homenode-cc` compiles with the thread sanitiser's instrumentation and links this library
-//! instead of the sanitiser's. Every access calls [`fast`]; what the thread's direct-mapped filter
-//! has not seen since the thread's last synchronisation goes to a buffer ([`thread`]) and from
-//! there, encoded and compressed, to the thread's log. Marks come from the OpenMP run-time systems
-//! ([`gomp`], [`ompt`]), from locks and threads ([`locks`], [`threads`]), from allocations
-//! ([`alloc`]) and from the program itself ([`capi`]).
+//! instead of the sanitiser's. Every access calls [`fast`]. Accesses to lines that the thread's
+//! direct-mapped filter has not seen since the thread's last synchronisation go to a buffer
+//! ([`thread`]), and from there, encoded and compressed, to the thread's log. Marks come from the
+//! OpenMP run-time systems ([`gomp`], [`ompt`]), from locks and threads ([`locks`], [`threads`]),
+//! from allocations ([`alloc`]) and from the program itself ([`capi`]).
 //!
-//! It lives in somebody else's process. It never panics across its border, keeps `errno`, records
-//! nothing in a forked child, and on any failure of its own switches itself off and lets the
-//! program go on. Without `HOMENODE_TRACE_DIR` in the environment it does nothing.
+//! This library runs in somebody else's process. It never panics across its border, keeps `errno`,
+//! and records nothing in a forked child. On any failure of its own it switches itself off, and the
+//! program goes on. Without `HOMENODE_TRACE_DIR` in the environment it does nothing.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("the exact recorder is written for x86-64 Linux: its fast path is assembly");

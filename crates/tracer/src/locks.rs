@@ -1,4 +1,4 @@
-//! Locks: OpenMP's (through libgomp; libomp tells of its own by OMPT) and the mutexes of
+//! Locks: OpenMP's locks in libgomp (libomp reports its own by OMPT), and the mutexes of
 //! instrumented code.
 
 use std::ffi::c_void;

@@ -1,9 +1,9 @@
-//! The recorder's own memory, straight from the kernel: the program may have replaced `malloc`, may
+//! The recorder's own memory, straight from the kernel. The program may have replaced `malloc`, may
 //! be inside of it, or may count its allocations.
 //!
-//! Blocks are powers of two from 32 B; freed ones wait in a list of their size. From 64 KiB on,
-//! each is a mapping of its own and goes back. The recorder allocates when a thread starts and a
-//! little when a buffer is written out.
+//! Blocks are powers of two from 32 B. Freed blocks wait in a list of their size. From 64 KiB on,
+//! each block is a mapping of its own, and freeing it unmaps it. The recorder allocates when a
+//! thread starts, and a little when it writes a buffer out.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::null_mut;

@@ -1,6 +1,6 @@
-//! Which file's code and data lie where: `modules.txt` (index, load bias, lowest and highest
-//! address relative to it, path) and a mark for each. Written at start and, for what was loaded
-//! later, at exit.
+//! Where each file's code and data lie: `modules.txt` (index, load bias, lowest and highest address
+//! relative to it, path), and a mark for each file. Written at the start, and at exit for files
+//! that were loaded later.
 
 use std::ffi::{CStr, c_void};
 use std::fmt::Write;
@@ -19,7 +19,7 @@ struct Module {
     low: u64,
     high: u64,
     path: Vec<u8>,
-    /// What nobody writes once the program runs, relative to `base`.
+    /// Ranges that nobody writes once the program runs, relative to `base`.
     constant: Vec<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ fn loaded() -> Vec<Module> {
     list
 }
 
-/// Writes down the modules that were not written down before.
+/// Writes the modules that have not been written before.
 pub fn write_new() {
     static BASES: [AtomicU64; MAX_MODULES] = [const { AtomicU64::new(u64::MAX) }; MAX_MODULES];
     let known = |m: &Module| BASES.iter().any(|b| b.load(Ordering::Relaxed) == m.base + m.low);
@@ -95,7 +95,7 @@ pub fn write_new() {
 
 /// Folders of libraries that are not the program's own.
 const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
-/// Libraries that are not, wherever they lie.
+/// Libraries that are not the program's own, wherever they lie.
 const RUNTIMES: [&str; 9] =
     ["libgomp", "libomp", "libiomp", "libgcc_s", "libstdc++", "libgfortran", "libquadmath", "libc.so", "ld-"];
 
@@ -111,11 +111,12 @@ fn whose(module: &Module, path: &str) -> Whose {
     }
 }
 
-/// The program's own modules, of one built without the recorder: first address, one past the last.
+/// The program's own modules, if it was built without the recorder: first address, one past the
+/// last.
 static PROGRAM: [(AtomicU64, AtomicU64); MAX_MODULES] =
     [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MAX_MODULES];
 
-/// Whether code is the program's own. Known of programs built without the recorder.
+/// Whether code is the program's own. Known for programs built without the recorder.
 pub fn is_program(pc: usize) -> bool {
     let pc = pc as u64;
     let ranges =
@@ -131,7 +132,7 @@ pub fn has_python() -> bool {
     })
 }
 
-/// Tells the emulator's plug-in whose code lies where.
+/// Tells the emulator's plug-in who owns which code.
 fn tell(module: &Module, whose: Whose) {
     let at = |(low, high): (u64, u64)| (module.base + low, module.base + high);
     for (low, high) in module.constant.iter().copied().map(at) {
@@ -148,7 +149,7 @@ fn remember(module: &Module) {
     }
 }
 
-/// Where the program break's segment starts, told once at start.
+/// Start of the program break's segment, sent once at the start.
 pub fn heap_start() -> u64 {
     // The kernel gives the first byte as field 47 of stat, `start_brk`.
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

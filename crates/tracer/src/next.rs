@@ -1,13 +1,13 @@
-//! The functions that ours stand in front of.
+//! The functions behind the front ends.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function found by name behind this library, once.
+/// A function behind this library, looked up once by name.
 pub struct Next {
     name: &'static CStr,
-    /// Where to look first: behind this library, or (for what it does not define itself) in the
-    /// usual order, so that the program's own definitions win.
+    /// Where to look first: behind this library; or, for names that this library does not define,
+    /// in the usual order, so that the program's own definitions win.
     behind: bool,
     found: AtomicPtr<c_void>,
 }
@@ -18,7 +18,7 @@ impl Next {
         Self { name, behind, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Its address; null where no loaded library has it.
+    /// The function's address; null if no loaded library has it.
     #[inline]
     pub fn get(&self) -> *mut c_void {
         let p = self.found.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! LLVM's libomp, through the OpenMP tools interface (OpenMP 5.0, section 4): teams, members,
-//! barriers, locks.
+//! LLVM's libomp, by the OpenMP tools interface (OpenMP 5.0, section 4): teams, members, barriers,
+//! locks.
 //!
-//! libomp calls a worker's end-of-task call-back late, when the worker is woken for the next team;
-//! the clock has not moved meanwhile, so the mark still stands at the right place.
+//! libomp calls a worker's end-of-task call-back late, when it wakes the worker for the next team.
+//! The clock has not moved meanwhile, so the mark has the right place.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::{gomp, locks, start, thread};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Whether libomp tells of its teams, so that nobody else must.
+/// Whether libomp reports its teams, so that no other front end must.
 #[inline]
 pub fn active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
@@ -171,6 +171,6 @@ unsafe extern "C" fn mutex_acquired(_kind: c_int, lock: u64, _caller: *const c_v
 
 unsafe extern "C" fn mutex_released(_kind: c_int, lock: u64, _caller: *const c_void) {
     // libomp calls this after the release. The number may then be larger than the next holder's;
-    // the reader of the log counts a lock's changes of hands and copes.
+    // the reader of the log handles that by the lock's changes of hands.
     locks::releases(lock);
 }

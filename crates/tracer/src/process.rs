@@ -24,7 +24,7 @@ pub fn stack() -> (u64, u64) {
     }
 }
 
-/// Whether a mark has its time before it: on the lab, marks of regions, rounds and allocations.
+/// Whether a mark has its time before it. On the lab: marks of regions, rounds and allocations.
 pub fn is_timed(mark: &Mark) -> bool {
     emulator::marks_alone()
         && matches!(
@@ -53,7 +53,7 @@ extern "C" fn at_end(_: *mut c_void) {
     thread::end();
 }
 
-/// Has [`thread::end`] called when the calling thread returns.
+/// Makes the C library call [`thread::end`] when the calling thread returns.
 pub fn at_thread_exit() {
     static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
     let mut key = KEY.load(Ordering::Acquire);

@@ -1,13 +1,13 @@
 //! Where Python code allocates, in an emulated program: the line of the innermost frame that is not
 //! a package's.
 //!
-//! An object of Python code has the same allocating call as all others: one in the interpreter or
-//! in numpy. So the interpreter is asked for its frames while it allocates. The place gets a
-//! number, [`homenode_log::PYTHON`] and up, which stands in the log as the allocating call;
-//! `python.txt` in the recording says what the number means.
+//! All objects of Python code have the same allocating call, in the interpreter or in numpy. So the
+//! recorder asks the interpreter for its frames during the allocation. The place gets a number from
+//! [`homenode_log::PYTHON`] on, which stands in the log as the allocating call. `python.txt` in the
+//! recording says what each number means.
 //!
-//! The interpreter is asked only by a thread that holds its lock, with its garbage collector off,
-//! and never while one of its own arenas is made: those are mappings, and come through `mmap`.
+//! Only a thread that holds the interpreter's lock asks, with the garbage collector off, and never
+//! while the interpreter makes one of its arenas, which are mappings and come through `mmap`.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -21,18 +21,18 @@ use homenode_recorder::{io, state};
 
 use crate::{emulator, modules};
 
-/// Frames that are looked at for one that is not a package's.
+/// Frames searched for one that is not a package's.
 const FRAMES: usize = 24;
-/// Places that are told apart.
+/// Most places with numbers.
 const PLACES: usize = 1 << 12;
 type Object = *mut c_void;
 
-/// The interpreter's own functions, as its headers have them since 3.9; the garbage collector's
-/// since 3.10.
+/// The interpreter's functions, as in its headers since 3.9; those of the garbage collector since
+/// 3.10.
 struct Interpreter {
     is_initialised: unsafe extern "C" fn() -> c_int,
     has_lock: unsafe extern "C" fn() -> c_int,
-    /// Borrowed; null where no Python code runs.
+    /// Borrowed; null if no Python code runs.
     frame: unsafe extern "C" fn() -> Object,
     back: unsafe extern "C" fn(Object) -> Object,
     code: unsafe extern "C" fn(Object) -> Object,
@@ -40,7 +40,7 @@ struct Interpreter {
     attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
     text: unsafe extern "C" fn(Object) -> *const c_char,
     give_up: unsafe extern "C" fn(Object),
-    /// Borrowed; null where no exception is under way.
+    /// Borrowed; null without a pending exception.
     error: unsafe extern "C" fn() -> Object,
     clear_error: unsafe extern "C" fn(),
     collector: Option<[unsafe extern "C" fn() -> c_int; 2]>,
@@ -60,8 +60,8 @@ unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
 }
 
 impl Interpreter {
-    /// The process's, if it has one that shows its functions. Programs without one are asked ever
-    /// more rarely.
+    /// The process's interpreter, if there is one that exports its functions. Programs without one
+    /// are checked ever more rarely.
     fn get() -> Option<&'static Self> {
         static FOUND: OnceLock<Interpreter> = OnceLock::new();
         static LOOKED: AtomicUsize = AtomicUsize::new(0);
@@ -134,7 +134,7 @@ impl Interpreter {
         }
     }
 
-    /// The innermost frame of the person's own code.
+    /// The innermost frame of the user's own code.
     ///
     /// # Safety
     /// The calling thread holds the interpreter's lock.
@@ -166,8 +166,8 @@ impl Interpreter {
     }
 }
 
-/// Whether a file is the person's own: not a package's, the interpreter's or a text that was
-/// compiled.
+/// Whether a file is the user's own: not a package's, not the interpreter's, and not a compiled
+/// text.
 fn is_own(file: &str) -> bool {
     let library =
         |part: &str| part == "site-packages" || part == "dist-packages" || part.starts_with("python3.");
@@ -175,11 +175,12 @@ fn is_own(file: &str) -> bool {
 }
 
 thread_local! {
-    /// The interpreter is being asked: what it allocates for that is nobody's.
+    /// Whether the interpreter is being asked. Its allocations for that belong to nobody.
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The number of the Python line that allocates. None where no Python code does, or nobody may ask.
+/// The number of the Python line that allocates. `None` if no Python code allocates, or the thread
+/// may not ask.
 pub fn site() -> Option<u64> {
     if !emulator::active() || ASKING.replace(true) {
         return None;
@@ -206,13 +207,13 @@ fn ask(python: &'static Interpreter) -> Option<u64> {
     number(&file, line, &function)
 }
 
-/// The number of a place: a new one is written down.
+/// The number of a place. A new place is written to the recording.
 fn number(file: &str, line: u32, function: &str) -> Option<u64> {
     static KNOWN: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
     let mut hasher = DefaultHasher::new();
     (file, line, function).hash(&mut hasher);
     let key = hasher.finish().max(1);
-    // Whoever holds the interpreter's lock is alone here.
+    // The owner of the interpreter's lock is the only one here.
     let at = KNOWN.iter().position(|k| [0, key].contains(&k.load(Ordering::Relaxed)))?;
     let site = FIRST + at as u64;
     if KNOWN[at].swap(key, Ordering::Relaxed) == 0 {
@@ -229,10 +230,10 @@ fn number(file: &str, line: u32, function: &str) -> Option<u64> {
     Some(site)
 }
 
-/// Bytes of the arenas from which the interpreter serves small objects, in 3.9 and since 3.10.
+/// Bytes of the interpreter's arenas for small objects, in 3.9 and since 3.10.
 const ARENAS: [usize; 2] = [256 << 10, 1 << 20];
 
-/// Whether a mapping is one of the interpreter's arenas, which are nobody's object.
+/// Whether a mapping is one of the interpreter's arenas, which are no objects.
 pub fn is_arena(bytes: usize, prot: i32, flags: i32) -> bool {
     ARENAS.contains(&bytes)
         && prot == libc::PROT_READ | libc::PROT_WRITE

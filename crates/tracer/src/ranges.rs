@@ -1,5 +1,6 @@
-//! Accesses of more than one word: ranges, unaligned ones, and the C library's block functions and
-//! reads that the wrappers send here (`--wrap`), because the library itself is not instrumented.
+//! Accesses of more than one word: ranges, unaligned accesses, and the C library's block functions
+//! and reads. The compiler drivers redirect these functions here (`--wrap`), because the C library
+//! is not instrumented.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;

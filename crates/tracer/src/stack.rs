@@ -1,9 +1,9 @@
-//! Where the initial thread's stack begins to be used, and where its arguments are.
+//! The start of the initial thread's stack, and the program's arguments on it.
 //!
-//! The kernel starts it at a random multiple of 16 bytes below the environment's strings, whose
-//! length varies, too: which variables share a line, and so the recording, would differ from run to
-//! run. A recorded program's `main` starts a fixed distance below the stack's end instead, and gets
-//! a copy of its arguments. (Other threads' stacks are mappings of whole pages.)
+//! The kernel starts the stack at a random multiple of 16 bytes below the environment's strings,
+//! whose length varies, too. Which variables share a line, and so the recording, would differ from
+//! run to run. So a recorded program's `main` starts a fixed distance below the stack's end, and
+//! gets a copy of its arguments. (Other threads' stacks are mappings of whole pages.)
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_void};
@@ -14,9 +14,9 @@ use homenode_recorder::{memory, state};
 use crate::next::next;
 use crate::process;
 
-/// `main` starts at the first multiple of this below the end of the stack that is free.
+/// `main` starts at the first free multiple of this below the stack's end.
 const STEP: usize = 64 << 10;
-/// For this function's callees and glibc's, which still run above.
+/// Room for this function's callees and glibc's, which run above `main`.
 const MARGIN: usize = 8 << 10;
 
 type Main = unsafe extern "C-unwind" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
@@ -26,7 +26,7 @@ type Start =
 
 /// The program's `main`.
 static MAIN: AtomicUsize = AtomicUsize::new(0);
-/// The stack pointer that it gets.
+/// The stack pointer for `main`.
 static POINTER: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C-unwind" {
@@ -59,18 +59,18 @@ global_asm!(
     main = sym MAIN,
 );
 
-/// The stack pointer for `main`, when the stack ends at `high` and is in use down to `used`; `None`
+/// The stack pointer for `main`, if the stack ends at `high` and is in use down to `used`; `None`
 /// if there is no room above `low`.
 fn pointer(low: usize, high: usize, used: usize) -> Option<usize> {
     let steps = high.checked_sub(used)?.checked_add(MARGIN)?.div_ceil(STEP);
     let pointer = high.checked_sub(steps * STEP)? & !15;
-    // A quarter of the stack at most: it is the program's.
+    // A quarter of the stack at most; the rest is the program's.
     (high - pointer <= (high - low) / 4).then_some(pointer)
 }
 
-/// How far the copy lies from all other mappings: the simulator moves unknown memory in pieces of 1
-/// MiB, and how near the kernel puts two mappings is its random choice. Only addresses; nothing of
-/// it is touched.
+/// Distance of the copy from all other mappings. The simulator moves unknown memory in pieces of 1
+/// MiB, and the kernel chooses the distance of two mappings at random. These are addresses only;
+/// nobody touches them.
 const APART: usize = 1 << 20;
 
 /// A copy of arguments and environment in pages of their own: strings, argument vector,

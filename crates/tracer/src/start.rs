@@ -1,4 +1,4 @@
-//! Beginning and end of the recorder in a program: what the environment asks for.
+//! Start and end of the recorder in a program, by its environment.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ fn number(name: &str) -> Option<u32> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Whether there is something to record.
+/// Opens the recording. Returns whether there is something to record.
 fn open() -> bool {
     let emulated = std::env::var_os(emulator::DIRECTORY);
     let marks = std::env::var_os(MARKS).and_then(|all| own_folder(Path::new(&all)));
@@ -59,7 +59,7 @@ fn open() -> bool {
     };
     match state::open(&options) {
         Ok(()) => true,
-        // What the emulated program starts runs without the emulator.
+        // Programs that the emulated program starts run without the emulator.
         Err(_) if emulated.is_some() || marks.is_some() => false,
         Err(why) => {
             state::complain(&why);
@@ -68,14 +68,15 @@ fn open() -> bool {
     }
 }
 
-/// The variable that names the folder in which every process of a program makes one of its own, for
-/// its marks alone: somebody else counts the accesses.
+/// The variable with the folder in which every process of a program makes a folder of its own, for
+/// its marks alone. The accesses are counted elsewhere.
 pub const MARKS: &str = "HOMENODE_MARKS_DIR";
 
-/// Programs that one process executes one after the other.
+/// Programs that one process may execute one after the other.
 const PROGRAMS: u32 = 64;
 
-/// This process's own folder, `PROCESS.N`: the process's number, and which of its programs this is.
+/// This process's own folder, `PROCESS.N`: the process's number, and the index of the program in
+/// it.
 fn own_folder(all: &Path) -> Option<PathBuf> {
     let folder =
         (0..PROGRAMS).map(|n| all.join(format!("{}.{n}", std::process::id()))).find_map(|folder| {
@@ -95,7 +96,7 @@ extern "C" fn in_child() {
     unsafe { (*tls::tls()).forget() };
 }
 
-/// Writes out what all threads have, also those that still run.
+/// Writes out what all threads have, including those that still run.
 pub extern "C" fn stop() {
     if state::recording() && state::own_process() {
         let _ = std::panic::catch_unwind(|| {

@@ -1,5 +1,5 @@
-//! A thread as its marks see it: which teams it is a member of. Its filter and its log are a
-//! [`Recorder`], here or, where the program is emulated, in the emulator's plug-in.
+//! A thread as its marks describe it: the teams that it is a member of. Its filter and its log are
+//! a [`Recorder`]: here, or in the emulator's plug-in if the program is emulated.
 
 use std::ptr::null_mut;
 
@@ -18,23 +18,24 @@ struct Task {
     generation: u64,
 }
 
-/// Nested teams that are told apart; deeper ones share the last place.
+/// Depth of nested teams that are distinguished. Deeper ones share the last place.
 const MAX_DEPTH: usize = 16;
-/// Accesses between two fences of a thread that does nothing but look whether it may go on.
+/// Accesses between two fences of a waiting thread, at most.
 const LOOKS: u64 = 4;
-/// Fences in a row that make it one.
+/// Number of such fences in a row after which a thread counts as waiting.
 const AGAIN: u32 = 3;
 
 /// A thread. Made at its first event; lives as long as the process.
 pub struct Thread {
-    /// Null where the emulator's plug-in records.
+    /// Null if the emulator's plug-in records.
     recorder: *mut Recorder,
     tasks: [Task; MAX_DEPTH],
     depth: usize,
     serial: u64,
     /// The last atomic load: address, value, clock after it.
     spin: (u64, u64, u64),
-    /// The last fence: the clock at it, and how many in a row had next to nothing before them.
+    /// The last fence: the clock then, and the number of fences in a row with hardly any access
+    /// before them.
     fence: (u64, u32),
 }
 
@@ -56,8 +57,8 @@ pub fn be_careful() {
     with(|t| t.recorder().into_iter().for_each(Recorder::be_careful));
 }
 
-/// A thread without a recorder gets one, if it is to be recorded; if it never will be, no access of
-/// it comes here again.
+/// Gives a thread without a recorder one, if the thread should be recorded. If it never will be,
+/// none of its accesses comes here again.
 #[cold]
 fn first_access(tls: *mut Block) -> bool {
     // SAFETY: this thread's block.
@@ -109,7 +110,7 @@ pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
     }
 }
 
-/// Empties the filter: what follows is seen anew.
+/// Empties the filter, so that the following accesses pass again.
 pub fn synchronise() {
     with(Thread::synchronise);
 }
@@ -216,9 +217,9 @@ impl Thread {
         }
     }
 
-    /// At a fence (`flush`): whether the thread looks at a few places again and again with a fence
-    /// after each look, as programs do that wait for another thread's flag. Who waits so lets
-    /// others run, and only its first fences count: waiting is simulated, not recorded.
+    /// At a fence (`flush`): whether the thread looks at a few places again and again, with a fence
+    /// after each look, as programs do that wait for another thread's flag. Such a thread lets
+    /// others run, and only its first fences count, because waiting is simulated, not recorded.
     pub fn waits_at_fence(&mut self) -> bool {
         // SAFETY: this thread's own block.
         let now = unsafe { (*tls()).clock };
@@ -227,7 +228,7 @@ impl Thread {
         self.fence.1 >= AGAIN
     }
 
-    /// Whether this load repeats the last one with nothing done in between.
+    /// Whether this load repeats the last one with nothing in between.
     pub fn spinning(&mut self, address: u64, value: u64) -> bool {
         // SAFETY: this thread's own block.
         let now = (address, value, unsafe { (*tls()).clock });
@@ -239,7 +240,7 @@ impl Thread {
         again
     }
 
-    /// Becomes a member of a team.
+    /// The thread becomes a member of a team.
     pub fn task_begin(&mut self, instance: u64, number: u64, team: u64) {
         self.mark(&Mark::TaskBegin { instance, number, team });
         self.depth += 1;
@@ -247,7 +248,7 @@ impl Thread {
         self.synchronise();
     }
 
-    /// Has done its part of the innermost team's work.
+    /// The thread has done its part of the innermost team's work.
     pub fn task_end(&mut self) {
         if let Some(instance) = self.instance() {
             self.mark(&Mark::TaskEnd { instance });
@@ -262,7 +263,7 @@ impl Thread {
         (self.depth > 0).then(|| self.tasks[self.depth.min(MAX_DEPTH - 1)].instance)
     }
 
-    /// Arrives at a barrier of the innermost team.
+    /// The thread arrives at a barrier of the innermost team.
     pub fn barrier(&mut self) {
         if self.depth == 0 {
             return;

@@ -1,5 +1,5 @@
-//! Threads: who creates whom and who waits for whose end. Interposed for the whole process, because
-//! C++'s and the OpenMP run-time systems' threads are created inside of libraries.
+//! Threads: who creates whom, and who waits for whose end. Interposed for the whole process,
+//! because C++ and OpenMP libraries create their threads themselves.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

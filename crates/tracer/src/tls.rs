@@ -1,5 +1,5 @@
-//! The recorder's thread-local block, reached without a call: default (global-dynamic) thread-local
-//! storage in a shared library makes the recorder 2.3 times slower.
+//! The recorder's thread-local block, reached without a call. The default (global-dynamic)
+//! thread-local storage of a shared library would make the recorder 2.3 times slower.
 
 use std::arch::{asm, global_asm};
 
@@ -10,10 +10,10 @@ use homenode_recorder::block::EMPTY;
 
 use crate::thread::Thread;
 
-/// Where a thread's block lies relative to its thread pointer: the same in all threads. It is in
-/// the executable's thread-local storage where the wrappers have put one there (`homenode_exe_tls`,
-/// so that rewritten code reaches it in one instruction), otherwise in this library's. Set by the
-/// first constructor, before any instrumented code.
+/// Offset of a thread's block from its thread pointer; the same in all threads. The block is in the
+/// executable's thread-local storage if the compiler drivers have put one there
+/// (`homenode_exe_tls`), so that rewritten code reaches it in one instruction. Otherwise it is in
+/// this library's. The first constructor sets it, before any instrumented code.
 pub static OFFSET: AtomicI64 = AtomicI64::new(0);
 
 global_asm!(
@@ -46,14 +46,14 @@ fn thread_pointer() -> usize {
     p
 }
 
-/// The calling thread's block. It lives as long as the thread; only the thread itself uses it.
+/// The calling thread's block. It lives as long as the thread, and only the thread itself uses it.
 #[inline(always)]
 pub fn tls() -> *mut Block {
     let offset = OFFSET.load(Ordering::Relaxed) as usize;
     std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
 }
 
-/// Where the calling thread keeps what its marks need, or null.
+/// Where the calling thread keeps the data for its marks, or null.
 pub fn member() -> *mut *mut Thread {
     let offset: usize;
     // SAFETY: reads the offset of this library's word from the GOT.
@@ -63,7 +63,7 @@ pub fn member() -> *mut *mut Thread {
     std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
 }
 
-/// Decides where the blocks are; idempotent.
+/// Decides where the blocks are. Idempotent.
 pub fn publish_offset() {
     let own: usize;
     // SAFETY: reads the offset of this library's block from the GOT; looks a symbol up.

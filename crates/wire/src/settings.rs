@@ -30,7 +30,7 @@ pub enum Wanted {
     Writes,
     /// Pages that are taken away at random times, and stay on their node when they are touched.
     Blocks,
-    /// Nothing but the begin and the end of regions.
+    /// Nothing but the start and the end of regions.
     Regions,
 }
 

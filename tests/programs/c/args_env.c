@@ -1,4 +1,5 @@
-/* Constructors, destructors, weak symbols, function pointers, argv, environ, return from main by status. */
+/* Constructors, destructors, weak symbols, function pointers, argv, environ, return from main by
+ * status. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

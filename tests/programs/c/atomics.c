@@ -1,4 +1,5 @@
-/* C11 atomics: 1 to 16 bytes, all orders, all operations, with the results checked, alone and in parallel. */
+/* C11 atomics: 1 to 16 bytes, all orders, all operations, with the results checked, alone and in
+ * parallel. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Threads that are cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), in the middle of memory accesses, of atomic ones, of
- * unaligned ones and of nothing at all. Built with homenode's compilers, each access is a call. */
+/* Threads that are cancelled at any instruction (PTHREAD_CANCEL_ASYNCHRONOUS), in the middle of
+ * memory accesses, of atomic ones, of unaligned ones and of nothing at all. Built with homenode's
+ * compilers, each access is a call. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>

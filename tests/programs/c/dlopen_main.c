@@ -1,4 +1,5 @@
-/* Loads an instrumented library (argv[1]) while running, uses it from threads, unloads it, loads it again. */
+/* Loads an instrumented library (argv[1]) while running, uses it from threads, unloads it, loads it
+ * again. */
 #include <dlfcn.h>
 #include <omp.h>
 #include <stdio.h>

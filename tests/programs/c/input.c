@@ -1,4 +1,5 @@
-/* read, pread, fread, getline from a file that the program writes itself; errno after a failure; exec. */
+/* read, pread, fread, getline from a file that the program writes itself; errno after a failure;
+ * exec. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* fork between parallel regions. The child works without OpenMP (a libgomp team does not survive fork). */
+/* fork between parallel regions. The child works without OpenMP (a libgomp team does not survive
+ * fork). */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Ways in which a thread ends: return, pthread_exit, cancellation (which unwinds its stack), detached, and
- * the main thread by pthread_exit while another one goes on. */
+/* Ways in which a thread ends: return, pthread_exit, cancellation (which unwinds its stack),
+ * detached, and the main thread by pthread_exit while another one goes on. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* Handlers that access memory, on the program's stack and on another; timer signals in the middle of work. */
+/* Handlers that access memory, on the program's stack and on another; timer signals in the middle
+ * of work. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

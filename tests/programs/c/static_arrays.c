@@ -1,4 +1,5 @@
-/* Large static arrays (.bss and .data), touched by all threads; false sharing; first touch by one loop. */
+/* Large static arrays (.bss and .data), touched by all threads; false sharing; first touch by one
+ * loop. */
 #include <omp.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* Variable-length arrays, alloca, deep recursion, variadic functions, bit-fields, unaligned and odd types. */
+/* Variable-length arrays, alloca, deep recursion, variadic functions, bit-fields, unaligned and odd
+ * types. */
 #include <alloca.h>
 #include <complex.h>
 #include <stdarg.h>

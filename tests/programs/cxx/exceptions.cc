@@ -1,4 +1,5 @@
-// Exceptions across functions, in constructors, rethrown, inside parallel regions (caught inside), from operator new.
+// Exceptions across functions, in constructors, rethrown, inside parallel regions (caught inside),
+// from operator new.
 #include <cstdio>
 #include <exception>
 #include <new>

@@ -1,4 +1,5 @@
-// OpenMP in C++: classes as private variables, reductions over members, tasks with objects, range of iterators.
+// OpenMP in C++: classes as private variables, reductions over members, tasks with objects, range
+// of iterators.
 #include <cstdio>
 #include <numeric>
 #include <vector>

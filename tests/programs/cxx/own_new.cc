@@ -1,4 +1,5 @@
-// A program that replaces operator new and delete: the recorder must call its versions. A new_handler, too.
+// A program that replaces operator new and delete: the recorder must call its versions. A
+// new_handler, too.
 #include <cstdio>
 #include <cstdlib>
 #include <new>

@@ -1,4 +1,5 @@
-// Static objects, streams still unflushed, std::exit from a function; uncaught exceptions are in terminate.cc.
+// Static objects, streams still unflushed, std::exit from a function; uncaught exceptions are in
+// terminate.cc.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>

@@ -1,4 +1,5 @@
-// std::thread, mutex, condition_variable, async, atomic, call_once, thread_local, shared_ptr between threads.
+// std::thread, mutex, condition_variable, async, atomic, call_once, thread_local, shared_ptr
+// between threads.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>

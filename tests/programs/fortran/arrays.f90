@@ -1,4 +1,5 @@
-! Allocatable arrays, array syntax (which becomes memset and memcpy), sections, pointers, derived types, strings.
+! Allocatable arrays, array syntax (which becomes memset and memcpy), sections, pointers, derived
+! types, strings.
 module store
   implicit none
   real(8), allocatable :: field(:, :)

@@ -1,4 +1,5 @@
-! OpenMP in Fortran: do, schedules, reductions, workshare, sections, critical, atomic, tasks, threadprivate common.
+! OpenMP in Fortran: do, schedules, reductions, workshare, sections, critical, atomic, tasks,
+! threadprivate common.
 program omp_do
   use omp_lib
   implicit none

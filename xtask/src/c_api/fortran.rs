@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Api, Function, Item};
+use super::{Api, Function, Item, WIDTH, filled};
 
 const HEAD: &str = "\
-! homenode: tell the run-time system what it cannot see, and place threads and memory. See homenode.h.
+! homenode: tell the run-time system what it cannot see, and place threads and memory. See
+! homenode.h.
 !
-! Addresses are c_loc(array), lengths are in bytes. What may be null in C is optional here. hn_text turns a text of
-! hn_message or hn_last_error into a string.
+! Addresses are c_loc(array), lengths are in bytes. Arguments that may be null in C are optional
+! here. hn_text turns a text of hn_message or hn_last_error into a string.
 !
 ! Made by 'cargo xtask c-api': do not edit.
 !
@@ -87,8 +88,9 @@ fn plain(text: &str) -> String {
 }
 
 fn comment(out: &mut String, indent: &str, lines: &[String]) {
-    for line in lines {
-        out.push_str(format!("{indent}! {}", plain(line)).trim_end());
+    let lines: Vec<String> = lines.iter().map(|l| plain(l)).collect();
+    for line in filled(&lines, WIDTH - indent.len() - 2) {
+        out.push_str(format!("{indent}! {line}").trim_end());
         out.push('\n');
     }
 }

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::{Api, Function, Item};
+use super::{Api, Function, Item, WIDTH, filled};
 
 const HEAD: &str = "\
 /* homenode: tell the run-time system what it cannot see, and place threads and memory.
  *
- * Every function may be called on any machine, with or without homenode watching, from any thread, on one node or
- * many. Nodes and CPUs go by the system's numbers. Each function returns a code; hn_message is its text, and
- * hn_last_error says what the last failure in this thread was about. None prints, exits or raises a signal.
+ * A program may call every function on any machine, with one node or many, with or without homenode
+ * watching, from any thread. Nodes and CPUs have the system's numbers. Each function returns a
+ * code. hn_message is the code's text, and hn_last_error describes the last failure in this thread.
+ * No function prints, exits or raises a signal.
  *
  * Made by 'cargo xtask c-api': do not edit.
  *
@@ -65,8 +66,9 @@ pub fn text(api: &Api) -> Result<String, String> {
 const ONLY: &str = "
 /* ---- Without the library ---- */
 
-/* With HN_HEADER_ONLY defined in front of the #include, nothing has to be linked: each function goes to the library that
- * homenode run loads into the program, and does nothing where there is none. Functions that return a code answer HN_IDLE then. */
+/* If HN_HEADER_ONLY is defined before the #include, nothing has to be linked. Each function calls
+ * the library that homenode run loads into the program. Without that library it does nothing, and
+ * functions that return a code answer HN_IDLE. */
 #ifdef HN_HEADER_ONLY
 #include <dlfcn.h>
 ";
@@ -110,7 +112,11 @@ fn plain(text: &str) -> String {
 }
 
 fn comment(lines: &[String]) -> String {
-    format!("\n/* {} */\n", plain(&lines.join("\n * ")).replace("\n * \n", "\n *\n"))
+    let lines: Vec<String> = lines.iter().map(|l| plain(l)).collect();
+    // Both marks, or the first one only.
+    let ends = lines.last().is_none_or(|l| l.chars().count() + 6 <= WIDTH);
+    let lines = filled(&lines, WIDTH - if ends { 3 } else { 6 });
+    format!("\n/* {} */\n", lines.join("\n * ").replace("\n * \n", "\n *\n"))
 }
 
 fn function(f: &Function) -> Result<String, String> {

@@ -30,25 +30,47 @@ pub fn check_lengths(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// Columns of a comment in Rust.
+/// Columns of a comment.
 const COMMENT_WIDTH: usize = 100;
 
 /// Columns of Markdown.
 const MARKDOWN_WIDTH: usize = 120;
 
-/// Comments in Rust and Markdown keep to their widths. Tables, code and lines with a link may be
-/// longer, and so may what is not a comment but a line of a string.
+/// How a language marks comments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    Rust,
+    C,
+    Fortran,
+    Markdown,
+}
+
+/// The language of a file by the end of its name.
+fn marks(path: &str) -> Option<Marks> {
+    match path.rsplit('.').next() {
+        Some("rs") => Some(Marks::Rust),
+        Some("c" | "h" | "cc" | "cpp" | "ts") => Some(Marks::C),
+        Some("f90" | "F90" | "f") => Some(Marks::Fortran),
+        Some("md") => Some(Marks::Markdown),
+        _ => None,
+    }
+}
+
+/// Comments and Markdown keep to their widths. Tables, code and lines with a link may be longer.
+/// Comments behind code and lines of a string are not checked.
 pub fn check_widths(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
-        let (width, is_rust) = match file.path.rsplit('.').next() {
-            Some("rs") => (COMMENT_WIDTH, true),
-            Some("md") => (MARKDOWN_WIDTH, false),
-            _ => continue,
-        };
-        let mut is_code = false;
+        let Some(marks) = marks(&file.path) else { continue };
+        let width = if marks == Marks::Markdown { MARKDOWN_WIDTH } else { COMMENT_WIDTH };
+        let (mut is_code, mut is_block) = (false, false);
         for (i, line) in file.text.lines().enumerate() {
-            let text = if is_rust { comment(line) } else { Some(line) };
+            let text = match marks {
+                Marks::Rust => comment(line),
+                Marks::C => c_comment(line, &mut is_block),
+                Marks::Fortran => fortran_comment(line),
+                Marks::Markdown => Some(line),
+            };
             let Some(text) = text.map(str::trim_start) else {
                 is_code = false;
                 continue;
@@ -67,6 +89,21 @@ pub fn check_widths(files: &[File]) -> Vec<String> {
 /// What stands behind the marks of a line that is a comment.
 fn comment(line: &str) -> Option<&str> {
     Some(line.trim_start().strip_prefix("//")?.trim_start_matches(['/', '!']))
+}
+
+/// The same in C, C++ and TypeScript. `is_block`: the line lies within a comment of several lines;
+/// afterwards, whether the next one does.
+fn c_comment<'a>(line: &'a str, is_block: &mut bool) -> Option<&'a str> {
+    let text = line.trim_start();
+    let begins = text.starts_with("/*");
+    let is_comment = *is_block || begins || text.starts_with("//");
+    *is_block = (*is_block || begins) && !text.contains("*/");
+    is_comment.then(|| text.trim_start_matches(['/', '*']))
+}
+
+/// The same in Fortran, where `!$` begins a directive.
+fn fortran_comment(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix('!').filter(|text| !text.starts_with('$'))
 }
 
 /// Nothing is left for later.
@@ -112,6 +149,11 @@ mod tests {
         assert_eq!(check_widths(&[file("a.rs", &text)]), ["a.rs:1: 129 columns, at most 100"]);
         let text = format!("{words}\n| {words} |\n[{words}](x)\n```\n{words}\n```\n");
         assert_eq!(check_widths(&[file("a.md", &text)]), ["a.md:1: 125 columns, at most 120"]);
+        let text = format!("int a; /* {words} */\n/* a\n * {words}\n */\nf(\"{words}\");\n// {words}\n");
+        let both = ["a.ts:3: 128 columns, at most 100", "a.ts:6: 128 columns, at most 100"];
+        assert_eq!(check_widths(&[file("a.ts", &text)]), both);
+        let text = format!("a = 1 ! {words}\n!$omp {words}\n   ! {words}\n");
+        assert_eq!(check_widths(&[file("a.f90", &text)]), ["a.f90:3: 130 columns, at most 100"]);
     }
 
     use super::super::file;

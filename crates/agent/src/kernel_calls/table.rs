@@ -1,8 +1,8 @@
-//! The rows: number, name, which arguments are pointers, and how much lies behind each (man 2;
+//! The rows: number, name, which arguments are pointers, and how many bytes each points to (man 2;
 //! include/linux/syscalls.h).
 //!
-//! Calls that pin memory, change mappings or signals, or make processes are not all here: `syscall`
-//! treats them by themselves.
+//! The table leaves out some calls that pin memory, change mappings or signals, or make processes:
+//! the front end of `syscall` handles them one by one.
 
 /// How much lies behind a pointer.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,5 @@
-/* Stand-ins for programs in which homenode has little or nothing to gain, one for each pattern; the last one gains.
+/* Stand-ins for programs in which homenode has little or nothing to gain, one for each pattern; the
+ * last one gains.
  * usage: patterns PATTERN SECONDS; prints a checksum and its rounds. */
 #include <omp.h>
 #include <stdio.h>
@@ -94,7 +95,8 @@ static void __attribute__((noinline)) layer(double *x, const double *w, int from
     wait_for_all();
 }
 
-/* One region for the whole run; a barrier follows each of a round's thirty operations (llama.cpp). */
+/* One region for the whole run; a barrier follows each of a round's thirty operations
+ * (llama.cpp). */
 static double barriers(void) {
     double *x = make(N), *w = make(N), s = 0;
     for (int i = 0; i < N; i++) x[i] = 0, w[i] = i;

@@ -1,4 +1,4 @@
-//! The guest's side of the lab: starts the program, passes its streams on, sends its files back.
+//! The guest's side of the lab: starts the program, relays its streams, sends its files back.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a program or library says it needs.
+//! What a program or library needs, by its ELF headers.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +10,7 @@ use object::{LittleEndian, ReadCache, elf};
 
 use crate::error::{self, Error, Failure, Result};
 
-/// What is of interest.
+/// The interesting part of an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
     /// The loader; none for a library or a static program.
@@ -24,7 +24,7 @@ pub struct Elf {
 }
 
 impl Elf {
-    /// The folders of its run path, `$ORIGIN` being `origin`.
+    /// The folders of its run path, with `origin` for `$ORIGIN`.
     pub fn run_paths(&self, origin: &Path) -> Vec<PathBuf> {
         let list = self.run_path.as_ref().or(self.rpath.as_ref());
         let origin = origin.display().to_string();
@@ -35,7 +35,7 @@ impl Elf {
     }
 }
 
-/// Whether the file is in this format at all.
+/// Whether the file is an ELF file.
 pub fn is(path: &Path) -> bool {
     let mut magic = [0; 4];
     File::open(path).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == elf::ELFMAG
@@ -54,10 +54,10 @@ fn machine(path: &Path) -> Option<(u8, u16)> {
     Some((head[4], machine))
 }
 
-/// Reads it.
+/// Reads an ELF file.
 ///
 /// # Errors
-/// It is not an x86-64 program or library.
+/// The file is not an x86-64 program or library.
 pub fn read(path: &Path) -> Result<Elf> {
     let cannot =
         || Error::failed(format!("cannot run {} in the lab", path.display())).kind(Failure::CannotRun);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::elf;
 
-/// The folders in which libraries are looked for.
+/// The folders in which the loader looks for libraries.
 #[derive(Debug)]
 pub struct Loader {
     library_path: Vec<PathBuf>,
@@ -15,12 +15,12 @@ pub struct Loader {
     known: BTreeMap<PathBuf, bool>,
 }
 
-/// Folders that need not be configured.
+/// Folders that the loader searches without configuration.
 const BUILT_IN: [&str; 6] =
     ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
 impl Loader {
-    /// This system's, with the program's `LD_LIBRARY_PATH`.
+    /// This system's folders, with the program's `LD_LIBRARY_PATH`.
     pub fn new(library_path: Option<&OsStr>) -> Self {
         let mut folders = Vec::new();
         configured(Path::new("/etc/ld.so.conf"), 0, &mut folders);
@@ -29,8 +29,7 @@ impl Loader {
         Self { library_path, folders, known: BTreeMap::new() }
     }
 
-    /// The file that `name` means to somebody with these run paths: `before` LD_LIBRARY_PATH and
-    /// `after` it.
+    /// The file that `name` means with these run paths: `before` LD_LIBRARY_PATH and `after` it.
     pub fn find(&mut self, name: &str, before: &[PathBuf], after: &[PathBuf]) -> Option<PathBuf> {
         let all = before.iter().chain(&self.library_path).chain(after).chain(&self.folders);
         let known = &mut self.known;
@@ -38,14 +37,14 @@ impl Loader {
             .find(|path| *known.entry(path.clone()).or_insert_with(|| path.is_file() && elf::is_ours(path)))
     }
 
-    /// Where [`Loader::find`] looks, for a message.
+    /// The folders that [`Loader::find`] searches, for a message.
     pub fn places(&self, before: &[PathBuf], after: &[PathBuf]) -> String {
         let all = before.iter().chain(&self.library_path).chain(after).chain(&self.folders);
         all.map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// The folders that a configuration names, and those it includes.
+/// The folders that a configuration file names, and those in files that it includes.
 fn configured(file: &Path, depth: u32, into: &mut Vec<PathBuf>) {
     let Ok(text) = fs::read_to_string(file) else { return };
     for line in text.lines().map(|l| l.split('#').next().unwrap_or_default().trim()) {
@@ -58,7 +57,7 @@ fn configured(file: &Path, depth: u32, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// `/etc/ld.so.conf.d/*.conf`: the one kind of pattern that is in use.
+/// Expands `/etc/ld.so.conf.d/*.conf`, the only pattern in use.
 fn included(pattern: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name().and_then(OsStr::to_str)) else {
         return Vec::new();

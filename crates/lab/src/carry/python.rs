@@ -1,16 +1,15 @@
-//! Python: an interpreter is of no use without its standard library, a virtual environment not
-//! without its interpreter.
+//! Python: an interpreter needs its standard library, and a virtual environment needs its
+//! interpreter.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Carry;
 
-/// Takes along what belongs to the interpreter that was named `path` and is `real`, if it is
-/// Python.
+/// If the interpreter named `path`, which is really `real`, is Python: adds its files.
 pub fn interpreter(path: &Path, real: &Path, carry: &mut Carry) {
     let Some(version) = version(real) else { return };
-    // Named as a virtual environment's, it is that.
+    // If the name is a virtual environment's, it is that environment.
     if let Some(folder) = path.parent().and_then(Path::parent)
         && folder.join("pyvenv.cfg").is_file()
         && !carry.items.contains_key(&folder.join("pyvenv.cfg"))
@@ -21,7 +20,7 @@ pub fn interpreter(path: &Path, real: &Path, carry: &mut Carry) {
     let library = prefix.join("lib").join(&version);
     if library.is_dir() && !carry.items.contains_key(&library.join("os.py")) {
         let _ = carry.add_all(&library);
-        // Debian's own packages are beside it.
+        // Debian's own packages are in a folder beside it.
         let packages = prefix.join("lib/python3/dist-packages");
         if packages.is_dir() {
             let _ = carry.add_all(&packages);
@@ -33,7 +32,7 @@ pub fn interpreter(path: &Path, real: &Path, carry: &mut Carry) {
     }
 }
 
-/// Takes along the interpreter behind the virtual environment in `folder`.
+/// Adds the interpreter behind the virtual environment in `folder`.
 pub fn environment(folder: &Path, carry: &mut Carry) {
     let text = fs::read_to_string(folder.join("pyvenv.cfg")).unwrap_or_default();
     let value = |key: &str| {

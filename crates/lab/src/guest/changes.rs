@@ -1,4 +1,4 @@
-//! Which files the program wrote.
+//! Finds the files that the program wrote.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::wire::{Entry, EntryKind, Time, write_end, write_entry};
 
-/// What changes whenever a file does: inode, size, permissions, both times with nanoseconds.
+/// Values that change whenever a file does: inode, size, permissions, both times with nanoseconds.
 type Mark = (u64, u64, u32, (i64, i64), (i64, i64));
 
 /// A folder's files at one time.
@@ -16,7 +16,7 @@ type Mark = (u64, u64, u32, (i64, i64), (i64, i64));
 pub struct Snapshot(BTreeMap<PathBuf, (Mark, bool)>);
 
 impl Snapshot {
-    /// Now.
+    /// The files now.
     pub fn take(folder: &Path) -> Self {
         let mut this = Self::default();
         this.walk(folder, Path::new(""));
@@ -41,10 +41,10 @@ fn mark(m: &Metadata) -> Mark {
     (m.ino(), m.size(), m.mode(), (m.mtime(), m.mtime_nsec()), (m.ctime(), m.ctime_nsec()))
 }
 
-/// Sends everything in `folder` that is not as it was.
+/// Sends everything in `folder` that has changed.
 ///
 /// # Errors
-/// The port breaks. What disappears or cannot be read meanwhile is left out.
+/// The port breaks. Files that disappear or cannot be read meanwhile are left out.
 pub fn send(folder: &Path, before: &Snapshot, port: &mut File) -> io::Result<()> {
     let after = Snapshot::take(folder);
     let mut to = BufWriter::with_capacity(32 << 10, port);
@@ -82,7 +82,7 @@ fn one(folder: &Path, path: &Path, to: &mut impl Write) -> io::Result<()> {
     let Ok(mut file) = File::open(&full) else { return Ok(()) };
     let size = about.len();
     write_entry(to, entry(EntryKind::File(size)))?;
-    // As many bytes as announced, whatever a process that is still there does.
+    // Sends as many bytes as announced, even if a remaining process changes the file.
     let sent = io::copy(&mut Read::by_ref(&mut file).take(size), to)?;
     io::copy(&mut io::repeat(0).take(size - sent), to)?;
     Ok(())

@@ -1,8 +1,9 @@
-//! Packages by apt, as anybody: nothing is installed, and nothing of the system's is changed.
+//! Fetches packages by apt, as an ordinary user. It installs nothing and changes nothing of the
+//! system's.
 //!
-//! apt checks the archive's signatures itself. What the system's lists do not have comes from
-//! Debian's next release, in the archive that the system's own packages are from, with lists and
-//! settings in a folder of ours.
+//! apt checks the archive's signatures itself. Packages that the system's lists do not have come
+//! from Debian's next release, from the archive of the system's own packages, with lists and
+//! settings in a folder of homenode's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,19 +14,20 @@ use crate::error::{self, Error, Result};
 /// The first release of Debian with a kernel of [`super::RECENT`]: 13, Linux 6.12.
 const NEXT: &str = "trixie";
 
-/// apt, with the system's lists or with others.
+/// apt, with the system's lists or with other ones.
 pub struct Apt {
     folder: PathBuf,
     options: Vec<String>,
 }
 
 impl Apt {
-    /// With the system's lists. Packages go to `folder`.
+    /// apt with the system's lists. Packages go to `folder`.
     pub fn system(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), options: vec!["-q".into()] }
     }
 
-    /// With the lists of Debian's next release, which are fetched into `folder`, where packages go.
+    /// apt with the lists of Debian's next release. It fetches them into `folder`, where packages
+    /// go, too.
     ///
     /// # Errors
     /// The system's packages are not Debian's, or there is no network.
@@ -39,8 +41,8 @@ impl Apt {
             fs::write(at(name), text).map_err(|e| error::of_file("write", &at(name), &e))
         };
         write("sources.list", format!("deb [arch=amd64 target=Packages lang=none] {archive} {NEXT} main\n"))?;
-        // Hooks of an update are the system's. Without an error mode of 'any' a list that cannot be
-        // fetched is a warning.
+        // Hooks of an update are the system's. Without an error mode of 'any', a list that cannot
+        // be fetched is only a warning.
         write(
             "apt.conf",
             format!(
@@ -58,7 +60,7 @@ impl Apt {
         Ok(apt)
     }
 
-    /// What a package depends on, a line each.
+    /// The dependencies of a package, one a line.
     ///
     /// # Errors
     /// There is no such package, or no apt.
@@ -80,7 +82,7 @@ impl Apt {
     }
 }
 
-/// The address of Debian's archive, as the system has it.
+/// The address of Debian's archive in the system's configuration.
 fn archive(folder: &Path) -> Result<String> {
     let of = ["Created-By: Packages", "Origin: Debian", "Label: Debian", "Component: main"];
     let list = tool(folder, "apt-get", &[&["indextargets", "--format", "$(REPO_URI)"][..], &of].concat())?;
@@ -94,16 +96,16 @@ fn archive(folder: &Path) -> Result<String> {
     })
 }
 
-/// What to do where no kernel is found.
+/// The remedy if no kernel is found.
 pub const fn help() -> &'static str {
     "on Debian and Ubuntu 'apt-get update' as root brings the package lists up to date; elsewhere name a kernel: \
      --kernel IMAGE --modules DIR"
 }
 
-/// Runs a command in a folder and returns what it printed.
+/// Runs a command in a folder and returns its output.
 ///
 /// # Errors
-/// It fails, or it is not there.
+/// The command fails or does not exist.
 pub fn tool(folder: &Path, name: &str, args: &[&str]) -> Result<String> {
     let failed = |why: String| {
         let line = [&[name], args].concat().join(" ");

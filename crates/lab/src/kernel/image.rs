@@ -1,8 +1,7 @@
-//! Kernel images: what is in them, and unpacking them here instead of in the guest.
+//! Kernel images: what is in them, and unpacking them on the host.
 //!
-//! A `bzImage` unpacks itself, which under emulation takes seconds; QEMU also takes the kernel that
-//! is inside, if it was built with a PVH entry. The layout of the header is in
-//! Documentation/x86/boot.rst.
+//! A `bzImage` unpacks itself, which takes seconds under emulation. QEMU also takes the unpacked
+//! kernel, if it was built with a PVH entry. Documentation/x86/boot.rst describes the header.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,20 +11,20 @@ use std::time::UNIX_EPOCH;
 
 use crate::error::{self, Error, Result};
 
-/// What an image says about itself.
+/// Facts in a kernel image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// As `uname -r` will say it; a plain `vmlinux` does not say.
+    /// The version, as `uname -r` will print it; a plain `vmlinux` has none.
     pub version: Option<String>,
-    /// Where the compressed kernel is in the file.
+    /// The place of the compressed kernel in the file.
     payload: Option<(usize, usize)>,
 }
 
-/// More than any kernel has.
+/// Larger than any kernel.
 const LARGEST: usize = 512 << 20;
-/// What opens LZ4's old format, which `lz4 -l` writes and kernels use.
+/// Magic number of LZ4's old format, which `lz4 -l` writes and kernels use.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
-/// What opens a frame of zstd (RFC 8878, 3.1.1).
+/// Magic number of a zstd frame (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Uncompressed size of LZ4's blocks.
 const LZ4_BLOCK: usize = 8 << 20;
@@ -43,10 +42,10 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         .map_err(|e| error::of_file("read", path, &e).hint("a kernel that one may read: --kernel IMAGE"))
 }
 
-/// Reads what an image says about itself.
+/// Reads an image's facts.
 ///
 /// # Errors
-/// It cannot be read, or it is no x86-64 kernel.
+/// The image cannot be read, or it is no x86-64 kernel.
 pub fn look(path: &Path) -> Result<Facts> {
     let bytes = read(path)?;
     parse(&bytes).ok_or_else(|| {
@@ -59,7 +58,7 @@ fn parse(bytes: &[u8]) -> Option<Facts> {
     if bytes.starts_with(b"\x7fELF\x02\x01") && u16_at(bytes, 18) == Some(62) {
         return Some(Facts { version: None, payload: None });
     }
-    // Protocol 2.08 is the first that says where the compressed kernel is; it is from 2007.
+    // Protocol 2.08, from 2007, is the first with the place of the compressed kernel.
     if bytes.get(0x202..0x206)? != b"HdrS" || u16_at(bytes, 0x206)? < 0x208 {
         return None;
     }
@@ -70,15 +69,15 @@ fn parse(bytes: &[u8]) -> Option<Facts> {
     let text = bytes.get(0x200 + usize::from(u16_at(bytes, 0x20e)?)..)?;
     let text = &text[..text.iter().position(|b| *b == 0 || *b == b' ')?];
     let version = std::str::from_utf8(text).ok()?;
-    // It becomes part of a path.
+    // The version becomes part of a path.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~".contains(c);
     let version = (!version.is_empty() && version.chars().all(plain)).then(|| version.to_owned());
     bytes.get(start..start.checked_add(length)?)?;
     Some(Facts { version, payload: Some((start, length)) })
 }
 
-/// The fastest thing to boot: the kernel inside `image`, kept in `cache`, or `image` as it is when
-/// it is packed in a way that is not unpacked here.
+/// The fastest file to boot: the kernel unpacked from `image`, kept in `cache`; or `image` itself,
+/// if its compression is not supported here.
 ///
 /// # Errors
 /// The image or the cache cannot be read or written.
@@ -93,14 +92,14 @@ pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
         return Ok(kept);
     }
     let bytes = read(image)?;
-    // The last four bytes are the size of what comes out.
+    // The last four bytes are the unpacked size.
     let payload = bytes.get(start..start + length.saturating_sub(4)).unwrap_or_default();
     let kernel = lz4_legacy(payload).or_else(|| zstd(payload));
     let Some(kernel) = kernel.filter(|k| k.starts_with(b"\x7fELF")) else {
         return Ok(image.to_owned());
     };
     fs::create_dir_all(&folder).map_err(|e| error::of_file("create", &folder, &e))?;
-    // Under another name first: another homenode may be looking.
+    // Writes under another name first, because another homenode may be looking.
     let part = folder.join(format!("{version}.{}.part", std::process::id()));
     fs::write(&part, kernel).and_then(|()| fs::rename(&part, &kept)).map_err(|e| {
         let _ = fs::remove_file(&part);
@@ -129,7 +128,7 @@ fn lz4_legacy(mut packed: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// By the tool, if it is there: the kernel also unpacks itself.
+/// Unpacks by the tool `zstd`, if it is installed. The kernel can also unpack itself.
 fn zstd(packed: &[u8]) -> Option<Vec<u8>> {
     if !packed.starts_with(&ZSTD) {
         return None;
@@ -139,7 +138,7 @@ fn zstd(packed: &[u8]) -> Option<Vec<u8>> {
     let mut child = tool.spawn().ok()?;
     let mut to = child.stdin.take()?;
     let out = std::thread::scope(|scope| {
-        // What it does not take it does not want: its status tells.
+        // The tool may stop reading early; its exit status tells.
         scope.spawn(move || drop(to.write_all(packed)));
         child.wait_with_output()
     });

@@ -1,8 +1,8 @@
-//! Where a kernel keeps what says which process a CPU executes.
+//! Where a kernel keeps the process that a CPU executes.
 //!
-//! From the image alone: exported symbols (`__ksymtab`, `__ksymtab_gpl`, with places relative to
-//! themselves) and the kernel's type information (BTF). Addresses hold without randomisation, which
-//! the lab's kernels are told to leave.
+//! The answer comes from the image alone: exported symbols (`__ksymtab`, `__ksymtab_gpl`, with
+//! relative places) and the kernel's type information (BTF). Addresses hold without randomisation,
+//! which the lab turns off.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 use homenode_wire::monitor::Layout;
 use object::{Object, ObjectSection, ObjectSegment};
 
-/// Of an uncompressed kernel; `None` where it does not say.
+/// The layout of an uncompressed kernel; `None` if the image does not have it.
 pub fn of(image: &Path) -> Option<Layout> {
     let bytes = fs::read(image).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
@@ -20,7 +20,7 @@ pub fn of(image: &Path) -> Option<Layout> {
     let (task, place) = (types.structure("task_struct")?, |name| symbols.find(name));
     Some(Layout {
         areas: physical(&file, place("__per_cpu_offset")?)?,
-        // It is a variable of its own, but for Linux 6.2 to 6.14.
+        // A variable of its own, except in Linux 6.2 to 6.14.
         current: match (place("current_task"), place("const_current_task"), place("pcpu_hot")) {
             (Some(at), _, _) | (None, Some(at), _) => at,
             (None, None, hot) => hot? + types.member(types.structure("pcpu_hot")?, "current_task")?,
@@ -52,8 +52,8 @@ impl Symbols {
         let mut all = Vec::new();
         for name in ["__ksymtab", "__ksymtab_gpl"] {
             let Some(section) = file.section_by_name(name) else { continue };
-            // include/linux/export-internal.h: value, name, name space, each relative to where it
-            // stands.
+            // include/linux/export-internal.h: value, name, name space, each relative to its own
+            // address.
             for (i, entry) in section.data().ok()?.chunks_exact(12).enumerate() {
                 let at = section.address() + 12 * i as u64;
                 let relative = |n: usize| {
@@ -71,7 +71,7 @@ impl Symbols {
     }
 }
 
-/// The text at an address, up to the zero behind it.
+/// The zero-terminated text at an address.
 fn text(file: &object::File, address: u64) -> Option<String> {
     let segment = file.segments().find(|s| address.checked_sub(s.address()).is_some_and(|w| w < s.size()))?;
     let data = segment.data().ok()?.get((address - segment.address()) as usize..)?;
@@ -87,7 +87,7 @@ struct Types<'a> {
 
 /// `BTF_KIND_STRUCT`.
 const STRUCTURE: u32 = 4;
-/// Bytes of a type without what follows it, and of a member.
+/// Bytes of a type without its tail, and of a member.
 const TYPE: usize = 12;
 const MEMBER: usize = 12;
 
@@ -129,11 +129,11 @@ impl<'a> Types<'a> {
         None
     }
 
-    /// The place of a member, in bytes.
+    /// The offset of a member, in bytes.
     fn member(&self, members: &[u8], name: &str) -> Option<u64> {
         let mut all = members.chunks_exact(MEMBER);
         let found = all.find(|m| word(m, 0).is_some_and(|n| self.name(n) == name.as_bytes()))?;
-        // Bits; where there are bit fields, the upper eight say how many.
+        // The offset is in bits. With bit fields, the upper eight bits are the width.
         Some(u64::from(word(found, 8)? & 0xff_ffff) / 8)
     }
 }

@@ -1,5 +1,4 @@
-//! Kernel modules: the drivers asked for and what they depend on, in the order in which they must
-//! be loaded.
+//! Kernel modules: the requested drivers and their dependencies, in the order of loading.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,23 +10,23 @@ use object::{Object, ObjectSection};
 
 use crate::error::{self, Error, Result};
 
-/// A module, as it is handed to the kernel.
+/// A module to load into the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// With underscores, without `.ko`.
     pub name: String,
-    /// Its contents, not compressed.
+    /// Its contents, uncompressed.
     pub bytes: Vec<u8>,
 }
 
-/// How modules are compressed, by the end of their names, and what undoes it.
+/// Compressions of modules: the end of the name, and the tool that unpacks it.
 const PACKED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
-/// Loads `wanted` and their dependencies from `folder` (`/lib/modules/VERSION`). What is built into
-/// the kernel is left out.
+/// Loads `wanted` and their dependencies from `folder` (`/lib/modules/VERSION`). Leaves out modules
+/// that are built into the kernel.
 ///
 /// # Errors
-/// One is neither built in nor there, or cannot be read.
+/// A module is neither built in nor present, or cannot be read.
 pub fn load(folder: &Path, wanted: &[&str]) -> Result<Vec<Module>> {
     let mut shelf = Shelf {
         built_in: built_in(folder),
@@ -52,7 +51,7 @@ struct Shelf {
 impl Shelf {
     fn load(&mut self, name: &str, depth: u32) -> Result<()> {
         let here = self.built_in.iter().any(|b| b == name) || self.loaded.iter().any(|m| m.name == name);
-        // Dependencies have no circles, but files may be damaged.
+        // Dependencies have no cycles, but files may be damaged.
         if here || depth > 16 {
             return Ok(());
         }
@@ -81,7 +80,7 @@ fn find(folder: &Path, depth: u32, into: &mut BTreeMap<String, PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let Ok(kind) = entry.file_type() else { continue };
-        // 'build' and 'source' are links to elsewhere.
+        // 'build' and 'source' are links to other folders.
         if kind.is_dir() && depth < 16 {
             find(&entry.path(), depth + 1, into);
         } else if kind.is_file()
@@ -113,7 +112,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// What `depends=` in its `.modinfo` says.
+/// The modules in the `depends=` of its `.modinfo`.
 fn dependencies(module: &[u8]) -> Vec<String> {
     let info = object::File::parse(module).ok().and_then(|f| {
         let section = f.section_by_name(".modinfo")?;

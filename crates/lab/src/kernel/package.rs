@@ -1,8 +1,8 @@
-//! Fetching a distribution's kernel: its package, unpacked into a cache outside of any tree, with
-//! checksums.
+//! Fetches a distribution's kernel package and unpacks it into a cache outside of any source tree,
+//! with checksums.
 //!
-//! The package's own signatures are checked when it is fetched ([`super::apt`]). The checksums kept
-//! beside the files say whether somebody changed them since.
+//! apt checks the package's signatures when it fetches the package ([`super::apt`]). The checksums
+//! beside the files show whether somebody has changed them since.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,22 +16,22 @@ use crate::scratch::Scratch;
 
 /// Packages that depend on the newest kernel for virtual machines: Debian's, Ubuntu's, and any.
 const NAMES: [&str; 3] = ["linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64"];
-/// What the name of a kernel's package begins with.
+/// Prefix of the name of a kernel's package.
 const IMAGE: &str = "linux-image-";
 /// The file with the checksums.
 const SUMS: &str = "SHA256SUMS";
-/// A file that says which modules are kept: an older homenode kept fewer.
+/// A file that marks the set of kept modules: an older homenode kept fewer.
 const CONTENTS: &str = "contents-2";
 
-/// The folder of the cache where what is fetched is kept: the newest is not everybody's.
+/// The cache's folder for this kind of kernel; the recent kernel is kept apart.
 fn folder(cache: &Path, wanted: &Wanted) -> PathBuf {
     cache.join(if *wanted == Wanted::Recent { "linux-recent" } else { "linux" })
 }
 
-/// The newest kernel in the cache that will do, its checksums verified.
+/// The newest acceptable kernel in the cache, with verified checksums.
 ///
 /// # Errors
-/// One is there, and it is not what was put there.
+/// There is one, and it has changed.
 pub fn cached(cache: &Path, wanted: &Wanted) -> Result<Option<Kernel>> {
     for kept in [Wanted::Distribution, wanted.clone()].map(|kind| folder(cache, &kind)) {
         let Ok(entries) = fs::read_dir(&kept) else { continue };
@@ -46,7 +46,7 @@ pub fn cached(cache: &Path, wanted: &Wanted) -> Result<Option<Kernel>> {
     Ok(None)
 }
 
-/// Whether these are the checksums of all that is wanted.
+/// Whether these checksums cover everything that is needed.
 fn whole(sums: &Path) -> bool {
     fs::read_to_string(sums).is_ok_and(|text| text.lines().any(|l| l.ends_with(CONTENTS)))
 }
@@ -72,10 +72,11 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
     Ok(Kernel { image: ready, version, modules, folder: shelf, origin: path })
 }
 
-/// Fetches the package and unpacks it. One process at a time; the others wait and find it done.
+/// Fetches the package and unpacks it. One process at a time does so; the others wait and use the
+/// result.
 ///
 /// # Errors
-/// Not a Debian, no network, no space.
+/// The system is not Debian's, or there is no network or no space.
 pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
     let folder = folder(cache, wanted);
     fs::create_dir_all(&folder).map_err(|e| error::of_file("create", &folder, &e))?;
@@ -99,7 +100,7 @@ pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result
     open(&place, cache)
 }
 
-/// The packages of a kernel that will do, and the apt that has them.
+/// The packages of an acceptable kernel, and the apt that has them.
 fn find(work: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, Vec<String>)> {
     let system = Apt::system(work);
     match packages(&system, wanted) {
@@ -115,7 +116,7 @@ fn find(work: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt,
     }
 }
 
-/// The packages with the kernel and, where they are apart, its modules.
+/// The packages with the kernel and, if they are separate, its modules.
 fn packages(apt: &Apt, wanted: &Wanted) -> Result<Vec<String>> {
     let mut last = Error::failed(match wanted {
         Wanted::Recent => {
@@ -145,7 +146,7 @@ fn packages(apt: &Apt, wanted: &Wanted) -> Result<Vec<String>> {
     Err(last.hint(help()))
 }
 
-/// The first dependency whose name begins like that and goes on with a version.
+/// The first dependency whose name begins with `prefix` and continues with a version.
 fn depends<'a>(list: &'a str, prefix: &str) -> Option<&'a str> {
     let names = list.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
     names
@@ -164,8 +165,8 @@ fn unpack(work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts into `keep` what the lab needs: the image, the modules' closure, checksums. Returns the
-/// version.
+/// Copies into `keep` what the lab needs: the image, the modules with their dependencies,
+/// checksums. Returns the version.
 fn keep(work: &Path) -> Result<String> {
     let boot = work.join("tree/boot");
     let entries = fs::read_dir(&boot).map_err(|e| error::of_file("read", &boot, &e))?;
@@ -185,7 +186,7 @@ fn keep(work: &Path) -> Result<String> {
     let mut names = ["vmlinuz", "modules/modules.builtin", CONTENTS].map(str::to_owned).to_vec();
     write(&keep.join(CONTENTS), b"")?;
     let mut wanted = modules::load(folder, &NEEDED)?;
-    // Not every kernel has these, and not every run needs them.
+    // Not every kernel has these modules, and not every run needs them.
     for module in modules::load(folder, &MEMORY_DISK).unwrap_or_default() {
         if !wanted.contains(&module) {
             wanted.push(module);

@@ -1,5 +1,5 @@
-//! What no table holds: the modelled machine, what each CPU and process did, and which part of the
-//! machine was busiest. It lies beside the tables as `lab.json`.
+//! `lab.json`, with what no table holds: the modelled machine, the totals of each CPU and process,
+//! and the busiest part of the machine.
 
 use homenode_model::{Topology, Way};
 use homenode_wire::monitor::Misses;
@@ -18,7 +18,7 @@ const SCHEMA: &str = "homenode/lab/4";
 pub struct About {
     /// Name and version of the form.
     pub schema: &'static str,
-    /// What the numbers are worth.
+    /// The basis of the numbers.
     pub basis: &'static str,
     /// The modelled machine.
     pub machine: String,
@@ -30,7 +30,7 @@ pub struct About {
     pub caches: Vec<Cache>,
     /// Virtual CPUs.
     pub cpus: Vec<Cpu>,
-    /// Processes, by the order in which they were met.
+    /// Processes, in the order of first appearance.
     pub processes: Vec<Process>,
     /// Accesses that did not fit the model.
     pub lost: u64,
@@ -57,30 +57,31 @@ pub struct Cache {
     pub ways: u32,
 }
 
-/// What a virtual CPU did. Accesses are those to main memory, unless it says all.
+/// What a virtual CPU did. Accesses are main-memory accesses, unless the name says all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cpu {
     /// Its node.
     pub node: u16,
     /// All accesses of the program.
     pub accesses_program: u64,
-    /// All accesses of processes that were there before it.
+    /// All accesses of processes that are older than the program.
     pub accesses_others: u64,
     /// All accesses of the kernel.
     pub accesses_kernel: u64,
-    /// Lines that nobody had.
+    /// Misses of lines that no cache had.
     pub memory_cold: u64,
-    /// Lines that had to go.
+    /// Misses of lines that were evicted.
     pub memory_capacity: u64,
-    /// Lines that somebody else had written.
+    /// Misses of lines that another CPU had written.
     pub memory_coherence: u64,
-    /// Requests to write a line that is there. They move no data and are no access.
+    /// Upgrades: requests to write a line that is in the cache. They move no data and are no
+    /// accesses.
     pub memory_upgrade: u64,
     /// The program's, to this node's memory.
     pub program_local: u64,
-    /// To others'.
+    /// The program's, to other nodes' memory.
     pub program_remote: u64,
-    /// Of processes that were there before it.
+    /// Those of processes that are older than the program.
     pub others_local: u64,
     /// See `others_local`.
     pub others_remote: u64,
@@ -90,7 +91,7 @@ pub struct Cpu {
     pub kernel_remote: u64,
     /// Modelled time.
     pub modelled_ps: u64,
-    /// Modelled time if nobody else were there.
+    /// Modelled time of the CPU alone.
     pub modelled_alone_ps: u64,
 }
 
@@ -107,20 +108,20 @@ pub struct Process {
     pub accesses: u64,
     /// Main-memory accesses to the node of the CPU.
     pub local: u64,
-    /// To others.
+    /// Main-memory accesses to other nodes.
     pub remote: u64,
 }
 
-/// What is modelled of an interval.
+/// The modelled part of an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Interval {
-    /// The slowest CPU's time if nobody else were there.
+    /// The slowest CPU's time, each CPU alone.
     pub slowest_alone_ps: u64,
     /// How long the busiest part of the machine is busy.
     pub busy_ps: u64,
     /// The larger of both.
     pub modelled_ps: u64,
-    /// What that part is: controller, port, link.
+    /// The kind of that part: controller, port, link.
     pub busiest: &'static str,
     /// Its node; of a port, the node that data leaves.
     pub from: Option<u16>,

@@ -17,19 +17,19 @@ use super::owner::{self, PAGE, Presence};
 use super::told::Piece;
 use crate::monitor::{Page, Whose};
 
-/// Rows of accesses that are written.
+/// Most rows of accesses that are written.
 pub const MOST_ROWS: usize = 4 << 20;
-/// Pages of a block beyond which nothing is counted together.
+/// Most pages of a block that are counted together.
 const LARGEST_BLOCK: u64 = 512;
 
-/// What a reader of the tables should know, a sentence each.
+/// Sentences for readers of the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// What the numbers mean.
     pub notes: Vec<String>,
     /// What was coarsened.
     pub coarsened: Vec<String>,
-    /// What is not whole.
+    /// What is incomplete.
     pub incomplete: Vec<String>,
 }
 
@@ -65,16 +65,16 @@ impl Timeline {
         self.times.get(interval.0 as usize).map_or(Ns(0), |(begin, _)| *begin)
     }
 
-    /// The interval of a moment; none where the program did not tell.
+    /// The interval at a moment; `None` if the program did not mark intervals.
     fn at(&self, time: Ns) -> Option<IntervalNo> {
         let after = self.times.partition_point(|(begin, _)| *begin <= time);
         self.told.then(|| IntervalNo(after.saturating_sub(1) as u32))
     }
 
-    /// How a piece lives in an interval.
+    /// Whether a piece lives in an interval.
     fn presence(&self, piece: &Piece, interval: IntervalNo) -> Presence {
         if !self.told {
-            // Nobody knows when: all of them may.
+            // Nobody knows when, so any piece may.
             return if piece.from.is_some() { Presence::Part } else { Presence::Whole };
         }
         let from = piece.from.and_then(|t| self.at(t));
@@ -118,7 +118,7 @@ fn in_blocks(rows: &mut Vec<Row>, block: u64) {
     });
 }
 
-/// Makes blocks larger until at most `most` rows are left: how many pages a block has.
+/// Makes blocks larger until at most `most` rows are left. Returns the pages of a block.
 fn coarsened(rows: &mut Vec<Row>, most: usize) -> u64 {
     let mut block = 1;
     in_blocks(rows, block);
@@ -193,8 +193,8 @@ impl Run<'_> {
         })
     }
 
-    /// Intervals, and the rounds that the program told of. Those between the first and the last
-    /// call of `hn_iteration` count.
+    /// Writes intervals, and the rounds that the program marked. Rounds between the first and the
+    /// last call of `hn_iteration` count.
     fn intervals(&self, timeline: &Timeline, to: &mut impl Sink) -> Result<(), DatasetError> {
         let told = self.told.iterations.len();
         let bounded = told > 1;
@@ -202,7 +202,7 @@ impl Run<'_> {
         for (process, time) in &self.told.iterations {
             calls.entry(*process).or_default().push(*time);
         }
-        // The process with most rounds numbers them; the one with the smallest number of equals.
+        // The process with most rounds numbers them; among equals the one with the smallest number.
         let main = calls.values().rev().max_by_key(|c| c.len());
         let round = |begin: Ns| {
             let before = main?.partition_point(|call| *call <= begin);
@@ -247,8 +247,8 @@ impl Run<'_> {
         })
     }
 
-    /// Accesses by page, and the pages' homes. Memory that nobody told of becomes an object of its
-    /// process.
+    /// The accesses by page, and the pages' homes. Memory without an object becomes part of an
+    /// object of its process.
     fn used(&self, timeline: &Timeline, objects: &mut Vec<Object>) -> (Vec<Row>, Vec<Seen>) {
         let found = self.found;
         let process = |page: &Page| found.processes.get(&page.process).map_or(0, |p| p.id);
@@ -307,7 +307,7 @@ impl Run<'_> {
         objects: &[Object],
         to: &mut impl Sink,
     ) -> Result<(), DatasetError> {
-        // A page is met at one home and then at another; rows tell who came.
+        // A page is met at one home and then at another one. Rows tell who came.
         let visits: BTreeMap<(u32, u64, u32, u16), u64> = seen
             .iter()
             .map(|s| ((s.object.0, s.page, s.interval.0, s.home.0), s.order.unwrap_or_default()))
@@ -336,7 +336,7 @@ impl Run<'_> {
         firsts::fill(rows.iter().map(touch).collect(), &stays.collect::<Vec<_>>(), process, times, to)
     }
 
-    /// Who moves pages that move, as far as it can be known from outside.
+    /// Who moves pages, as far as it can be known from outside.
     fn mover(&self) -> (Cause, Option<String>) {
         let inside = |p: &crate::monitor::Process| p.name == "homenode";
         let homenode = self
@@ -422,7 +422,7 @@ impl Run<'_> {
     }
 }
 
-/// The object that stands for what nobody told of in a process.
+/// The object for all memory of a process that has no other object.
 fn other(others: &mut BTreeMap<u32, ObjectId>, objects: &mut Vec<Object>, process: u32) -> ObjectId {
     *others.entry(process).or_insert_with(|| {
         let number = ObjectId(objects.len() as u32);
@@ -432,7 +432,7 @@ fn other(others: &mut BTreeMap<u32, ObjectId>, objects: &mut Vec<Object>, proces
 }
 
 fn access(row: &Row, block: u64, objects: &[Object]) -> Access {
-    // The last block of an object may be shorter. Memory that nobody told of has no end.
+    // The last block of an object may be shorter. Memory without an object has no end.
     let end = objects.get(row.object as usize).filter(|o| o.bytes.0 > 0).map(|o| {
         let first = o.address % PAGE;
         first.saturating_add(o.bytes.0).div_ceil(PAGE).max(1)

@@ -1,15 +1,15 @@
-//! Who touched pages first, as far as the monitor tells.
+//! Who touched pages first, as far as the monitor can tell.
 //!
-//! The monitor counts by interval, not by time: of the interval in which a page is first seen it
-//! knows which nodes came. Where that is one node, it touched the page first. Where several came,
-//! the page's home tells, because the kernel puts a page on the node of its first toucher. A thread
-//! is named where it alone ran on that node then.
+//! The monitor counts by interval, not by time. For the interval in which a page is first seen it
+//! knows which nodes came. If it was one node, that node touched the page first. If there were
+//! several, the page's home tells, because the kernel puts a page on the node of its first toucher.
+//! A thread is named if it alone ran on that node then.
 
 use homenode_dataset::tables::FirstTouch;
 use homenode_dataset::{DatasetError, Sink};
 use homenode_model::{NodeId, Ns, ObjectId, ThreadId};
 
-/// A page that a node came to in an interval.
+/// A page that a node accessed in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Touch {
     /// The object.
@@ -20,9 +20,9 @@ pub struct Touch {
     pub interval: u32,
     /// The order in which the monitor met the page at this home.
     pub visit: u32,
-    /// Where the page was.
+    /// The page's home.
     pub home: u16,
-    /// Who came.
+    /// The accessing node.
     pub node: u16,
 }
 
@@ -35,13 +35,13 @@ pub struct Stay {
     pub thread: u32,
     /// The node.
     pub node: u16,
-    /// From when on.
+    /// Its start.
     pub from: Ns,
-    /// Until when.
+    /// Its end.
     pub until: Ns,
 }
 
-/// The only thread of a process that ran on a node within a time.
+/// The thread of a process that was the only one on a node during a time.
 fn alone(stays: &[Stay], process: u32, node: u16, (begin, end): (Ns, Ns)) -> Option<ThreadId> {
     let there = |s: &&Stay| s.process == process && s.node == node && s.from <= end && begin <= s.until;
     let mut all = stays.iter().filter(there).map(|s| s.thread);
@@ -49,8 +49,8 @@ fn alone(stays: &[Stay], process: u32, node: u16, (begin, end): (Ns, Ns)) -> Opt
     all.all(|t| t == first).then_some(ThreadId(first))
 }
 
-/// Writes the rows. `process`: whose an object is, if it was allocated once; of others it cannot be
-/// told which allocation a page was of. `times`: begin and end of an interval.
+/// Writes the rows. `process`: the process of an object that was allocated once; for other objects
+/// it is unknown which allocation a page belonged to. `times`: begin and end of an interval.
 ///
 /// # Errors
 /// `to` takes no more.

@@ -1,4 +1,4 @@
-//! The marks that a process of the program wrote: read back, with times since the program's start.
+//! Reads the marks that a process of the program wrote, with times since the program's start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +16,12 @@ use crate::guest::STARTED;
 pub struct Thread {
     /// Lowest address of its stack and one past the highest.
     pub stack: Option<(u64, u64)>,
-    /// CPU, from when and until when.
+    /// Each stay: CPU, begin, end.
     pub stays: Vec<(u32, Ns, Ns)>,
 }
 
 impl Thread {
-    /// When it was first and last heard of.
+    /// Its first and last mark.
     pub fn lived(&self) -> Option<(Ns, Ns)> {
         Some((self.stays.first()?.1, self.stays.last()?.2))
     }
@@ -55,7 +55,7 @@ pub struct Birth {
 pub enum Change {
     /// Memory was allocated.
     Birth(Birth),
-    /// What was allocated at this address is gone.
+    /// The memory at this address was freed.
     Death(u64),
 }
 
@@ -70,12 +70,12 @@ pub struct RegionRun {
     pub end: Ns,
 }
 
-/// What one process told.
+/// The marks of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// Its number in the guest.
     pub process: u32,
-    /// Which of the programs that it executed this is.
+    /// Index of this program among those that the process executed.
     pub program: u32,
     /// Its files.
     pub modules: Vec<Module>,
@@ -87,11 +87,11 @@ pub struct Process {
     pub regions: Vec<RegionRun>,
     /// Calls of `hn_iteration`.
     pub iterations: Vec<Ns>,
-    /// What was in the way.
+    /// Problems while reading.
     pub trouble: Vec<String>,
 }
 
-/// Reads what all processes wrote to `folder`, by number.
+/// Reads the marks of all processes in `folder`, by number.
 pub fn read(folder: &Path) -> Vec<Process> {
     let started = fs::read_to_string(folder.join(STARTED)).ok().and_then(|t| t.trim().parse().ok());
     let mut processes: Vec<(u32, u32)> = Vec::new();
@@ -108,7 +108,7 @@ pub fn read(folder: &Path) -> Vec<Process> {
     processes.into_iter().map(one).collect()
 }
 
-/// What one process wrote; `zero` is when the program was started.
+/// Reads one process. `zero`: time of the program's start.
 fn one(path: &Path, zero: u64) -> Process {
     let meta = Meta {
         format: homenode_log::VERSION,
@@ -152,7 +152,7 @@ struct Reader {
     zero: u64,
     now: Ns,
     thread: Thread,
-    /// Regions that it began: where and when, by instance.
+    /// Regions that it has begun: place and time, by instance.
     open: BTreeMap<u64, (u64, Ns)>,
 }
 

@@ -1,37 +1,37 @@
-//! Whose memory a page is in an interval.
+//! Which object owns a page in an interval.
 
 use std::collections::BTreeMap;
 
 use super::told::Piece;
 
-/// Bytes of the pages that are counted.
+/// Bytes of a counted page.
 pub const PAGE: u64 = 4096;
 
 /// The owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its place in the list of pieces.
+    /// Its index in the list of pieces.
     pub piece: usize,
     /// Its bytes in the page.
     bytes: u64,
-    /// Whether the page was nobody else's before or behind it in the interval.
+    /// Whether no other object shared the page in the interval.
     pub sole: bool,
 }
 
-/// A piece as it is in an interval.
+/// Whether a piece lives in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It lives all of the time.
+    /// It lives during the whole interval.
     Whole,
-    /// It begins or ends in it.
+    /// It begins or ends in the interval.
     Part,
     /// It does not live.
     None,
 }
 
-/// The owners of the pages at these places (process, address) in an interval: of several objects
-/// the one with most bytes in the page, the later one of equals. `presence` says which pieces live
-/// in the interval.
+/// The owners of the pages at these places (process, address) in an interval: the object with most
+/// bytes in the page, and the later one among equals. `presence` says which pieces live in the
+/// interval.
 pub fn of(
     pieces: &[Piece],
     presence: impl Fn(&Piece) -> Presence,

@@ -1,4 +1,4 @@
-//! What the processes told, with names: objects and where they lay when, regions, iterations.
+//! The processes' reports, with names: objects with their places over time, regions, iterations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use homenode_model::{Bytes, Ns, ObjectId};
 
 use super::marks::{Birth, Change, Process, Thread};
 
-/// Objects that have names: a program that allocates for ever must not fill the disk.
+/// Most objects with names: a program that allocates for ever must not fill the disk.
 pub const MOST_OBJECTS: usize = 1 << 16;
-/// Allocations that are followed.
+/// Most allocations that are followed.
 pub const MOST_PIECES: usize = 1 << 20;
 
-/// Addresses of a process that want names.
+/// Addresses of a process that need names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Return addresses of allocating calls.
@@ -53,10 +53,9 @@ pub struct Static {
     pub declared: SourcePlace,
 }
 
-/// What tells the names of a process's addresses.
+/// Looks up the names of a process's addresses.
 pub trait Names {
-    /// The source of the call that returns to `back`; none where only the file of its code is
-    /// known.
+    /// The source of the call that returns to `back`; `None` if only the file of its code is known.
     fn call(&mut self, back: u64) -> Option<SourcePlace>;
     /// The source of a region.
     fn region(&mut self, pc: u64) -> Option<SourcePlace>;
@@ -72,11 +71,11 @@ pub trait Names {
         let _ = module;
         None
     }
-    /// What was in the way.
+    /// Problems while looking up.
     fn trouble(&mut self) -> Vec<String>;
 }
 
-/// Where an object lay, and when.
+/// A place of an object in memory, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The process.
@@ -87,9 +86,9 @@ pub struct Piece {
     pub bytes: u64,
     /// The object.
     pub object: ObjectId,
-    /// From when; none: from the start.
+    /// Its start; `None`: the start.
     pub from: Option<Ns>,
-    /// Until when; none: to the end.
+    /// Its end; `None`: the end.
     pub until: Option<Ns>,
 }
 
@@ -102,35 +101,36 @@ pub struct Stay {
     pub thread: u32,
     /// The CPU.
     pub cpu: u32,
-    /// From when.
+    /// Its start.
     pub from: Ns,
-    /// Until when.
+    /// Its end.
     pub until: Ns,
 }
 
-/// What all processes told.
+/// The reports of all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Objects.
     pub objects: Vec<Object>,
-    /// Where they lay, in the order in which later ones hide earlier ones.
+    /// Their places, in the order in which later ones hide earlier ones.
     pub pieces: Vec<Piece>,
     /// Regions; their runs and times are those of all processes.
     pub regions: Vec<Region>,
-    /// Each execution: the region, when it began and when it ended.
+    /// Each execution: the region, its start and its end.
     pub runs: Vec<(RegionNo, Ns, Ns)>,
     /// Calls of `hn_iteration`: process and time, by time.
     pub iterations: Vec<(u32, Ns)>,
     /// Stays of threads on CPUs.
     pub stays: Vec<Stay>,
-    /// What was in the way.
+    /// Problems.
     pub trouble: Vec<String>,
-    /// What was left out to stay within bounds.
+    /// What was left out to stay within the bounds.
     pub bounded: Vec<String>,
 }
 
 impl Told {
-    /// What these processes told. `names` gives the names of one process, by its files.
+    /// Joins the reports of these processes. `names` looks up the names of one process, by its
+    /// files.
     pub fn of(processes: &[Process], mut names: impl FnMut(&[Module], &Wanted) -> Box<dyn Names>) -> Self {
         let mut all = All::default();
         for process in processes {
@@ -162,7 +162,7 @@ type RegionPlace = (Option<String>, Option<u32>, Option<String>);
 #[derive(Default)]
 struct All {
     told: Told,
-    /// By place, as they are told apart.
+    /// By place, as they are distinguished.
     regions: BTreeMap<RegionPlace, RegionNo>,
     threads: u32,
     left_out: [u64; 2],
@@ -225,7 +225,7 @@ impl All {
         Some(number)
     }
 
-    /// Adds where an object lies, unless there are too many.
+    /// Adds a place of an object, unless there are too many.
     fn piece(&mut self, piece: Piece) -> Option<usize> {
         if self.told.pieces.len() >= MOST_PIECES {
             self.left_out[1] += 1;
@@ -287,7 +287,7 @@ impl All {
         names: &mut dyn Names,
         module: &impl Fn(u64) -> Option<&'a Module>,
     ) {
-        // Whoever was there before is gone, even if nobody said so.
+        // The former object there has died, even if nobody said so.
         self.death(heap, time, birth.address);
         let known = heap.places.entry((birth.site, birth.caller)).or_insert_with(|| {
             let (site, caller) = (names.call(birth.site), names.call(birth.caller));
@@ -361,7 +361,7 @@ impl All {
     }
 }
 
-/// What is known of a process's allocations.
+/// The state of a process's allocations.
 #[derive(Default)]
 struct Heap {
     places: BTreeMap<(u64, u64), Known>,
@@ -370,14 +370,14 @@ struct Heap {
     live: BTreeMap<u64, Live>,
 }
 
-/// A place where something is allocated.
+/// A place in the source that allocates.
 struct Known {
     place: Place,
     site: Option<SourcePlace>,
     caller: Option<SourcePlace>,
 }
 
-/// An allocation that lives.
+/// A live allocation.
 struct Live {
     place: Place,
     slot: u32,
@@ -396,7 +396,7 @@ fn bare<'a>(pc: u64, module: &impl Fn(u64) -> Option<&'a Module>) -> String {
     }
 }
 
-/// The place of an allocation: by the source where it is known, else by its file.
+/// The place of an allocation: by the source if known, else by its file.
 fn place<'a>(
     birth: &Birth,
     site: Option<&SourcePlace>,
@@ -410,11 +410,11 @@ fn place<'a>(
     if birth.site == 0 {
         return ("mmap".into(), None);
     }
-    // Of callers, only those in the program's own files are told.
+    // Only callers in the program's own files count.
     (text(site, birth.site), caller.map(|c| text(Some(c), birth.caller)))
 }
 
-/// An object without anything but these.
+/// An object with only these properties.
 fn blank(process: u32, kind: ObjectKind, address: u64, bytes: u64, variable: Variable) -> Object {
     Object {
         object: ObjectId(0),

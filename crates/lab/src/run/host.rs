@@ -25,11 +25,11 @@ use crate::qemu::{Accel, Console, Disk, escaped};
 use crate::relay::{self, Count};
 use crate::wire::{Order, PORTS, Said, Status, Written, say};
 
-/// How often signals and time limits are looked at.
+/// Time between two looks at signals and time limits.
 const LOOK: Duration = Duration::from_millis(20);
-/// A guest that is not up by then never will be; a loaded machine may take ten times the usual.
+/// Longest boot. A loaded machine may take ten times as long as usual.
 const BOOT: Duration = Duration::from_secs(180);
-/// Time that a program has after a signal of the time limit, and QEMU after being asked to end.
+/// Time that a program has after the time limit's signal, and QEMU after the request to end.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// QEMU, ended when dropped.
@@ -39,7 +39,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// Asks QEMU to end, so that a plug-in can write down what it has.
+    /// Asks QEMU to end, so that a plug-in can write its results.
     fn end(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let start = Instant::now();
@@ -79,7 +79,7 @@ impl Drop for Guest {
     }
 }
 
-/// What happens in the guest, in order.
+/// The events in the guest, in order.
 enum Event {
     Said(Said),
     /// The control port is closed: QEMU has ended.
@@ -100,7 +100,7 @@ pub fn run(
     let written = [relay::out_of(stdout, streams.stdout), relay::out_of(stderr, streams.stderr)];
     let stdin_kept =
         stdin.try_clone().map_err(|e| error::of_file("keep", Path::new("the input port"), &e))?;
-    // Of a program that runs apart, not even the end of its input may come at the host's time.
+    // For a program that runs apart, not even the end of its input may come at the host's time.
     if !lab.deterministic {
         relay::into(stdin, streams.stdin);
     }
@@ -126,7 +126,7 @@ pub fn run(
         Said::Ended { status, written, out_of_memory, took } => {
             (status, written, out_of_memory, Duration::from_nanos(took.0))
         }
-        // Of a program that runs apart it is known only now.
+        // For a program that runs apart, this is known only now.
         Said::CannotRun(errno) => return Err(cannot_run(program, errno)),
         _ => return Err(run.guest.failed("the guest made no sense")),
     };
@@ -204,7 +204,7 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Coun
     let child = command.spawn().map_err(|e| error::of_file("start", path, &e))?;
     let mut guest = Guest { child, console };
     drop((theirs, memory));
-    // What QEMU does not like it says at once.
+    // QEMU reports its errors at once.
     thread::sleep(Duration::from_millis(50));
     if let Ok(Some(status)) = guest.child.try_wait() {
         let text = fs::read_to_string(&errors).unwrap_or_default();
@@ -222,7 +222,7 @@ fn boot(lab: &Lab, ready: &Ready) -> Result<(Guest, [UnixStream; 5], Option<Coun
     Ok((guest, mine, counter))
 }
 
-/// Two ends of a stream: one for this process, one that a child inherits.
+/// Two ends of a stream: one for this process, one for a child to inherit.
 fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (mine, its) = UnixStream::pair()?;
     let its = OwnedFd::from(its);
@@ -230,23 +230,23 @@ fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     Ok((mine, its))
 }
 
-/// A node's memory, under a name by which the monitor finds it.
+/// A node's memory, with a name by which the monitor finds it.
 fn shared(node: usize, bytes: Bytes) -> io::Result<OwnedFd> {
     let name = format!("{}{node}", monitor::MEMORY);
-    // Not closed when QEMU starts.
+    // It stays open when QEMU starts.
     let fd = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::empty())?;
     rustix::fs::ftruncate(&fd, bytes.0)?;
     Ok(fd)
 }
 
-/// The monitor, from here.
+/// The monitor, seen from the host.
 struct Counter {
     control: UnixStream,
     output: PathBuf,
 }
 
 impl Counter {
-    /// It, and what QEMU is told of it.
+    /// Starts it. Returns it, and its argument for QEMU.
     fn start(monitoring: &Monitoring, ready: &Ready, own: UnixStream, its: i32) -> Result<(Self, OsString)> {
         let scratch = ready.scratch.path();
         let (output, file) = (scratch.join("counts"), scratch.join("monitor"));
@@ -263,7 +263,7 @@ impl Counter {
         Ok((Self { control: own, output }, words))
     }
 
-    /// Tells it to end, waits until it has done so, and reads what it found.
+    /// Makes it end, waits for that, and reads its results.
     fn end(mut self) -> Result<Found> {
         let failed =
             |why: String| Error::failed("the monitor in QEMU failed").tried(format!("tell it to end: {why}"));
@@ -290,8 +290,8 @@ fn listen(control: &UnixStream) -> io::Result<Receiver<Event>> {
     Ok(events)
 }
 
-/// Writes files as they come, so that the guest never waits: first the program's own, then the
-/// marks. Of the latter only what could not be written is told.
+/// Writes files as they come, so that the guest never waits: the program's own first, then the
+/// marks. For marks, only failures are reported.
 fn receive(
     files: UnixStream,
     folder: Option<PathBuf>,
@@ -331,7 +331,7 @@ struct Run<'a, 'b> {
 }
 
 impl Run<'_, '_> {
-    /// Waits for something that the guest says.
+    /// Waits for a message of the guest.
     fn until(&mut self, lost: &str, what: impl Fn(&Said) -> bool, limit: Option<Duration>) -> Result<Said> {
         let begin = Instant::now();
         let mut told = false;
@@ -360,7 +360,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Waits until this side has all that the program wrote.
+    /// Waits until this side has all of the program's output.
     fn drain(&mut self, have: &[Count; 2], total: Written) -> Result<()> {
         while have.iter().zip([total.out, total.err]).any(|(h, t)| h.get() < t) {
             thread::sleep(Duration::from_millis(1));
@@ -385,7 +385,7 @@ impl Run<'_, '_> {
     }
 
     fn signal(&mut self, number: i32) {
-        // The guest may be gone; that is noticed elsewhere.
+        // The guest may be gone; another place notices that.
         let _ = say(&mut self.control, &Order::Signal(number));
     }
 }

@@ -1,10 +1,10 @@
 //! What another policy would have decided.
 //!
-//! The journal says what the program did under the recorded policy: which page was touched when,
-//! and by whom. Asked with it, another policy gets the same events with the homes as *its*
-//! decisions made them, and its moves succeed wherever there is room. What a move would have
-//! changed in the program's timing is not in the journal, nor are touches of pages that the
-//! recorded policy did not arm: this is a policy's opinion, not a simulation.
+//! The journal has the program's run under the recorded policy: which page was touched when, and by
+//! which node. Another policy gets the same events, with the homes that *its own* decisions make;
+//! its moves succeed if there is room. The journal does not have the changes of timing that a move
+//! would have caused, nor touches of pages that the recorded policy did not arm. So the answer is
+//! that policy's opinion, not a simulation.
 
 use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, MoveResult, NodeId, Ns, PageNo};
 
@@ -14,28 +14,29 @@ use super::read::open;
 use crate::homes::Homes;
 use crate::{Policy, PolicyContext, Step};
 
-/// What another policy says.
+/// The answers of another policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Events that it was told.
+    /// Number of events that it got.
     pub events: u64,
-    /// Homes it gave.
+    /// Homes that it assigned.
     pub places: u64,
-    /// Moves it asked for and that there was room for.
+    /// Moves that it wanted and that there was room for.
     pub moves: u64,
-    /// Copies it asked for and that there was room for.
+    /// Copies that it wanted and that there was room for.
     pub replicas: u64,
-    /// Moves and copies it asked for in vain.
+    /// Moves and copies that it wanted in vain.
     pub refused: u64,
 }
 
-/// Polls at one event after which a policy is taken to be broken.
+/// Polls at one event after which a policy counts as broken.
 const MAX_POLLS: u32 = 1 << 10;
 
-/// Feeds the journal to the policy of `spec` and tells `each` of its decisions, in order.
+/// Feeds the journal to the policy of `spec`, and calls `each` with its decisions, in order.
 ///
 /// # Errors
-/// It is no journal, it is damaged, it lacks what the policy needs, or there is no such policy.
+/// The bytes are no journal or damaged, the journal lacks events that the policy needs, or there is
+/// no such policy.
 pub fn ask(bytes: &[u8], spec: &str, mut each: impl FnMut(Ns, Decision)) -> Result<Asked, JournalError> {
     let (header, mut decoder) = open(bytes)?;
     let policy = crate::build(spec, &header.context).map_err(JournalError::Policy)?;
@@ -86,7 +87,7 @@ impl<P: Policy> Driver<P> {
             }
             Event::Collapsed { page, home } => Event::Collapsed { page, home: self.home(page, home) },
             Event::Fault { page, node } => {
-                // Where it goes if the policy says nothing.
+                // The home if the policy says nothing.
                 self.homes.settle(page, node);
                 event
             }
@@ -98,7 +99,7 @@ impl<P: Policy> Driver<P> {
         };
         self.policy.observe(&event);
     }
-    /// The home of a page by this policy's decisions; by the recorded ones until the first.
+    /// The home of a page by this policy's decisions; before the first one, the recorded home.
     fn home(&mut self, page: PageNo, recorded: NodeId) -> NodeId {
         let known = self.homes.home(page);
         known.or_else(|| self.homes.settle(page, recorded)).unwrap_or(recorded)

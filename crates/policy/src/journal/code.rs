@@ -23,7 +23,7 @@ const COLLAPSED: u8 = 10;
 const NEXT_TOUCH: u8 = 11;
 const POLL: u8 = 16;
 const OUTCOME: u8 = 17;
-/// An event that the writer did not know; a journal with one cannot be replayed.
+/// An event that the writer did not know. A journal with one cannot be replayed.
 const UNKNOWN: u8 = 255;
 
 const IDLE: u8 = 0;
@@ -50,12 +50,12 @@ const RESULTS: [MoveResult; 7] = [
 pub(super) enum Record {
     End,
     Event(Event),
-    /// A poll at a time, and what the policy said; its decisions are in the reader's list.
+    /// A poll at a time, and the policy's step. Its decisions are in the reader's list.
     Poll(Ns, Step),
     Outcome(MoveOutcome),
 }
 
-/// What differences are taken from.
+/// The base of differences.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     page: u64,
@@ -188,9 +188,9 @@ pub(super) struct Decoder<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
     last: Last,
-    /// Nodes that there are.
+    /// Number of nodes.
     pub(super) nodes: u64,
-    /// Which thousands of pages were named: a bit each.
+    /// The thousands of pages that were named, one bit each.
     named: Vec<u64>,
     cells: u64,
     /// Decisions of the last poll.
@@ -262,7 +262,7 @@ impl<'a> Decoder<'a> {
         self.name(page)?;
         Ok(PageNo(page))
     }
-    /// Bounds what a policy may remember of pages.
+    /// Bounds the memory that a policy may need for pages.
     fn name(&mut self, page: u64) -> Read<()> {
         let (word, bit) = ((page >> 16) as usize, 1 << (page >> 10 & 63));
         if word >= self.named.len() {

@@ -1,16 +1,17 @@
-//! Everything that a driver told a policy and everything that the policy decided, as bytes.
+//! The journal: everything that a driver gave a policy and everything that the policy decided, as
+//! bytes.
 //!
 //! # Problem
 //!
-//! A policy decided something on a live machine, in a simulation, in the lab. Was it the policy, or
-//! was it what the driver told it? And what would another policy have said?
+//! A policy decided something on a live machine, in a simulation, or in the lab. Was the policy the
+//! cause, or the driver's events? And what would another policy have decided?
 //!
 //! # Approach
 //!
-//! A policy is a function of its events, so a list of them is all it takes to run it again.
-//! [`Journalled`] stands between any driver and any policy and writes down what passes, in the
-//! order in which it passes. [`check`] feeds the list to a fresh policy and compares what it
-//! decides with what was decided; [`ask()`] feeds it to another policy.
+//! A policy is a function of its events, so a list of events is enough to run it again.
+//! [`Journalled`] stands between any driver and any policy and writes down what passes, in order.
+//! [`check`] feeds the list to a fresh policy and compares the decisions. [`ask()`] feeds it to
+//! another policy.
 //!
 //! # Format
 //!
@@ -48,20 +49,20 @@ use crate::SpecError;
 const MAGIC: &[u8; 4] = b"HNPJ";
 /// The version that is written.
 const VERSION: u64 = 2;
-/// The oldest version that is read. It does not name the nodes that threads run on.
+/// The oldest version that is read. It does not have the nodes that threads run on.
 const OLDEST: u64 = 1;
-/// Pages from here on are refused, as the simulator does: 4 TiB of 4 KiB pages.
+/// Pages from this number on are refused, as in the simulator: 4 TiB of 4 KiB pages.
 const MAX_PAGES: u64 = 1 << 30;
-/// Nodes of a machine from here on are refused.
+/// Machines with this many nodes or more are refused.
 const MAX_NODES: u64 = 1 << 10;
 /// Bound of (thousands of pages) × nodes that a journal may name: 1 GiB of a policy's counters.
 pub const MAX_CELLS: u64 = 1 << 16;
 
-/// Why a journal cannot be read, or not be replayed.
+/// Why a journal cannot be read or replayed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It does not begin as one.
+    /// The bytes do not begin as a journal.
     NotAJournal,
     /// A version that this homenode does not know.
     Version(u64),
@@ -79,9 +80,9 @@ pub enum JournalError {
     },
     /// It names more memory than a replay may need.
     TooLarge,
-    /// It names a policy that there is not, or the asked one is none.
+    /// There is no policy of the recorded or the requested name.
     Policy(SpecError),
-    /// The policy needs events that the journal's driver was not asked for.
+    /// The policy needs events that the journal's driver did not record.
     Lacks {
         /// Which.
         what: &'static str,

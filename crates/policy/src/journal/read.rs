@@ -10,29 +10,29 @@ use super::code::{Decoder, Record};
 use super::{JournalError, MAGIC, MAX_CELLS, MAX_NODES, MAX_PAGES, OLDEST, VERSION};
 use crate::{Policy, PolicyContext, Step};
 
-/// What a journal says of itself.
+/// The head of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The policy, as [`crate::build`] takes it.
     pub spec: String,
-    /// Which events it wanted.
+    /// The events that the policy wanted.
     pub interest: Interest,
-    /// What it was made with.
+    /// The machine that the policy was made for.
     pub context: PolicyContext,
 }
 
-/// What checking a journal found.
+/// The result of checking a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Events that the policy was told.
+    /// Number of events that the policy got.
     pub events: u64,
-    /// Times that it was polled.
+    /// Number of polls.
     pub polls: u64,
-    /// Decisions that it made.
+    /// Number of decisions.
     pub decisions: u64,
-    /// The first that a fresh policy makes otherwise.
+    /// The first decision that differs.
     pub difference: Option<Difference>,
-    /// The journal ends where its writer said that it ends.
+    /// Whether the journal ends where its writer ended it.
     pub complete: bool,
 }
 
@@ -41,20 +41,20 @@ pub struct Checked {
 pub struct Difference {
     /// The number of the last event before it, from 1.
     pub event: u64,
-    /// When it was polled.
+    /// The time of the poll.
     pub now: Ns,
-    /// Which decision of the poll, from 0.
+    /// Index of the decision in the poll, from 0.
     pub decision: usize,
-    /// What was recorded: the decision, and the step.
+    /// The recorded decision and step.
     pub recorded: (Option<Decision>, Step),
-    /// What the fresh policy says.
+    /// The fresh policy's decision and step.
     pub fresh: (Option<Decision>, Step),
 }
 
-/// Reads the beginning of a journal.
+/// Reads the head of a journal.
 ///
 /// # Errors
-/// It is none, or damaged.
+/// The bytes are no journal, or damaged.
 pub fn header(bytes: &[u8]) -> Result<Header, JournalError> {
     open(bytes).map(|(header, _)| header)
 }
@@ -130,11 +130,10 @@ fn plan(d: &mut Decoder<'_>) -> Result<Placement, JournalError> {
     Ok(plan)
 }
 
-/// Feeds the journal to a fresh policy and compares what it decides with what was decided, up to
-/// the first difference.
+/// Feeds the journal to a fresh policy and compares the decisions, up to the first difference.
 ///
 /// # Errors
-/// It is no journal, it is damaged, or its policy cannot be made.
+/// The bytes are no journal or damaged, or the policy cannot be made.
 pub fn check(bytes: &[u8]) -> Result<Checked, JournalError> {
     let (header, mut decoder) = open(bytes)?;
     let mut policy = crate::build(&header.spec, &header.context).map_err(JournalError::Policy)?;

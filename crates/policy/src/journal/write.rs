@@ -9,7 +9,7 @@ use crate::{Policy, PolicyContext, Step};
 /// Bytes that are collected before the sink gets them.
 const PIECE: usize = 1 << 16;
 
-/// Where a journal goes. What becomes of errors is the sink's business: a policy cannot fail.
+/// The target of a journal. Errors are the sink's business, because a policy cannot fail.
 pub trait Sink: Send {
     /// Takes the journal's next bytes.
     fn write(&mut self, bytes: &[u8]);

@@ -1,19 +1,18 @@
-//! Areas of memory of which something holds: that the program placed it, or said what is to become
-//! of it.
+//! A set of areas of memory: those that the program has placed, or has ruled on.
 
 use homenode_sys::Span;
 
-/// Disjoint, ascending.
+/// Disjoint spans, ascending by address.
 #[derive(Debug, Default)]
 pub struct Areas(Vec<Span>);
 
 impl Areas {
-    /// This, too.
+    /// Adds `span`.
     pub fn add(&mut self, span: Span) {
         if span.is_empty() {
             return;
         }
-        // With what it overlaps or touches it is one.
+        // Merges the span with all areas that it overlaps or touches.
         let from = self.0.partition_point(|s| s.end < span.start);
         let to = self.0.partition_point(|s| s.start <= span.end);
         let joined = &self.0[from..to];
@@ -22,14 +21,14 @@ impl Areas {
         self.0.splice(from..to, [Span { start, end }]);
     }
 
-    /// No longer this.
+    /// Removes `span`.
     pub fn remove(&mut self, span: Span) {
         let over = self.over(span);
         let left: Vec<Span> = self.0[over.clone()].iter().flat_map(|s| around(*s, span)).collect();
         self.0.splice(over, left.into_iter().filter(|s| !s.is_empty()));
     }
 
-    /// What of `span` is not in it, in order.
+    /// The parts of `span` outside of the set, in order.
     pub fn rest_of(&self, span: Span) -> Vec<Span> {
         let mut rest = Vec::new();
         let mut left = span;
@@ -43,19 +42,19 @@ impl Areas {
         rest
     }
 
-    /// Whether the byte at `address` is in it.
+    /// Whether the set contains the byte at `address`.
     pub fn has(&self, address: usize) -> bool {
         self.0.get(self.0.partition_point(|s| s.end <= address)).is_some_and(|s| s.contains(address))
     }
 
-    /// Those that overlap `span`.
+    /// Indices of the areas that overlap `span`.
     fn over(&self, span: Span) -> std::ops::Range<usize> {
         let from = self.0.partition_point(|s| s.end <= span.start);
         from..self.0.partition_point(|s| s.start < span.end).max(from)
     }
 }
 
-/// What of `span` lies before and behind `hole`.
+/// The parts of `span` before and behind `hole`.
 fn around(span: Span, hole: Span) -> [Span; 2] {
     if !span.overlaps(hole) {
         return [span, Span::EMPTY];

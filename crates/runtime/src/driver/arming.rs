@@ -1,4 +1,4 @@
-//! Carrying out what a policy decides, and telling it what became of it.
+//! Carries out the decisions of a policy, and tells the policy the outcome.
 
 use std::collections::BTreeSet;
 
@@ -16,37 +16,37 @@ use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Objects};
 use homenode_wire::facts::Arming;
 
-/// Pages whose homes are asked for at once.
+/// Pages whose homes the driver asks for in one call.
 const ASK: usize = 4096;
-/// Pages that come with a touch.
+/// Pages that one touch brings along.
 pub(super) const AROUND: usize = 16;
-/// A node's part of an object that is armed by blocks is at least so many times what comes with a
-/// touch.
+/// The driver arms an object by blocks only if a node's part of it is at least this many times as
+/// long as what one touch brings along.
 const PARTS: usize = 4;
-/// Seams are looked at where they are at most one part in so many of an object.
+/// The driver looks at seams only if they make up at most one part in this many of an object.
 const SEAMS: usize = 8;
-/// Samples of a block that is held back, in one round.
+/// Samples that one round takes of a held-back block.
 const HELD: usize = 4;
-/// First touches of an object of at most so many bytes are seen page by page.
+/// Bytes of the largest object whose first touches are seen page by page.
 const EACH: usize = 64 << 20;
-/// Pages are spread more evenly if the node with most of them has at most so many eighths of what
-/// one had before.
+/// Pages are spread more evenly if the node with most of them now has at most this many eighths of
+/// what one node had before.
 const EVENER: u64 = 7;
 
-/// A page that is to be moved.
+/// A page that should move.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub page: PageNo,
     pub to: NodeId,
-    /// The policy is told what became of it.
+    /// Whether the policy wants to know the outcome.
     pub told: bool,
 }
 
-/// Pages that go to the same node.
+/// Neighbouring pages with the same target node.
 struct Run {
     pages: PageRange,
     to: NodeId,
-    /// The policy is told what became of each.
+    /// Whether the policy wants to know the outcome of each page.
     told: bool,
 }
 
@@ -56,7 +56,7 @@ impl Run {
     }
 }
 
-/// What is to be armed, by how its pages come to their toucher.
+/// Spans to arm, by the manner in which their pages come to the toucher.
 #[derive(Default)]
 pub(super) struct ToArm {
     around: Vec<Span>,
@@ -64,7 +64,7 @@ pub(super) struct ToArm {
 }
 
 impl ToArm {
-    /// Pages that come one by one.
+    /// Spans whose pages come one by one.
     pub(super) fn alone(alone: Vec<Span>) -> Self {
         Self { alone, ..Self::default() }
     }
@@ -78,14 +78,15 @@ impl ToArm {
 }
 
 impl Driver {
-    /// All objects wait to be armed: the large ones that were armed before only if they need it.
+    /// Queues all objects for arming. Large ones that were armed before are armed only if they need
+    /// it.
     pub(super) fn request_all(&mut self) {
         self.armed_all = true;
         self.wait_new(true);
         self.wait_once_more();
     }
 
-    /// Arms what of the objects lies in a range. How many pages.
+    /// Arms the part of each object that lies in a range. Returns the number of pages.
     pub(super) fn request(&mut self, address: usize, bytes: usize) -> u64 {
         let ranges = self.ranges(address, bytes);
         for pages in &ranges {
@@ -103,7 +104,7 @@ impl Driver {
         armed
     }
 
-    /// The program has said what becomes of these pages.
+    /// Marks these pages as ruled by the program.
     fn rule(&mut self, pages: PageRange) {
         self.later.forget(pages);
         if let Some(start) = self.objects.numbers().address(pages.first) {
@@ -111,8 +112,8 @@ impl Driver {
         }
     }
 
-    /// Tells the policy where these pages of an object are, as if each was touched there now, and
-    /// moves those that it wants elsewhere. How many pages there are.
+    /// Tells the policy where these pages of an object are, as if each page was touched there now,
+    /// and moves the pages that the policy wants elsewhere. Returns how many of the pages exist.
     pub(super) fn introduce(&mut self, object: usize, pages: PageRange) -> u64 {
         let Some(start) = self.objects.numbers().address(pages.first) else { return 0 };
         let mut homes = Vec::with_capacity(ASK);
@@ -144,8 +145,8 @@ impl Driver {
         there
     }
 
-    /// The page is not there: where that is asked for, it is armed with its neighbours, to tell who
-    /// touches it first.
+    /// The page does not exist yet. If first touches are watched, arms the page and its neighbours,
+    /// to see who touches it first.
     fn miss(&mut self, page: usize) {
         match self.missing.last_mut() {
             Some(span) if span.end == page => span.end += PAGE,
@@ -153,8 +154,8 @@ impl Driver {
         }
     }
 
-    /// Arms the pages of the object at `address` that are not there, held-back blocks included: a
-    /// first touch moves nothing. How many pages.
+    /// Arms the pages of the object at `address` that do not exist yet. This includes held-back
+    /// blocks, because a first touch moves nothing. Returns the number of pages.
     pub(super) fn await_first_touches(&mut self, address: usize) -> u64 {
         let missing = std::mem::take(&mut self.missing);
         if missing.is_empty() || !self.mover.sees_first_touches() {
@@ -167,8 +168,8 @@ impl Driver {
         if spans.is_empty() { 0 } else { self.mover.arm(&spans, manner).pages }
     }
 
-    /// Carries out decisions, in order; runs of pages that go the same way go at once. How many
-    /// pages were armed.
+    /// Carries out decisions in order. Neighbouring pages with one target go together. Returns the
+    /// number of armed pages.
     pub(super) fn carry_out(&mut self, decisions: &DecisionBuf) -> u64 {
         let mut list = ToArm::default();
         let mut run: Option<Run> = None;
@@ -193,7 +194,7 @@ impl Driver {
         self.arm(&list)
     }
 
-    /// Makes the run longer, or carries it out and begins another.
+    /// Extends the run by `next`, or carries it out and begins another one.
     fn add_to_run(&mut self, run: &mut Option<Run>, next: Run) {
         match run {
             Some(r)
@@ -211,8 +212,8 @@ impl Driver {
         }
     }
 
-    /// Collects the pages of a run that are not there. The others that the policy wants moved have
-    /// their outcome.
+    /// Collects the pages of a run that are not at its target. Answers at once for the others that
+    /// the policy wants moved.
     fn bring(&mut self, run: &Run) {
         self.later.forget(run.pages);
         let (mut at, end) = (run.pages.first.0, run.pages.first.0 + run.pages.count);
@@ -228,14 +229,14 @@ impl Driver {
             let block = block_of(object.bytes);
             let last = end.min(first + object.pages.count);
             let address = |p: PageNo| start + (p.0 - first) as usize * PAGE;
-            // What the pages from here on have in common, and how many have it.
+            // The outcome that the pages from here on share, and how many share it.
             let kind = |d: &Self, p: PageNo| {
                 let there = d.objects.get(start).and_then(|o| o.home(p)) == Some(run.to);
                 if there {
                     Some(MoveResult::AlreadyThere)
                 } else if d.placed.has(address(p)) || run.told && d.is_held(address(p), block) {
-                    // The program has said where it belongs, or it is held back: it stays, as a
-                    // page in use does.
+                    // The program has ruled on the page, or the page is held back: it stays, as a
+                    // busy page does.
                     Some(MoveResult::Busy)
                 } else {
                     None
@@ -261,7 +262,7 @@ impl Driver {
         }
     }
 
-    /// Tells the policy what became of pages that it wants moved.
+    /// Tells the policy the outcome for pages that it wants moved.
     fn answer(&mut self, run: &Run, pages: PageRange, result: MoveResult) {
         if run.told {
             for page in pages.iter() {
@@ -270,7 +271,7 @@ impl Driver {
         }
     }
 
-    /// Moves pages that the policy knows nothing of. How many moved.
+    /// Moves pages that the policy knows nothing of. Returns how many moved.
     pub(super) fn move_ranges(&mut self, ranges: impl IntoIterator<Item = (PageRange, NodeId)>) -> u64 {
         for (pages, to) in ranges {
             self.later.forget(pages);
@@ -279,13 +280,13 @@ impl Driver {
         self.move_collected()
     }
 
-    /// Moves all pages that were collected, as far as there is room. How many moved.
+    /// Moves all collected pages, as far as the budget has room. Returns how many moved.
     fn move_collected(&mut self) -> u64 {
         let mut moves = std::mem::take(&mut self.moves);
         let numbers = self.objects.numbers();
         let stays = std::mem::take(&mut self.stays);
         if !moves.is_empty() {
-            // Of a huge page, those that are to stay have a say, too.
+            // In a huge page, the pages that should stay count, too.
             let unit = |w: &Wanted| numbers.address(w.page).map(|address| address & !(HUGE - 1));
             let units: BTreeSet<usize> = moves.iter().filter_map(unit).collect();
             moves.extend(stays.into_iter().filter(|w| unit(w).is_some_and(|u| units.contains(&u))));
@@ -294,8 +295,8 @@ impl Driver {
         if moves.is_empty() { 0 } else { self.move_in_turns(moves).0 }
     }
 
-    /// Moves pages in one go: the kernel is quickest with many. The policy learns what became of
-    /// each that it wanted moved. How many moved.
+    /// Moves pages in one call, because the kernel is fastest with many. Tells the policy the
+    /// outcome of each page that it wanted moved. Returns how many moved.
     pub(super) fn move_pages(&mut self, moves: &[Wanted]) -> u64 {
         let numbers = self.objects.numbers();
         let moves: Vec<(&Wanted, usize)> =
@@ -325,7 +326,7 @@ impl Driver {
                         self.ping_pongs_now += u64::from(o.note_move(m.page, m.to));
                     }
                     MoveResult::AlreadyThere => o.set_home(m.page, m.to),
-                    // The rest of a huge page may have taken it elsewhere.
+                    // The rest of a huge page may have taken this page elsewhere.
                     MoveResult::Busy => {
                         let mut now = Vec::with_capacity(1);
                         self.mover.homes(address, 1, None, &mut now);
@@ -344,7 +345,7 @@ impl Driver {
         moved
     }
 
-    /// Adds pages; but for the blocks that are held back, unless the program asks for it.
+    /// Adds pages to `list`, without held-back blocks unless the program asks for them.
     fn add_to_arm(&mut self, pages: PageRange, list: &mut ToArm) {
         let Some(start) = self.objects.numbers().address(pages.first) else { return };
         let Some(object) = self.objects.at(start) else { return };
@@ -364,7 +365,7 @@ impl Driver {
         list.extend(self.placed.rest_of(Span { start: from, end }));
     }
 
-    /// Arms what was collected. How many pages.
+    /// Arms the spans of `list`. Returns the number of pages.
     pub(super) fn arm(&mut self, list: &ToArm) -> u64 {
         let mut armed = 0;
         for (spans, manner) in [(&list.around, Manner::Around), (&list.alone, Manner::Alone)] {
@@ -375,28 +376,28 @@ impl Driver {
         armed
     }
 
-    /// Arms the blocks that were held back, as far as there is room.
+    /// Arms the held-back blocks, as far as the budget has room.
     fn arm_held(&mut self) {
         self.armed_all = true;
         self.wait_held();
         self.take_turns();
     }
 
-    /// How the pages of an object of `bytes` come: where a node's part of it may be no longer than
-    /// what comes with a touch, one by one.
+    /// The manner in which pages of an object of `bytes` bytes come to their toucher: one by one if
+    /// a node's part may be no longer than what one touch brings along.
     pub(super) fn manner(&self, bytes: usize) -> Manner {
         let small = bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
         if small && self.settings.arming == Arming::First { Manner::Alone } else { Manner::Around }
     }
 
-    /// Where homes of two nodes meet, the pages between were brought by whoever came first to one
-    /// of them. They are armed once more, to come one by one.
+    /// Arms seams once more, to come page by page. At a seam, homes of two nodes meet, and whoever
+    /// came first to a block has brought the pages of both.
     pub(super) fn arm_seams(&mut self) {
         let mut list = Vec::new();
         for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
             let seams = object.seams(AROUND);
             let bytes: usize = seams.iter().map(|(from, to)| to - from).sum();
-            // A pattern that is made of seams is none that has any.
+            // A pattern that consists of seams has no seams to correct.
             if bytes <= object.bytes / SEAMS {
                 list.extend(seams);
             }
@@ -406,7 +407,7 @@ impl Driver {
         self.arm(&ToArm { alone, ..ToArm::default() });
     }
 
-    /// Tells the policy of the touches since the last time.
+    /// Tells the policy of the touches since the last call.
     pub(super) fn take_touches(&mut self) {
         let mut touches = std::mem::take(&mut self.touches);
         touches.clear();
@@ -424,7 +425,7 @@ impl Driver {
             return self.armed_told(touch.address, touch.node);
         }
         if object.awaited && !object.armed {
-            // A first touch. The mover has noted the home, and tells it when the object is looked
+            // A first touch. The mover has noted the home, and reports it when the object is looked
             // at.
             return;
         }
@@ -436,7 +437,7 @@ impl Driver {
         let elsewhere = |i: &u64| object.home(page(*i)).is_some_and(|home| home != touch.node);
         let remote = (index..index + count).filter(elsewhere).count() as u64;
         if let Some(stream) = &mut self.stream {
-            // The pages that came along were not touched, as far as anybody knows.
+            // Nobody is known to have touched the pages that came along.
             let home = object.home(page(index)).unwrap_or(touch.node);
             stream.saw(object, index, (touch.node, home), None);
         }
@@ -487,14 +488,14 @@ impl Driver {
         self.decisions = decisions;
     }
 
-    /// What the policy wants after a touch has mostly been done by the touch.
+    /// Handles a decision after a touch. The touch itself has mostly done what the policy wants.
     fn after_touch(&mut self, decision: Decision, page: PageNo, touch: &Touch) {
         match decision {
             Decision::Move { page: p, to } if p == page && to == touch.node && touch.moved => {
                 self.policy.outcome(&MoveOutcome { page, to, result: MoveResult::Moved, cost: Ns::ZERO });
             }
             Decision::Move { page, to } => {
-                // One by one, for the policy is in the middle of its answer to a touch.
+                // One page at a time, because the policy is in the middle of its answer to a touch.
                 self.later.forget(PageRange { first: page, count: 1 });
                 self.moves.push(Wanted { page, to, told: true });
                 self.move_collected();
@@ -509,13 +510,13 @@ impl Driver {
         }
     }
 
-    /// Linux keeps no copies of a process's pages on several nodes.
+    /// Refuses a copy: Linux keeps no copies of a process's pages on several nodes.
     fn refuse_copy(&mut self, page: PageNo, to: NodeId) {
         let result = MoveResult::Unsupported;
         self.policy.outcome(&MoveOutcome { page, to, result, cost: Ns::ZERO });
     }
 
-    /// At the begin of a round: takes samples of both groups, or acts on the verdict.
+    /// At the start of a round: takes samples of both groups, or acts on the verdict.
     pub(super) fn judge(&mut self) {
         if self.hold.off
             || self.hold.verdict() != Verdict::Open
@@ -527,7 +528,7 @@ impl Driver {
         let (objects, threads_change) = (&self.objects, self.seen_on.any_changes());
         match self.hold.judge(threads_change, || is_evener(objects)) {
             Verdict::Open if self.hold.is_exhausted() => {
-                // Nobody can tell; blocks that stay behind for that would only lose.
+                // No verdict is possible. Blocks that stay held back would only lose by that.
                 self.hold.forget_pending();
                 self.hold.release();
                 if !watched {
@@ -549,13 +550,13 @@ impl Driver {
         }
     }
 
-    /// Whether a page stays where it is for the comparison.
+    /// Whether a page is held back for the comparison.
     fn is_held(&self, address: usize, block: usize) -> bool {
         self.hold.group(address, block) == Group::Held
     }
 
-    /// Arms a page each of some blocks that moved, and of some that were held back; a few of each
-    /// of these, where there are few.
+    /// Arms one page in each of some moved blocks, and of some held-back blocks. Where there are
+    /// few held-back blocks, it arms several pages in each.
     fn take_samples(&mut self) {
         self.hold.forget_pending();
         let wanted = self.hold.wanted();
@@ -563,7 +564,7 @@ impl Driver {
             return;
         }
         let [moved, held] = [Group::Moved, Group::Held].map(|group| self.blocks_by_lot(group));
-        // Without the other group there is nothing to compare with.
+        // Without the other group there is nothing to compare.
         if held.is_empty() && self.hold.samples().1.all == 0 {
             return;
         }
@@ -575,15 +576,14 @@ impl Driver {
             held.map(|p| (p, Group::Held)).chain(moved.map(|p| (p, Group::Moved))).collect();
         let mut alone: Vec<Span> = picked.iter().map(|(page, _)| Span::new(*page, PAGE)).collect();
         alone.sort_unstable_by_key(|s| s.start);
-        // Those that could not be armed are not touched by anybody, and forgotten in the next
-        // round.
+        // Nobody touches pages that could not be armed. The next round forgets them.
         if self.arm(&ToArm { alone, ..ToArm::default() }) > 0 {
             picked.into_iter().for_each(|(page, group)| self.hold.sampled(page, group));
         }
     }
 
-    /// All blocks of a group, in an order that is another one each round: what is judged is judged
-    /// for all memory, wherever it lies.
+    /// All blocks of a group, in an order that differs from round to round. So samples come from
+    /// all memory, and the verdict holds for all memory.
     fn blocks_by_lot(&self, group: Group) -> Vec<Span> {
         let mut blocks = Vec::new();
         for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
@@ -595,8 +595,8 @@ impl Driver {
         blocks
     }
 
-    /// Pages somewhere in the block, others each round, no two the same. Of what the program has
-    /// said what becomes of none.
+    /// `count` different pages of the block, others each round. Leaves out pages that the program
+    /// has ruled on.
     fn pages_by_lot(&self, block: Span, count: usize) -> impl Iterator<Item = usize> {
         let (pages, first) = (block.pages(), self.draw(block.start));
         let count = count.min(pages);
@@ -610,11 +610,11 @@ impl Driver {
         ((x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) as usize
     }
 
-    /// Takes back what moved: every block goes to where it was, as far as there is room in the
-    /// budget, and the rest as there comes to be.
+    /// Moves everything back: each block to its former home. It moves as much as the budget has
+    /// room for now, and the rest later.
     fn undo(&mut self) {
         self.mover.disarm();
-        // Others of the team may have touched something until then.
+        // Other threads of the team may have touched pages before the disarming.
         self.take_touches();
         self.stop_watching();
         self.probing = Probing::default();
@@ -625,7 +625,7 @@ impl Driver {
         self.note_undone(0);
     }
 
-    /// What of these pages the program has said nothing of.
+    /// The parts of these pages that the program has not ruled on.
     fn not_ruled(&self, pages: PageRange, home: NodeId) -> Vec<(PageRange, NodeId)> {
         let Some(start) = self.objects.numbers().address(pages.first) else { return Vec::new() };
         let rest = self.ruled.rest_of(Span::new(start, pages.count as usize * PAGE)).into_iter();
@@ -638,7 +638,7 @@ impl Driver {
     }
 }
 
-/// Whether pages are spread more evenly over the nodes than they were first seen.
+/// Whether pages are spread more evenly over the nodes than when they were first seen.
 fn is_evener(objects: &Objects) -> bool {
     let (mut before, mut now) = (Vec::new(), Vec::new());
     objects.live().for_each(|o| o.add_homes(&mut before, &mut now));

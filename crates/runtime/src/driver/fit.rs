@@ -1,23 +1,23 @@
-//! Whether a plan for one number of threads serves another.
+//! Whether a plan for one number of threads serves another number.
 //!
-//! Static schedules deal iterations out in equal shares, neighbours together. So a plan holds for
-//! another number of threads where each node has the same share of them, in the same order: node by
-//! node, each with as many as the others. It is *scaled* then, and nothing of it changes. Otherwise
-//! other pages would be each thread's, and it is refused.
+//! Static schedules deal iterations in equal shares, in order. So a plan also holds for another
+//! number of threads if each node has the same share of them, in the same order: node by node, each
+//! with as many as the others. The plan is then *scaled*, and does not change. Otherwise each
+//! thread would have other pages, and the plan is refused.
 
-/// What becomes of a plan.
+/// Whether a plan serves a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It is for this number of threads.
+    /// The plan was made for this number of threads.
     Same,
-    /// It holds for this number, too: each of so many nodes has the same share.
+    /// The plan also holds for this number: each of this many nodes has the same share.
     Scaled(usize),
-    /// It does not hold.
+    /// The plan does not hold.
     Refused,
 }
 
-/// Nodes in the order of the threads, with how many threads each has; `None`: not dealt node by
-/// node.
+/// The nodes in the order of their threads, each with its number of threads. `None`: the threads
+/// are not in node order.
 fn shares(threads: &[u16]) -> Option<Vec<(u16, usize)>> {
     let shares: Vec<(u16, usize)> = threads.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
     let mut nodes: Vec<u16> = shares.iter().map(|s| s.0).collect();
@@ -25,7 +25,7 @@ fn shares(threads: &[u16]) -> Option<Vec<(u16, usize)>> {
     nodes.windows(2).all(|w| w[0] != w[1]).then_some(shares)
 }
 
-/// Whether a plan whose threads were on these nodes serves a team of so many.
+/// Whether a plan whose threads ran on the nodes `planned` serves a team of `threads`.
 pub fn fit(planned: &[u16], threads: usize) -> Fit {
     if threads == planned.len() {
         return Fit::Same;

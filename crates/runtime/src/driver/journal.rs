@@ -9,7 +9,7 @@ use homenode_policy::journal::{Journalled, Sink};
 use homenode_policy::{Policy, PolicyContext};
 use homenode_sys::descriptor;
 
-/// A file that takes what it can: a full disk ends the journal, not the program.
+/// A file that ignores write errors: a full disk ends the journal, not the program.
 struct Disk(Option<File>);
 
 impl Sink for Disk {
@@ -22,7 +22,7 @@ impl Sink for Disk {
     }
 }
 
-/// The same file, which the program does not close.
+/// The same file under a descriptor that the program does not close.
 fn kept(file: File) -> File {
     // SAFETY: the descriptor is the file's own, which is given up for it.
     unsafe { File::from_raw_fd(descriptor::keep(file.into_raw_fd())) }
@@ -42,10 +42,10 @@ impl Drop for Disk {
     }
 }
 
-/// `policy`, made from `spec` and `context`, with a journal in `folder`.
+/// Builds a policy from `spec` and `context`, with a journal in `folder`.
 ///
 /// # Errors
-/// The file cannot be made: the policy as it was, and why.
+/// If the file cannot be made: the policy without a journal, and the reason.
 pub fn journalled(
     policy: Box<dyn Policy>,
     spec: &str,

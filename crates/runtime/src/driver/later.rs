@@ -1,22 +1,25 @@
-//! Moves that wait for their turn.
+//! Moves that wait for room in the budget.
 //!
 //! # Problem
 //!
 //! The team waits while pages are moved. A policy, a plan or a verdict may want all memory moved at
-//! one moment, and what a page costs is known only from having moved some.
+//! one moment. The price of a page is known only after some have moved.
 //!
 //! # Approach
 //!
-//! Pages are moved in turns of some thousand, a few hundred until the price is known, and before
-//! each the budget is asked whether there is room for it at the measured price. What has no turn
-//! stays where it is. A policy that wants to know what became of its moves is told so, and decides
-//! anew by what it has seen until then. What is placed once and for all (by a plan, by a policy
-//! that places by address, and what is moved back) waits and follows at the begins of later
-//! regions, as the budget grows.
+//! The driver moves pages in turns of some thousand pages, and of a few hundred until the price is
+//! known. Before each turn it asks the budget for room at the measured price. A page without a turn
+//! stays where it is:
 //!
-//! What is moved back because moving did not pay keeps within the budget like all else, for that is
-//! what was promised, and to go back stops the team as long as to come did. It has what is kept of
-//! the budget for samples, which nobody takes any more.
+//! - If the policy wants to know the outcome, the driver tells it that the page stays. The policy
+//!   decides again from what it sees next.
+//! - Pages placed once and for all wait, and follow at the start of later regions as the budget
+//!   grows. These are pages of a plan, of a policy that places by address, and pages that move
+//!   back.
+//!
+//! Moving back keeps within the budget, too: the budget is a promise about all own time, and moving
+//! back stops the team as long as moving did. It may use the part of the budget that is kept for
+//! samples, because nobody takes samples any more.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +34,13 @@ use crate::watch::numbers::PAGE;
 
 /// Pages of a huge page.
 const WHOLE: u64 = (HUGE / PAGE) as u64;
-/// What it costs to move a page, until enough have told.
+/// Assumed price of moving a page, until enough moves have been measured.
 const MOVE: Ns = Ns(4_000);
-/// Pages of a turn: 32 MiB, some tens of milliseconds; and of the first ones.
+/// Pages of a turn: 32 MiB, some tens of milliseconds. Below: pages of the first turns.
 const TURN: u64 = 8192;
 const FIRST: u64 = 512;
 
-/// Where pages are to go, by runs.
+/// Target nodes of pages, by runs.
 #[derive(Debug, Default)]
 pub(super) struct Runs(BTreeMap<u64, Run>);
 
@@ -45,7 +48,8 @@ pub(super) struct Runs(BTreeMap<u64, Run>);
 struct Run {
     count: u64,
     to: NodeId,
-    /// It is elsewhere; else it has a say where the rest of its huge page goes.
+    /// Whether the pages should move. If not, they stay on `to`, and count when the target of the
+    /// rest of their huge page is chosen.
     goes: bool,
 }
 
@@ -54,8 +58,8 @@ impl Runs {
         self.0.is_empty()
     }
 
-    /// A page is to go to `to`, whatever was to become of it before; or to stay there, unless it
-    /// `goes`.
+    /// Sets the target of a page, whatever it was before. `goes`: it should move there; otherwise
+    /// it stays there.
     fn add(&mut self, page: PageNo, to: NodeId, goes: bool) {
         self.remove(PageRange { first: page, count: 1 });
         match self.0.range_mut(..page.0).next_back() {
@@ -66,7 +70,7 @@ impl Runs {
         }
     }
 
-    /// These wait no longer. How many were to go.
+    /// Removes these pages. Returns how many of them should move.
     fn remove(&mut self, pages: PageRange) -> u64 {
         let (start, end) = (pages.first.0, pages.first.0 + pages.count);
         if let Some((first, run)) = self.0.range_mut(..start).next_back()
@@ -88,7 +92,7 @@ impl Runs {
         gone
     }
 
-    /// The first `n` pages, which wait no longer.
+    /// Removes and returns the first `n` pages.
     fn take(&mut self, n: u64) -> Vec<(PageNo, NodeId)> {
         let mut list = Vec::new();
         while (list.len() as u64) < n
@@ -103,7 +107,7 @@ impl Runs {
         list
     }
 
-    /// How many are to go.
+    /// Number of pages that should move.
     fn pages(&self) -> u64 {
         self.0.values().filter(|run| run.goes).map(|run| run.count).sum()
     }
@@ -112,21 +116,21 @@ impl Runs {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Later {
-    /// What follows.
+    /// Pages that follow later.
     runs: Runs,
-    /// What a policy was told of that it stays. Only counted: the policy decides anew.
+    /// Pages that stay, as their policy was told. They are only counted; the policy decides again.
     refused: Runs,
     looked: Ns,
-    /// What moving took so far, and pages.
+    /// Time that moving has taken so far, and number of moved pages.
     took: (Ns, u64),
-    /// Pages that were to go, of objects that went before their turn.
+    /// Pages that should have moved, of objects that died before their turn.
     missed: u64,
-    /// Pages that were moved back, once it was seen that moving does not pay.
+    /// Pages that were moved back after the verdict that moving does not pay.
     undone: Option<u64>,
 }
 
 impl Later {
-    /// Somebody else has decided on these pages.
+    /// Drops waiting moves of these pages: somebody else has decided on them. Returns how many.
     pub fn forget(&mut self, pages: PageRange) -> u64 {
         if self.runs.is_empty() && self.refused.is_empty() {
             return 0;
@@ -134,42 +138,42 @@ impl Later {
         self.runs.remove(pages) + self.refused.remove(pages)
     }
 
-    /// The object of these pages is no longer there.
+    /// The object of these pages has died.
     pub fn dies(&mut self, pages: PageRange) {
         self.missed += self.forget(pages);
     }
 
-    /// Nothing is as it was decided: all goes back.
+    /// Drops all waiting moves: everything goes back.
     pub fn undo(&mut self) {
         *self = Self { took: self.took, undone: Some(0), ..Self::default() };
     }
 
-    /// Whether all that moved is back, as far as it goes back.
+    /// Whether everything that goes back is back.
     pub fn is_undone(&self) -> bool {
         self.is_undoing() && self.runs.is_empty()
     }
 
-    /// Whether what moved goes back.
+    /// Whether moved pages go back.
     pub const fn is_undoing(&self) -> bool {
         self.undone.is_some()
     }
 }
 
 impl Driver {
-    /// Whether it is time to look for room for what waits to be moved.
+    /// Whether it is time to look for room for waiting moves.
     pub(super) fn is_move_due(&self, now: Ns) -> bool {
         !self.later.runs.is_empty()
             && now - self.later.looked >= GAP
             && (self.stopped.is_none() || self.later.is_undoing())
     }
 
-    /// Moves what waits, as far as there is room. How many pages moved.
+    /// Moves waiting pages, as far as the budget has room. Returns how many moved.
     pub(super) fn move_later(&mut self) -> u64 {
         self.later.looked = (self.clocks.wall)();
         let mut moved = 0;
         loop {
             let room = self.turn();
-            // With the rest of a huge page that begins within the turn.
+            // Takes the rest of a huge page that begins within the turn, too.
             let moves = if room > 0 { self.later.runs.take(room + WHOLE) } else { Vec::new() };
             if moves.is_empty() {
                 return moved;
@@ -185,12 +189,12 @@ impl Driver {
         }
     }
 
-    /// Moves pages in turns, as far as there is room; the others wait, or their policy is told that
-    /// they stay. How many moved, and how many wait.
+    /// Moves pages in turns, as far as the budget has room. The others wait, or their policy is
+    /// told that they stay. Returns how many moved, and how many wait.
     pub(super) fn move_in_turns(&mut self, mut moves: Vec<Wanted>) -> (u64, usize) {
         let mut room = self.turn();
         if (moves.len() as u64) > room && room > 0 {
-            // Huge pages move whole, so all that is wanted of one has its turn at once.
+            // Huge pages move whole, so all wanted pages of one have the same turn.
             moves.sort_by_cached_key(|m| self.objects.numbers().address(m.page));
         }
         let (mut moved, mut rest) = (0, &moves[..]);
@@ -208,7 +212,7 @@ impl Driver {
         (moved, rest.len())
     }
 
-    /// If what moved goes back, says so, and that so many more pages have.
+    /// If pages go back, counts that `moved` more have gone back.
     pub(super) fn note_undone(&mut self, moved: u64) {
         let Some(undone) = &mut self.later.undone else { return };
         *undone += moved;
@@ -219,18 +223,18 @@ impl Driver {
         self.stopped = Some(format!("moving {why} (presence samples); {undone} pages were moved back"));
     }
 
-    /// Pages of the next turn; 0: there is no room.
+    /// Pages of the next turn; 0 if there is no room.
     fn turn(&self) -> u64 {
         let took = self.later.took;
         let (price, most) = match measured(took) {
             Some(price) => (price, TURN),
-            // A few pages say little, but that it may be dear.
+            // A few pages say little about the price, except that it may be high.
             None => (MOVE.max(Ns(took.0.0 / took.1.max(1))), FIRST),
         };
         self.room_at(price, price).min(most)
     }
 
-    /// How many of the moves are one turn of at most `room` that ends with a huge page's worth.
+    /// How many of `moves` make a turn of at most `room` pages that ends with a whole huge page.
     fn whole_units(&self, moves: &[Wanted], room: u64) -> usize {
         let n = room.min(moves.len() as u64) as usize;
         let unit = |m: &Wanted| self.objects.numbers().address(m.page).map(|a| a / HUGE);
@@ -250,7 +254,7 @@ impl Driver {
         moved
     }
 
-    /// There is no room for a move now.
+    /// Puts a move off for lack of room.
     fn put_off(&mut self, m: &Wanted) {
         let address = self.objects.numbers().address(m.page);
         let home = address.and_then(|a| self.objects.get(a)?.home(m.page));
@@ -262,8 +266,8 @@ impl Driver {
         }
     }
 
-    /// Pages that were to be moved and for which the budget had no room; what was to become of
-    /// them; whether that is not for another reason.
+    /// Pages that the budget had no room to move; the verb for the report; whether the budget is
+    /// the only reason.
     pub(super) fn not_moved(&self) -> (u64, &'static str, bool) {
         let Later { runs, refused, missed, .. } = &self.later;
         let back = self.later.is_undoing();

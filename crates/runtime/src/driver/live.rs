@@ -1,4 +1,4 @@
-//! The process's mover ([`crate::moving`]) as the driver wants it.
+//! Adapts the process's mover ([`crate::moving`]) to the driver's interface.
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
@@ -11,9 +11,9 @@ use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
 use crate::stream::threads;
 use crate::watch::numbers::PAGE;
 
-/// Latency cap of one call that moves pages.
+/// Longest time of one call that moves pages.
 const CHUNK: Ns = Ns(10_000_000);
-/// Spans that are armed by one call: each is compared with each mapping.
+/// Spans armed by one call: each is compared with each mapping.
 const AT_ONCE: usize = 1024;
 
 /// See the module.
@@ -22,19 +22,19 @@ pub struct Live {
     started: Started,
     kernel_moves_wanted: bool,
     skipped: [Bytes; Why::ALL.len()],
-    /// What goes where the rest of its huge page goes.
+    /// Bytes of pages that go where the rest of their huge page goes.
     with_others: Bytes,
     failed: Vec<String>,
-    /// Where nodes are real.
+    /// Looks for full nodes. Only on real nodes.
     room: Option<Room>,
 }
 
 impl Live {
-    /// Starts the mover, with this mechanism if it has to be one; `stay`: pages must be able to
-    /// stay on their node.
+    /// Starts the mover, with `mechanism` if one is given. `stay`: pages must be able to stay on
+    /// their node.
     pub fn start(settings: &Settings, mechanism: Option<Mechanism>, stay: bool) -> Self {
         let pretend_nodes = settings.pretend.then(|| settings.machine.nodes() as u16);
-        // Once a process, for as long as it lives.
+        // Leaked once a process: it lives as long as the process.
         let pretend_cpus = settings.pretend.then(|| &*settings.machine.table().leak());
         let copy_unseen = settings.copy_unseen;
         let options =
@@ -50,7 +50,7 @@ impl Live {
         }
     }
 
-    /// Looks where some of the pages are that were brought.
+    /// Looks where some of the brought pages are.
     fn look(&mut self, brought: &[(usize, NodeId)]) {
         let Some(room) = &mut self.room else { return };
         let pages: Vec<usize> = brought.iter().map(|(page, _)| *page).collect();
@@ -98,7 +98,7 @@ impl Mover for Live {
     }
 
     fn leave(&mut self, address: usize, bytes: usize) {
-        // Whoever lets it go holds it until it is gone.
+        // The thread that lets the memory go keeps it until it is gone.
         moving::retire(moving::before_change(Span::new(address, bytes)));
     }
 
@@ -152,7 +152,7 @@ impl Mover for Live {
         self.with_others += report.with_others;
         let refused = moves.iter().filter(|m| m.result == MoveResult::NoMemory);
         self.room.iter_mut().for_each(|room| refused.clone().for_each(|m| room.refused(m.to)));
-        // They were sorted by target on the way.
+        // Sorted by target on the way; restores the order.
         moves.sort_unstable_by_key(|m| m.page);
         let result = |page: usize| moves.binary_search_by_key(&page, |m| m.page).map(|i| moves[i].result);
         out.extend(pages.iter().map(|(page, _)| result(*page).unwrap_or(MoveResult::NoPage)));
@@ -184,7 +184,7 @@ impl Mover for Live {
             copies: c.copied.0 / page,
             kernel_moves: c.moved.0 / page,
             lost_touches: c.touches_lost,
-            // Calls are made by the driver, which measures them itself.
+            // The driver makes the calls and measures them itself.
             own: c.in_handlers + c.in_calls + c.in_events,
         }
     }
@@ -199,7 +199,7 @@ impl Mover for Live {
             list.push("the kernel moves no pages here".into());
         }
         for (why, bytes) in Why::ALL.iter().zip(self.skipped) {
-            // That pages are armed already is no failure.
+            // Pages that are armed already are no failure.
             if bytes > Bytes::ZERO && *why != Why::Armed {
                 list.push(format!("{} KiB were not armed: {why}", bytes.0 >> 10));
             }

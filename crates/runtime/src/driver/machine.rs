@@ -1,5 +1,5 @@
-//! The nodes, as the launcher hands them over: reading them takes libraries that have no place in a
-//! program.
+//! The nodes of the machine, as the launcher describes them. Reading them here would take libraries
+//! that have no place in a foreign program.
 
 use homenode_model::{Bytes, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology};
 use homenode_policy::PolicyContext;
@@ -10,20 +10,20 @@ use homenode_wire::settings;
 /// Nodes with their CPUs and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Node by CPU; CPUs that are not listed have none.
+    /// Node of each CPU; `None` for CPUs that the launcher does not list.
     node_of_cpu: Vec<Option<NodeId>>,
-    /// By node.
+    /// Memory of each node.
     memory: Vec<Bytes>,
-    /// The kernel's distances, by node.
+    /// The kernel's distances between nodes.
     distance: Vec<Vec<u64>>,
 }
 
-/// Nanoseconds of a unit of distance, assumed: 10 units are a local access, of 90 ns.
+/// Nanoseconds of a unit of distance, assumed: a local access is 10 units and takes 90 ns.
 const NS_OF_DISTANCE: u64 = 9;
 
 impl Machine {
-    /// The launcher's nodes; `None` where a CPU's number is beyond any machine's, there is no CPU,
-    /// or distances are missing.
+    /// The launcher's nodes. `None` if a CPU's number is beyond any machine's, if there is no CPU,
+    /// or if distances are missing.
     pub fn of(told: &settings::Machine) -> Option<Self> {
         let mut machine = Self { node_of_cpu: Vec::new(), memory: Vec::new(), distance: Vec::new() };
         for (n, node) in (0u16..).zip(&told.nodes) {
@@ -45,12 +45,12 @@ impl Machine {
         (square && nodes <= NODES && !machine.node_of_cpu.is_empty()).then_some(machine)
     }
 
-    /// How many nodes.
+    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.memory.len()
     }
 
-    /// Nodes that have none for this process.
+    /// Nodes without memory for this process.
     pub fn without_memory(&self) -> Vec<NodeId> {
         (0..)
             .zip(&self.memory)
@@ -64,17 +64,17 @@ impl Machine {
         self.node_of_cpu.get(cpu).copied().flatten()
     }
 
-    /// Node by CPU; CPUs without one are on node 0.
+    /// Node of each CPU. CPUs without a node count as node 0.
     pub fn table(&self) -> Vec<u16> {
         self.node_of_cpu.iter().map(|n| n.map_or(0, |n| n.0)).collect()
     }
 
-    /// Node by CPU; `None`: the CPU has none.
+    /// Node of each CPU; `None` if the CPU has none.
     pub fn cpu_table(&self) -> &[Option<NodeId>] {
         &self.node_of_cpu
     }
 
-    /// A record of each node, for a recording.
+    /// A record for each node, for a recording.
     pub fn nodes_for_stream(&self) -> Vec<Live> {
         let cpus = |n: u16| (0u32..).zip(&self.node_of_cpu).filter(move |(_, at)| **at == Some(NodeId(n)));
         let record = |(n, memory): (u16, &Bytes)| Live::Node {
@@ -86,12 +86,12 @@ impl Machine {
         (0u16..).zip(&self.memory).map(record).collect()
     }
 
-    /// The same for who tells by CPU who touches what.
+    /// The same table for sources that see CPUs.
     pub fn cpu_nodes(&self) -> homenode_sources::Cpus {
         homenode_sources::Cpus::new(self.node_of_cpu.clone())
     }
 
-    /// CPUs that have a node, those of the first node first.
+    /// CPUs that have a node, ordered by node.
     pub fn cpus(&self) -> Vec<usize> {
         let mut cpus: Vec<_> =
             self.node_of_cpu.iter().enumerate().filter_map(|(c, n)| n.map(|n| (n, c))).collect();
@@ -99,8 +99,8 @@ impl Machine {
         cpus.into_iter().map(|(_, c)| c).collect()
     }
 
-    /// The machine as policies see it. What the kernel does not say is assumed, as for any machine
-    /// that nobody measured.
+    /// The machine as policies see it. Latencies that the kernel does not state are assumed, as for
+    /// every machine without measurements.
     pub fn context(&self, page: Bytes) -> PolicyContext {
         let nodes = self.nodes();
         let node = |memory: &Bytes| Node { memory: *memory, bandwidth: MbPerS(0), port: MbPerS(0) };

@@ -1,4 +1,5 @@
-//! Events to the policy, its decisions to the pages.
+//! The driver stands between policy and pages: it gives the policy events, and carries out its
+//! decisions by the [`mover`].
 
 mod areas;
 mod arming;

@@ -1,4 +1,4 @@
-//! What the driver asks of whoever moves pages. Another one stands in for it in tests.
+//! The driver's interface to a mover of pages. Tests use a mover of their own.
 
 use homenode_model::{MoveResult, NodeId, Ns};
 use homenode_sys::Span;
@@ -6,12 +6,12 @@ use homenode_wire::facts::Counters;
 
 pub use crate::moving::Manner;
 
-/// What became of an order to arm.
+/// The result of an order to arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Armed {
     /// Pages that now follow their next touch.
     pub pages: u64,
-    /// Pages that stay as they are: not anonymous, locked, in use by a system call, or not there.
+    /// Pages that were not armed: not anonymous, locked, in use by a system call, or missing.
     pub skipped: u64,
 }
 
@@ -20,60 +20,60 @@ pub struct Armed {
 pub struct Touch {
     /// First byte of the first page.
     pub address: usize,
-    /// Pages that came along with this touch.
+    /// Pages that this touch brought along.
     pub pages: u32,
-    /// The toucher's node; where they are now, unless `moved` is false.
+    /// The toucher's node. The pages are there now, unless `moved` is false.
     pub node: NodeId,
-    /// They are at `node` now.
+    /// Whether the pages are at `node` now.
     pub moved: bool,
 }
 
 /// Moves pages.
 pub trait Mover: Send {
-    /// From now on the pages of these spans are taken in this manner when they are touched. Whole
-    /// pages, none twice; one call for many spans costs little more than one for one.
+    /// Arms these spans: their pages come in this manner when they are touched. Spans are whole
+    /// pages, and no page occurs twice. One call for many spans costs little more than one for a
+    /// single span.
     fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed;
-    /// Pages that are armed at this moment.
+    /// Number of armed pages.
     fn armed(&self) -> u64;
-    /// Whether [`Manner::Stays`] is possible.
+    /// Whether the mover can do [`Manner::Stays`].
     fn can_stay(&self) -> bool;
-    /// Nothing is armed any more; contents are in place.
+    /// Disarms everything. Contents are in place.
     fn disarm(&mut self);
-    /// The memory is about to go or to change its owner: it is not armed any more.
+    /// Disarms memory that is about to be freed or to change its owner.
     fn leave(&mut self, address: usize, bytes: usize);
-    /// A moment when the team sleeps: what has been touched altogether can be tidied up.
+    /// Tidies up touched memory, at a moment when the team sleeps.
     fn settle(&mut self);
-    /// At such a moment: brings huge pages back that arming split, for about `cap`. Whether there
-    /// are more.
+    /// Restores huge pages that arming has split, for about `cap`, at a moment when the team
+    /// sleeps. Returns whether there are more.
     fn restore_huge_pages(&mut self, cap: Ns) -> bool;
-    /// Tells of the touches since the last time.
+    /// Reports the touches since the last call.
     fn touches(&mut self, tell: &mut dyn FnMut(Touch));
-    /// The node that has all pages of a range, if that is told more quickly than where each is.
+    /// The node that has all pages of a range, if the mover can tell faster than by page.
     fn one_home(&mut self, address: usize, pages: usize) -> Option<NodeId>;
-    /// Homes of the pages of a range, of all of which `one` is known to be the home, if there is
-    /// one; `None` where there is no page. One entry a page.
+    /// Appends the home of each page of a range to `out`; `None` where there is no page. `one`: the
+    /// known home of all pages of the range, if there is one.
     fn homes(&mut self, address: usize, pages: usize, one: Option<NodeId>, out: &mut Vec<Option<NodeId>>);
-    /// Moves whole pages, each to a node, no page twice. How each fared goes to `out`, which is
-    /// empty, in their order.
+    /// Moves whole pages, each to a node; no page occurs twice. Appends each outcome to `out`,
+    /// which is empty before, in the order of `pages`.
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>);
-    /// Pages of the range that come to be from now on are of `node`; `None`: of whoever touches
-    /// them. `false`: there are no such policies here.
+    /// Sets the node on which future pages of the range will lie; `None`: on the toucher's. Returns
+    /// `false` if this mover has no such policies.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's answer.
     fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String>;
-    /// Tells of the program's threads: number, the CPU that it ran on last, whether it may run on
-    /// that one only.
+    /// Reports the program's threads: number, the CPU that the thread ran on last, whether it may
+    /// run on that CPU only.
     fn threads(&self, _tell: &mut dyn FnMut(u32, u32, bool)) {}
     /// The calling thread is about to start a team.
     fn team_starts(&mut self) {}
-    /// Whether pages that are not there yet are to be armed, for their home is known only if their
-    /// first touch is seen.
+    /// Whether to arm pages that do not exist yet, because only their first touch tells their home.
     fn sees_first_touches(&self) -> bool {
         false
     }
-    /// Sums.
+    /// Totals.
     fn counters(&self) -> Counters;
-    /// What it cannot do on this machine, a sentence each.
+    /// What the mover cannot do on this machine, one sentence each.
     fn cannot(&self) -> Vec<String>;
 }

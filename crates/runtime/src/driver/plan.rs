@@ -1,17 +1,17 @@
-//! A plan from an earlier run: pages go to their homes when their object is allocated, and are
-//! looked at in the end.
+//! Follows a plan from an earlier run: pages go to their homes when their object is allocated. At
+//! the end it checks where they are.
 //!
 //! # Approach
 //!
-//! The launcher has worked out which addresses of the program's file mean which place of the
-//! source; here an allocation is recognised by its return addresses ([`Table::find`]). On real
-//! nodes its memory gets the planned policies at once (`mbind`), so that the first touch brings
-//! each page to its home and nothing has to move. What is there already (memory that the allocator
-//! had used before, static variables), what has more stretches than are worth a mapping each, and
-//! pages of pretended nodes are moved at the begin of a parallel region.
+//! The launcher has worked out which addresses of the program's file belong to which line of the
+//! source. Here an allocation is recognised by its return addresses ([`Table::find`]). On real
+//! nodes its memory gets the planned policies at once (`mbind`), so the first touch brings each
+//! page home and nothing has to move. Other pages move at the start of a parallel region: memory
+//! that the allocator had used before, static variables, objects with too many ranges for a mapping
+//! each, and pages of pretended nodes.
 //!
-//! The result is read back: for every planned object, when it goes or when the program ends, the
-//! kernel is asked where its pages are.
+//! The result is checked: when a planned object dies, or the program ends, the driver asks the
+//! kernel where its pages are.
 
 use std::fs::File;
 use std::ops::Range;
@@ -26,16 +26,18 @@ use super::run::Driver;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Origin};
 
-/// A mapping each is what policies cost: with more stretches pages move instead.
+/// Ranges of an object that get policies. Each costs a mapping; with more ranges, pages move
+/// instead.
 const STRETCHES: usize = 512;
-/// The same for all objects together; the kernel allows 65 530 mappings.
+/// Ranges of all objects together that get policies. The kernel allows 65 530 mappings.
 const ALL_STRETCHES: usize = 16_384;
-/// Starts of regions at which an object's pages are looked for.
+/// Starts of regions at which the driver looks for an object's pages.
 const LOOKS: u8 = 4;
-/// Objects that are read back when they go; of a place that allocates again and again, the first.
+/// Objects of one site that are checked when they die. Of a site that allocates again and again,
+/// the first ones.
 const READ_BACK: u32 = 64;
 
-/// A stretch of an object: offset, one past its end, node.
+/// A range of an object: offset of the first byte, offset past the last, node.
 type Home = (u64, u64, NodeId);
 
 #[derive(Clone, Debug)]
@@ -54,7 +56,7 @@ struct Site {
     seen: u32,
 }
 
-/// A planned object that lives.
+/// A planned object that is alive.
 #[derive(Clone, Copy, Debug)]
 struct Living {
     address: usize,
@@ -70,27 +72,27 @@ pub struct Table {
     living: Vec<Living>,
     sizes: std::collections::BTreeMap<u64, u32>,
     progress: Progress,
-    /// Why memory got no policy, once.
+    /// Why memory got no policy; noted once.
     refused: Option<String>,
-    /// Threads that the launcher expects, and the nodes of those that the plan is for; until the
-    /// first team has come.
+    /// The number of threads that the launcher expects, and the nodes of the plan's threads. `None`
+    /// once the first team has come.
     threads: Option<(usize, Vec<u16>)>,
-    /// The first team is another: what that means.
+    /// What follows from a first team of another size.
     other_team: Option<String>,
-    /// It does not hold for the program's team: nothing more is placed by it.
+    /// The plan does not hold for the program's team, and places nothing more.
     over: bool,
 }
 
-/// Address ranges of a loaded file.
+/// Address ranges of a file once it is loaded at `base`.
 fn at(base: u64, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     ranges.iter().map(|r| base.saturating_add(r.start)..base.saturating_add(r.end)).collect()
 }
 
 impl Table {
-    /// Reads the launcher's plan. `base` answers what is added to the addresses of a loaded file.
+    /// Reads the launcher's plan. `base` returns the load address of a file.
     ///
     /// # Errors
-    /// It cannot be read or makes no sense.
+    /// The plan cannot be read or makes no sense.
     pub fn read(path: &Path, nodes: usize, base: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
         let file = File::open(path).map_err(|e| format!("reading {}: {e}", path.display()));
         let plan = homenode_wire::read(&mut file?).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -100,13 +102,13 @@ impl Table {
     /// A table of a plan.
     ///
     /// # Errors
-    /// The plan has a node that is not there, or a place that it does not list.
+    /// The plan names a node that does not exist, or a place that it does not list.
     pub fn of(plan: Plan, nodes: usize, base: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
         let mut table = Self {
             threads: Some((plan.threads as usize, plan.nodes.iter().map(|n| n.0).collect())),
             ..Self::default()
         };
-        // A file that is not loaded has no places; its objects are never met.
+        // A file that is not loaded has no places, so its objects never occur.
         if let Some(base) = base(&plan.path) {
             let site = |site: &plan::Site| Site {
                 own: at(base, &site.own),
@@ -134,7 +136,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Which planned object an allocation or static variable is.
+    /// The planned object of an allocation or static variable.
     fn find(&mut self, origin: &Origin, bytes: u64) -> Option<usize> {
         let frames = match origin {
             Origin::Static(n) => {
@@ -162,7 +164,7 @@ impl Table {
             let of_site = |o: &&Planned| matches!(o.how, How::Site { site, .. } if site == number);
             let fits = |o: &Planned| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
             let known = self.objects.iter().position(|o| fits(o) && o.bytes == bytes);
-            // More of them than were recorded: as the last.
+            // More objects than in the recording: they count as the last one.
             let last = || self.objects.iter().rposition(|o| of_site(&o) && o.bytes == bytes);
             let beyond = !self.objects.iter().any(fits);
             let found = known.or_else(|| if beyond { last() } else { None });
@@ -176,18 +178,18 @@ impl Table {
         self.objects.iter().position(fits)
     }
 
-    /// What became of it.
+    /// How far the plan has been carried out.
     pub const fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// The program's first team is not the one that was expected: what becomes of the plan, and
-    /// whether it has been given up.
+    /// If the program's first team is not the expected one: what follows for the plan, and whether
+    /// the plan is given up.
     pub fn other_team(&self) -> Option<(&str, bool)> {
         self.other_team.as_deref().map(|text| (text, self.over))
     }
 
-    /// The program starts a team of so many, its first of more than one thread.
+    /// The program starts its first team of more than one thread, with this many.
     fn team(&mut self, threads: usize) {
         if threads < 2 {
             return;
@@ -218,14 +220,14 @@ impl Table {
 
 impl Planned {
     /// The planned home of the page at `address` of an object that begins at `start`: that of the
-    /// page's middle.
+    /// byte in the middle of the page.
     fn home(&self, start: usize, address: usize) -> Option<NodeId> {
         let middle = (address + PAGE / 2).checked_sub(start)? as u64;
         let i = self.homes.partition_point(|h| h.0 <= middle).checked_sub(1)?;
         (middle < self.homes[i].1).then_some(self.homes[i].2)
     }
 
-    /// Stretches of whole pages with the same planned home.
+    /// Ranges of whole pages with the same planned home.
     fn stretches(&self, object: &Object) -> Vec<(Range<usize>, NodeId)> {
         let mut all: Vec<(Range<usize>, NodeId)> = Vec::new();
         for page in object.whole_pages().step_by(PAGE) {
@@ -240,19 +242,19 @@ impl Planned {
 }
 
 impl Driver {
-    /// From now on objects go to the homes of a plan.
+    /// Sets the plan that objects follow from now on.
     pub fn follow(&mut self, table: Table) {
         self.plan = Some(table);
     }
 
-    /// Whether the number of threads of the program's first team is still to be told.
+    /// Whether the size of the program's first team is still unknown.
     pub fn asks_for_team(&self) -> bool {
         self.plan.as_ref().is_some_and(|t| t.threads.is_some())
     }
 
-    /// The program is about to start a team of so many threads. Of what is not for that many
-    /// nothing is done any more; what has not been touched yet gets where it would get without a
-    /// plan.
+    /// The program is about to start a team of this many threads. If the plan does not hold for it,
+    /// the driver places nothing more by the plan. Untouched memory then gets its pages as without
+    /// a plan.
     pub fn team(&mut self, threads: usize) {
         let Some(mut table) = self.plan.take() else { return };
         let before = table.over;
@@ -267,12 +269,12 @@ impl Driver {
         self.plan = Some(table);
     }
 
-    /// What became of the plan, if there is one.
+    /// The plan, with its progress.
     pub fn plan(&self) -> Option<&Table> {
         self.plan.as_ref()
     }
 
-    /// An object has come: if it is planned, its memory gets its policies.
+    /// An object was allocated. If it is planned, its memory gets its policies.
     pub(super) fn plan_born(&mut self, address: usize) {
         let Some(mut table) = self.plan.take() else { return };
         if !table.over
@@ -300,7 +302,7 @@ impl Driver {
         self.plan = Some(table);
     }
 
-    /// A region begins: pages that are elsewhere than planned go home.
+    /// A region begins: pages that are not at their planned homes go there.
     pub(super) fn plan_region(&mut self) {
         let Some(mut table) = self.plan.take() else { return };
         for i in 0..if table.over { 0 } else { table.living.len() } {
@@ -312,7 +314,7 @@ impl Driver {
             let (address, planned) = (living.address, &table.objects[living.planned]);
             let Some(object) = self.objects.at(address).map(|o| o.clone()) else { continue };
             let wrong = self.elsewhere(planned, &object);
-            // It is all where it should be: that is how it stays.
+            // All pages are where they should be. This does not change any more.
             if wrong.is_empty() && self.is_there(&object) {
                 table.living[i].looks = LOOKS;
             }
@@ -333,7 +335,7 @@ impl Driver {
         homes.iter().all(Option::is_some)
     }
 
-    /// Ranges of pages that are not at their planned homes, with these.
+    /// Ranges of pages that are not at their planned homes, with these homes.
     fn elsewhere(&mut self, planned: &Planned, object: &Object) -> Vec<(PageRange, NodeId)> {
         let mut wrong: Vec<(PageRange, NodeId)> = Vec::new();
         self.each_planned(planned, object, |page, at, wanted| {
@@ -347,14 +349,14 @@ impl Driver {
         wrong
     }
 
-    /// Tells of each page with a planned home: its number, where it is, where it should be.
+    /// Calls back for each page with a planned home: its number, its node, its planned node.
     fn each_planned(
         &mut self,
         planned: &Planned,
         object: &Object,
         mut tell: impl FnMut(u64, Option<NodeId>, NodeId),
     ) {
-        /// Pages asked for at once.
+        /// Pages asked for in one call.
         const ASK: u64 = 4096;
         let start = object.whole_pages().start;
         let mut homes = Vec::with_capacity(ASK as usize);
@@ -372,7 +374,7 @@ impl Driver {
         }
     }
 
-    /// An object is about to go, or the program ends: where are its pages?
+    /// An object is about to die, or the program ends: checks where its pages are.
     pub(super) fn plan_dies(&mut self, address: usize) {
         let Some(mut table) = self.plan.take() else { return };
         if let Some(i) = table.living.iter().position(|l| l.address == address) {
@@ -392,7 +394,7 @@ impl Driver {
                     None => p.untouched += 1,
                 });
                 table.progress = p;
-                // Whoever gets the memory next must not get the policies with it.
+                // The next owner of the memory must not inherit the policies.
                 let whole = object.whole_pages();
                 if p.policies > 0 {
                     let _ = self.mover.prefer(whole.start, whole.len(), None);

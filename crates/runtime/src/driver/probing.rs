@@ -1,22 +1,23 @@
-//! Whether memory that has come to who touched it is to follow once more.
+//! Probes: whether memory that followed its first toucher should follow once more.
 //!
 //! # Problem
 //!
-//! Pages follow their next touch in the first region, and that may be an initialisation, which
-//! touches them otherwise than what follows. When the program's iteration is known they are to
-//! follow once more. To arm all memory for that copies all of it once more, and in most programs
-//! nothing moves then.
+//! Pages follow their next touch in the first region. That region may be an initialisation, which
+//! touches pages otherwise than the regions after it. So pages should follow once more when the
+//! program's iteration is known. Arming all memory for this copies all of it again, and in most
+//! programs nothing moves then.
 //!
 //! # Approach
 //!
-//! Of a large object what comes with one touch, 64 KiB, is armed in each of many stretches of one
-//! length: a *probe*. Where in its stretch it lies is drawn by lot, another one each time. At the
-//! begins of later rounds those that were touched are counted: if more than one in [`REMOTE`] came
-//! from another node, and some of all that were armed, the whole object follows; else it stays as
-//! it is, for a sixteenth of the cost, and of a very large one for less. A small object follows as
-//! a whole.
+//! The driver divides a large object into stretches of equal length. In each it arms a *probe*: the
+//! 64 KiB that come with one touch, at a random place that differs each time. At the start of
+//! later rounds it counts the touched probes. The whole object follows if more than one in
+//! [`REMOTE`] of them, and more than one in [`REMOTE_OF_ALL`] of all armed probes, came from
+//! another node. Otherwise the object stays as it is, for a sixteenth of the cost of arming it, and
+//! less for a very large one. A small object follows as a whole.
 //!
-//! While that waits, and for [`ROUNDS`] after something was armed for it, nobody judges whether
+//! Meanwhile, and for [`ROUNDS`] rounds after something was armed to follow, the guard does not
+//! judge. The guard would otherwise judge pages that are still being corrected.
 //! moving pays: it would be judged of what is being put right.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,17 +35,18 @@ use homenode_wire::facts::Arming;
 
 /// Bytes of a probe.
 const PROBE: usize = AROUND * PAGE;
-/// Probes of a stretch's length, at least: 1 MiB.
+/// Length of a stretch in probes, at least: 1 MiB.
 const SHORTEST: usize = 16;
-/// Of fewer stretches a node than this an object follows as a whole.
+/// An object with fewer stretches a node than this follows as a whole.
 const LEAST: usize = 2;
-/// Probes of all objects together: each is a mapping of its own until it is touched.
+/// Probes of all objects together. Each is a mapping of its own until it is touched.
 const MOST: usize = 2048;
-/// The object follows if more than one in so many of its probes that were touched does.
+/// The object follows if more than one in this many of its touched probes came from another node,
 const REMOTE: u32 = 32;
-/// And more than one in so many of those that were armed: who touches one of many may do so once.
+/// and more than one in this many of its armed probes. If few probes are touched, a single touch
+/// says little.
 const REMOTE_OF_ALL: u32 = 48;
-/// Rounds in which what is touched at all is touched.
+/// Rounds after which a page that is used at all has been touched.
 const ROUNDS: u32 = 2;
 
 /// Where the probes lie.
@@ -52,22 +54,22 @@ const ROUNDS: u32 = 2;
 struct Lot {
     /// Length of a stretch, in probes.
     stretch: usize,
-    /// Which time this is.
+    /// Number of the draw: each draw puts the probes elsewhere.
     time: u32,
 }
 
 impl Lot {
-    /// For objects of so many bytes in all.
+    /// Places for objects of `bytes` bytes in all.
     fn new(bytes: usize, time: u32) -> Self {
         Self { stretch: (bytes / PROBE).div_ceil(MOST).next_power_of_two().max(SHORTEST), time }
     }
 
-    /// Whether an object of so many bytes has enough stretches.
+    /// Whether an object of `bytes` bytes has enough stretches.
     fn is_for(self, bytes: usize, nodes: usize) -> bool {
         bytes / (self.stretch * PROBE) >= LEAST * nodes
     }
 
-    /// Those that begin in `part` and end in `whole`.
+    /// The probes that begin in `part` and end in `whole`.
     fn within(self, part: Span, whole: Span) -> impl Iterator<Item = Span> {
         let bytes = self.stretch * PROBE;
         let probe = move |stretch: usize| {
@@ -88,15 +90,15 @@ impl Lot {
 struct Probes {
     id: ObjectId,
     lot: Lot,
-    /// Armed, and not touched so far.
+    /// Addresses of armed probes that nobody has touched yet.
     open: BTreeSet<usize>,
-    /// Armed in all; touched; and of these from another node.
+    /// Armed probes. Below: touched probes, and those of them that came from another node.
     armed: u32,
     told: u32,
     remote: u32,
-    /// So many had been touched when they were last counted.
+    /// Touched probes at the last count.
     counted: u32,
-    /// Rounds that have begun since all were armed.
+    /// Rounds that have begun since all probes were armed.
     rounds: u32,
 }
 
@@ -105,36 +107,37 @@ impl Probes {
         Self { id, lot, open: BTreeSet::new(), armed: 0, told: 0, remote: 0, counted: 0, rounds: 0 }
     }
 
-    /// Whether there is something to count.
+    /// Whether a count may say something new: the first rounds are not over, or more probes were
+    /// touched.
     const fn is_news(&self) -> bool {
         self.rounds < ROUNDS || self.told > self.counted
     }
 
-    /// Whether so many are elsewhere that all of the object is to follow.
+    /// Whether so many probes came from another node that the whole object should follow.
     const fn tell_to_follow(&self) -> bool {
         self.remote * REMOTE > self.told && self.remote * REMOTE_OF_ALL > self.armed
     }
 }
 
-/// The objects that have probes, by address.
+/// Objects with probes, by address.
 #[derive(Debug, Default)]
 pub(super) struct Probing {
     probes: BTreeMap<usize, Probes>,
-    /// Those that are to be probed when all of them has been armed for the first time.
+    /// Objects that get probes once all of them has been armed for the first time.
     late: BTreeSet<usize>,
     time: u32,
-    /// Rounds in which nothing is judged.
+    /// Rounds left in which the guard does not judge.
     calm: u32,
 }
 
 impl Probing {
-    /// The object at this address is gone.
+    /// Drops the object at this address, which has died.
     pub fn forget(&mut self, address: usize) {
         self.probes.remove(&address);
         self.late.remove(&address);
     }
 
-    /// One page in so many of the object is to be armed.
+    /// The driver arms one in this many of the object's pages.
     pub fn one_in(&self, address: usize) -> u64 {
         self.probes.get(&address).map_or(1, |p| p.lot.stretch as u64)
     }
@@ -145,20 +148,19 @@ impl Probing {
         self.probes.iter().any(counts) || self.late.iter().any(|at| !waiting.waits(*at))
     }
 
-    /// Something follows once more: what is judged now would be what it was before.
+    /// Something follows once more. The guard would otherwise judge the state before it.
     pub const fn follows(&mut self) {
         self.calm = ROUNDS;
     }
 
-    /// Nothing is armed any more: what had been is to be probed anew.
+    /// Everything was disarmed. Armed probes are drawn anew.
     pub fn disarmed(&mut self) {
         self.late.extend(std::mem::take(&mut self.probes).into_keys());
     }
 }
 
 impl Driver {
-    /// The objects that were armed wait to be armed once more, the large ones to be probed whether
-    /// they need to be.
+    /// Queues armed objects for following once more. Large objects are probed first.
     pub(super) fn wait_once_more(&mut self) {
         self.probing.time += 1;
         let armed = self.objects.live().filter(|o| o.armed).map(|o| o.address).collect();
@@ -173,18 +175,18 @@ impl Driver {
             let Some(object) = self.objects.get(at) else { continue };
             let (id, bytes) = (object.id, object.bytes);
             if object.pilot {
-                // A few of its pages tell, as before.
+                // Pilots of it tell, as before.
                 if !self.trial.waits_for(at) {
                     self.waiting.add(Why::New, at, id);
                 }
             } else if self.trial.takes_followed(at) {
-                // It has just come to where it is used.
+                // The object has just come to where it is used.
             } else if self.waiting.waits_for(Why::New, at) {
                 self.probing.late.insert(at);
             } else if self.waiting.waits(at)
                 || self.probing.probes.get(&at).is_some_and(|p| p.rounds < ROUNDS)
             {
-                // It is about to.
+                // The object is about to come to where it is used.
             } else if lot.is_for(bytes, nodes) && self.manner(bytes) == Manner::Around {
                 self.waiting.add(Why::Probed, at, id);
                 self.probing.probes.insert(at, Probes::new(id, lot));
@@ -194,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// Adds the object's probes among these pages. How many pages.
+    /// Adds the object's probes among these pages. Returns the number of pages.
     pub(super) fn add_probes(
         &mut self,
         address: usize,
@@ -218,7 +220,8 @@ impl Driver {
                 first: PageNo(first + ((probe.start - whole.start) / PAGE) as u64),
                 count: AROUND as u64,
             };
-            // What is held back has not come to anybody yet, and what the program has placed stays.
+            // Leaves out held-back blocks, which have not come to anybody yet, and memory that the
+            // program has placed.
             let came = !self.hold.was_held(probe.start, block) && self.placed.rest_of(probe) == [probe];
             if came && self.has_pages(address, pages) {
                 list.push((address, pages));
@@ -232,28 +235,28 @@ impl Driver {
         added
     }
 
-    /// Whether there are pages. Where those are that have come to be by now is noted.
+    /// Whether the pages exist. Notes the homes of pages that have come to exist.
     fn has_pages(&mut self, object: usize, pages: PageRange) -> bool {
         let known = |page| self.objects.get(object).and_then(|o| o.home(page)).is_some();
         pages.iter().all(known) || self.introduce(object, pages) > 0
     }
 
-    /// Pages of an object were touched together; so many of them were on another node. If that was
-    /// a probe, it tells.
+    /// Counts a touch that brought pages of an object together, if it was a probe's. `remote`: how
+    /// many of the pages were on another node.
     pub(super) fn probed(&mut self, object: (usize, ObjectId), touch: &Touch, remote: u64) {
         let Some(probes) = self.probing.probes.get_mut(&object.0).filter(|p| p.id == object.1) else {
             return;
         };
-        // Samples and seams come one by one.
+        // Samples and seams come page by page.
         if touch.pages > 1 && probes.open.remove(&(touch.address & !(PROBE - 1))) {
             probes.told += 1;
             probes.remote += u32::from(2 * remote >= u64::from(touch.pages));
         }
     }
 
-    /// At the begin of a round, of a level of the iteration that was `found` now or of one that is
-    /// known: arms what is to follow once more. Whether there was anything like that, so that it is
-    /// too early to judge.
+    /// At the start of a round: arms what should follow once more. The round is of a level of the
+    /// iteration that was `found` now, or of a known one. Returns whether something follows or is
+    /// probed, so that judging is too early.
     pub(super) fn correct(&mut self, found: bool) -> bool {
         if found || self.probing.is_due(&self.waiting) {
             self.heavy(|d| {
@@ -277,8 +280,7 @@ impl Driver {
         corrects
     }
 
-    /// Has the objects follow whose probes have told that they are elsewhere than where they are
-    /// used. Whether there are any.
+    /// Arms the objects whose probes came from other nodes. Returns whether there are any.
     fn count_probes(&mut self) -> bool {
         let mut follow = Vec::new();
         let waiting = &self.waiting;

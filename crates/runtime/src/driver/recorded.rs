@@ -1,4 +1,4 @@
-//! What the driver tells a recording.
+//! What the driver writes into a recording.
 
 use homenode_model::{Bytes, NodeId, Ns, PageNo};
 use homenode_wire::bounded::line;
@@ -12,13 +12,13 @@ use crate::regions::Round;
 use crate::stream::Stream;
 use crate::watch::numbers::PAGE;
 
-/// Time between two looks for new objects.
+/// Least time between two looks for new objects.
 const NEW: Ns = Ns(20_000_000);
-/// And at least so many times what a look takes.
+/// The time is also at least this many times as long as a look takes.
 const RARELY: u64 = 100;
 
 impl Driver {
-    /// For a recording new objects are watched whether regions begin or not.
+    /// While recording, new objects are watched whether regions begin or not.
     pub(super) fn watch_for_recording(&mut self) {
         let now = (self.clocks.wall)();
         if !self.settings.record || self.watching.as_ref().is_none_or(|w| now < w.look_new) {
@@ -26,19 +26,19 @@ impl Driver {
         }
         let begin = (self.clocks.thread)();
         self.watch_new(true);
-        // What is not there yet is looked at again and again.
+        // Memory that does not exist yet is looked at again and again.
         let gap = ((self.clocks.thread)() - begin).times(RARELY).max(NEW);
         if let Some(watching) = &mut self.watching {
             watching.look_new = now + gap;
         }
     }
 
-    /// Whether what happens is recorded.
+    /// Whether the run is recorded.
     pub const fn records(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// What a test's recording has written.
+    /// The bytes that a recording of a test has written.
     pub fn recorded_bytes(&self) -> &[u8] {
         self.stream.as_ref().map_or(&[], Stream::bytes)
     }
@@ -49,7 +49,7 @@ impl Driver {
         self.begin_stream();
     }
 
-    /// The machine, and what tells.
+    /// Writes the machine and the source.
     pub(super) fn begin_stream(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let machine = &self.settings.machine;
@@ -70,7 +70,7 @@ impl Driver {
         stream.put(Live::Source { name: line(name), says });
     }
 
-    /// A page's home when it was first looked at; `address`: one in its object.
+    /// Writes a page's home at the first look. `address`: an address in its object.
     pub(super) fn record_home(&mut self, address: usize, page: PageNo, home: NodeId) {
         if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
             let index = page.0.saturating_sub(object.pages.first.0);
@@ -78,7 +78,7 @@ impl Driver {
         }
     }
 
-    /// The guard compared this touch with the home that it has in its group.
+    /// Writes a sample: the guard compared this touch with the home of its group.
     pub(super) fn record_sample(&mut self, address: usize, (group, home): (Group, NodeId), node: NodeId) {
         if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
             let index = (address.saturating_sub(object.whole_pages().start) / PAGE) as u64;
@@ -86,7 +86,7 @@ impl Driver {
         }
     }
 
-    /// Why pages move that no policy has asked to be told of.
+    /// The cause of moves whose outcome no policy wants to know.
     pub(super) const fn cause_of_moves(&self) -> Cause {
         if self.later.is_undoing() {
             Cause::Undo
@@ -97,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// A round of the iteration has ended.
+    /// Writes the end of a round of the iteration.
     pub(super) fn record_round(&mut self, round: Round, now: Ns) {
         let told = self.tells_rounds();
         let Some(stream) = &mut self.stream else { return };
@@ -108,7 +108,7 @@ impl Driver {
         self.end_interval_if_due(now, true);
     }
 
-    /// Ends the interval where it is long enough, and writes what has waited for long enough.
+    /// Ends the interval if it is long enough, and writes data that has waited long enough.
     pub(super) fn end_interval_if_due(&mut self, now: Ns, round_ends: bool) {
         let Some(stream) = &self.stream else { return };
         if stream.is_interval_due(now, round_ends) {
@@ -136,13 +136,13 @@ impl Driver {
         }
     }
 
-    /// The program ends.
+    /// Ends the last interval: the program ends.
     pub(super) fn last_interval(&mut self) {
         let now = (self.clocks.wall)();
         self.end_interval(now);
     }
 
-    /// Where code and data of the program lie: names are looked up there.
+    /// Writes where the program's code and data lie, for looking up names.
     pub fn record_modules(&mut self, modules: &[Module]) {
         if let Some(stream) = &mut self.stream {
             stream.know_modules(modules);
@@ -161,7 +161,7 @@ impl Driver {
     }
 }
 
-/// What a source's answers are worth.
+/// The basis of a source's answers.
 fn answers(seen: &super::watching::Watched) -> Says {
     match (seen.one_in, seen.writers_only) {
         (Some(one_in), _) => Says::Sampled { one_in },

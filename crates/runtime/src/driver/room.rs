@@ -1,26 +1,26 @@
-//! Nodes without room: where the pages lie that were brought to a node.
+//! Full nodes: looks where the pages really lie that were brought to a node.
 //!
-//! A page that is brought comes to be on its toucher's node if that has memory; else Linux takes
-//! the next node's, and says nothing. So some of those that were brought are looked at.
+//! A page that is brought to a node comes from that node's memory if it has any left. Otherwise
+//! Linux silently takes the next node's. So the driver checks some of the brought pages.
 
 use std::collections::BTreeMap;
 
 use homenode_model::NodeId;
 
-/// Pages that are looked at after one round of touches, at most.
+/// Pages checked after one round of touches, at most.
 pub const LOOKS: usize = 32;
-/// Pages that have to be looked at before anything is said of a node.
+/// Pages that must be checked before anything is said of a node.
 const ENOUGH: u32 = 16;
-/// And this part of them, in percent, lies elsewhere: single pages go elsewhere for other reasons,
-/// too.
+/// A node counts as full if at least this share of its checked pages lies elsewhere, in percent.
+/// Single pages lie elsewhere for other reasons, too.
 const MANY: u32 = 10;
 
-/// What was seen, by the node that pages were brought to.
+/// What the checks found, by the node that pages were brought to.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     looks: BTreeMap<NodeId, Looks>,
-    /// Nodes that have no memory for this process, as outside of its cpuset: what is brought there
-    /// lies elsewhere, and they are not full.
+    /// Nodes without memory for this process, as outside of its cpuset. Pages brought there lie
+    /// elsewhere although the node is not full.
     without: Vec<NodeId>,
 }
 
@@ -28,29 +28,29 @@ pub struct Room {
 struct Looks {
     pages: u32,
     elsewhere: u32,
-    /// Pages that the kernel refused to move there for want of memory.
+    /// Pages that the kernel refused to move there for lack of memory.
     refused: u64,
 }
 
 impl Room {
-    /// Nothing seen yet.
+    /// Nothing checked yet.
     pub fn new(without: Vec<NodeId>) -> Self {
         Self { looks: BTreeMap::new(), without }
     }
 
-    /// A page was brought to `to` and is on `home`.
+    /// Counts a page that was brought to `to` and lies on `home`.
     pub fn looked(&mut self, to: NodeId, home: NodeId) {
         let looks = self.looks.entry(to).or_default();
         looks.pages += 1;
         looks.elsewhere += u32::from(home != to);
     }
 
-    /// The kernel had no memory on `to` for a page.
+    /// Counts a page for which the kernel had no memory on `to`.
     pub fn refused(&mut self, to: NodeId) {
         self.looks.entry(to).or_default().refused += 1;
     }
 
-    /// A sentence for each node without room.
+    /// One sentence for each full node.
     pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
         let looks = self.looks.iter().filter(|(node, _)| !self.without.contains(node));
         looks.filter_map(|(node, l)| {

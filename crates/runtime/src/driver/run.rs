@@ -1,5 +1,5 @@
-//! The driver: what happens when a region begins or ends, a round of the iteration ends, memory
-//! comes or goes.
+//! The driver: what it does when a region begins or ends, when a round of the iteration ends, and
+//! when memory is allocated or freed.
 
 use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
@@ -26,19 +26,20 @@ use crate::stream::threads::SeenOn;
 use crate::watch::numbers::PAGE;
 use crate::watch::{Chosen, Objects, Origin};
 
-/// Rounds whose times are kept, before and after the pages moved.
+/// Rounds whose times are kept, before and after pages moved.
 const TIMES: usize = 4096;
-/// At most so many times everything is armed unasked: at the first region, and when a level of the
+/// How often everything is armed without a request: at the first region, and when a level of the
 /// iteration is found.
 const UNASKED: u32 = 3;
-/// Events of shorter rounds are joined for the policy.
+/// Shortest round that is an event of its own for the policy. Shorter rounds are joined.
 const SHORTEST_ROUND: Ns = Ns(1_000_000);
-/// What little there is to do at the begin and the end of a region takes less. Longer, and somebody
-/// else had the CPU.
+/// Longest wall time that is believed for the light work at the start and the end of a region. If
+/// it took longer, another process had the CPU.
 const LIGHT: Ns = Ns(20_000);
-/// A policy that goes on deciding is polled again at the next event.
+/// How often a policy that goes on deciding is polled at one event. The next poll is at the next
+/// event.
 const MOST_POLLS: usize = 4;
-/// Addresses of a program's code have no more bits than so many.
+/// Bits of an address of the program's code, at most.
 const DEPTH_BITS: u32 = 47;
 
 /// What is known of a region.
@@ -57,11 +58,11 @@ pub struct RegionStats {
 /// Times of rounds.
 #[derive(Clone, Debug, Default)]
 pub struct RoundTimes {
-    /// Ended before anything was armed.
+    /// Rounds that ended before anything was armed.
     pub before: Vec<Ns>,
-    /// Ended with nothing moved in them, after the last arming.
+    /// Rounds after the last arming in which nothing moved.
     pub after: Vec<Ns>,
-    /// Rounds seen of the level.
+    /// Rounds of this level so far.
     pub rounds: u64,
 }
 
@@ -72,30 +73,31 @@ pub struct Driver {
     pub(super) decisions: DecisionBuf,
     pub(super) mover: Box<dyn Mover>,
     pub(super) objects: Objects,
-    /// What the program has placed itself: nothing of it is armed or moved by a policy, until the
-    /// program asks for next touch there, leaves it to first touch, or gives it back.
+    /// Memory that the program has placed itself. The driver neither arms nor moves it by a policy,
+    /// until the program asks for next touch there, leaves it to first touch, or frees it.
     pub(super) placed: Areas,
-    /// This and what the program asked next touch for: it has said what becomes of that, which is
-    /// neither judged nor undone.
+    /// Memory that the program has ruled on: placed memory, and memory with a request for next
+    /// touch. The guard neither judges it nor moves it back.
     pub(super) ruled: Areas,
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
-    /// Of this, what the program waited for: all but the work of homenode's own thread.
+    /// The part of own time for which the program waited: all but the work of homenode's own
+    /// thread.
     serial: Ns,
-    /// Homenode's own thread is at work, beside the program's.
+    /// Whether homenode's own thread is at work, beside the program's.
     beside: bool,
-    /// Wall time of heavy work so far, to be taken off what was measured around it.
+    /// Wall time of heavy work so far. It is subtracted from wall time measured around it.
     heavy: Ns,
-    /// The thread's CPU time when the heavy work began that is going on.
+    /// The thread's CPU time when the current heavy work began.
     since: Option<Ns>,
     pub(super) started: Ns,
     started_cpu: Ns,
     pub(super) touches: Vec<Touch>,
     pub(super) moves: Vec<Wanted>,
-    /// Pages that were not there when an object was last looked at.
+    /// Pages that did not exist when an object was last looked at.
     pub(super) missing: Vec<Span>,
-    /// Pages that are where the policy places them, among those that it decides on now.
+    /// Pages that are already where the policy places them, among those that it decides on now.
     pub(super) stays: Vec<Wanted>,
     pub(super) moved_now: u64,
     pub(super) ping_pongs_now: u64,
@@ -107,10 +109,10 @@ pub struct Driver {
     unasked: u32,
     last_round_told: Ns,
     pub(super) moved_in_round: u64,
-    /// Pages have moved.
+    /// Whether pages have moved.
     pub(super) has_moved: bool,
     pub(super) stopped: Option<String>,
-    /// More was spent than the budget allows by now.
+    /// Set if more was spent than the budget allows now: the text for the report.
     overdrawn: Option<String>,
     pub(super) plan: Option<Table>,
     pub(super) watching: Option<Watching>,
@@ -118,32 +120,33 @@ pub struct Driver {
     pub(super) probing: Probing,
     pub(super) trial: Trial,
     pub(super) later: Later,
-    /// Seams are to be looked at page by page.
+    /// Whether seams should be looked at page by page.
     seams: bool,
-    /// All was armed in this round.
+    /// Whether everything was armed in this round.
     pub(super) armed_all: bool,
-    /// The program asks at this moment.
+    /// Whether the current work is a request of the program.
     pub(super) asked: bool,
-    /// Something armed was touched, moved or not, since the last tidying up.
+    /// Whether something armed was touched since the last tidying up, moved or not.
     pub(super) unsettled: bool,
-    /// Huge pages may be to bring back.
+    /// Whether there may be huge pages to restore.
     split: bool,
-    /// Regions that have ended.
+    /// Number of regions that have ended.
     region_ends: u64,
-    /// Barriers in regions.
+    /// Number of barriers in regions.
     barriers: u64,
-    /// When there was last something to do: own time, the process's CPU time, regions.
+    /// When there was last something to do: own time, the process's CPU time, number of regions.
     busy: (Ns, Ns, u64),
     settled: Option<Settled>,
-    /// On which nodes the program's threads were seen.
+    /// The nodes on which the program's threads were seen.
     pub(super) seen_on: SeenOn,
-    /// What happens, for a recording.
+    /// The stream of a recording.
     pub(super) stream: Option<Stream>,
     pub(super) clocks: Clocks,
 }
 
 impl Driver {
-    /// A driver that starts now, with what tells who touches what, if the policy is to be told.
+    /// A driver that starts now. `eyes`: the source that tells who touches what, if the policy
+    /// needs one.
     ///
     /// # Errors
     /// The policy cannot be built.
@@ -238,8 +241,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Measures what is quick by the clock on the wall: reading the thread's own would take longer
-    /// than the work.
+    /// Measures quick work by the wall clock. Reading the thread's CPU time would take longer than
+    /// the work.
     pub(super) fn timed<R>(&mut self, f: impl FnOnce(&mut Self, Ns) -> R) -> R {
         let (now, heavy) = ((self.clocks.wall)(), self.heavy);
         let result = f(self, now);
@@ -248,23 +251,23 @@ impl Driver {
         result
     }
 
-    /// Homenode spent CPU time of the process, here or where the driver was not asked.
+    /// Counts CPU time of the process that homenode spent, here or outside of the driver.
     pub fn spent(&mut self, time: Ns) {
         self.own += time;
         self.serial += if self.beside { Ns::ZERO } else { time };
     }
 
-    /// The start is over, which began when the process had used `began` of CPU time: what it has
-    /// used since then was homenode's, and waited for.
+    /// The start is over. It began when the process had used `began` of CPU time. All CPU time
+    /// since then was homenode's, and the program waited for it.
     pub fn started_up(&mut self, began: Ns) {
         self.started_cpu = began;
         let took = self.cpu_time();
         (self.own, self.serial) = (took, took);
-        // What is settled has begun after it.
+        // The settled part of the run begins after the start.
         self.busy = (took, took, 0);
     }
 
-    /// Work that nobody waits for.
+    /// Does work that nobody waits for.
     pub(super) fn beside<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         self.beside = true;
         let result = f(self);
@@ -272,8 +275,8 @@ impl Driver {
         result
     }
 
-    /// Measures what may take long by the thread's CPU time: on a busy machine the time that passes
-    /// is others'.
+    /// Measures heavy work by the thread's CPU time. On a busy machine, wall time contains the work
+    /// of others.
     pub(super) fn heavy<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         if self.since.is_some() {
             return f(self);
@@ -294,7 +297,7 @@ impl Driver {
             d.objects.born(address, bytes, origin);
             let Some(object) = d.objects.at(address) else { return };
             let (id, pages) = (object.id, object.pages);
-            // What was there before may have gone unseen.
+            // The end of the memory's former owner may have gone unseen.
             d.ruled.remove(Span::new(address, bytes));
             let event = Event::Alloc { object: id, pages };
             d.policy.observe(&event);
@@ -304,8 +307,8 @@ impl Driver {
         });
     }
 
-    /// Python code has allocated the object at `address`: file, line and function of its frames,
-    /// innermost first.
+    /// Python code has allocated the object at `address`. `frames`: file, line and function of its
+    /// frames, innermost first.
     pub fn by_python(&mut self, address: usize, frames: &str) {
         if let Some(object) = self.objects.at(address).filter(|o| o.address == address) {
             object.python.get_or_insert_with(|| frames.into());
@@ -387,7 +390,7 @@ impl Driver {
             d.take_touches();
             let end = Event::RegionEnd { region: id.0 };
             if d.is_look_due(now) {
-                // There is something to decide on: that may take long, too.
+                // There are decisions to carry out, which may take long.
                 d.heavy(|d| {
                     d.look(false);
                     d.tell(end);
@@ -406,7 +409,7 @@ impl Driver {
             }
             d.moved_in_round += d.moved_now;
             if d.moved_now > 0 {
-                // Whole blocks came with a touch; at the seams some pages came with the wrong one.
+                // A touch brought whole blocks, so at the seams some pages are on the wrong node.
                 d.seams |= armed && d.settings.arming == Arming::First && d.waiting.is_empty();
             }
             if std::mem::take(&mut d.unsettled) {
@@ -440,17 +443,17 @@ impl Driver {
         self.busy = (self.own_time(), self.cpu_time(), self.region_ends + 1);
     }
 
-    /// What homenode took since nothing armed was touched any more, up to the program's end.
+    /// Own time since the last touch of armed memory, up to the program's end.
     pub const fn settled(&self) -> Option<Settled> {
         self.settled
     }
 
-    /// Brings huge pages back that arming split, a few at a time, when nothing is about to split
-    /// them again and the budget has room for it.
+    /// Restores huge pages that arming has split, a few at a time, if nothing is about to split
+    /// them again and the budget has room.
     fn restore_huge_pages(&mut self) {
         const CAP: Ns = Ns(10_000_000);
         let room = || self.spare(|_| Ns::ZERO).iter().all(|s| s.is_some_and(|s| s >= CAP));
-        // Once what moved has gone back nothing is split any more.
+        // Nothing is split any more once moved pages have gone back.
         let goes_on = self.stopped.is_none() || self.later.is_undone();
         if !self.hold.is_sampling() && goes_on && room() {
             self.split = self.heavy(|d| d.mover.restore_huge_pages(CAP));
@@ -458,16 +461,16 @@ impl Driver {
     }
 
     /// The main thread leaves a barrier of its team. `depth`: bytes of its stack since the team
-    /// began, which differ where the routine that waits was called from several places.
+    /// began. They differ if the waiting routine was called from several places.
     pub fn barrier(&mut self, caller: usize, depth: usize) {
         self.timed(|d, now| {
             d.barriers += 1;
-            // A routine with a barrier in it may be called from many regions: each has a barrier of
-            // its own there, so that none of them looks like a part of another. No code lies at
+            // Several regions may call one routine with a barrier in it. Each region gets a barrier
+            // of its own there, so that none looks like a part of another one. No code lies at
             // addresses as low as these numbers.
             let region = d.current.map_or(0, |(id, ..)| id.0 as usize + 1);
-            // Some programs have one routine that waits, and call it after every operation: only
-            // where it was called from tells what has ended. No return address has these bits.
+            // Some programs have one routine that waits, and call it after every operation. Only
+            // its caller tells what has ended. No return address has these bits.
             let caller = caller ^ (depth << DEPTH_BITS);
             let id = d.table.id(RegionKey { function: 1 + region, caller });
             if let Some(round) = d.rounds.push(id.0, now) {
@@ -484,7 +487,7 @@ impl Driver {
         });
     }
 
-    /// The program asks for its pages to follow the next touch. Whether any page was armed.
+    /// The program asks that its pages follow the next touch. Returns whether any page was armed.
     pub fn next_touch(&mut self, address: usize, bytes: usize) -> bool {
         self.asked = true;
         let armed = self.timed(|d, _| {
@@ -513,14 +516,14 @@ impl Driver {
     fn round(&mut self, round: Round, now: Ns) {
         self.take_touches();
         if self.waiting.is_empty() {
-            // By now everything has been touched that is touched at all.
+            // By now, every page that is used at all has been touched.
             self.seams |= std::mem::take(&mut self.armed_all) && self.settings.arming == Arming::First;
         }
         if round.new_level {
-            // Of another loop.
+            // These times belong to another loop.
             self.times = RoundTimes::default();
         }
-        // Before the first round that the program tells of, none has ended.
+        // Before the first round that the program marks, no round has ended.
         self.times.rounds += u64::from(!(round.new_level && self.rounds.told()));
         if let Some(took) = round.took {
             let quiet = self.moved_in_round == 0 && !self.hold.is_sampling();
@@ -554,17 +557,17 @@ impl Driver {
         }
     }
 
-    /// Whether the program says itself when a round begins.
+    /// Whether the program marks its rounds itself.
     pub(super) fn tells_rounds(&self) -> bool {
         self.rounds.told()
     }
 
-    /// Whether the policy has been told of a round.
+    /// Whether the policy has got the event of a round.
     pub(super) fn knows_iteration(&self) -> bool {
         self.last_round_told > Ns::ZERO
     }
 
-    /// Arms what is to be armed at the start of a region, or has it watched.
+    /// Arms objects at the start of a region, or has them watched.
     fn arm_at_region(&mut self, id: RegionId, now: Ns) -> bool {
         self.objects.clock(now);
         let tells = self.count_pilots();
@@ -599,21 +602,21 @@ impl Driver {
         })
     }
 
-    /// CPU time spent by homenode so far, over all threads; with what the program paid in the
-    /// faults of samples.
+    /// CPU time that homenode has spent so far in all threads, including the faults of samples,
+    /// which the program's threads take.
     pub fn own_time(&self) -> Ns {
         let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
         self.own + self.going_on() + self.mover.counters().own + samples
     }
 
-    /// Of this, what was done at the marks of regions and in the program's calls, while its team or
-    /// the caller waited. CPU time, too: what a busy machine gives to others meanwhile is not
-    /// homenode's.
+    /// The part of own time at the marks of regions and in the program's calls, for which the team
+    /// or the caller waited. It is CPU time, so time that a busy machine gives to others does not
+    /// count.
     pub fn serial_time(&self) -> Ns {
         self.serial + if self.beside { Ns::ZERO } else { self.going_on() }
     }
 
-    /// Of the heavy work that is going on, what it has taken so far.
+    /// CPU time of the current heavy work so far.
     fn going_on(&self) -> Ns {
         self.since.map_or(Ns::ZERO, |since| (self.clocks.thread)() - since)
     }
@@ -623,8 +626,8 @@ impl Driver {
         (self.clocks.process)() - self.started_cpu
     }
 
-    /// What may still be spent of the budget, with `kept` of each of its parts left: by all threads
-    /// together, and while the team waits. Nothing is `None`: more was spent than is allowed.
+    /// What the budget still allows, for all threads together and for time that the team waits.
+    /// `kept` says how much of each part stays in reserve. `None`: more was spent than allowed.
     pub(super) fn spare(&self, kept: impl Fn(Ns) -> Ns) -> [Option<Ns>; 2] {
         let (budget, on_trial) = (&self.settings.budget, self.is_on_trial());
         [(self.cpu_time(), self.own_time()), (self.elapsed(), self.serial_time())].map(|(of, spent)| {
@@ -634,11 +637,10 @@ impl Driver {
         })
     }
 
-    /// Whether there is budget left. When it has run out, everything is disarmed; what is watched
-    /// is watched no longer, while arming goes on when the process has used so much CPU time that
-    /// there is budget again.
+    /// Whether there is budget left. If not, everything is disarmed and watching ends. Arming goes
+    /// on when the process has used enough CPU time that there is budget again.
     pub(super) fn within_budget(&mut self) -> bool {
-        // What the program asks for it gets, also where homenode has given up to decide by itself.
+        // The program gets what it asks for, even if homenode itself has given up.
         if self.stopped.is_some() && !(self.asked && self.later.is_undoing()) {
             return false;
         }
@@ -676,7 +678,7 @@ impl Driver {
         is_within
     }
 
-    /// Tells the policy and carries out what it decides.
+    /// Gives the policy an event and carries out its decisions.
     pub(super) fn tell(&mut self, event: Event) {
         self.policy.observe(&event);
         self.poll();
@@ -685,12 +687,12 @@ impl Driver {
     pub(super) fn poll(&mut self) -> u64 {
         let mut decisions = std::mem::take(&mut self.decisions);
         let mut armed = 0;
-        // A policy that acts says only then when it wants to be woken.
+        // A policy that acts says afterwards when it wants to be woken.
         for _ in 0..MOST_POLLS {
             decisions.clear();
             let now = (self.clocks.wall)() - self.started;
             match self.policy.poll(now, &mut decisions) {
-                // Most marks of regions have no decisions. Those that have may move all memory.
+                // Most marks of regions have no decisions. Decisions may move all memory.
                 Step::Act => armed += self.heavy(|d| d.carry_out(&decisions)),
                 step => {
                     self.wake_at(step);
@@ -728,7 +730,7 @@ impl Driver {
     pub fn barriers(&self) -> u64 {
         self.barriers
     }
-    /// On which nodes the program's threads were seen.
+    /// The nodes on which the program's threads were seen.
     pub fn seen_on(&self) -> &SeenOn {
         &self.seen_on
     }
@@ -740,11 +742,11 @@ impl Driver {
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
-    /// What the mover did.
+    /// The mover's totals.
     pub fn counters(&self) -> Counters {
         self.mover.counters()
     }
-    /// What could not be done, a sentence each.
+    /// What could not be done, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -758,15 +760,15 @@ impl Driver {
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref().or(self.overdrawn.as_deref())
     }
-    /// What holding back has shown.
+    /// The guard and its verdict.
     pub fn hold_back(&self) -> (&HoldBack, Verdict) {
         (&self.hold, self.hold.verdict())
     }
-    /// Since when it runs.
+    /// Time since the start.
     pub fn elapsed(&self) -> Ns {
         (self.clocks.wall)() - self.started
     }
-    /// The program ends: nothing is armed any more, and the last touches are counted.
+    /// The program ends: disarms everything and counts the last touches.
     pub fn end(&mut self) {
         let (own, cpu, regions) = self.busy;
         self.settled = (self.region_ends > regions).then(|| Settled {
@@ -788,7 +790,7 @@ impl Driver {
             for note in d.mover.cannot() {
                 d.note(note);
             }
-            // The last of its journal is written when it goes.
+            // The policy writes the rest of its journal when it is dropped.
             d.policy =
                 Box::new(homenode_policy::FirstTouch::new(&d.settings.machine.context(Bytes(PAGE as u64))));
         });

@@ -1,4 +1,4 @@
-//! What the launcher tells the library in the program, as the driver uses it.
+//! The launcher's settings, as the driver uses them.
 
 use std::fs::File;
 use std::io;
@@ -16,9 +16,9 @@ use super::machine::Machine;
 pub struct Settings {
     /// The folder of the run, for reports.
     pub folder: PathBuf,
-    /// The nodes, ready to be looked up. Use this one, not the launcher's.
+    /// The nodes with lookup tables. Use this one, not the launcher's.
     pub machine: Machine,
-    /// What the launcher said.
+    /// The launcher's settings as sent.
     asked: settings::Settings,
 }
 
@@ -40,11 +40,11 @@ impl Settings {
         Ok(Self { folder: folder.to_owned(), machine, asked })
     }
 
-    /// The settings in the folder of a run; `None`: the folder is gone, so the launcher is, and
-    /// nobody wants anything.
+    /// Reads the settings from the folder of a run. `None`: the folder is gone, because the
+    /// launcher has ended.
     ///
     /// # Errors
-    /// The folder has no settings, or these are damaged or make no sense.
+    /// The folder has no settings, or they are damaged or make no sense.
     pub fn read(folder: &Path) -> Option<Result<Self, String>> {
         let path = folder.join(FILE);
         let failed = |why: &dyn std::fmt::Display| Some(Err(format!("{}: {why}", path.display())));

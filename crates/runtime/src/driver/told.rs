@@ -1,16 +1,16 @@
-//! What a policy is asked to do otherwise because of how it is told.
+//! Adapts a policy's options to the source that it gets.
 
 use crate::watch::Chosen;
 
-/// Policies that decide at iterations, and end for good after a few without a move.
+/// Policies that decide at iterations, and end for good after a few iterations without a move.
 const BY_ITERATION: [&str; 2] = ["competitive", "competitive-balanced"];
 
-/// The spec to build a policy of that is told by what was chosen.
+/// The spec of a policy that learns from the `chosen` source who touches what.
 ///
-/// Until an iteration is known it decides at the end of regions, unless it was asked for another
-/// time: some programs have four iterations, or none. Of draws it is told a few blocks at a time,
-/// and that none of these moves says nothing of the others: it goes on, unless it was asked to end.
-/// Blocks that stay where they are rest ever longer.
+/// Unless the user asked for another time, the policy decides at the end of regions until an
+/// iteration is known: some programs have few iterations, or none. It gets draws of a few blocks at
+/// a time. If none of these moves, that says nothing of other blocks. So the policy goes on unless
+/// the user asked it to end. Blocks that stay where they are rest ever longer.
 pub(super) fn spec_for(spec: &str, chosen: Option<&Chosen>) -> String {
     let Some(eyes) = chosen.map(|c| &c.eyes) else { return spec.to_owned() };
     let (name, options) = spec.split_once(':').unwrap_or((spec, ""));

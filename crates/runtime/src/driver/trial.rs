@@ -1,32 +1,31 @@
-//! What homenode may spend before moving has shown that it gains anything, and how a few pages
-//! tell.
+//! The trial: what homenode may spend before moving has shown a gain, and how a few pages show one.
 //!
 //! # Problem
 //!
-//! To have all pages follow their next touch copies each once, for some microseconds a page. In
-//! most programs nothing moves then: first touch had placed the pages where they are used, or other
-//! threads use them each time. A budget that allows seconds of that is a licence to waste them.
+//! If all pages follow their next touch, each is copied once, for some microseconds a page. In most
+//! programs nothing moves then: first touch had placed the pages where they are used, or other
+//! threads use them each time. A budget of seconds would mostly be wasted.
 //!
 //! # Approach
 //!
 //! - *Allowance.* Until something has shown a gain, homenode's own time may be 2.5 % of the
-//!   process's CPU time or 40 ms, whichever is more. What is armed already may cost a little more
-//!   than that, so that 3 % or 50 ms hold. The budget of the settings holds besides.
-//! - *Pilots.* Of an object of [`LEAST`] pages or more, single pages are armed, one in each of at
-//!   most [`MOST`] equal stretches, drawn by lot. If less than one in [`FAR`] of those that were
-//!   touched came from another node, nothing else of the object is armed. Otherwise those that came
-//!   are armed again, on their new node. Only if at most one in [`STRAY`] of these is touched from
-//!   another node again, moving lasts, and the object follows as a whole. While all pilots of all
-//!   objects were touched by one and the same node, none follows. A program whose threads steal
-//!   work from one another fails the second test.
-//! - *Licence.* An object of which [`SURE`] pilots pass both, or the guard's verdict that moving
-//!   pays, gives the whole budget. After each [`REVIEW`] of own time it is withdrawn if less than
-//!   one in [`GAINS`] of the pages that were copied since had another home, or if a page that had
-//!   one cost more than [`PRICE`]. The verdict gives it once. Nobody has it while threads change
-//!   nodes.
+//!   process's CPU time or 40 ms, whichever is more. Pages that are armed already may cost a little
+//!   more than that, so that 3 % or 50 ms hold. The budget of the settings holds besides.
+//! - *Pilots.* In an object of [`LEAST`] pages or more, the driver arms single pages: one in each
+//!   of at most [`MOST`] equal stretches, drawn at random. If less than one in [`FAR`] of the
+//!   touched pilots came from another node, it arms nothing else of the object. Otherwise it arms
+//!   those that came once more, on their new node. If another node touches at most one in [`STRAY`]
+//!   of these, moving lasts, and the whole object follows. As long as one node alone has touched
+//!   all pilots of all objects, no object follows. Programs whose threads steal work fail the
+//!   second test.
+//! - *Licence.* The licence gives the whole budget. The driver grants it when [`SURE`] pilots of an
+//!   object pass both tests, or when the guard's verdict is that moving pays; the verdict grants it
+//!   once. After each [`REVIEW`] of own time the driver withdraws the licence if less than one in
+//!   [`GAINS`] of the pages copied since then had another home, or if each such page cost more than
+//!   [`PRICE`]. There is no licence while threads change nodes.
 //!
-//! All this holds where the program was started without a budget of its user's (`Settings::trial`),
-//! and for memory that is armed unasked.
+//! All this holds for runs without a budget of the user's (`Settings::trial`), and for memory that
+//! is armed without a request.
 //!
 //! # Properties
 //!
@@ -48,31 +47,31 @@ use crate::guard::Verdict;
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
 
-/// Allowance: thousandths of the process's CPU time, and of elapsed time.
+/// Allowance in thousandths of the process's CPU time, and of elapsed time.
 const PERMILLE: u64 = 25;
 /// The least allowance.
 const FIXED: Ns = Ns(40_000_000);
-/// Pages of the smallest object that has pilots. A smaller one is armed as a whole.
+/// Pages of the smallest object with pilots. A smaller one is armed as a whole.
 const LEAST: u64 = 64;
 /// Pilots of an object, at most.
 const MOST: u64 = 64;
 /// Pages of the shortest stretch.
 const SHORTEST: u64 = 8;
-/// An object is tried again if at least one pilot in `FAR` was touched from another node.
+/// The driver arms pilots again if at least one in `FAR` was touched from another node.
 const FAR: u32 = 8;
 /// An object follows if another node touches at most one in `STRAY` of its second pilots.
 const STRAY: u32 = 8;
-/// Second pilots that have to tell before the whole budget may be spent.
+/// Second pilots that must be touched before the whole budget may be spent.
 const SURE: u32 = 12;
-/// Starts of regions without news after which pilots that nobody touches are waited for no longer.
+/// Starts of regions without a touched pilot after which the driver waits no longer.
 const QUIET: u32 = 16;
-/// Own time under the licence after which it is looked at; the part of the copied pages that must
-/// have moved; what one that did may have cost.
+/// Own time between two reviews of the licence. Below: the part of the copied pages that must have
+/// moved, and what a moved page may have cost.
 const REVIEW: Ns = Ns(30_000_000);
 const GAINS: u64 = 16;
 const PRICE: Ns = Ns(100_000);
 
-/// What own time may be in `of`, which is CPU time of the process or time that has passed.
+/// The allowance for `of`: CPU time of the process, or elapsed time.
 pub(super) fn allows(of: Ns) -> Ns {
     Ns(of.0 / 1000).times(PERMILLE).max(FIXED)
 }
@@ -81,21 +80,21 @@ pub(super) fn allows(of: Ns) -> Ns {
 #[derive(Debug)]
 struct Pilots {
     id: ObjectId,
-    /// Armed, and not touched so far.
+    /// Addresses of armed pilots that nobody has touched yet.
     open: BTreeSet<usize>,
     armed: u32,
     told: u32,
-    /// Those that came from another node.
+    /// Pilots that came from another node.
     far: Vec<usize>,
-    /// These are armed for the second time.
+    /// Whether these pilots are armed for the second time.
     again: bool,
-    /// Starts of regions since one was touched last.
+    /// Starts of regions since a pilot was last touched.
     quiet: u32,
-    /// So many had been touched then.
+    /// Number of touched pilots at that time.
     seen: u32,
 }
 
-/// What the pilots of an object say.
+/// The result of an object's pilots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     Nothing,
@@ -110,7 +109,7 @@ impl Pilots {
         Self { id, open, armed, told: 0, far: Vec::new(), again, quiet: 0, seen: 0 }
     }
 
-    /// At the start of a region.
+    /// Evaluates the pilots at the start of a region.
     fn says(&mut self) -> Says {
         self.quiet = if self.told == self.seen { self.quiet + 1 } else { 0 };
         self.seen = self.told;
@@ -129,63 +128,63 @@ impl Pilots {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Trial {
-    /// By the object's address.
+    /// Pilots by the object's address.
     pilots: BTreeMap<usize, Pilots>,
-    /// A pilot was touched since they were last counted.
+    /// Whether a pilot was touched since the last count.
     news: bool,
     starts: u32,
-    /// Objects that are to follow and whose pages have not been looked for.
+    /// Objects that should follow, but whose pages have not been located yet.
     unlooked: BTreeSet<usize>,
-    /// Moving has shown a gain: the budget holds.
+    /// The licence: moving has shown a gain, and the budget holds.
     licence: bool,
-    /// Own time, pages copied and pages moved when the licence was last looked at.
+    /// Own time, copied pages and moved pages at the last review of the licence.
     reviewed: (Ns, u64, u64),
-    /// The guard's verdict has given it.
+    /// Whether the guard's verdict has granted the licence.
     by_verdict: bool,
-    /// Objects that follow because their pilots told, and have not been looked at again since.
+    /// Objects that follow because of their pilots, and have not been asked for since.
     followed: BTreeSet<usize>,
     /// Pages that moved with a touch.
     pub moved: u64,
-    /// The nodes that touched pilots. If it is one alone the team is there, now, and its threads
-    /// may be elsewhere soon.
+    /// The nodes that touched pilots. If there is one only, the whole team runs there now, and its
+    /// threads may run elsewhere soon.
     nodes: BTreeSet<NodeId>,
-    /// Bytes of objects that other nodes used each time.
+    /// Bytes of objects that other nodes use each time.
     strays: u64,
 }
 
 impl Trial {
-    /// The object at this address is gone.
+    /// Drops the object at this address, which has died.
     pub fn forget(&mut self, address: usize) {
         self.pilots.remove(&address);
         self.unlooked.remove(&address);
         self.followed.remove(&address);
     }
 
-    /// Nothing is armed any more.
+    /// Everything was disarmed.
     pub fn disarmed(&mut self) {
         self.pilots.clear();
     }
 
-    /// Whether pilots of the object are out.
+    /// Whether the object has armed pilots.
     pub fn waits_for(&self, address: usize) -> bool {
         self.pilots.contains_key(&address)
     }
 
-    /// Whether the object has followed since this was last asked: its pilots have told more than
-    /// the probes of one round would.
+    /// Whether the object has followed since the last call. Its pilots have told more than the
+    /// probes of one round would.
     pub fn takes_followed(&mut self, address: usize) -> bool {
         self.followed.remove(&address)
     }
 
-    /// Whether the pages of the object are to be looked for before it follows; from now on they are
-    /// not, if this is the last of it.
+    /// Whether the pages of the object must be located before it follows. With `last`, that is over
+    /// after this call.
     pub fn takes_unlooked(&mut self, address: usize, last: bool) -> bool {
         if last { self.unlooked.remove(&address) } else { self.unlooked.contains(&address) }
     }
 }
 
-/// The pages that are drawn of an object of `count` pages, by index: the same ones each time, for
-/// on pretended nodes only of pages whose first touch was seen anything is known.
+/// Indices of the pages drawn from an object of `count` pages. They are the same each time, because
+/// on pretended nodes homenode knows the homes only of pages whose first touch it saw.
 fn drawn(count: u64) -> impl Iterator<Item = u64> {
     let stretch = count.div_ceil(MOST).max(SHORTEST);
     (0..count.div_ceil(stretch)).map(move |i| {
@@ -196,7 +195,7 @@ fn drawn(count: u64) -> impl Iterator<Item = u64> {
 }
 
 impl Driver {
-    /// Nothing has shown a gain so far, and the program was started without a budget of its user's.
+    /// Whether the trial holds: there is no gain so far, and no budget of the user's.
     pub fn is_on_trial(&self) -> bool {
         self.has_trial() && !self.trial.licence
     }
@@ -206,17 +205,17 @@ impl Driver {
         self.settings.trial && unasked && !self.settings.force && self.plan.is_none()
     }
 
-    /// Whether a few pages of the object that was never armed are to tell. A recording is to have
-    /// where all pages are.
+    /// Whether pilots should test the object, which was never armed. A recording needs the homes of
+    /// all pages, so it uses no pilots.
     pub(super) fn is_for_pilots(&self, address: usize) -> bool {
         let pages = self.objects.get(address).map_or(0, |o| o.pages.count);
         let placed = self.stream.is_some() || self.settings.arming != Arming::First;
         self.has_trial() && !placed && pages >= LEAST
     }
 
-    /// Arms pilots of the object, if there is room for so many pages: `None`, there is none. How
-    /// many pages were armed, those that are not there yet included, whose first touch is to tell
-    /// their home.
+    /// Arms pilots of the object if there is room for that many pages; `None` if there is no room.
+    /// Returns the number of armed pages. They include pages that do not exist yet: their first
+    /// touch will tell their home.
     pub(super) fn send_pilots(&mut self, address: usize, room: u64) -> Option<u64> {
         let Some(object) = self.objects.get(address) else { return Some(0) };
         let (id, pages, block) = (object.id, object.pages, block_of(object.bytes));
@@ -250,7 +249,7 @@ impl Driver {
         Some(armed)
     }
 
-    /// Whether the page of the object is there. Its home is noted.
+    /// Whether the page of the object exists. Notes its home.
     fn has_page(&mut self, object: usize, page: PageNo, at: usize) -> bool {
         if self.objects.get(object).and_then(|o| o.home(page)).is_some() {
             return true;
@@ -265,7 +264,7 @@ impl Driver {
         true
     }
 
-    /// A page was touched; it was on another node, or not. If it is a pilot, it tells.
+    /// Counts the touch of a page, if the page is a pilot. `is_far`: it was on another node.
     pub(super) fn pilot_told(&mut self, object: (usize, ObjectId), touch: &Touch, is_far: bool) {
         let Some(pilots) = self.trial.pilots.get_mut(&object.0).filter(|p| p.id == object.1) else { return };
         if pilots.open.remove(&touch.address) {
@@ -276,11 +275,11 @@ impl Driver {
         }
     }
 
-    /// At the start of a region: what the pilots say. Whether an object is to follow.
+    /// At the start of a region: evaluates the pilots. Returns whether an object should follow.
     pub(super) fn count_pilots(&mut self) -> bool {
         let trial = &mut self.trial;
         trial.starts = trial.starts.wrapping_add(1);
-        // Most programs have many more regions than news.
+        // Most programs have many more regions than touched pilots.
         if trial.pilots.is_empty() || !trial.news && !trial.starts.is_multiple_of(QUIET) {
             return false;
         }
@@ -295,7 +294,7 @@ impl Driver {
                     let bytes = self.objects.get(address).map_or(0, |o| o.bytes as u64);
                     self.trial.strays += if strays { bytes } else { 0 };
                 }
-                // Threads that run on one node at a time have no placement.
+                // Threads that run on one node at a time have no right placement.
                 Says::TryAgain | Says::Follow if self.trial.nodes.len() < 2 => {
                     self.trial.pilots.remove(&address);
                 }
@@ -319,7 +318,7 @@ impl Driver {
         }
     }
 
-    /// All of the object follows its next touch, and the budget is what the settings say.
+    /// Lets all of the object follow its next touch, and grants the licence if enough pilots agree.
     fn all_follows(&mut self, address: usize) {
         let sure = self.trial.pilots.remove(&address).is_some_and(|p| p.told >= SURE);
         let Some(object) = self.objects.at(address) else { return };
@@ -334,21 +333,21 @@ impl Driver {
     }
 
     fn give_licence(&mut self) {
-        // Of threads that change nodes nobody can say that what they gain lasts.
+        // While threads change nodes, no gain is known to last.
         if !self.trial.licence && !self.seen_on.any_changes() {
             self.trial.licence = true;
             self.trial.reviewed = self.account();
         }
     }
 
-    /// Before more is armed: whether the licence still holds, or there is one by the guard's
-    /// verdict.
+    /// Before more is armed: withdraws the licence if it brings too little, or grants it by the
+    /// guard's verdict.
     pub(super) fn review_licence(&mut self) {
         if !self.has_trial() {
             return;
         }
         let pays = matches!(self.hold.verdict(), Verdict::Pays | Verdict::AtHome | Verdict::Evener);
-        // A gain of little is no reason to spend more than it brings.
+        // A small gain does not justify spending more than it brings.
         if pays && !self.trial.by_verdict && self.own_time() <= PRICE.times(self.trial.moved) {
             self.trial.by_verdict = true;
             return self.give_licence();
@@ -362,12 +361,12 @@ impl Driver {
         }
     }
 
-    /// Own time, pages copied, and of these pages moved.
+    /// Own time, copied pages, and moved pages.
     fn account(&self) -> (Ns, u64, u64) {
         (self.own_time(), self.mover.counters().copies, self.trial.moved)
     }
 
-    /// What other nodes used each time.
+    /// Notes the objects that other nodes use each time.
     pub(super) fn note_strays(&mut self) {
         let mib = self.trial.strays >> 20;
         if mib > 0 {
@@ -377,8 +376,8 @@ impl Driver {
         }
     }
 
-    /// Looks where these pages of an object that follows are, if nobody has; `last`: they are the
-    /// last of it.
+    /// Locates these pages of an object that follows, if nobody has. `last`: these are its last
+    /// pages.
     pub(super) fn look_for(&mut self, object: usize, pages: PageRange, last: bool) {
         if self.trial.takes_unlooked(object, last) {
             self.introduce(object, pages);

@@ -2,17 +2,17 @@
 //!
 //! # Problem
 //!
-//! An armed page costs homenode some microseconds of CPU time when it is touched, and that is in
-//! the middle of a region, where nobody looks at the budget. To arm 100 GB at once would spend a
+//! An armed page costs homenode some microseconds of CPU time when it is touched. That happens in
+//! the middle of a region, where nobody looks at the budget. Arming 100 GB at once would spend a
 //! minute before the next look.
 //!
 //! # Approach
 //!
-//! No more is armed than there is room for in the budget: what it allows by now, less what was
-//! spent, less the price of what is armed already. The rest waits and follows at the begins of
-//! later regions, as the process's CPU time grows and with it what is allowed. The looking, for
-//! which the team waits, must also find room in what is allowed of the time that passes. The prices
-//! are measured. What the program asks for itself (`hn_next_touch`) is armed at once.
+//! The driver arms no more than the budget has room for: what it allows now, less what was spent,
+//! less the price of the pages that are armed already. Other memory waits and follows at the begins
+//! of later regions, as the process's CPU time grows. The team waits while the driver looks where
+//! pages are, so looking must also fit the allowed share of elapsed time. The prices are measured.
+//! What the program asks for itself (`hn_next_touch`) is armed at once.
 
 use std::collections::BTreeMap;
 
@@ -26,29 +26,28 @@ use crate::watch::numbers::PAGE;
 use crate::watch::objects::Objects;
 use homenode_wire::facts::Arming;
 
-/// One part in so many of the budget is kept for samples, seams, and what comes to cost more than
-/// expected.
+/// One part in this many of the budget is kept for samples, seams, and costs above the estimate.
 const KEPT: u64 = 8;
-/// What it costs to find out where a page is and to arm it, and what to bring it, until so many
-/// pages have told.
+/// Assumed price of locating and arming a page, and of bringing it, until enough pages are
+/// measured.
 const LOOK: Ns = Ns(1_000);
 const BRING: Ns = Ns(4_000);
 const TOLD: u64 = 4096;
-/// Of an object that there is no room for as a whole, so many pages have their turn together.
+/// Pages of one turn, for an object that the budget has no room for as a whole.
 const CHUNK: u64 = 4096;
 /// Time between two looks for room.
 pub(super) const GAP: Ns = Ns(100_000_000);
 
-/// Why pages wait. In the order of their turns.
+/// Why pages wait, in the order of their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
-    /// A few of them are to tell whether the object is to follow once more.
+    /// A few of the pages should show whether the object follows once more.
     Probed,
-    /// They are to follow once more.
+    /// The pages should follow once more.
     Again,
-    /// They were never armed or watched.
+    /// The pages were never armed or watched.
     New,
-    /// Of the object, the blocks that were held back.
+    /// The object's held-back blocks.
     Held,
 }
 
@@ -56,15 +55,15 @@ pub(super) enum Why {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     id: ObjectId,
-    /// How far it is in the order of its chunks.
+    /// Position in the order of the object's chunks.
     place: u64,
-    /// Some of its pages were there.
+    /// Whether some of the pages existed.
     some: bool,
 }
 
 impl Turn {
-    /// What of the object's pages comes next, if there is room for it: first page and how many, and
-    /// what has had its turn then; nothing more is `None`.
+    /// The next pages of the object, if there is room: the first page, the number of pages, and the
+    /// position after them (`None` at the end).
     fn next(&self, pages: u64, room: u64) -> Option<(u64, u64, Option<u64>)> {
         if self.place == 0 && room >= pages {
             return Some((0, pages, None));
@@ -74,18 +73,18 @@ impl Turn {
         Some((first, count, rest.next().map(|(place, ..)| place)))
     }
 
-    /// Pages that wait.
+    /// Number of waiting pages.
     fn left(&self, pages: u64) -> u64 {
         self.rest(pages).map(|(.., count)| count).sum()
     }
 
-    /// The chunks that wait, in order: their places in it, first pages and lengths. One is far from
-    /// the one before, so that each node's part comes in equal shares: none waits for the others',
-    /// and what is judged is judged for all.
+    /// The waiting chunks in order: position, first page and length. Neighbours in this order lie
+    /// far apart, so each node's part comes in equal shares: no part waits for another, and a
+    /// verdict holds for all memory.
     fn rest(&self, pages: u64) -> impl Iterator<Item = (u64, u64, u64)> {
         let places = pages.div_ceil(CHUNK).next_power_of_two();
         let bits = places.trailing_zeros();
-        // By halves, quarters, and so on.
+        // By halves, then quarters, and so on.
         let first = move |place: u64| place.reverse_bits().checked_shr(64 - bits).unwrap_or(0) * CHUNK;
         let chunk = move |place| (place, first(place), CHUNK.min(pages.saturating_sub(first(place))));
         (self.place..places).map(chunk).filter(|(.., count)| *count > 0)
@@ -95,12 +94,12 @@ impl Turn {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// By why and the object's address.
+    /// Positions by reason and address of the object.
     turns: BTreeMap<(Why, usize), Turn>,
     looked: Ns,
-    /// What looking and arming took so far, and pages.
+    /// Time that locating and arming have taken so far, and number of pages.
     took: (Ns, u64),
-    /// Pages of objects that went before their turn.
+    /// Pages of objects that died before their turn.
     missed: u64,
 }
 
@@ -110,7 +109,7 @@ impl Waiting {
         self.turns.is_empty()
     }
 
-    /// Whether the object waits for that.
+    /// Whether the object waits for this reason.
     pub fn waits_for(&self, why: Why, address: usize) -> bool {
         self.turns.contains_key(&(why, address))
     }
@@ -125,7 +124,7 @@ impl Waiting {
         !self.is_empty() && now - self.looked >= GAP
     }
 
-    /// The object of so many pages at this address is no longer there.
+    /// The object of this many pages at this address has died.
     pub fn forget(&mut self, address: usize, pages: u64) {
         if self.is_empty() {
             return;
@@ -139,12 +138,12 @@ impl Waiting {
         self.turns.entry((why, address)).or_insert(Turn { id, place: 0, some: false });
     }
 
-    /// Whether pages of the object wait that were to follow.
+    /// Whether the object has waiting pages that should follow.
     pub fn waits(&self, address: usize) -> bool {
         [Why::New, Why::Probed, Why::Again].into_iter().any(|why| self.waits_for(why, address))
     }
 
-    /// Pages that have not been armed or watched yet.
+    /// Number of pages that have not been armed or watched yet.
     fn new_pages(&self, objects: &Objects) -> u64 {
         let left = |(&(why, address), turn): (&(Why, usize), &Turn)| {
             let object = objects.get(address).filter(|o| o.id == turn.id && why == Why::New)?;
@@ -158,12 +157,12 @@ impl Waiting {
     }
 }
 
-/// The price of a page, once it is known.
+/// The measured price of a page, once it is known.
 pub(super) fn measured((took, pages): (Ns, u64)) -> Option<Ns> {
     (pages >= TOLD).then(|| Ns(took.0 / pages))
 }
 
-/// Ranges by page, with their objects; those of one that touch are one.
+/// Joins neighbouring ranges of pages.
 fn joined(mut ranges: Vec<(usize, PageRange)>) -> Vec<PageRange> {
     ranges.sort_unstable_by_key(|(_, r)| r.first);
     ranges.dedup_by(|(next_of, next), (last_of, last)| {
@@ -175,8 +174,8 @@ fn joined(mut ranges: Vec<(usize, PageRange)>) -> Vec<PageRange> {
 }
 
 impl Driver {
-    /// The objects that have not been armed or watched wait from now on; `all`, or those whose turn
-    /// it is to be looked at.
+    /// Queues objects that have never been armed or watched: `all`, or those whose turn it is to be
+    /// looked at.
     pub(super) fn wait_new(&mut self, all: bool) {
         for (address, _) in self.objects.take_unseen(all) {
             let Some(object) = self.objects.get(address) else { continue };
@@ -184,7 +183,7 @@ impl Driver {
         }
     }
 
-    /// The objects that were armed wait to be armed once more.
+    /// Queues armed objects for following once more.
     pub(super) fn wait_again(&mut self) {
         for object in self.objects.live().filter(|o| o.armed) {
             if !self.waiting.waits(object.address) {
@@ -193,15 +192,16 @@ impl Driver {
         }
     }
 
-    /// The blocks that were held back wait to be armed. The others have come to their nodes: to arm
-    /// them once more would copy all memory again.
+    /// Queues held-back blocks for arming. The other blocks have come to their nodes, and arming
+    /// them again would copy all memory once more.
     pub(super) fn wait_held(&mut self) {
         for object in self.objects.live().filter(|o| o.armed) {
             self.waiting.add(Why::Held, object.address, object.id);
         }
     }
 
-    /// Arms what waits, or has it watched, as far as there is room. How many pages were armed.
+    /// Arms waiting memory, or has it watched, as far as there is room. Returns the number of armed
+    /// pages.
     pub(super) fn take_turns(&mut self) -> u64 {
         self.waiting.looked = (self.clocks.wall)();
         self.review_licence();
@@ -268,7 +268,7 @@ impl Driver {
         armed
     }
 
-    /// Adds the blocks of the object that were held back, among these pages. How many pages.
+    /// Adds the object's held-back blocks among these pages. Returns the number of pages.
     fn add_held(&self, address: usize, pages: PageRange, list: &mut ToArm) -> u64 {
         let Some(object) = self.objects.get(address) else { return 0 };
         let (start, block) = (object.whole_pages().start, block_of(object.bytes));
@@ -281,16 +281,16 @@ impl Driver {
         count
     }
 
-    /// Pages that there is room for in the budget, to arm or to watch them.
+    /// Number of pages that the budget has room to arm or watch.
     fn room(&self) -> u64 {
         let look = self.waiting.look();
-        // The team waits for the looking. What was armed is brought by whoever touches it, and the
-        // others work on.
+        // The team waits for the looking. The toucher brings an armed page while the other threads
+        // go on.
         self.room_at(look + self.price_of_bringing(), look)
     }
 
-    /// Pages that there is room for, beside those that are armed, if each takes so much in all, and
-    /// so much while the team waits.
+    /// Number of further pages that the budget has room for, beside the armed ones. `each`: price
+    /// of a page; `serial`: the part of it for which the team waits.
     pub(super) fn room_at(&self, each: Ns, serial: Ns) -> u64 {
         let is_undoing = self.later.is_undoing();
         let kept = |allowed: Ns| if is_undoing { Ns::ZERO } else { Ns(allowed.0 / KEPT) };
@@ -299,15 +299,15 @@ impl Driver {
         let live: u64 = self.objects.live().map(|o| o.pages.count).sum();
         let waits = waits / serial.0.max(1);
         if live.saturating_mul(each.max(bring)) <= spare {
-            // The usual case: what is armed already need not be counted.
+            // The usual case: armed pages need not be counted.
             return waits;
         }
         let armed = if bring > 0 { self.mover.armed() } else { 0 };
         (spare.saturating_sub(armed.saturating_mul(bring)) / each).min(waits)
     }
 
-    /// What it costs to bring an armed page. Where pages are watched none are armed but samples,
-    /// which have a budget of their own.
+    /// Price of bringing an armed page. If pages are watched, only samples are armed, and samples
+    /// have a budget of their own.
     fn price_of_bringing(&self) -> Ns {
         if self.watches() {
             return Ns::ZERO;
@@ -316,12 +316,12 @@ impl Driver {
         measured((c.own, c.copies)).unwrap_or(BRING)
     }
 
-    /// Nothing is armed: the policy is told who touches what.
+    /// Whether the driver arms nothing, because the policy learns from a source who touches what.
     pub(super) fn watches(&self) -> bool {
         self.settings.arming == Arming::Watch
     }
 
-    /// What the budget had no room for, if anything.
+    /// Notes what the budget had no room for, if anything.
     pub(super) fn note_waiting(&mut self) {
         let waits = self.waiting.new_pages(&self.objects) + self.waiting.missed;
         let what = if self.watches() { "watched" } else { "armed" };
@@ -335,7 +335,7 @@ impl Driver {
         }
     }
 
-    /// Tells the policy that all of these are to follow their next touch. How many pages do.
+    /// Gives the policy the request that these pages follow their next touch. Returns how many do.
     pub(super) fn request_pages(&mut self, ranges: &[PageRange]) -> u64 {
         ranges.iter().for_each(|pages| self.policy.observe(&Event::NextTouchRequest { pages: *pages }));
         if ranges.is_empty() { 0 } else { self.poll() }

@@ -1,22 +1,20 @@
-//! Policies that are told who touches what: asking, telling, and moving what they decide.
+//! Policies that need to know who touches what: asks for samples, passes them on, moves pages.
 //!
 //! # Approach
 //!
-//! What is told goes to the policy as what it is. A source that samples accesses gives *counts*
-//! ([`Event::Accesses`], each sample as many accesses as it stands for). A source that tells of
-//! presence gives *draws*: the policy `presence` is told of each ([`Event::Touched`]); a policy
-//! that compares nodes (competitive, daemon) is told the draws of a block once there are
-//! [`ENOUGH`], as if they were so many accesses, because it is their proportions that it looks at.
-//! Policies whose thresholds are numbers of accesses (out-u, out-w, in-w) are told nothing where
-//! nothing counts.
+//! The driver passes on samples with their basis:
 //!
-//! For a recording all of it is kept by page and node ([`crate::stream`]), and pages of all blocks
-//! are asked for in turn.
+//! - A source that samples accesses gives *counts* ([`Event::Accesses`], each sample times its
+//!   period).
+//! - A source of presence gives *draws*. `presence` gets each of them ([`Event::Touched`]).
+//!   Policies that compare nodes (competitive, daemon) get the draws of a block once there are
+//!   [`ENOUGH`].
+//! - Policies with thresholds in accesses (out-u, out-w, in-w) get nothing if no source counts.
+//! - A recording keeps all samples ([`crate::stream`]), and asks for pages of all blocks in turn.
 //!
-//! Pages are asked for by a thread of homenode's own at random times, exponentially distributed, as
-//! many as the budget allows at the measured cost of one. Decisions are carried out where the
-//! policy makes them: at the begin of an iteration, at the end of a region, or (daemon) whenever
-//! its period is over.
+//! A thread of homenode's own asks for pages at exponentially distributed random times: as many as
+//! the budget allows at the measured cost of one. The driver carries out decisions where the policy
+//! makes them: at the start of an iteration, at a region's end, or (daemon) when its period ends.
 
 use std::collections::BTreeSet;
 
@@ -37,85 +35,84 @@ use crate::watch::numbers::PAGE;
 use crate::watch::sightings::Turns;
 use crate::watch::{Chosen, Draws};
 
-/// Draws of a block that a policy is told at a time. One time in four 60 to 40 then looks like 40
-/// to 60; one time in ten thousand 80 to 20 looks like 20 to 80.
+/// Draws of a block that a policy gets at a time. With eight, 60 to 40 looks like 40 to 60 one time
+/// in four, and 80 to 20 looks like 20 to 80 one time in ten thousand.
 const ENOUGH: u32 = 8;
-/// The same for `daemon`, which leaves alone what has fewer than 16 accesses in a period.
+/// The same for `daemon`, which ignores pages with fewer than 16 accesses in a period.
 const ENOUGH_AT_WAKES: u32 = 16;
-/// Average time between two askings.
+/// Average time between two requests for pages.
 const GAP: Ns = Ns(5_000_000);
-/// Where nothing is open, the time between is doubled up to so many times.
+/// How often that time is doubled, at most, while nothing is open.
 const LAZIEST: u32 = 6;
-/// A batch of fewer pages costs more in wake-ups than it yields in samples: it is asked half as
-/// often.
+/// Pages that make a batch worthwhile. A batch of fewer pages costs more in wake-ups than it yields
+/// in samples, so the driver asks half as often.
 const WORTH: usize = 16;
-/// How often that halves, at most.
+/// How often the rate is halved for that reason, at most.
 const RAREST: u32 = 3;
 /// Pages of a batch, at most.
 const AT_ONCE: usize = 256;
-/// Pages of the first batch: nobody knows yet what one costs while the program runs.
+/// Pages of the first batch, before the cost of one in the running program is known.
 const FIRST: usize = 16;
 /// Thousandths of the CPUs' time that samples may take: half of the budget's share.
 const SHARE: u64 = 5;
-/// Thousandths of elapsed time that homenode's own thread may take for samples: on a full machine
+/// Thousandths of elapsed time that homenode's own thread may take for samples. On a full machine,
 /// one of the team's threads loses that time, and all others wait for it at the next barrier.
 const SHARE_OF_ONE: u64 = 20;
-/// The same two for a recording.
+/// The same two limits for a recording.
 const SHARE_RECORDED: u64 = 30;
 const SHARE_OF_ONE_RECORDED: u64 = 60;
-/// No sample counts as dearer than this: a quarter of what homenode's own thread may save up.
+/// Highest cost that a sample counts with: a quarter of what homenode's own thread may save up.
 const DEAREST: Ns = Ns(5_000_000);
-/// What taking a page away and the fault afterwards cost, until it is known from doing it (FACTS:
-/// 12 µs by protection).
+/// Assumed cost of taking a page away and of the fault afterwards, until it is measured.
 const ARMED_COST: Ns = Ns(12_000);
-/// A pause of the source is told if it is more than one in so many parts of the time.
+/// The report mentions pauses of the source if they are more than one in this many parts of the
+/// time.
 const WORTH_TELLING: u64 = 4;
-/// Regions that end sooner after the last look are not looked at.
+/// Shortest time between two looks at the end of a region.
 const SHORTEST_LOOK: Ns = Ns(1_000_000);
-/// The same where the regions do until an iteration is known: most programs have shown two by then.
+/// The same until an iteration is known. Most programs have shown two iterations by then.
 const SHORTEST_EARLY_LOOK: Ns = Ns(100_000_000);
-/// Policies for which proportions do.
+/// Policies that need proportions only.
 const BY_PROPORTION: [&str; 3] = ["competitive", "competitive-balanced", "daemon"];
 
-/// How the policy is told.
+/// What the policy gets.
 enum Telling {
     /// Each touch.
     Touches,
     /// Samples of accesses, as counts.
     Counts(Tally),
-    /// Draws of blocks that have enough.
+    /// Draws of blocks with enough of them.
     Proportions(Draws),
-    /// Nothing: what is told is for a recording, and pages are asked for in turn.
+    /// Nothing. Samples are for a recording, and pages are asked for in turn.
     Kept(Turns),
-    /// Nothing: it wants counts and there are none.
+    /// Nothing. The policy needs counts and there are none.
     Nothing,
 }
 
-/// What was seen and what it cost.
+/// Totals of what was seen and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// What tells, in words.
+    /// Name of the source.
     pub name: &'static str,
-    /// What its answers are, in words.
+    /// Basis of its answers, in words.
     pub says: String,
-    /// Touches told.
+    /// Number of touches that the source reported.
     pub told: u64,
-    /// Pages asked for.
+    /// Number of pages asked for.
     pub asked: u64,
-    /// Touches that were lost.
+    /// Number of lost touches.
     pub lost: u64,
-    /// What one sample costs the program.
+    /// Cost of one sample for the program.
     pub cost: Ns,
-    /// Bytes of homenode's memory, and of the program's memory that they are for.
+    /// Bytes of homenode's tables, and bytes of program memory that they cover.
     pub state: (u64, u64),
-    /// Blocks that the policy was told of by proportions.
+    /// Number of blocks that the policy got by proportions.
     pub blocks: u64,
-    /// Of the touches told before anything had moved: those from another node than the page's, and
-    /// all.
+    /// Touches before anything had moved: those from another node than the page's, and all.
     pub before: (u64, u64),
-    /// Accesses that one sample stands for; `None`: presence, or nothing.
+    /// Accesses that one sample stands for; `None` for presence, or without a source.
     pub one_in: Option<u64>,
-    /// Of stores alone.
+    /// Whether the source sees stores only.
     pub writers_only: bool,
 }
 
@@ -125,37 +122,38 @@ pub struct Watching {
     telling: Telling,
     interest: Interest,
     budget: Budget,
-    /// Of the time of homenode's own thread.
+    /// Budget of homenode's own thread.
     own: Budget,
-    /// What a sample takes of it.
+    /// Cost of a sample for that thread.
     own_cost: Ns,
     wake: Option<Ns>,
     pub(super) seen: Watched,
     looked: Ns,
-    /// When new objects are looked for again, for a recording.
+    /// When to look for new objects again, for a recording.
     pub(super) look_new: Ns,
     number: u64,
-    /// What homenode itself did for a sample when it was told, on average.
+    /// Average own work for handling a sample.
     handling: Ns,
-    /// Time that asking took in all.
+    /// Total time spent on asking.
     asking: Ns,
     /// See [`Watching::paid`].
     paid: Ns,
-    /// Askings in a row that found nothing to ask for.
+    /// Requests in a row that found nothing to ask for.
     idle: u32,
-    /// How often the time between two askings was doubled, for the budget allowed few pages.
+    /// How often the time between two requests was doubled because the budget allowed few pages.
     rare: u32,
-    /// Blocks that are held back and that the policy wanted to move.
+    /// Held-back blocks that the policy wanted to move.
     held: BTreeSet<usize>,
     /// Objects that the source has left for the time of a move.
     left: BTreeSet<usize>,
     touches: Vec<Touch>,
-    /// The source was left, for good; what could not be done was said.
+    /// Whether the source was left for good and the reason was noted.
     is_over: bool,
 }
 
 impl Watching {
-    /// With what was chosen, for a policy of this interest. What cannot be done goes to `notes`.
+    /// Watches by the `chosen` source, for a policy with this interest. Adds what cannot be done to
+    /// `notes`.
     pub fn new(chosen: Chosen, interest: Interest, settings: &Settings, notes: &mut Vec<String>) -> Self {
         let Chosen { eyes, refused } = chosen;
         notes.extend(refused);
@@ -220,7 +218,7 @@ impl Watching {
         }
     }
 
-    /// What could not be done, a sentence each, after so long a time; once.
+    /// What could not be done, one sentence each. Each is returned once.
     fn cannot(&mut self, elapsed: Ns) -> Vec<String> {
         if std::mem::replace(&mut self.is_over, true) {
             return Vec::new();
@@ -247,28 +245,28 @@ impl Watching {
         all
     }
 
-    /// What the program has paid for samples, apart from what is measured where it happens.
+    /// What the program has paid for samples, besides costs that are measured where they occur.
     pub(super) const fn paid(&self) -> Ns {
         self.paid
     }
 
-    /// To handle a sample took so long. Once in a while pages are moved in between, and somebody
-    /// else had the CPU's caches: one such time must not keep pages from being asked for.
+    /// Notes the time of handling a sample. Sometimes pages moved in between and others had the
+    /// CPU's caches; one such time must not stop the asking.
     fn handle(&mut self, took: Ns) {
         let most = self.handling.max(Ns(1_000)).times(4);
         self.handling = Ns((self.handling.0 * 7 + took.min(most).0) / 8);
     }
 
-    /// How many of so many pages may be asked for now.
+    /// How many of `wanted` pages may be asked for now.
     fn room(&mut self, wanted: usize, now: Ns) -> usize {
         let most = if self.seen.asked == 0 { FIRST } else { AT_ONCE };
-        // One that took unheard of long must not end the asking for good.
+        // One sample with an exceptional cost must not end the asking for good.
         let (cost, own) = (self.seen.cost.min(DEAREST), self.own_cost.min(DEAREST));
         wanted.min(most).min(self.budget.room(cost, now)).min(self.own.room(own, now))
     }
 
-    /// Pages were asked for, which took so long. What the program pays for one is `fault`, what
-    /// homenode's thread took for it of late `own`.
+    /// Pages were asked for, which took `took`. `fault`: the program's price of a page. `own`: the
+    /// recent price for homenode's thread.
     fn asked(&mut self, pages: u64, took: Ns, own: Ns, fault: Ns) {
         (self.own_cost, self.seen.cost) = (own, own + fault);
         self.seen.asked += pages;
@@ -282,7 +280,7 @@ impl Watching {
         matches!(self.telling, Telling::Proportions(_) | Telling::Kept(_))
     }
 
-    /// Time to the next asking.
+    /// Time until the next request.
     fn gap(&mut self) -> Ns {
         self.number += 1;
         let x = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -294,19 +292,20 @@ impl Watching {
 }
 
 impl Driver {
-    /// New objects are told to the policy and to the source, as far as there is room in the budget;
-    /// `all`, or those whose turn it is to be looked at.
+    /// Gives new objects to policy and source, as far as the budget has room: `all`, or those whose
+    /// turn it is to be looked at.
     pub(super) fn watch_new(&mut self, all: bool) {
         self.wait_new(all);
         if !self.waiting.is_empty() {
-            // Who initialised them is no draw: a first touch is a fault like those that tell.
+            // The initialisation is not a draw: its first touches are faults like those that the
+            // source reports.
             self.drain();
         }
         self.take_turns();
         self.note_state();
     }
 
-    /// An object has been told to the policy: from now on the source tells of it.
+    /// The policy knows an object: from now on the source watches it.
     pub(super) fn watch_whole(&mut self, address: usize) {
         if let Some(o) = self.objects.at(address) {
             o.watched = true;
@@ -314,7 +313,7 @@ impl Driver {
         self.watch_object(address);
     }
 
-    /// Tells the source of an object, stretch by stretch of one home.
+    /// Gives an object to the source, one stretch of equal home at a time.
     fn watch_object(&mut self, address: usize) {
         let Some(Watching { eyes: Eyes::Source(source), is_over: false, .. }) = &mut self.watching else {
             return;
@@ -337,7 +336,7 @@ impl Driver {
         }
     }
 
-    /// An object goes: it is watched no longer, and what was told of it is void.
+    /// An object dies: the source stops watching it, and its samples are void.
     pub(super) fn unwatch(&mut self, address: usize) {
         let Some(watching) = &mut self.watching else { return };
         let Some(object) = self.objects.get(address) else { return };
@@ -351,9 +350,9 @@ impl Driver {
         watching.held.retain(|b| !whole.contains(b));
     }
 
-    /// An object's pages are about to be moved: the source lets go of it until
-    /// [`Driver::watch_again`]. Of all of it: a part would be a mapping of its own for that time,
-    /// and `mremap` fails on several.
+    /// An object's pages are about to move: the source lets go of the whole object until
+    /// [`Driver::watch_again`]. A part would be a mapping of its own meanwhile, and `mremap` fails
+    /// on several mappings.
     pub(super) fn leave_for_now(&mut self, address: usize) {
         let Some(Watching { eyes: Eyes::Source(source), left, is_over: false, .. }) = &mut self.watching
         else {
@@ -366,7 +365,7 @@ impl Driver {
         }
     }
 
-    /// The moves are made.
+    /// The moves are done.
     pub(super) fn watch_again(&mut self) {
         let Some(watching) = &mut self.watching else { return };
         for address in std::mem::take(&mut watching.left) {
@@ -374,7 +373,7 @@ impl Driver {
         }
     }
 
-    /// Nothing is watched any more.
+    /// Stops watching everything.
     pub(super) fn stop_watching(&mut self) {
         self.leave_source(|source| source.stop());
     }
@@ -396,8 +395,8 @@ impl Driver {
         cannot.into_iter().for_each(|note| self.note(note));
     }
 
-    /// The mover's pages can no longer be taken away, and nothing else tells: the policy knows what
-    /// it was told so far.
+    /// Pages can no longer be taken away, and there is no other source. The policy keeps what it
+    /// knows.
     fn leave_armed(&mut self) {
         if self.mover.can_stay() {
             return;
@@ -413,7 +412,7 @@ impl Driver {
         ));
     }
 
-    /// Notes that pages that the policy wants elsewhere are held back.
+    /// Notes held-back pages that the policy wants elsewhere.
     pub(super) fn note_held(&mut self, pages: PageRange) {
         let Some(watching) = &mut self.watching else { return };
         let Some(object) = self.objects.numbers().address(pages.first).and_then(|a| self.objects.get(a))
@@ -460,7 +459,7 @@ impl Driver {
         }
     }
 
-    /// When the policy wants to be polled.
+    /// Notes when the policy wants to be polled.
     pub(super) fn wake_at(&mut self, step: Step) {
         if let Some(watching) = &mut self.watching {
             watching.wake = match step {
@@ -470,7 +469,7 @@ impl Driver {
         }
     }
 
-    /// Whether the policy wants to know at the end of a region, and the last time is long enough
+    /// Whether the policy wants to decide at the end of a region, and the last look is long enough
     /// ago.
     pub(super) fn is_look_due(&self, now: Ns) -> bool {
         let Some(Watching { interest, looked, .. }) = &self.watching else { return false };
@@ -483,8 +482,8 @@ impl Driver {
             }
     }
 
-    /// Takes what was told since the last look, and tells the policy what it wants to know now: at
-    /// the begin of an `iteration`, or at the end of a region.
+    /// Takes the samples since the last look, and gives the policy what it wants now: at the start
+    /// of an `iteration`, or at the end of a region.
     pub(super) fn look(&mut self, iteration: bool) {
         let now = (self.clocks.wall)();
         let Some(watching) = &mut self.watching else { return };
@@ -502,7 +501,7 @@ impl Driver {
         if let Eyes::Source(source) = &mut watching.eyes {
             source.drain(&mut |t| touches.push(t));
             watching.seen.lost = source.lost();
-            // Faults of armed pages are measured in their handlers.
+            // The handlers of armed pages measure their faults themselves.
             watching.paid += source.cost().times(touches.len() as u64);
         }
         for t in touches.drain(..) {
@@ -513,7 +512,7 @@ impl Driver {
         }
     }
 
-    /// A page that was taken away, to stay on its node, was touched.
+    /// Somebody touched a page that was taken away and stays on its node.
     pub(super) fn armed_told(&mut self, address: usize, node: NodeId) {
         self.told(address, node, None);
     }
@@ -542,7 +541,7 @@ impl Driver {
             watching.seen.before.1 += 1;
         }
         let group = if self.ruled.has(address) {
-            // What becomes of it the program has said.
+            // The program has ruled on this page.
             None
         } else if moved {
             Some(Group::Moved)
@@ -562,7 +561,8 @@ impl Driver {
         }
     }
 
-    /// A page came to be after its object was first looked at: now it is told.
+    /// The home of a page that came to exist after the first look at its object. Gives it to the
+    /// policy.
     fn find_home(&mut self, object: usize, page: PageNo) -> Option<NodeId> {
         let address = self.objects.numbers().address(page)?;
         let mut home = Vec::with_capacity(1);
@@ -576,8 +576,8 @@ impl Driver {
         Some(home)
     }
 
-    /// Tells the policy how the accesses since the last time, or the draws of blocks that have
-    /// enough, lie.
+    /// Gives the policy the accesses since the last time, or the draws of blocks with enough of
+    /// them.
     fn tell_counts(&mut self) {
         let Some(Watching { eyes, telling, seen, .. }) = &mut self.watching else { return };
         let one_in = match eyes.says() {
@@ -619,8 +619,8 @@ impl Driver {
         }
     }
 
-    /// From time to time, from a thread of homenode's own: takes what was told, wakes the policy,
-    /// asks anew. Time until the next time; `None`: never again.
+    /// Runs in homenode's own thread from time to time: takes samples, wakes the policy, asks for
+    /// pages. Returns the time until the next call; `None`: never again.
     pub fn tick(&mut self) -> Option<Ns> {
         self.beside(|d| d.timed(|d, _| d.heavy(Self::tick_measured)))
     }
@@ -644,7 +644,7 @@ impl Driver {
         }
         self.take_touches();
         if matches!(self.watching, Some(Watching { eyes: Eyes::Armed, .. })) {
-            // Pages that were touched are no longer registered: each would be a mapping of its own
+            // Touched pages are no longer registered. Each would otherwise be a mapping of its own
             // for ever.
             self.mover.settle();
             self.leave_armed();
@@ -682,7 +682,7 @@ impl Driver {
             _ => return,
         }
         if matches!(watching.telling, Telling::Kept(_)) {
-            // Objects are watched before all of their pages are there.
+            // Objects are watched before all of their pages exist.
             for page in &pages {
                 let unknown = |o: &&crate::watch::Object| o.watched && o.home(*page).is_none();
                 let at = self.objects.numbers().address(*page);
@@ -702,8 +702,8 @@ impl Driver {
         self.ask_for(&list);
     }
 
-    /// For tests of programs that are hard on homenode: everything is watched and asked for, and
-    /// blocks move to and fro whatever anybody says.
+    /// For tests of hostile programs: watches everything, asks for everything, and moves blocks to
+    /// and fro whatever the policy says.
     pub fn shake(&mut self, number: u64) {
         self.watch_new(true);
         self.tick();
@@ -712,7 +712,7 @@ impl Driver {
             let i = number.wrapping_mul(7) % o.pages.count.div_ceil(16);
             let first = PageNo(o.pages.first.0 + i * 16);
             let count = 16.min(o.pages.count - i * 16);
-            // The first goes away from where a serial start has put it.
+            // The first move goes away from where a serial start has put the block.
             (PageRange { first, count }, NodeId(((number / 3 + 1) % nodes) as u16))
         };
         let moves: Vec<_> = self.objects.live().filter(|o| o.watched).map(block).collect();
@@ -727,12 +727,12 @@ impl Driver {
         self.watching.is_some()
     }
 
-    /// What was seen; `None`: nothing was watched.
+    /// Totals of what was seen; `None` if nothing was watched.
     pub fn watched(&self) -> Option<&Watched> {
         self.watching.as_ref().map(|w| &w.seen)
     }
 
-    /// Notes what homenode's own memory for this comes to.
+    /// Notes the size of homenode's tables.
     fn note_state(&mut self) {
         let (mut program, mut own) = (0, 0);
         for o in self.objects.live().filter(|o| o.watched) {
@@ -751,7 +751,7 @@ impl Driver {
         };
         let (own_before, program_before) = watching.seen.state;
         watching.seen.state = if self.settings.record {
-            // What was seen of memory that is gone by now is kept.
+            // Keeps the totals of memory that has died since.
             (own_before.max(own), program_before.max(program))
         } else {
             (own_before, program_before).max((own, program))

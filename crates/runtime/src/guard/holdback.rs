@@ -1,65 +1,65 @@
-//! Whether moving pays, judged against blocks that were held back.
+//! Whether moving pays, judged by comparison with held-back blocks.
 //!
 //! # Problem
 //!
-//! That an iteration is faster after the pages moved does not show that they moved for the better:
-//! the program may have entered another phase. And with one run there is no second one to compare.
+//! A faster iteration after a move does not show that the move helped: the program may have entered
+//! another phase. With one run there is no second run to compare.
 //!
 //! # Approach
 //!
-//! One block in [`ONE_IN`] of the candidates is held back. Afterwards, pages of both groups are
-//! armed one by one, at the begin of iterations, and tell who touches them. If pages that moved are
-//! touched from remote nodes less often than those that were held back, moving pays: the held-back
-//! blocks are let go. If more often, it harms: what moved goes back. These are *presence* samples:
-//! who came first, not how often.
+//! The driver holds back one block in [`ONE_IN`] of the candidates. Afterwards it arms pages of
+//! both groups one by one, at the start of iterations, and sees who touches them. If moved pages
+//! are touched from remote nodes less often than held-back pages, moving pays, and the held-back
+//! blocks are released. If more often, moving harms, and moved pages go back. These are *presence*
+//! samples: who came first, not how often.
 //!
-//! But pages moved because they had been touched from elsewhere, and those held back are of all
-//! kinds, also such as would never have moved. So what moved must tell against moving, too: nothing
-//! goes back that the node that has it now touches more often than the one that had it, and if it
-//! is clearly more often, that pays, whatever the others do.
+//! The two groups differ. Moved pages were touched from another node before; held-back pages are of
+//! all kinds, and many would never have moved. So the moved pages must speak against moving, too: a
+//! page that its new node touches more often than its old node does not go back. If the new nodes
+//! touch the moved pages clearly more often, moving pays, whatever the held-back pages show.
 //!
-//! And where there is no difference, it pays if the pages are spread more evenly over the nodes
-//! than before, for the memories work side by side. If not, moving was for nothing, and what moved
-//! goes back. That there is none takes many samples to say; while there are fewer, and no more are
-//! to be had, nobody can tell, and all is let go on.
+//! Without a difference, moving pays if pages are spread more evenly over the nodes than before,
+//! because the memories work side by side. Otherwise moved pages go back. It takes many samples to
+//! say that there is no difference. If there are fewer, and no more can be had, there is no
+//! verdict, and everything is released.
 
 use homenode_model::NodeId;
 use homenode_wire::facts::Verdict;
 
 use super::super::watch::numbers::PAGE;
 
-/// One block in so many is held back: 5 %.
+/// One block in this many is held back: 5 %.
 pub const ONE_IN: u64 = 20;
-/// Samples of each group that a verdict takes.
+/// Samples of each group that a verdict needs.
 pub const ENOUGH: u64 = 24;
-/// Samples of each group to say that there is no difference: with fewer, one of 20 points would
-/// often not show.
+/// Samples of each group that the verdict *no difference* needs. With fewer, a difference of 20
+/// points would often not show.
 const MANY: u64 = 8 * ENOUGH;
-/// Iterations in which samples are taken: a small program may have no block to hold back, or nobody
+/// Iterations in which samples are taken. A small program may have no block to hold back, or nobody
 /// touches it.
 const ROUNDS: u32 = 48;
-/// A difference of the two shares counts when it is larger than so many standard deviations of what
-/// chance would give.
+/// A difference of the two shares counts if it is larger than this many standard deviations of
+/// chance.
 const SIGMAS: f64 = 2.0;
-/// Pages of each group that are armed at the begin of an iteration.
+/// Pages of each group that are armed at the start of an iteration.
 const AT_ONCE: usize = 16;
 
-/// Which group a block is of.
+/// The group of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// It may move.
+    /// The block may move.
     Moved,
-    /// It was held back.
+    /// The block is held back.
     Held,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct HoldBack {
-    /// Hold nothing back and do not judge.
+    /// Nothing is held back or judged.
     pub off: bool,
     samples: [Share; 2],
-    /// Touches of pages that moved, from the node that they had left.
+    /// Touches of moved pages by the node that they had left.
     back: u64,
     verdict: Option<Verdict>,
     pending: Vec<(usize, Group)>,
@@ -67,12 +67,12 @@ pub struct HoldBack {
     released: bool,
 }
 
-/// Touches by whether they came from a remote node.
+/// Touches, and those of them from remote nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// From remote nodes.
+    /// Touches from remote nodes.
     pub remote: u64,
-    /// All.
+    /// All touches.
     pub all: u64,
 }
 
@@ -81,25 +81,25 @@ impl Share {
         self.all as f64
     }
 
-    /// Of all, those from remote nodes.
+    /// The remote share.
     fn part(self) -> f64 {
         self.remote as f64 / self.count()
     }
 }
 
-/// Bytes of a block that is held back as a whole: small enough that an object has about 64, at most
-/// a huge page, so that holding back splits no mapping more than needed.
+/// Bytes of a block that is held back as a whole. An object has about 64 blocks, and a block is at
+/// most a huge page, so that holding back splits no more mappings than needed.
 pub fn block_of(object_bytes: usize) -> usize {
     (object_bytes / 64).next_power_of_two().clamp(64 << 10, 2 << 20)
 }
 
 impl HoldBack {
-    /// Nothing sampled yet; `off`: hold nothing back and do not judge.
+    /// Without samples. `off`: hold nothing back and do not judge.
     pub fn new(off: bool) -> Self {
         Self { off, ..Self::default() }
     }
 
-    /// The group of the block with `address`, in blocks of `block` bytes.
+    /// The group of the block at `address`, in blocks of `block` bytes.
     pub fn group(&self, address: usize, block: usize) -> Group {
         if self.verdict.is_none() && !self.released && self.was_held(address, block) {
             Group::Held
@@ -108,18 +108,18 @@ impl HoldBack {
         }
     }
 
-    /// Whether the block with `address` is, or was, held back.
+    /// Whether the block at `address` is or was held back.
     pub fn was_held(&self, address: usize, block: usize) -> bool {
         let number = (address / block) as u64;
-        // One of each ONE_IN in a row, so that every part of a small object has some; which of them
-        // is well mixed, so that what is held back has no period that a distribution could share.
+        // One of each ONE_IN in a row, so that every part of a small object has some. Which of them
+        // is mixed well, so that held-back blocks have no period in common with a distribution.
         let x = (number / ONE_IN).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33;
         !self.off && number % ONE_IN == mixed % ONE_IN
     }
 
-    /// How many pages of each group (moved, held back) to arm in this round; none once it has gone
-    /// on for long enough.
+    /// Number of pages of each group (moved, held back) to arm in this round; none after the last
+    /// round.
     pub fn wanted(&mut self) -> [usize; 2] {
         self.rounds += 1;
         if self.rounds > ROUNDS {
@@ -128,28 +128,29 @@ impl HoldBack {
         self.samples.map(|s| if s.all < MANY { AT_ONCE } else { 0 })
     }
 
-    /// Whether it has asked for as many rounds as it may and there is no verdict: blocks that
-    /// nobody can judge must not stay behind.
+    /// Whether all rounds are over without a verdict. Blocks without a verdict must not stay held
+    /// back.
     pub fn is_exhausted(&self) -> bool {
         let [moved, held] = self.samples;
-        // Where all are watched there is one held back for some twenty that moved.
+        // If all pages are watched, there is one held-back sample for some twenty of moved pages.
         let nobody_there = [ENOUGH, MANY].iter().any(|n| moved.all > 2 * ONE_IN * n && held.all < *n);
         (self.rounds > ROUNDS || nobody_there) && self.verdict.is_none() && !self.released
     }
 
-    /// Nothing is held back any more, whatever the verdict.
+    /// Holds nothing back any more, whatever the verdict.
     pub fn release(&mut self) {
         self.released = true;
     }
 
-    /// A sample that was not asked for: a touch by `node` of a page that is at `home` and was at
-    /// `first`; the home that it was compared with. `None`: there is a verdict, and the numbers
-    /// that are told are those that it was made from.
+    /// Counts a touch by `node` that was not asked for, of a page that is at `home` and was at
+    /// `first`. Returns the home that the touch was compared with. `None`: there is a verdict
+    /// already, and its numbers stay.
     pub fn saw(&mut self, group: Group, (home, first): (NodeId, NodeId), node: NodeId) -> Option<NodeId> {
         if self.verdict.is_some() {
             return None;
         }
-        // Samples and seams take pages along. Of those held back it counts where they were held.
+        // Samples and seams bring neighbours along. A held-back page counts by the home at which it
+        // was held.
         let home = if group == Group::Held { first } else { home };
         let share = &mut self.samples[group as usize];
         share.all += 1;
@@ -158,12 +159,12 @@ impl HoldBack {
         Some(home)
     }
 
-    /// Remembers that a page was armed to tell of its group.
+    /// Notes that a page was armed as a sample of its group.
     pub fn sampled(&mut self, page: usize, group: Group) {
         self.pending.push((page & !(PAGE - 1), group));
     }
 
-    /// What was seen so far was of pages that are about to move once more.
+    /// Drops all samples: they are of pages that are about to move once more.
     pub fn start_again(&mut self) {
         if self.verdict.is_none() {
             (self.samples, self.back, self.rounds) = Default::default();
@@ -171,13 +172,13 @@ impl HoldBack {
         self.pending.clear();
     }
 
-    /// Whether a sample is under way.
+    /// Whether a sample is pending.
     pub fn is_sampling(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// A page was touched that is, and was at first, at `homes`; if that was a sample, its group
-    /// and the home that it was compared with, if it was compared.
+    /// Counts the touch of a page, if it was a sample. `homes`: its home now, and its first home.
+    /// Returns its group and the home that it was compared with, if it was compared.
     pub fn touched(
         &mut self,
         page: usize,
@@ -189,15 +190,14 @@ impl HoldBack {
         Some((group, homes.and_then(|homes| self.saw(group, homes, node))))
     }
 
-    /// Samples that nobody touched are forgotten.
+    /// Drops samples that nobody touched.
     pub fn forget_pending(&mut self) {
         self.pending.clear();
     }
 
-    /// The verdict as the samples have it; once it is not open it stays. `is_evener`: whether the
-    /// pages are spread more evenly over the nodes than before they moved. `threads_change`:
-    /// threads change nodes. Then a page is remote wherever it is, and that moving does not help
-    /// says nothing against it: such a verdict is not given.
+    /// The verdict by the samples. Once there is one it stays. `is_evener`: whether pages are
+    /// spread more evenly than before they moved. `threads_change`: threads change nodes. A page is
+    /// then remote wherever it is, so a verdict against moving is not given.
     pub fn judge(&mut self, threads_change: bool, is_evener: impl FnOnce() -> bool) -> Verdict {
         if self.verdict.is_none() {
             let against = |v: &Verdict| matches!(v, Verdict::NoGain | Verdict::Harms);
@@ -236,7 +236,7 @@ impl HoldBack {
         self.verdict.unwrap_or(Verdict::Open)
     }
 
-    /// Samples of the pages that moved, and of those held back.
+    /// Samples of moved pages, and of held-back pages.
     pub fn samples(&self) -> (Share, Share) {
         (self.samples[0], self.samples[1])
     }

@@ -1,4 +1,5 @@
-//! The budget of homenode's own time, and whether moving pays.
+//! The guard: judges whether moving pays ([`holdback`]), and which regions are worth an arming
+//! ([`per_region`]).
 
 pub mod holdback;
 pub mod per_region;

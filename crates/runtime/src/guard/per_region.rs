@@ -1,22 +1,22 @@
 //! Next touch at every region: which regions are worth an arming.
 //!
-//! Löf asks whether it could be made transparent at the start of every parallel region. It costs an
-//! arming and a fault for each block each time, and gains only where the pattern has changed. So a
-//! region earns its next arming: one that moved nothing, or moved pages back and forth, waits twice
-//! as long for the next.
+//! Löf asks whether next touch could be transparent at the start of every parallel region. It costs
+//! an arming each time, and a fault for each block. It gains only if the pattern has changed. So a
+//! region must earn its next arming: a region that moved nothing, or moved pages back and forth,
+//! waits twice as long.
 
 /// What is known of one region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionGuard {
     /// Armings at its start.
     pub armings: u64,
-    /// Pages that moved after these.
+    /// Pages that moved after these armings.
     pub moved: u64,
-    /// Of these, back to where they had come from.
+    /// Pages of these that returned to their former home.
     pub ping_pongs: u64,
-    /// Starts to let pass before the next arming.
+    /// Starts left before the next arming.
     wait: u64,
-    /// As many as after the next arming that gains nothing.
+    /// Length of the next wait, if an arming gains nothing.
     patience: u64,
 }
 
@@ -33,7 +33,7 @@ impl RegionGuard {
         true
     }
 
-    /// What came of an arming.
+    /// Notes the result of an arming.
     pub fn armed(&mut self, moved: u64, ping_pongs: u64) {
         self.armings += 1;
         self.moved += moved;

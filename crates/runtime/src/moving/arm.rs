@@ -1,4 +1,4 @@
-//! Arming: the next toucher of these pages gets them.
+//! Arming: pages move to the thread that touches them next.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ impl ArmReport {
     }
 }
 
-/// Whether [`Manner::Stays`] is possible: the pages themselves can be put back.
+/// Whether [`Manner::Stays`] is possible: the mover can put the pages themselves back.
 pub fn can_stay() -> bool {
     match state::mechanism() {
         Mechanism::UserFault => state::TAKE_BACK.load(Ordering::Relaxed),
@@ -29,14 +29,14 @@ pub fn can_stay() -> bool {
     }
 }
 
-/// Arms the whole pages of these spans, skipping what must not be. From any thread but not in a
-/// signal handler; all threads may go on touching the memory.
+/// Arms the whole pages of these spans, and skips those that must not be armed. From any thread,
+/// but not in a signal handler. All threads may go on touching the memory.
 pub fn arm(spans: &[Span]) -> ArmReport {
     arm_as(spans, Manner::Around)
 }
 
-/// As [`arm`], to be taken in this manner. In a block of which other pages are armed to go to their
-/// toucher, these do so, too.
+/// As [`arm`], in this manner. If other pages of a block are armed to go to their toucher, all
+/// armed pages of the block do.
 pub fn arm_as(spans: &[Span], manner: Manner) -> ArmReport {
     let begin = call::now();
     let mut report = ArmReport::default();
@@ -68,7 +68,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         return report.skip(Why::Off, pages);
     }
     if pages > 0 && deaf_threads::any(lock) {
-        // Workers of io_uring are deaf, too: then that is why.
+        // Workers of io_uring are deaf threads, too. In that case io_uring is the reason.
         let pins = pinning::look_at_descriptors().is_some();
         if pins {
             end(lock)
@@ -82,7 +82,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         Ok(plan) => plan,
         Err(e) => return report.fail(e, pages),
     };
-    // After the mappings, among which may be a device's.
+    // Only now: the mappings, which were just read, may include a device's.
     if pinning::look(&plan.fixed).is_some() {
         end(lock);
         return report.skip(Why::Pinning, pages);
@@ -93,7 +93,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
     for (number, candidate) in candidates.iter().enumerate() {
         match why_not(candidate, stack) {
             Some(Why::Inaccessible) => {
-                // Protected blocks, or the program's own doing.
+                // Protected blocks, or pages that the program itself has made inaccessible.
                 let ours = disarm::armed_in(candidate.span);
                 group.skip(Why::Armed, ours);
                 group.skip(Why::Inaccessible, candidate.span.len() - ours);
@@ -103,7 +103,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         }
     }
     group.arm();
-    // What pins memory came in between.
+    // Something that pins memory may have appeared meanwhile.
     if pinning::found().is_some() {
         end(lock);
         let armed = std::mem::take(&mut report.armed);
@@ -134,8 +134,9 @@ fn own_stack() -> Span {
 }
 
 /// Something can pin memory: nothing is armed any more, by whatever mechanism. Pages that are only
-/// inaccessible for a while would be as wrong as copies: a worker of io_uring, a device or a peer
-/// that comes to them is refused, and nobody is told. The kernel goes on moving what is known.
+/// inaccessible for a while would be as wrong as copies: the kernel refuses them to a worker of
+/// io_uring, a device or a peer, and nobody learns of it. The kernel goes on moving pages with
+/// known targets.
 fn end(lock: &Locked) {
     disarm::everything(lock);
     state::turn_off();

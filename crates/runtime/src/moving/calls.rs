@@ -1,10 +1,10 @@
-//! Which calls the calling thread is in with something published, so that what it has left by a
-//! jump (`siglongjmp` out of a signal's handler) or by its end (cancellation) does not stay
-//! published for ever.
+//! The open calls of a thread: system calls that have published buffers and have not returned.
 //!
-//! A call from a signal's handler or from a call-back lies deeper on the stack than the one that it
-//! interrupts. So who is as high on it as the frame of an open call has left that call; if both are
-//! on one stack, which is only asked where it looks so.
+//! A call may never return: a signal handler leaves it by `siglongjmp`, or its thread is cancelled.
+//! This module finds such calls and gives their buffers up. A call from a signal handler or a
+//! call-back lies deeper on the stack than the call that it interrupts. So a thread that runs as
+//! high on the stack as the frame of an open call has left that call, if both are on one stack.
+//! That is checked only if the addresses suggest it.
 
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -12,7 +12,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use super::handler_stack;
 use super::inflight::{self, InFlight};
 
-/// One that is open: an address in the front end's frame, and what it has published.
+/// An open call: an address in the front end's frame, and its published buffers.
 #[derive(Clone, Copy)]
 struct Call {
     frame: usize,
@@ -20,11 +20,11 @@ struct Call {
 }
 
 const NONE: Call = Call { frame: 0, flight: InFlight::NOTHING };
-/// Calls within calls. One that is deeper is not known here, and stays published if it is left.
+/// Depth of nested calls. Deeper ones are not known here, and stay published if they are left.
 const DEEP: usize = 8;
 
-/// A handler may come between any two instructions, and may not return: what is counted and not yet
-/// written is nothing, and what is given up is forgotten before.
+/// A handler may come between any two instructions, and may not return. So an entry that is counted
+/// and not yet written means nothing, and an entry is forgotten before its buffers are given up.
 struct Calls {
     count: Cell<usize>,
     open: [Cell<Call>; DEEP],
@@ -44,12 +44,12 @@ impl Calls {
         }
     }
 
-    /// The innermost.
+    /// The innermost call.
     fn top(&self) -> Option<Call> {
         Some(self.open[self.count.get().checked_sub(1)?].get())
     }
 
-    /// Forgets the call at `n`, and what it leaves at the end.
+    /// Forgets the call at `n`, and trailing empty entries.
     fn forget(&self, n: usize) {
         self.open[n].set(NONE);
         compiler_fence(Ordering::SeqCst);
@@ -58,7 +58,7 @@ impl Calls {
         }
     }
 
-    /// Gives the innermost up if it is as `is_left` says.
+    /// Gives the innermost call up if `is_left` says that the thread has left it.
     fn give_up(&self, is_left: impl Fn(Call) -> bool) -> bool {
         let Some(call) = self.top().filter(|call| call.frame == 0 || is_left(*call)) else { return false };
         self.forget(self.count.get() - 1);
@@ -67,13 +67,13 @@ impl Calls {
     }
 }
 
-/// A front end has published something; `frame` is an address in its frame. Not twice in one frame.
+/// A front end has published buffers. `frame` is an address in its frame. At most once in a frame.
 pub fn enter(frame: usize, flight: InFlight) {
     left(frame);
     CALLS.with(|calls| calls.push(Call { frame, flight }));
 }
 
-/// The call that has published this returns.
+/// The call with these buffers returns.
 pub fn leave(flight: InFlight) {
     CALLS.with(|calls| {
         let mine = (0..calls.count.get()).rev().find(|n| calls.open[*n].get().flight == flight);
@@ -81,8 +81,8 @@ pub fn leave(flight: InFlight) {
     });
 }
 
-/// The calling thread has come to a frame with this address: what calls have left that were deeper
-/// is given up.
+/// The calling thread has come to a frame with this address: gives up deeper calls that it has
+/// left.
 #[inline]
 pub fn left(frame: usize) {
     CALLS.with(|calls| {

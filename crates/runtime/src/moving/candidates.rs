@@ -1,4 +1,4 @@
-//! What of the memory that is to be armed can be: the mappings that it lies in at the moment.
+//! What may be armed of the requested memory, by its mappings at this moment.
 
 use std::cell::UnsafeCell;
 
@@ -12,7 +12,7 @@ use super::pinning;
 use super::state::Locked;
 use super::table::{self, BLOCKS, Pages};
 
-/// A part of a mapping that was asked for.
+/// A part of a mapping that should be armed.
 #[derive(Clone, Copy)]
 pub struct Candidate {
     pub span: Span,
@@ -22,7 +22,7 @@ pub struct Candidate {
     pub not: Option<Why>,
 }
 
-/// Candidates of one call; what is beyond counts as not anonymous.
+/// Candidates of one call. Memory beyond them counts as not anonymous.
 const MOST: usize = 1 << 14;
 /// Parts that are armed together.
 pub const PARTS: usize = 256;
@@ -60,17 +60,17 @@ fn scratch(_: &Locked) -> Result<*mut Scratch> {
 
 /// See the module.
 pub struct Plan<'a> {
-    /// By address; none overlaps another.
+    /// By address, without overlaps.
     pub candidates: &'a [Candidate],
     pub rooms: &'a mut Rooms,
-    /// There are huge pages on this machine: worth looking for.
+    /// Whether this machine uses huge pages, so that looking for them is worthwhile.
     pub huge: bool,
-    /// What of the process's memory is locked or pinned.
+    /// Memory of the process that is locked or pinned.
     pub fixed: maps::Fixed,
 }
 
 impl<'a> Plan<'a> {
-    /// What the mappings have of the spans at the moment.
+    /// Intersects the spans with the process's mappings.
     pub fn make(lock: &'a Locked, spans: &[Span]) -> Result<Self> {
         // SAFETY: zeroed memory under the lock, which has one plan at a time.
         let Scratch { candidates, rooms } = unsafe { &mut *scratch(lock)? };
@@ -123,13 +123,13 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// All that is anonymous.
+    /// Bytes of all candidates.
     pub fn bytes(&self) -> usize {
         self.candidates.iter().map(|c| c.span.len()).sum()
     }
 }
 
-/// Sorts what was asked for twice out, too. How many are left.
+/// Sorts candidates and removes duplicates. Returns how many are left.
 fn by_address(candidates: &mut [Candidate]) -> usize {
     candidates.sort_unstable_by_key(|c| (c.span.start, c.span.end));
     let (mut kept, mut end) = (0, 0);
@@ -145,12 +145,12 @@ fn by_address(candidates: &mut [Candidate]) -> usize {
     kept
 }
 
-/// Up to where mappings were told. The kernel writes its list a part at a time: where mappings are
-/// joined in between, the next line begins before the end of the last one.
+/// End of the last mapping read. The kernel writes its list a part at a time. If it joins mappings
+/// in between, the next line begins before the end of the last one.
 struct Seen(usize);
 
 impl Seen {
-    /// What of the next line is news.
+    /// The new part of the next line.
     fn rest_of(&mut self, line: Span) -> Span {
         let news = Span { start: line.start.max(self.0), end: line.end };
         self.0 = self.0.max(line.end);

@@ -1,9 +1,10 @@
-//! Moves by the kernel in calls that take about as long as they may: the team waits meanwhile.
+//! Moves by the kernel, in calls of limited duration, because the team waits meanwhile.
 //!
-//! All pages are asked for first, and only those that are elsewhere go into a call; each call is
-//! for one target, for the kernel starts anew at every change. Asked for again in the end they say
-//! what became of them. The kernel moves a huge page as a whole, whichever of its pages it is asked
-//! for: so it goes where most of its pages are to be, with one of them, and no call ends within it.
+//! The mover first asks where all pages are. Only pages that are elsewhere go into a call. Each
+//! call has one target, because the kernel starts anew at every change of target. At the end the
+//! mover asks again, which tells the outcome. The kernel moves a huge page as a whole, whichever of
+//! its pages a call names. So a huge page goes to the node that most of its pages should be on, by
+//! one of its pages, and no call ends within it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,22 +17,22 @@ use super::kernel::MoveReport;
 
 /// Pages of the first call.
 const FIRST: usize = 64;
-/// Fewest pages a call.
+/// Fewest pages of a call.
 const LEAST: usize = 16;
-/// Most pages a call, but for the rest of a huge page.
+/// Most pages of a call, not counting the rest of a huge page.
 const MOST: usize = 4096;
 /// Pages of a huge page.
 const WHOLE: usize = HUGE / PAGE;
-/// Pages that are asked for at once.
+/// Pages asked for in one call.
 const ASKED: usize = 256;
 
-/// Who moves pages, and a clock.
+/// The kernel's calls for moving pages, and a clock. Tests replace them.
 pub trait System {
     /// As [`numa::query`].
     fn query(&mut self, pages: &[usize], status: &mut [Status]) -> Result<()>;
     /// As [`numa::move_to`].
     fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize>;
-    /// Tells the huge pages of a span of whole units, ascending.
+    /// Reports the huge pages of a span of whole units, ascending.
     fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span));
     /// The time.
     fn now(&mut self) -> Ns;
@@ -49,7 +50,7 @@ impl System for Kernel {
         numa::move_to(pages, to, status)
     }
     fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span)) {
-        // Where the kernel does not tell (before Linux 6.7), each page is asked for.
+        // Without an answer (before Linux 6.7), each page is asked for.
         let _ = maps::huge_units(units, tell);
     }
     fn now(&mut self) -> Ns {
@@ -57,16 +58,16 @@ impl System for Kernel {
     }
 }
 
-/// A move in the making.
+/// A move under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     pub page: usize,
     pub to: NodeId,
-    /// Where it was, once that was asked.
+    /// The page's node before, once known.
     before: Status,
-    /// The rest of its huge page goes elsewhere.
+    /// Whether the rest of its huge page goes elsewhere.
     with_others: bool,
-    /// The target had no memory.
+    /// Whether the target had no memory.
     refused: bool,
     pub result: Option<MoveResult>,
 }
@@ -76,12 +77,12 @@ impl Work {
         Self { page, to, before: Status::UNKNOWN, with_others: false, refused: false, result: None }
     }
 
-    /// To be moved: it is there, elsewhere, and no huge page keeps it.
+    /// Whether the page must be moved: it exists, is elsewhere, and no huge page keeps it.
     fn is_open(&self) -> bool {
         self.before.node().is_some_and(|node| node != self.to) && !self.with_others
     }
 
-    /// How it ended, from where it is `now`.
+    /// The outcome, if the page is at `now`.
     fn ended(&self, now: Status) -> MoveResult {
         match (self.before.node(), now.node()) {
             (None, _) => failure(self.before.errno()),
@@ -93,14 +94,14 @@ impl Work {
         }
     }
 
-    /// It has ended so.
+    /// Sets the outcome.
     pub fn finish(&mut self, result: MoveResult, report: &mut MoveReport) {
         self.result = Some(result);
         report.note(result);
     }
 }
 
-/// Makes all moves, in calls that take about `cap` each.
+/// Makes all moves, in calls of about `cap` each.
 pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &mut MoveReport) {
     if let Err(e) = ask(system, work, |m, status| m.before = status) {
         report.error = Some(e);
@@ -117,7 +118,7 @@ pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &m
         chunk.run(system, now, &huge, report, cap);
         rest = later;
     }
-    // With a page of a huge page the others have come along.
+    // A page of a huge page has taken the others along.
     if let Err(e) = ask(system, work, |m, status| m.finish(m.ended(status), report)) {
         report.error = Some(e);
     }
@@ -125,7 +126,7 @@ pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &m
     report.with_others += Bytes((with_others * PAGE) as u64);
 }
 
-/// Tells where each page is now.
+/// Reports where each page is now.
 fn ask(system: &mut impl System, work: &mut [Work], mut tell: impl FnMut(&mut Work, Status)) -> Result<()> {
     let mut status = [Status::UNKNOWN; ASKED];
     for part in work.chunks_mut(ASKED) {
@@ -136,7 +137,7 @@ fn ask(system: &mut impl System, work: &mut [Work], mut tell: impl FnMut(&mut Wo
     Ok(())
 }
 
-/// One call's worth, which adapts to what a call takes.
+/// One call's pages. Their number adapts to the time that a call takes.
 struct Chunk {
     pages: usize,
     at: Vec<usize>,
@@ -153,8 +154,7 @@ impl Default for Chunk {
 }
 
 impl Chunk {
-    /// How many of the moves are for one call: of one target, for the kernel starts anew at every
-    /// change, and all of a huge page's.
+    /// How many of the moves fit one call: of one target, and all of a huge page's.
     fn fits(&self, moves: &[Work], huge: &Huge) -> usize {
         let same = moves.iter().take_while(|m| m.to == moves[0].to).count();
         let n = same.min(self.pages);
@@ -181,7 +181,7 @@ impl Chunk {
         self.to.clear();
         self.to.resize(self.at.len(), i32::from(moves[0].to.0));
         self.status[..self.at.len()].fill(Status::UNKNOWN);
-        // More than 0: so many were not tried and no status is to be trusted. All are asked for
+        // A positive number: that many were not tried, and no status is reliable. All are asked for
         // again in any case.
         if let Err(e) = system.move_to(&self.at, &self.to, &mut self.status) {
             report.error = Some(e);
@@ -192,8 +192,8 @@ impl Chunk {
         self.pages = (fits as usize).clamp(LEAST, (self.pages * 2).min(MOST));
     }
 
-    /// What the kernel said of the pages that it tried and did not move: only "no memory" is worth
-    /// telling from "busy".
+    /// Notes what the kernel said of pages that it tried and did not move. Only "no memory" differs
+    /// from "busy" in a useful way.
     fn refused(&mut self, moves: &mut [Work]) {
         let mut moves = moves.iter_mut();
         for (page, status) in self.at.iter().zip(&self.status) {
@@ -214,8 +214,7 @@ fn failure(errno: Option<Errno>) -> MoveResult {
     }
 }
 
-/// The addresses of the huge pages among some moves, ascending. The kernel moves each as a whole,
-/// whichever of its pages it is asked for.
+/// The addresses of the huge pages among some moves, ascending. The kernel moves each as a whole.
 struct Huge(Vec<usize>);
 
 impl Huge {
@@ -235,8 +234,7 @@ impl Huge {
         self.0.binary_search(&start).is_ok().then_some(start)
     }
 
-    /// Where pages of one huge page are to go to several nodes, notes those that do not get their
-    /// way.
+    /// Notes pages that do not get their target because the rest of their huge page goes elsewhere.
     fn agree(&self, moves: &mut [Work]) {
         let mut wanted: BTreeMap<usize, BTreeMap<NodeId, usize>> = BTreeMap::new();
         for m in &*moves {
@@ -253,7 +251,8 @@ impl Huge {
     }
 }
 
-/// The node that most pages are to go to; of several where they are, or the first.
+/// The node that most of the pages should be on. Among equals: the one where they are, or the
+/// first.
 fn most_wanted(nodes: &BTreeMap<NodeId, usize>, home: Option<NodeId>) -> Option<NodeId> {
     nodes.iter().max_by_key(|(node, n)| (**n, home == Some(**node), Reverse(**node))).map(|(node, _)| *node)
 }

@@ -1,14 +1,15 @@
-//! Threads that block the signal of an armed page: one touch, and the kernel ends the process.
+//! Deaf threads: threads that block the signal of an armed page. If such a thread touches an armed
+//! page, the kernel ends the process.
 //!
 //! Front ends keep the signal out of every mask that they see. They do not see a mask that the
-//! program sets by a system call of its own, nor the threads that the C library makes for itself.
-//! So whoever arms asks the kernel first, and arms nothing while such a thread lives; the kernel's
-//! own moves need no signals and go on.
+//! program sets by a system call of its own, nor threads that the C library makes for itself. So
+//! the mover asks the kernel before it arms, and arms nothing while such a thread lives. The
+//! kernel's own moves need no signals and go on.
 //!
-//! What it costs: one system call an arm (about 1 µs) where all threads are known. About 20 µs for
-//! each thread where threads have come or gone since the last look, and once a second; at every arm
-//! for each thread that no front end saw begin. So a thread that front ends know, and that blocks
-//! the signal by a system call of its own later, is found within a second, or never.
+//! Cost: one system call for each arming (about 1 µs) if all threads are known. About 20 µs for
+//! each thread if threads have come or gone since the last look, and once a second; and at every
+//! arming for each thread whose start no front end saw. A thread that front ends know may block the
+//! signal later by a system call of its own. The mover then notices within a second, or never.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -22,34 +23,34 @@ use homenode_sys::{call, own_threads};
 use super::state::{self, Locked};
 use super::{Mechanism, handler_stack};
 
-/// Workers that the C library makes with all signals blocked, by what they wait in. They touch no
-/// memory that is ever armed.
+/// Workers that the C library makes with all signals blocked, by what they wait for. They never
+/// touch memory that may be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Workers {
-    /// One that waits for timers to expire (`timer_create` with `SIGEV_THREAD`).
+    /// Those of a timer with `SIGEV_THREAD` (`timer_create`), which wait for it to expire.
     Timers = 1,
-    /// One that waits for messages of the kernel (`mq_notify` with `SIGEV_THREAD`).
+    /// Those of `mq_notify` with `SIGEV_THREAD`, which wait for messages of the kernel.
     Queues = 2,
-    /// Those that carry out orders (`aio_*`, `getaddrinfo_a`).
+    /// Those that carry out requests (`aio_*`, `getaddrinfo_a`).
     Orders = 4,
 }
 
 static WORKERS: AtomicU32 = AtomicU32::new(0);
 
-/// From a front end: the C library is about to have such workers.
+/// From a front end: the C library is about to make such workers.
 pub fn expect_workers(of: Workers) {
     WORKERS.fetch_or(of as u32, Ordering::Relaxed);
 }
 
-/// When all threads were looked at, and how many there were.
+/// Time of the last look at all threads, and their number then.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
-/// The last look found one.
+/// Whether the last look found a deaf thread.
 static FOUND: AtomicBool = AtomicBool::new(false);
 const EVERY: Ns = Ns(1_000_000_000);
 
-/// Whether a thread of the process would be ended by an armed page.
+/// Whether an armed page would end the process, because a thread is deaf.
 pub fn any(_: &Locked) -> bool {
     let now = call::now();
     let threads = own_threads::in_process().unwrap_or(usize::MAX);
@@ -80,11 +81,11 @@ fn number(name: &CStr) -> Option<i32> {
     name.to_str().ok()?.parse().ok()
 }
 
-/// The thread that was found last. It does not get the time of [`PATIENT`] again.
+/// The deaf thread found last. It does not get the time of [`PATIENT`] again.
 static LAST: AtomicI32 = AtomicI32::new(0);
 
-/// The C library blocks all signals for a moment when it makes a thread or a child. That passes,
-/// but on a busy machine the thread may lose its CPU meanwhile.
+/// The C library blocks all signals for a moment when it makes a thread or a child. On a busy
+/// machine, the thread may lose its CPU during that moment.
 const TRIES: u32 = 3;
 /// Tries where the mask may be the C library's own: each waits twice as long, 13 ms together.
 const PATIENT: u32 = 9;
@@ -117,7 +118,7 @@ fn blocked_by(task: &CStr) -> Option<Set> {
     read(task, "status", &mut text).and_then(blocked)
 }
 
-/// What a `status` file of `/proc` says is blocked.
+/// The blocked signals in a thread's `status` file of `/proc`.
 fn blocked(status: &[u8]) -> Option<Set> {
     let line = status.split(|c| *c == b'\n').find_map(|l| l.strip_prefix(b"SigBlk:"))?;
     u64::from_str_radix(std::str::from_utf8(line).ok()?.trim(), 16).ok().map(Set)
@@ -129,7 +130,7 @@ fn is_worker(task: &CStr) -> bool {
     expected != 0 && read(task, "syscall", &mut text).is_some_and(|line| waits_as(line, expected))
 }
 
-/// Whether a thread with this `syscall` file of `/proc` waits as one of those workers does.
+/// Whether a thread with this `syscall` file of `/proc` waits as one of the expected workers does.
 fn waits_as(line: &[u8], expected: u32) -> bool {
     let word = line.split(|c| c.is_ascii_whitespace()).next().and_then(|w| std::str::from_utf8(w).ok());
     let Some(number) = word.and_then(|w| w.parse::<libc::c_long>().ok()) else { return false };
@@ -144,7 +145,7 @@ fn waits_as(line: &[u8], expected: u32) -> bool {
     kinds.iter().any(|(kind, calls)| expected & *kind as u32 != 0 && calls.contains(&number))
 }
 
-/// The beginning of a file of one thread's.
+/// The beginning of a file of one thread.
 fn read<'a>(task: &CStr, file: &str, into: &'a mut [u8]) -> Option<&'a [u8]> {
     let mut path = [0_u8; 64];
     // What is left is zeros, and one at least.

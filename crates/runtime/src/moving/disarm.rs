@@ -1,4 +1,4 @@
-//! Disarming: untouched pages go back to where they were, and stay on their nodes.
+//! Disarming: untouched pages go back to their places, and stay on their nodes.
 
 use homenode_model::{Bytes, Ns};
 use homenode_sys::call::yield_now;
@@ -15,10 +15,10 @@ use super::table::{self, BLOCK, Block, Pages, Word};
 use super::{Mechanism, events, kernel};
 use std::sync::atomic::Ordering;
 
-/// Pages of `span` that are armed and untouched stay on their nodes, and are no longer armed.
+/// Disarms the armed, untouched pages of `span`. They stay on their nodes.
 pub fn disarm(span: Span) {
     let whole = span.outer(PAGE);
-    // Who is arming has no pieces yet, but owns the blocks.
+    // A thread that is arming has no pieces yet, but owns the blocks.
     let idle = || Block::all(whole).all(|b| is_idle(b, whole));
     if idle() {
         return;
@@ -30,15 +30,15 @@ pub fn disarm(span: Span) {
     });
 }
 
-/// No page of the block that `span` touches is armed, registered or being worked on.
+/// Whether no page of the block that `span` touches is armed, registered or being worked on.
 fn is_idle(block: Block, span: Span) -> bool {
     let word = block.word();
     (word.armed() | word.marked()) & block.pages_touched(span) == 0 && !word.busy()
 }
 
-/// The same for all memory.
+/// As [`disarm`], for all memory.
 pub fn disarm_all() {
-    // Who is arming has no pieces yet, but the lock.
+    // A thread that is arming has no pieces yet, but has the lock.
     if !pieces::any() && state::nobody_arms() {
         return;
     }
@@ -47,7 +47,7 @@ pub fn disarm_all() {
     }
 }
 
-/// All memory, under the lock.
+/// As [`disarm_all`], under the lock.
 pub fn everything(lock: &Locked) {
     part(lock, Span { start: 0, end: usize::MAX & !(PAGE - 1) });
 }
@@ -55,8 +55,8 @@ pub fn everything(lock: &Locked) {
 fn part(lock: &Locked, span: Span) {
     while let Some(piece) = pieces::take(lock, span) {
         let inside = piece.span.cut(span);
-        // There was room for it a moment ago; a second part may find none, then it is disarmed,
-        // too.
+        // There was room for the piece a moment ago. If there is no room for a second part, that
+        // part is disarmed, too.
         let before = Span { start: piece.span.start, end: inside.start };
         let after = Span { start: inside.end, end: piece.span.end };
         for rest in [before, after] {
@@ -68,20 +68,20 @@ fn part(lock: &Locked, span: Span) {
     }
 }
 
-/// What is armed at this moment, as the last [`settle`] left it or less.
+/// Bytes that are armed now: what the last [`settle`] left, or less.
 pub fn armed() -> Bytes {
     let Some(lock) = Locked::new().filter(|_| pieces::any()) else { return Bytes::ZERO };
     let all = (0..).map_while(|place| pieces::at(&lock, place));
     Bytes(all.map(|piece| armed_in(piece.span) as u64).sum())
 }
 
-/// Bytes of a span that are armed.
+/// Number of armed bytes of a span.
 pub fn armed_in(span: Span) -> usize {
     let pages = Block::all(span).map(|b| (b.word().armed() & b.pages_in(span)).count_ones() as usize);
     pages.sum::<usize>() * PAGE
 }
 
-/// What has been touched altogether is no longer registered. When the team sleeps.
+/// Unregisters memory all of which has been touched. Call it while the team sleeps.
 pub fn settle() {
     if !pieces::any() {
         return;
@@ -104,7 +104,7 @@ fn give_back(piece: &Piece) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
             let mut whole = true;
-            // Page by page takes long: others wait for no more than 2 MiB of it.
+            // Page by page takes long, so others wait for at most 2 MiB of it.
             for chunk in piece.span.pieces(HUGE) {
                 whole &= give_back_chunk(uffd, chunk);
             }
@@ -116,8 +116,7 @@ fn give_back(piece: &Piece) {
     }
 }
 
-/// Calls `f` with each maximal stretch of the pages that `choose` takes from the span's claimed
-/// blocks.
+/// Calls `f` with each maximal stretch of pages that `choose` takes from the span's claimed blocks.
 fn stretches(span: Span, choose: impl Fn(Block, Word) -> Pages, mut f: impl FnMut(Span)) {
     let mut open = Span::EMPTY;
     for block in Block::all(span) {
@@ -140,7 +139,7 @@ fn stretches(span: Span, choose: impl Fn(Block, Word) -> Pages, mut f: impl FnMu
 /// Blocks of a chunk.
 const BLOCKS: usize = HUGE / BLOCK;
 
-/// Whether all of it was still ours.
+/// Whether all of the chunk still belonged to the mover.
 fn give_back_chunk(uffd: &Uffd, chunk: Span) -> bool {
     let deadline = call::now() + PATIENCE;
     loop {
@@ -155,7 +154,7 @@ fn give_back_chunk(uffd: &Uffd, chunk: Span) -> bool {
     }
 }
 
-/// `None`: the mappings are changing; what is left is still armed.
+/// `None`: the mappings are changing, and the rest is still armed.
 fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     let mut whole = true;
     let mut left: [Pages; BLOCKS] = [0; BLOCKS];
@@ -165,7 +164,7 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
             block.keep(free_stale(block, word));
         }
         if events::pending() {
-            // What the shadow has may be given up by now: that comes first.
+            // The program may have given up the shadow's contents by now: that event comes first.
             *left = word.armed() & pages;
             continue;
         }
@@ -178,8 +177,8 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
         }
     }
     if chunk.len() == HUGE && left == [0; BLOCKS] {
-        // Nothing is there any more but the page table: the kernel frees it with 2 MiB that are
-        // given up at once.
+        // Only the page table is left. The kernel frees it with 2 MiB that are given up in one
+        // call.
         discard_shadow(chunk);
     }
     for (block, left) in Block::all(chunk).zip(left) {
@@ -194,8 +193,8 @@ fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     left.iter().all(|l| *l == 0).then_some(whole)
 }
 
-/// Puts the pages back with their mapping; what is left of them. What is armed of a block may have
-/// come from several mappings, and be in as many.
+/// Puts the pages back with their mapping. Returns the rest. The armed pages of a block may have
+/// come from several mappings, and be in several.
 fn move_back(uffd: &Uffd, span: Span) -> Span {
     let shadow = Span::new(table::shadow(span.start), span.len());
     if span.len() > PAGE && !memory::is_one_mapping(shadow) {
@@ -232,9 +231,9 @@ fn make_accessible(span: Span) {
     note_change();
 }
 
-/// Brings back huge pages that arming split: those of which nothing is armed or registered any
-/// more, and one node has all. When the team sleeps; for about `cap`, some 0.4 ms each. Whether
-/// there are more.
+/// Restores huge pages that arming has split: those without armed or registered pages, whose pages
+/// are all on one node. Call it while the team sleeps. Runs for about `cap`, some 0.4 ms for each.
+/// Returns whether there are more.
 pub fn restore_huge_pages(cap: Ns) -> bool {
     if !table::any_split() {
         return false;
@@ -250,7 +249,7 @@ pub fn restore_huge_pages(cap: Ns) -> bool {
             more = true;
             break;
         }
-        // Those of several nodes stay as they are.
+        // A huge page with pages on several nodes stays split.
         table::forget_split(unit);
         if has_one_home(unit) && memory::collapse(unit).is_ok() {
             count(&state::COLLAPSED, 1);

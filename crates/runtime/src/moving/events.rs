@@ -1,14 +1,15 @@
-//! What the kernel tells of registered memory: that the program remapped, gave up or unmapped it by
-//! a system call that no front end saw.
+//! Events of the kernel about registered memory: the program remapped, gave up or unmapped it by a
+//! system call that no front end saw.
 //!
-//! The caller of such a system call waits until its event is read. So a thread of our own does
-//! nothing but read them. It says so *before* it reads, and lets copies end that were begun before
-//! ([`Copying`]): as long as the event is not read the kernel refuses to copy, or what was copied
-//! is given up with the rest. Who faults at memory that has just changed waits until the event is
-//! dealt with.
+//! The caller of such a system call waits until its event is read. So a thread of homenode's does
+//! nothing but read events, the *reader*. It announces each read *before* it reads, and lets copies
+//! end that have begun ([`Copying`]). Until the event is read, the kernel refuses to copy, or gives
+//! up the copy with the rest. A thread that faults at memory that has just changed waits until the
+//! reader has dealt with the event.
 //!
-//! Whoever waits for the reader may hold any lock of the process: its allocator's, or homenode's
-//! own. So the reader takes none: it allocates nothing, from its first instruction on.
+//! A thread that waits for the reader may hold any lock of the process: its allocator's, or
+//! homenode's own. So the reader takes no lock and allocates nothing, from its first instruction
+//! on.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
@@ -22,25 +23,25 @@ use super::fault;
 use super::state;
 use super::table::{self, Block, Word};
 
-/// Milliseconds that the reader waits at most, before it looks whether it is to end.
+/// Milliseconds that the reader waits at most before it checks whether it should end.
 const AT_MOST: i32 = 1000;
 /// The reader's stack.
 const STACK: usize = 256 << 10;
-/// Events that wait at a time: each has a thread that waits for it, but for those of one call that
-/// changes several mappings.
+/// Most events that wait at a time. A thread waits for each, except for several events of one call
+/// that changes several mappings.
 const MOST_WAITING: usize = 1 << 16;
-/// Where they are kept.
+/// Where the events are kept.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 static PENDING: AtomicBool = AtomicBool::new(false);
-/// The reader has read an event, or is about to, and has not yet seen whose it is.
+/// The reader has read an event, or is about to, and does not know yet whose it is.
 static READING: AtomicBool = AtomicBool::new(false);
-/// Copies to registered memory that are under way.
+/// Number of copies to registered memory that are under way.
 static COPYING: AtomicUsize = AtomicUsize::new(0);
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_END: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits while an event is being dealt with; whether there was one.
+/// Waits while the reader deals with an event. Returns whether there was one.
 #[inline]
 pub fn wait() -> bool {
     let mut waited = false;
@@ -51,12 +52,12 @@ pub fn wait() -> bool {
     waited
 }
 
-/// No event is read while this lives. The thread must not wait for one meanwhile.
+/// No event is read while this lives. Its thread must not wait for an event meanwhile.
 #[derive(Debug)]
 pub struct Copying(());
 
 impl Copying {
-    /// `None`: an event is being dealt with, which comes first.
+    /// `None`: the reader is dealing with an event, which comes first.
     pub fn begin() -> Option<Self> {
         COPYING.fetch_add(1, Ordering::SeqCst);
         let copying = Self(());
@@ -70,18 +71,18 @@ impl Drop for Copying {
     }
 }
 
-/// Whether an event is being dealt with.
+/// Whether the reader is dealing with an event.
 pub fn pending() -> bool {
     PENDING.load(Ordering::SeqCst)
 }
 
-/// Runs `f`, whose events for `span` are our own doing. Under the lock.
+/// Runs `f`, whose events for `span` are homenode's own doing. Under the lock.
 pub fn own<R>(span: Span, f: impl FnOnce() -> R) -> R {
     OWN_END.store(span.end, Ordering::SeqCst);
     OWN_START.store(span.start, Ordering::SeqCst);
     let result = f();
-    // The system call has returned, so its event was read; but the reader may not yet have compared
-    // it.
+    // The system call has returned, so its event was read. But the reader may not have compared it
+    // yet.
     while READING.load(Ordering::SeqCst) {
         yield_now();
     }
@@ -94,13 +95,13 @@ fn is_own(span: Span) -> bool {
     own.cut(span) == span
 }
 
-/// Whether there is a reader: 0 not yet, 1 somebody makes it, 2 yes, 3 it could not be made.
+/// State of the reader: 0 not started, 1 being made, 2 running, 3 could not be made.
 static READER: AtomicU8 = AtomicU8::new(0);
-/// What the reader is woken by, to end: an eventfd, or -1.
+/// An eventfd that wakes the reader to end, or -1.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
-/// Makes sure that there is a reader, before anything is registered: it starts with the first need.
-/// Whether there is one.
+/// Makes sure that there is a reader before anything is registered. The first call starts it.
+/// Returns whether there is one.
 pub fn has_reader() -> bool {
     if READER.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
         let made = start().is_ok();
@@ -109,7 +110,7 @@ pub fn has_reader() -> bool {
     READER.load(Ordering::SeqCst) == 2
 }
 
-/// The reader looks whether it is to end.
+/// Wakes the reader, which then checks whether it should end.
 pub fn wake_reader() {
     let one = 1_u64;
     // SAFETY: eight bytes to an eventfd of ours; -1 is refused.
@@ -153,7 +154,7 @@ fn read() {
     };
     let mut waiting = Queue { list, first: 0, count: 0 };
     while !own_threads::are_to_end() {
-        // Given up by a forked child alone, which has no reader.
+        // Only a forked child gives the descriptor up, and a child has no reader.
         let Some(uffd) = state::uffd() else { return };
         let mut reader = Reader { uffd, waiting: &mut waiting };
         if !uffd.wait_or(WAKE.load(Ordering::SeqCst), AT_MOST) {
@@ -211,15 +212,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads what there is; keeps what is not our own.
+    /// Reads the waiting events, and keeps those that are not homenode's own.
     fn read(&mut self) {
-        // Full: the rest waits, as do those who caused it.
+        // If the queue is full, the rest waits, and so do its callers.
         while !self.waiting.is_full() {
             READING.store(true, Ordering::SeqCst);
             let Some(event) = self.uffd.event() else { break };
             let own = match event {
                 Event::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
-                // We give nothing up that is registered, and replace mappings only where pages
+                // homenode gives up no registered memory, and replaces mappings only if pages
                 // cannot be taken back.
                 Event::Remove(_) => false,
                 Event::Unmap(span) => is_own(span) && !state::TAKE_BACK.load(Ordering::Relaxed),
@@ -233,8 +234,8 @@ impl Reader<'_> {
         READING.store(false, Ordering::SeqCst);
     }
 
-    /// Claims a block, and leaves nothing in its shadow but what is armed. Goes on reading
-    /// meanwhile: its owner may be waiting for its own event to be read.
+    /// Claims a block, and frees its shadow except for armed pages. Goes on reading meanwhile,
+    /// because the block's owner may be waiting for its own event to be read.
     fn claim(&mut self, block: Block) -> Word {
         loop {
             if let Some(word) = block.try_claim() {
@@ -254,15 +255,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Registered pages are about to be zero. They are never armed again while this memory lives:
-    /// who gives them up empties them when it gets the CPU again, which may be after they were
-    /// disarmed, and armed once more with the contents that must go.
+    /// Registered pages are about to become zero. They are never armed again while this memory
+    /// lives. The thread that gives them up empties them when it gets the CPU again. By then the
+    /// pages may have been disarmed, and armed again with the contents that must go.
     fn emptied(&mut self, span: Span) {
         for block in Block::all(span) {
             let word = self.claim(block);
             let touched = block.pages_touched(span);
             let pages = touched & word.marked();
-            // Also what is not armed just now.
+            // Also pages that are not armed at the moment.
             block.exclude(touched);
             for run in block.runs(pages) {
                 fault::discard_shadow(run);
@@ -271,7 +272,7 @@ impl Reader<'_> {
         }
     }
 
-    /// There is nothing any more.
+    /// The memory has been unmapped.
     fn gone(&mut self, span: Span) {
         for block in Block::all(span) {
             let word = self.claim(block);
@@ -283,7 +284,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The mapping lies elsewhere: what is armed of it goes there at once, and it is disarmed.
+    /// The mapping has moved: its armed pages go to the new place at once, and are disarmed.
     fn moved(&mut self, from: Span, to: usize) {
         for block in Block::all(from) {
             let word = self.claim(block);
@@ -294,7 +295,7 @@ impl Reader<'_> {
             }
             block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
         }
-        // It may have become longer.
+        // The mapping may have become longer.
         let mut mapping = Span::new(to, from.len());
         let _ = maps::each(|m| {
             if m.span.contains(to) {
@@ -316,12 +317,12 @@ impl Reader<'_> {
             match copied.stopped.map(|e| e.0) {
                 None => {}
                 Some(libc::EAGAIN | libc::ENOMEM) => {
-                    // The mappings change until all events of the change are read; one call can
-                    // have several.
+                    // The mappings are changing until all events of the change are read. One call
+                    // can have several.
                     self.read();
                     yield_now();
                 }
-                // Nothing there to copy, or nothing to copy to.
+                // There is nothing to copy, or no place to copy to.
                 Some(_) => done += PAGE,
             }
         }

@@ -1,8 +1,7 @@
-//! What happens when an armed page is touched: it comes to the toucher's node with the rest of its
-//! block.
+//! The touch of an armed page: the page comes to the toucher's node with the rest of its block.
 //!
-//! Runs in signal handlers, with signals from others blocked: no allocation, no lock but the
-//! block's own, which nobody holds while waiting for anything but the kernel.
+//! This module runs in signal handlers, with signals from others blocked. It allocates nothing, and
+//! takes no lock but the block's own. An owner of a block waits for nothing but the kernel.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -18,8 +17,8 @@ use super::state::{self, count};
 use super::table::{self, BLOCK, Block, Pages, Word};
 use super::{Mechanism, handler_stack, touches};
 
-/// A fault at `address`, by SIGBUS where missing pages are told, by SIGSEGV where blocks are
-/// protected. `true`: the access is to be made again; `false`: it is none of ours.
+/// Handles a fault at `address`: by SIGBUS if missing pages raise it, by SIGSEGV if blocks are
+/// protected. `true`: the access should be repeated. `false`: the fault is not homenode's.
 pub extern "C" fn on_fault(address: usize) -> bool {
     let stands_for = stands_for(state::FAULTS.load(Ordering::Relaxed));
     let begin = if stands_for > 0 { call::thread_time() } else { Ns(0) };
@@ -33,9 +32,10 @@ pub extern "C" fn on_fault(address: usize) -> bool {
     handled
 }
 
-/// For how many faults the time of the next one stands, after so many; 0: it is not measured. To
-/// ask for a thread's CPU time twice is a tenth of a fault's work. Not a multiple of 16: the last
-/// page of a block takes longer than the others.
+/// Weight of the next timed fault, after `faults` faults: the number of untimed faults that it
+/// represents. 0 if the next fault is not timed. Reading a thread's CPU time twice takes a tenth of
+/// a fault's work. The period is not a multiple of 16, because the last page of a block takes
+/// longer than the others.
 const fn stands_for(faults: u64) -> u64 {
     const ALL: u64 = 64;
     const EACH: u64 = 17;
@@ -63,10 +63,11 @@ fn handle(address: usize) -> bool {
         if !armed && !word.ever() {
             return false;
         }
-        // Claimed in any case: what is not armed now may be armed before the next line.
+        // Claims the block in any case: pages that are not armed now may be armed before the next
+        // line.
         let Some(word) = block.try_claim() else { continue };
         if events::pending() {
-            // What the shadow has may be given up by now: that comes first.
+            // The program may have given up the shadow's contents by now: that event comes first.
             block.release(word);
             events::wait();
             return true;
@@ -82,11 +83,11 @@ fn handle(address: usize) -> bool {
     }
 }
 
-/// The page of a claimed block is not armed (any more): the access goes well now, unless the fault
-/// was never ours.
+/// The page of a claimed block is not armed (any more). The access succeeds now, unless the fault
+/// was never homenode's.
 fn taken_by_another(address: usize, registered: bool) -> bool {
     if registered && state::chosen() == Mechanism::UserFault {
-        // There, unless the program gave it up behind our back: then it is zero.
+        // The page exists, unless the program gave it up unseen: then it is zero.
         if let Some(uffd) = state::uffd() {
             uffd.zero(Span::new(address & !(PAGE - 1), PAGE));
         }
@@ -95,16 +96,16 @@ fn taken_by_another(address: usize, registered: bool) -> bool {
     first_try(address)
 }
 
-/// How often something was taken or disarmed.
+/// How often pages were taken or disarmed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// Somebody may be about to fault at what is right by now.
+/// Notes a change, after which another thread's fault may be outdated.
 pub fn note_change() {
     CHANGES.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Whether the calling thread faults there for the first time since the last change anywhere: only
-/// then is it worth trying again.
+/// Whether the calling thread faults there for the first time since the last change anywhere. Only
+/// then is another try worthwhile.
 fn first_try(address: usize) -> bool {
     static LAST: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
     let me = call::thread_id() as u64;
@@ -129,12 +130,12 @@ pub fn bring(buffer: Span) {
     }
 }
 
-/// Whether the next toucher of a page is waited for.
+/// Whether a page is armed.
 pub fn is_armed(page: usize) -> bool {
     Block::of(page).is_some_and(|b| b.word().armed() & b.pages_touched(Span::new(page, 1)) != 0)
 }
 
-/// Brings one armed page to `node`; where blocks are protected, all that comes with it.
+/// Brings one armed page to `node`. If blocks are protected, all pages that come with it.
 pub fn bring_page(page: usize, node: NodeId) {
     if let Some(block) = Block::of(page) {
         let pages = block.pages_touched(Span::new(page, 1));
@@ -142,11 +143,11 @@ pub fn bring_page(page: usize, node: NodeId) {
     }
 }
 
-/// How long somebody waits for mappings to settle. They change for as long as a system call and its
-/// event take; memory that is not there at all must not stop a program for ever.
+/// How long a thread waits for mappings to settle. They change during a system call and its event.
+/// Memory that does not exist at all must not stop a program for ever.
 pub const PATIENCE: Ns = Ns(10_000_000_000);
 
-/// Brings `with`, until nothing of `wanted` is armed. `tell`: as a touch of `node`.
+/// Brings `with`, until nothing of `wanted` is armed. `tell`: report it as a touch of `node`.
 fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: bool) {
     let (mut deadline, mut wait) = (None, call::Wait::default());
     loop {
@@ -171,7 +172,7 @@ fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: boo
             let left = block.word().armed().count_ones().min(before);
             count(&state::PUBLISHED, u64::from(before - left) * PAGE as u64);
         }
-        // Again, if mappings were changing.
+        // Repeats, if mappings were changing.
         deadline.get_or_insert_with(|| call::now() + PATIENCE);
         if block.word().armed() & wanted != 0 {
             yield_now();
@@ -182,7 +183,7 @@ fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: boo
 /// Pages that come with one touch.
 static AROUND: AtomicU32 = AtomicU32::new((BLOCK / PAGE) as u32);
 
-/// Has so much come with one touch, from a page to a block.
+/// Sets the bytes that come with one touch, from a page to a block.
 pub fn set_around(bytes: Bytes) {
     let pages = (bytes.0 as usize / PAGE).clamp(1, BLOCK / PAGE).next_power_of_two();
     AROUND.store(pages as u32, Ordering::Relaxed);
@@ -195,8 +196,8 @@ fn around(page: Pages) -> Pages {
     (((1_u64 << count) - 1) << first) as Pages
 }
 
-/// Takes those of `wanted` that are armed, of a block claimed by the caller, and gives the block
-/// up.
+/// Takes the armed pages among `wanted`, in a block that the caller has claimed, and releases the
+/// block.
 fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
@@ -226,8 +227,8 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
     }
 }
 
-/// Those of `wanted` that are armed are so no longer: `node` touched them, and has them now, but
-/// for those that `stayed`.
+/// Marks the armed pages among `wanted` as touched by `node`. They are on `node` now, except for
+/// those that `stayed`.
 fn taken(block: Block, word: Word, wanted: Pages, stayed: Pages, node: NodeId, tell: bool) {
     let pages = word.armed() & wanted;
     for run in block.runs(pages & !stayed) {
@@ -244,17 +245,17 @@ fn taken(block: Block, word: Word, wanted: Pages, stayed: Pages, node: NodeId, t
     block.release(word.with_armed(word.armed() & !pages));
 }
 
-/// Copied pages that shadows still have, of all blocks.
+/// Copied pages that shadows still have, in all blocks.
 static STALE: AtomicU32 = AtomicU32::new(0);
-/// At most, but for one a thread: 4 MiB.
+/// Most such pages, not counting one a thread: 4 MiB.
 const MOST_STALE: u32 = 1024;
 
-/// What is freed by one call, where it can be: 256 KiB. To free memory interrupts the other CPUs,
-/// for 16 pages as for 64.
+/// Bytes freed by one call, if possible: 256 KiB. Freeing memory interrupts the other CPUs, for 16
+/// pages as for 64.
 const TOGETHER: usize = 4 * BLOCK;
 
-/// Frees the shadow of a claimed block's `copied` pages. They wait for others of the block, or of
-/// its neighbours, that are still armed.
+/// Frees the shadow of a claimed block's `copied` pages. They wait for other pages of the block or
+/// of its neighbours that are still armed.
 fn free_shadow(block: Block, word: Word, copied: Pages) -> Word {
     let (armed, copied) = (word.armed() & !copied, word.armed() & copied);
     let waits = armed != 0 || block.has_armed_neighbours(TOGETHER);
@@ -265,14 +266,14 @@ fn free_shadow(block: Block, word: Word, copied: Pages) -> Word {
     free_all_but(block, word, armed)
 }
 
-/// Frees what a claimed block's shadow has of pages that were copied.
+/// Frees the pages in a claimed block's shadow that were copied.
 pub fn free_stale(block: Block, word: Word) -> Word {
     if word.stale() == 0 { word } else { free_all_but(block, word, word.armed()) }
 }
 
-/// Of pages that are not armed the shadow has nothing that is needed. With the last block of 2 MiB
-/// all of these go at once, for then the kernel frees their page table, too (since 6.14), which it
-/// would have to look through when the shadow is next moved to.
+/// Frees the shadow's pages that are not armed. With the last block of 2 MiB it frees the whole
+/// shadow of the 2 MiB in one call. The kernel then frees the page table, too (since 6.14), which
+/// it would otherwise look through when memory is next moved to the shadow.
 fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
     let together = |bytes| if armed == 0 { block.with_idle(bytes, discard_shadow) } else { None };
     let others = together(HUGE).or_else(|| together(TOGETHER)).unwrap_or_else(|| {
@@ -283,7 +284,7 @@ fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
     word.with_stale(0)
 }
 
-/// Frees the shadow of a run of a claimed block, whose contents nobody needs.
+/// Frees the shadow of a run of a claimed block. Nobody needs its contents.
 pub fn discard_shadow(run: Span) {
     // SAFETY: nobody else uses the shadow of a claimed block.
     let _ = unsafe { memory::discard(Span::new(table::shadow(run.start), run.len())) };
@@ -297,9 +298,9 @@ pub fn copy_from_shadow(uffd: &Uffd, run: Span) -> Span {
     rest
 }
 
-/// Copies a run of a claimed block from its shadow. What it returns of the run stays in the shadow
-/// alone: the mappings are changing under the program's own system call. An event will tell how; it
-/// must be dealt with first, so the caller gives the block up with these pages still armed.
+/// Copies a run of a claimed block from its shadow. Returns the rest, which stays in the shadow
+/// alone: the mappings are changing under the program's own system call. An event will tell how,
+/// and must be dealt with first. So the caller releases the block with these pages still armed.
 #[must_use]
 fn copy(uffd: &Uffd, run: Span) -> Span {
     let Some(_copying) = Copying::begin() else { return run };
@@ -312,13 +313,13 @@ fn copy(uffd: &Uffd, run: Span) -> Span {
         at += copied.done;
         match copied.stopped.map(|e| e.0) {
             None => {}
-            // A part of it.
+            // A part of the copy is done.
             Some(libc::EAGAIN) if copied.done > 0 => {}
-            // The run lies in several mappings: one call serves one.
+            // The run lies in several mappings, and one call serves one.
             Some(libc::ENOENT | libc::EINVAL) if !page_by_page => page_by_page = true,
-            // Something is there already.
+            // There is a page already.
             Some(libc::EEXIST) => at += PAGE,
-            // The source has no page that could be read.
+            // The source has no readable page.
             Some(libc::EFAULT) => match uffd.zero(Span::new(at, PAGE)).stopped.map(|e| e.0) {
                 None | Some(libc::EEXIST) => at += PAGE,
                 Some(_) => break,
@@ -338,7 +339,7 @@ fn copy(uffd: &Uffd, run: Span) -> Span {
     Span { start: at, end: run.end }
 }
 
-/// Puts the pages themselves back from the shadow, one by one; what is left of them.
+/// Puts the pages themselves back from the shadow, one by one. Returns the rest.
 pub fn take_back(uffd: &Uffd, span: Span) -> Span {
     let Some(_copying) = Copying::begin() else { return span };
     let from = table::shadow(span.start);
@@ -353,8 +354,8 @@ pub fn take_back(uffd: &Uffd, span: Span) -> Span {
             Some(libc::EAGAIN) if moved.done > 0 => {}
             Some(libc::EEXIST) => at += PAGE,
             Some(_) if at >= span.end => {}
-            // Shared with a child since a fork, in use, or in several mappings: copied. Or they are
-            // changing.
+            // The page is shared with a child since a fork, in use, or in several mappings: it is
+            // copied. Or the mappings are changing.
             Some(_) => {
                 if !copy_from_shadow(uffd, Span::new(at, PAGE)).is_empty() {
                     break;
@@ -369,8 +370,8 @@ pub fn take_back(uffd: &Uffd, span: Span) -> Span {
 /// Blocks of a 2 MiB window.
 const WINDOW: usize = HUGE / BLOCK;
 
-/// Protected memory comes in 2 MiB windows: the armed blocks of the window that nobody else works
-/// on, together.
+/// Takes the armed blocks of a 2 MiB window together, except blocks that others work on. Protected
+/// memory comes in such windows.
 fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
     let mut mine: [Option<(Block, Word)>; WINDOW] = [None; WINDOW];
     let window = block.span().outer(HUGE);
@@ -399,7 +400,7 @@ fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
     }
 }
 
-/// Pages of a window that the kernel has left where they are.
+/// Pages of a window that the kernel has not moved.
 #[derive(Clone, Copy)]
 struct Refused {
     window: Span,
@@ -457,14 +458,14 @@ impl Run {
     }
 }
 
-/// Makes accessible again what arming made inaccessible.
+/// Makes memory accessible again that arming had made inaccessible.
 pub fn unprotect(span: Span, access: Access) {
     // SAFETY: as it was before arming. More cannot be done if it fails (no memory for a mapping):
     // the fault repeats.
     let _ = unsafe { memory::protect(span, access) };
 }
 
-/// Has the kernel move accessible pages, and notes which it has left elsewhere: they are in use or
+/// Has the kernel move accessible pages. Notes pages that it has left elsewhere: they are in use or
 /// pinned, or the node has no memory.
 fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
     /// Pages a call: small enough for a handler's stack.
@@ -479,7 +480,7 @@ fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
             refused.add(page);
         };
         if numa::query(&pages[..n], &mut status[..n]).is_err() {
-            // Nobody knows where they are.
+            // Nobody knows where the pages are.
             pages[..n].iter().for_each(|page| leave(*page));
             count(&state::REFUSED, left);
             continue;
@@ -494,12 +495,12 @@ fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
         if wanted > 0 {
             let to = [i32::from(node.0); CHUNK];
             let _ = numa::move_to(&pages[..wanted], &to[..wanted], &mut status[..wanted]);
-            // If it did not do all, what it says of single pages is not to be trusted.
+            // If the kernel did not do all, the statuses of single pages are unreliable.
             let known = numa::query(&pages[..wanted], &mut status[..wanted]).is_ok();
             for (page, status) in pages[..wanted].iter().zip(&status) {
                 match status.node() {
                     Some(now) if known && now == node => moved += PAGE as u64,
-                    // Given up meanwhile: it comes to be anew.
+                    // The page was given up meanwhile, and will come into being anew.
                     None if known => {}
                     _ => leave(*page),
                 }
@@ -510,8 +511,8 @@ fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
     }
 }
 
-/// Copies inaccessible pages of claimed blocks to fresh memory, which takes their place. What
-/// others do to the mapping meanwhile is lost: see [`super::Options::copy_unseen`].
+/// Copies inaccessible pages of claimed blocks to fresh memory, which replaces them. Changes that
+/// others make to the mapping meanwhile are lost: see [`super::Options::copy_unseen`].
 fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
     let from = Span::new(table::shadow(span.start), span.len());
     let fresh = memory::map(span.len(), Access::ReadWrite)?;
@@ -535,7 +536,7 @@ fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
         }
         let placed = placed.and_then(|()| memory::move_mapping(fresh, span.start));
         if let Err(e) = placed {
-            // Back to where it was, as it was.
+            // Back to its former place, unchanged.
             let _ = memory::protect(from, Access::None);
             let _ = memory::move_leaving_mapping(from, span.start);
             let _ = memory::unmap(fresh);

@@ -1,8 +1,9 @@
-//! Arming parts of mappings together.
+//! Arms parts of mappings together.
 //!
-//! One by one they are claimed and their pages taken away; then the process's descriptors are
-//! looked at, once for all, and all are given up. Blocks are claimed in the order of their
-//! addresses, as by everybody who claims several, so that nobody waits for the other in a ring.
+//! The group claims the parts' blocks and takes the pages away, part by part. Then it looks at the
+//! process's descriptors, once for all parts, and releases all blocks. Blocks are claimed in the
+//! order of their addresses, as by everybody who claims several, so that no cycle of threads waits
+//! for one another.
 
 use homenode_model::Bytes;
 use homenode_sys::memory::{self, Access};
@@ -16,15 +17,15 @@ use super::state::{self, Locked};
 use super::table::{self, BLOCK, BLOCKS, Block, LEAF, Pages, Word};
 use super::{ArmReport, Manner, Mechanism, Why, events, fault, inflight, pinning};
 
-/// What of one mapping, within one GiB, is armed together: a candidate, or several that share
-/// blocks.
+/// Memory of one mapping, within one GiB, that is armed together: one candidate, or several that
+/// share blocks.
 #[derive(Clone, Copy)]
 pub struct Part {
-    /// From the first of them to the last.
+    /// From the first candidate to the last.
     span: Span,
-    /// Numbers of the first candidate, and one past the last.
+    /// Index of the first candidate, and one past the last.
     candidates: (usize, usize),
-    /// Where its blocks' pages are in the rooms.
+    /// Index of its blocks' pages in the rooms.
     at: usize,
     writable: bool,
 }
@@ -39,7 +40,7 @@ pub struct Group<'a> {
     lock: &'a Locked,
     candidates: &'a [Candidate],
     rooms: &'a mut Rooms,
-    /// Parts in it, and blocks of these.
+    /// Number of parts, and of their blocks.
     parts: usize,
     pages: usize,
     huge: bool,
@@ -50,7 +51,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// An empty one. `changes`: of mappings, that the plan knows of.
+    /// An empty group. `changes`: changes of mappings that the plan knows of.
     pub fn new(
         lock: &'a Locked,
         plan: Plan<'a>,
@@ -62,7 +63,7 @@ impl<'a> Group<'a> {
         Self { lock, candidates, rooms, parts: 0, pages: 0, huge, changes, manner, report }
     }
 
-    /// Adds a candidate of the plan. They come in the plan's order.
+    /// Adds a candidate of the plan, in the plan's order.
     pub fn add(&mut self, number: usize) {
         for span in self.candidates[number].span.pieces(LEAF) {
             match Block::make(span.start) {
@@ -94,12 +95,12 @@ impl<'a> Group<'a> {
         self.pages += blocks(span);
     }
 
-    /// Notes what is not armed.
+    /// Notes bytes that are not armed.
     pub fn skip(&mut self, why: Why, bytes: usize) {
         self.report.skip(why, bytes);
     }
 
-    /// Arms what was added; the group is empty then.
+    /// Arms the added candidates. The group is empty afterwards.
     pub fn arm(&mut self) {
         inflight::choosing(|| match (state::chosen(), state::uffd()) {
             (Mechanism::UserFault, Some(uffd)) => self.arm_by(By::UserFaults(uffd)),
@@ -122,7 +123,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Takes all away, then looks whether anything may have pinned any of it before.
+    /// Takes all pages away, then checks whether anything may have pinned some of them before.
     fn arm_by(&mut self, by: By) {
         if pinning::found().is_some() {
             return self.each(|mut part, _| part.skip_all(Why::Pinning));
@@ -140,9 +141,9 @@ impl<'a> Group<'a> {
 /// How pages are taken away.
 #[derive(Clone, Copy)]
 enum By {
-    /// To the shadow; whoever misses them raises SIGBUS.
+    /// To the shadow; an access to a missing page raises SIGBUS.
     UserFaults(&'static Uffd),
-    /// They are made inaccessible where they are.
+    /// The pages become inaccessible in place.
     Protection,
 }
 
@@ -152,7 +153,7 @@ struct Arming<'a> {
     span: Span,
     /// The block of its first page.
     first: Block,
-    /// What of it was asked for.
+    /// The requested candidates in it.
     asked: &'a [Candidate],
     writable: bool,
     report: &'a mut ArmReport,
@@ -162,7 +163,7 @@ struct Arming<'a> {
 }
 
 impl Arming<'_> {
-    /// The pages of a block that were asked for.
+    /// The requested pages of a block.
     #[inline]
     fn asked(&self, block: Block) -> Pages {
         self.asked.iter().fold(0, |pages, c| pages | block.pages_in(c.span))
@@ -173,8 +174,8 @@ impl Arming<'_> {
         self.report.skip(why, here.sum());
     }
 
-    /// Claims all blocks and chooses the pages, nothing that the kernel is using or that has
-    /// changed.
+    /// Claims all blocks and chooses the pages. Leaves out pages that the kernel is using, and
+    /// pages that have changed.
     fn claim(&mut self, pages: &mut [Pages]) {
         table::claim_all(self.span);
         for (block, pages) in self.first.and_next(self.span).zip(pages.iter_mut()) {
@@ -191,7 +192,7 @@ impl Arming<'_> {
         }
     }
 
-    /// Chooses nothing that the kernel is using, or that has changed.
+    /// Drops pages that the kernel is using, and pages that have changed.
     fn leave_out_published(&self, pages: &mut [Pages]) {
         let first = self.span.start & !(BLOCK - 1);
         let allowed = inflight::each_in(self.span, |buffer| {
@@ -199,14 +200,14 @@ impl Arming<'_> {
                 pages[(block.span().start - first) / BLOCK] &= !block.pages_touched(buffer);
             }
         });
-        // An event that is being dealt with may be about this memory as it was before.
+        // A pending event may be about this memory as it was before.
         if !allowed || events::pending() || inflight::changed(self.changes, self.span) {
             pages.fill(0);
         }
     }
 
-    /// Calls `arm` with each maximal stretch of chosen pages that have the same mark; pages of
-    /// stretches for which it says `false` are no longer chosen.
+    /// Calls `arm` with each maximal stretch of chosen pages that have the same mark. Pages of
+    /// stretches for which it returns `false` are no longer chosen.
     fn stretches(
         &mut self,
         pages: &mut [Pages],
@@ -251,7 +252,7 @@ impl Arming<'_> {
         armed
     }
 
-    /// Gives the blocks up with what came of it, and says what was left out.
+    /// Releases the blocks with the result, and notes what was left out.
     fn release(&mut self, pages: &[Pages], marks: impl Fn(Pages, Pages) -> Pages) {
         // Nothing was armed of a block that is armed whole now.
         let whole =
@@ -276,7 +277,7 @@ impl Arming<'_> {
         table::release_all(self.span);
     }
 
-    /// Why pages of a claimed block, of which this was known before, are left out.
+    /// Notes why pages of a claimed block are left out. `word`: the block's state before.
     fn say_left_out(&mut self, block: Block, word: Word, armed: Pages) {
         let bytes = |p: Pages| p.count_ones() as usize * PAGE;
         let (left, excluded) = (self.asked(block) & !armed, block.excluded());
@@ -285,7 +286,7 @@ impl Arming<'_> {
         self.report.skip(Why::InFlight, bytes(left & !excluded & !word.armed()));
     }
 
-    /// Claims, then takes the pages away. Whether any.
+    /// Claims the blocks, then takes the pages away. Returns whether any was.
     fn take_all_away(&mut self, by: By, pages: &mut [Pages]) -> bool {
         self.claim(pages);
         let armed = self.stretches(pages, |this, span, registered| {
@@ -302,7 +303,7 @@ impl Arming<'_> {
         armed > 0
     }
 
-    /// What was taken away is armed.
+    /// Marks pages that were taken away as armed.
     fn keep_away(&mut self, by: By, pages: &[Pages]) {
         match by {
             By::UserFaults(_) => self.release(pages, |old, armed| old | armed),
@@ -326,8 +327,8 @@ impl Arming<'_> {
         self.release(pages, |old, _| old);
     }
 
-    /// Puts the pages of a stretch that nobody has touched back where they were: the pages
-    /// themselves, which something may have pinned.
+    /// Puts the untouched pages of a stretch back in place: the pages themselves, which something
+    /// may have pinned.
     fn put_back(&self, uffd: &Uffd, span: Span, registered: bool) {
         let back = |part: Span| {
             // SAFETY: whoever touches the pages faults and waits, for the blocks are claimed; none
@@ -434,7 +435,7 @@ fn each_run(block: Block, chosen: Pages, marked: Pages, mut f: impl FnMut(Span, 
     }
 }
 
-/// The program has given it up, and homenode's own memory came to lie there.
+/// The program has given the memory up, and homenode's own memory came to lie there.
 const fn own_memory(span: Span) -> homenode_sys::Error {
     homenode_sys::Error { call: "arming", on: span, errno: homenode_sys::Errno(libc::EBUSY) }
 }

@@ -1,10 +1,12 @@
-//! A stack for our handlers in each thread of the program.
+//! A stack for homenode's handlers in each thread of the program.
 //!
 //! The kernel writes a signal's frame to the stack that the thread runs on. That may be armed
-//! memory: coroutines have stacks that the program takes from its allocator, and no function of the
-//! C library is told of them. So handlers get a stack of their own (`sigaltstack`). A program that
-//! sets one keeps it, and ours comes back when it gives its own up; a program that asks is told
-//! what it has set. Of its handlers only those of other signals that ask for a stack of their own
+//! memory: the program takes the stacks of coroutines from its allocator, and the C library does
+//! not know them. So handlers get a stack of their own (`sigaltstack`). If the program sets one,
+//! the program's is used, and homenode's comes back when the program gives its own up.
+//! `sigaltstack` tells the program what the program has set. The program's handlers run on
+//! homenode's stack in one case: handlers of other signals with `SA_ONSTACK`, in a thread without a
+//! stack from the program.
 //! (`SA_ONSTACK`) in a thread that was never given one run on ours.
 
 use std::sync::OnceLock;
@@ -16,18 +18,19 @@ use homenode_sys::{PAGE, Span, call, maps};
 use super::table::{self, BLOCK, Block};
 use super::{Mechanism, calls, state};
 
-/// What can be used of one, beside what the kernel needs for a frame: handlers of the program's may
-/// run there.
+/// Usable bytes of a stack, beside the kernel's frame. The program's handlers may run there.
 const USABLE: usize = 256 << 10;
-/// Threads at a time that have one.
+/// Threads with a stack, at a time.
 const MOST: usize = 1024;
-/// Somebody has it.
+/// The slot is taken.
 const TAKEN: usize = 1;
 
-/// Their lowest usable addresses. They are never unmapped: who ends leaves its own to who comes.
+/// Lowest usable addresses of the stacks. They are never unmapped: a thread that ends leaves its
+/// stack to the next one.
 static STACKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// The kernel's number of the thread that has it; 0: none. A thread without thread-local storage of
-/// its own (`clone`) finds its maker's place under [`KEY`], whose stack it must not run on.
+/// The kernel's number of the thread that owns the stack; 0: none. A thread without thread-local
+/// storage of its own (`clone`) finds its maker's place under [`KEY`], and must not run on that
+/// stack.
 static OWNERS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 /// The place of the thread's own in `STACKS`, and one; given up by the C library's destructors at
 /// the thread's end.
@@ -41,8 +44,8 @@ fn key() -> Option<libc::pthread_key_t> {
     })
 }
 
-/// Bytes of each: the kernel's frame has all registers, which are 11 KiB where there are matrices
-/// among them.
+/// Bytes of a stack. The kernel's frame has all registers: 11 KiB on processors with matrix
+/// registers.
 fn size() -> usize {
     // SAFETY: asks for a number; 0 where the kernel does not say.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
@@ -57,7 +60,8 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// One that was left, or a new one. `None`: there is no memory, or there are too many threads.
+    /// A stack that was left, or a new one. `None`: there is no memory, or there are too many
+    /// threads.
     pub fn take() -> Option<Self> {
         key()?;
         let taken = |(place, stack): (usize, &AtomicUsize)| {
@@ -75,7 +79,7 @@ impl Spare {
     fn make() -> Option<Self> {
         let place = STACKS.iter().position(|s| change(s, 0, TAKEN))?;
         let made = memory::map(PAGE + size(), Access::ReadWrite).and_then(|all| {
-            // Who grows out of it is stopped.
+            // A guard page stops overflows.
             // SAFETY: just made, known to nobody.
             unsafe { memory::protect(Span::new(all.start, PAGE), Access::None) }.map(|()| all)
         });
@@ -88,12 +92,12 @@ impl Spare {
         Some(Self::at(place, all.start + PAGE))
     }
 
-    /// Its memory, for its maker to leave word for the thread that is to have it, at the lower end.
+    /// The stack's memory. The maker may leave a message for the new owner at the lower end.
     pub const fn memory(&self) -> Span {
         self.memory
     }
 
-    /// For the thread that is to have it: a number, and back.
+    /// A number for the thread that should have the stack, for [`Spare::of_place`].
     pub const fn place(&self) -> usize {
         self.place
     }
@@ -106,7 +110,7 @@ impl Spare {
         Self::at(place, STACKS[place].load(Ordering::Acquire) & !TAKEN)
     }
 
-    /// The calling thread's from now on, unless the program has given it one.
+    /// Makes the stack the calling thread's, unless the program has given the thread one.
     pub fn adopt(self) {
         let Some(key) = key() else { return };
         // SAFETY: the key's value is a number; the kernel is told of memory that is this thread's
@@ -117,7 +121,7 @@ impl Spare {
             }
         }
         OWNERS[self.place].store(call::thread_id(), Ordering::Release);
-        // Where its maker may have left word.
+        // The maker may have left its message there.
         set_copying(false);
         let now = in_use();
         if now.ss_flags & libc::SS_DISABLE != 0 {
@@ -127,7 +131,7 @@ impl Spare {
         }
     }
 
-    /// To the next thread.
+    /// Leaves the stack to the next thread.
     pub fn leave(self) {
         OWNERS[self.place].store(0, Ordering::Release);
         STACKS[self.place].store(self.memory.start, Ordering::Release);
@@ -160,15 +164,15 @@ unsafe extern "C" fn ends(place: *mut libc::c_void) {
     spare.leave();
 }
 
-/// Makes sure that the calling thread, which is the program's, has one.
+/// Makes sure that the calling thread, one of the program's, has a stack.
 pub fn give() {
     if own().is_empty() {
         Spare::take().into_iter().for_each(Spare::adopt);
     }
 }
 
-/// The stack that we have given to the calling thread, whether it uses it or one of the program's;
-/// empty if none.
+/// The stack that homenode has given to the calling thread, whether or not it uses that one; empty
+/// if none.
 pub fn own() -> Span {
     let Some(Some(key)) = KEY.get() else { return Span::EMPTY };
     // SAFETY: asks for a number.
@@ -181,12 +185,12 @@ pub fn own() -> Span {
     }
 }
 
-/// Threads that have one: those that front ends have seen begin.
+/// Number of threads with a stack: those whose start front ends have seen.
 pub fn owners() -> usize {
     OWNERS.iter().filter(|owner| owner.load(Ordering::Relaxed) != 0).count()
 }
 
-/// Whether the thread of this number has one.
+/// Whether the thread with this number has a stack.
 pub fn is_owner(thread: i32) -> bool {
     OWNERS.iter().any(|owner| owner.load(Ordering::Relaxed) == thread)
 }
@@ -256,12 +260,12 @@ pub unsafe fn program_stack(
     }
 }
 
-/// What is to be done at an address; whether it was.
+/// Work for a fault address. Returns whether it was done.
 pub type OnFault = extern "C" fn(usize) -> bool;
 
-/// Calls `f` on the calling thread's own stack, for handlers: where the program has given the
-/// thread a stack for its handlers, ours runs on that, which may have room for little more than the
-/// kernel's frame.
+/// Calls `f` on the calling thread's own stack, for handlers. If the program has given the thread a
+/// stack for handlers, homenode's handler runs on that stack, which may have room for little more
+/// than the kernel's frame.
 pub fn call(f: OnFault, argument: usize) -> bool {
     let (own, here) = (own(), 0_u8);
     if own.is_empty() || own.contains(&raw const here as usize) {
@@ -298,11 +302,12 @@ unsafe fn on_stack(_: usize, f: OnFault, argument: usize) -> bool {
     f(argument)
 }
 
-/// What homenode's own work may need below the stack pointer.
+/// Bytes that homenode's own work may need below the stack pointer.
 const DEPTH: usize = 64 << 10;
 
-/// The caller is about to claim blocks, and runs on any stack: of the part that it will use nothing
-/// is armed now or later. Who waits for a block that it has claimed itself would wait for ever.
+/// The caller is about to claim blocks, and runs on any stack. Makes sure that the part of the
+/// stack that it will use is not armed, now or later. A thread would wait for ever for a block that
+/// it has claimed itself.
 #[inline]
 pub fn stand() {
     let here = 0_u8;
@@ -319,7 +324,7 @@ pub fn stand() {
             continue;
         }
         block.exclude(pages);
-        // Who has claimed it may have looked before that.
+        // The block's owner may have looked before that.
         let mut wait = call::Wait::default();
         while block.word().busy() {
             wait.a_moment();
@@ -347,10 +352,11 @@ fn on_initial_stack(address: usize) -> bool {
     address < end && end - address < GAP
 }
 
-/// Whether the calling thread runs on the stack that it began on, and both addresses lie there.
-/// Reads its mappings: for who suspects something.
+/// Whether the calling thread runs on its first stack, and both addresses lie there. Reads the
+/// process's mappings, so call it on suspicion only.
 pub fn on_first_stack(one: usize, other: usize) -> bool {
-    // A handler may have another one, which may lie within this: in an array of the program's.
+    // A handler may have another stack, which may lie within this one, in an array of the
+    // program's.
     if in_use().ss_flags & (libc::SS_ONSTACK | libc::SS_DISABLE) != 0 {
         return false;
     }
@@ -368,10 +374,10 @@ pub fn on_first_stack(one: usize, other: usize) -> bool {
     read.is_ok() && found && one < end && other < end
 }
 
-/// A page was touched by who had its stack pointer there: it is part of a stack, and so is what
-/// will be pushed next. For handlers: takes no block.
+/// A thread has touched a page near its stack pointer, so the page is part of a stack, and so are
+/// the pages that it will push to. For handlers: claims no block.
 pub fn note_stack(address: usize, pointer: usize) {
-    /// Leaf functions use so much below it.
+    /// Bytes below the stack pointer that leaf functions use.
     const RED_ZONE: usize = 128;
     let page = |a: usize| a / PAGE;
     if page(address) != page(pointer) && page(address) != page(pointer.saturating_sub(RED_ZONE)) {
@@ -383,8 +389,8 @@ pub fn note_stack(address: usize, pointer: usize) {
     }
 }
 
-/// The calling thread copies a signal's frame to the stack that was interrupted, or has done so:
-/// who faults meanwhile has no stack left.
+/// Notes whether the calling thread copies a signal's frame to the interrupted stack. If it faults
+/// meanwhile, there is no stack left.
 pub fn set_copying(is: bool) {
     let own = own();
     if !own.is_empty() {
@@ -394,7 +400,7 @@ pub fn set_copying(is: bool) {
     }
 }
 
-/// What [`set_copying`] was told last.
+/// The last value of [`set_copying`].
 pub fn is_copying() -> bool {
     let own = own();
     // SAFETY: as above.

@@ -1,8 +1,9 @@
-//! Memory that the kernel is reading or writing on the program's behalf.
+//! Memory that the kernel is reading or writing for the program.
 //!
-//! A system call that meets an armed page fails or stops short: the kernel cannot run our handler.
-//! So buffers are published before the call. Who publishes stores the buffer and then looks at the
-//! blocks; who arms claims the blocks and then looks at the buffers: at least one of them sees the
+//! A system call that meets an armed page fails or stops short, because the kernel cannot run
+//! homenode's handler. So front ends publish a call's buffers before the call. The publisher stores
+//! the buffer and then looks at the blocks. The thread that arms claims the blocks and then looks
+//! at the buffers. So at least one of them sees the other.
 //! other.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
@@ -11,9 +12,9 @@ use homenode_sys::{PAGE, Span, call};
 
 use super::{Mechanism, calls, disarm, events, fault, state};
 
-/// Buffers at a time. One more and nothing is armed until there are fewer.
+/// Published buffers at a time. With more, nothing is armed until there are fewer.
 const SLOTS: usize = 1024;
-/// Buffers of one call that are told apart.
+/// Separate buffers of one call.
 const EACH: usize = 4;
 
 struct Slot {
@@ -23,19 +24,18 @@ struct Slot {
 
 static TABLE: [Slot; SLOTS] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; SLOTS];
-/// One past the highest slot that was ever used.
+/// One past the highest slot ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// While it is not 0 nothing is armed.
+/// Nothing is armed while this is not 0.
 static QUIET: AtomicU32 = AtomicU32::new(0);
-/// The process in which somebody is choosing what to arm, or 0.
+/// The process in which a thread is choosing pages to arm, or 0.
 static CHOOSING: AtomicU32 = AtomicU32::new(0);
-/// A slot that is being filled.
+/// The slot is being filled.
 const TAKEN: usize = 1;
 const NO_SLOT: u16 = u16::MAX;
 
-/// Buffers that are published. Hand it to [`retire`] when the call has returned. It has no
-/// destructor: calls can be left by cancellation, which must not run one; then [`calls`] has it
-/// given up.
+/// Published buffers. Pass them to [`retire`] when the call has returned. There is no destructor,
+/// because cancellation may leave a call and must not run one; [`calls`] then gives the buffers up.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
@@ -48,24 +48,24 @@ impl InFlight {
     pub const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
 }
 
-/// The kernel is about to read or write these: armed pages in them come over first, and none is
-/// armed until [`retire`]. Costs some 20 ns where nothing is armed. The caller is a front end and
-/// its list lies in its frame: it has not published anything else there.
+/// The kernel is about to read or write these buffers. Brings armed pages in them over first;
+/// nothing in them is armed until [`retire`]. Costs some 20 ns if nothing is armed. The caller is a
+/// front end with the list in its frame, and has not published anything else there.
 pub fn publish(buffers: &[Span]) -> InFlight {
     let mine = keep(buffers);
     if let Some(mine) = mine {
         if mine != InFlight::NOTHING {
             calls::enter(buffers.as_ptr() as usize, mine);
         }
-        // Memory that a system call of the program's own has just moved may not have its contents
-        // yet.
+        // A raw system call of the program may have just moved this memory, and its contents may
+        // not be in place yet.
         events::wait();
         buffers.iter().for_each(|b| fault::bring(*b));
     }
     mine.unwrap_or(InFlight::NOTHING)
 }
 
-/// This is about to change: it is disarmed, its untouched pages where they are, and not armed until
+/// This memory is about to change. Disarms it, with untouched pages in place; it is not armed until
 /// [`retire`].
 pub fn hold(memory: Span) -> InFlight {
     let mine = keep(&[memory]);
@@ -76,16 +76,16 @@ pub fn hold(memory: Span) -> InFlight {
     mine.unwrap_or(InFlight::NOTHING)
 }
 
-/// Changes that are remembered.
+/// Number of remembered changes.
 const CHANGES: usize = 1024;
 static CHANGED: [Slot; CHANGES] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; CHANGES];
-/// Changes so far, counted before they are written down and again after: they are the same when
-/// none is in between.
+/// Changes so far. One count is before a change is written down, the other one after; they are
+/// equal when none is in between.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
-/// For who is arming and has already looked at the mappings.
+/// Notes a change for a thread that is arming and has already looked at the mappings.
 fn remember(memory: Span) {
     let at = BEGUN.fetch_add(1, Ordering::SeqCst) % CHANGES;
     CHANGED[at].start.store(memory.start, Ordering::SeqCst);
@@ -93,23 +93,23 @@ fn remember(memory: Span) {
     WRITTEN.fetch_add(1, Ordering::SeqCst);
 }
 
-/// The number of changes that who arms knows of, to be asked for before mappings are looked at.
+/// The number of changes so far. A thread that arms reads it before it looks at the mappings.
 pub fn changes() -> usize {
     LISTED.load(Ordering::SeqCst).min(WRITTEN.load(Ordering::SeqCst))
 }
 
-/// So many changes there had been before the last list of what lives.
+/// Number of changes before the last list of live memory.
 static LISTED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The caller, who alone arms, is about to list the memory that may be armed. What goes from now on
-/// is not armed, though it is in the list: something else may lie there by then, such as a thread's
-/// stack.
+/// The caller, the only thread that arms, is about to list memory for arming. Memory that goes from
+/// now on is not armed, even if it is in the list: something else may lie there by then, such as a
+/// thread's stack.
 pub fn about_to_list() {
     LISTED.store(WRITTEN.load(Ordering::SeqCst), Ordering::SeqCst);
 }
 
-/// Whether something of `span` may have changed after the first `since` changes. The caller has
-/// claimed its blocks.
+/// Whether some of `span` may have changed after the first `since` changes. The caller has claimed
+/// its blocks.
 pub fn changed(since: usize, span: Span) -> bool {
     let now = BEGUN.load(Ordering::SeqCst);
     if now != WRITTEN.load(Ordering::SeqCst) || now - since.min(now) >= CHANGES {
@@ -145,14 +145,14 @@ fn keep(buffers: &[Span]) -> Option<InFlight> {
     Some(mine)
 }
 
-/// Nothing is armed until [`retire`]; what is armed stays so. As [`publish`], once in a frame.
+/// Nothing is armed until [`retire`]; armed memory stays armed. As [`publish`], once in a frame.
 #[inline(always)]
 pub fn quiet() -> InFlight {
     let here = 0_u8;
     quiet_in(&raw const here as usize)
 }
 
-/// The same in the frame that has this address.
+/// As [`quiet`], in the frame at this address.
 pub fn quiet_in(frame: usize) -> InFlight {
     if state::mechanism() == Mechanism::None {
         return InFlight::NOTHING;
@@ -163,8 +163,8 @@ pub fn quiet_in(frame: usize) -> InFlight {
     mine
 }
 
-/// What calls have published that the calling thread has left by a jump is given up. A front end
-/// calls it that publishes nothing.
+/// Gives up the buffers of calls that the calling thread has left by a jump. For front ends that
+/// publish nothing.
 #[inline(always)]
 pub fn give_up_left() {
     let here = 0_u8;
@@ -193,7 +193,7 @@ fn note(buffer: Span) -> Option<u16> {
     if buffer.is_empty() {
         return Some(NO_SLOT);
     }
-    // Threads are told apart by their stacks.
+    // Threads are distinguished by their stacks.
     let here = 0_u8;
     let first = ((&raw const here as usize >> 12) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     for i in 0..SLOTS {
@@ -213,7 +213,7 @@ fn note(buffer: Span) -> Option<u16> {
     None
 }
 
-/// Calls `see` with what is published of `span`. The caller has claimed its blocks. `false`:
+/// Calls `see` with the published parts of `span`. The caller has claimed its blocks. `false`:
 /// nothing at all may be armed.
 pub fn each_in(span: Span, mut see: impl FnMut(Span)) -> bool {
     fence(Ordering::SeqCst);
@@ -229,7 +229,7 @@ pub fn each_in(span: Span, mut see: impl FnMut(Span)) -> bool {
     QUIET.load(Ordering::SeqCst) == 0
 }
 
-/// Runs `f`, which claims blocks, asks [`each_in`], and takes away what it may. Under the lock.
+/// Runs `f`, which claims blocks, asks [`each_in`], and takes pages away. Under the lock.
 pub fn choosing<R>(f: impl FnOnce() -> R) -> R {
     CHOOSING.store(std::process::id(), Ordering::SeqCst);
     let result = f();
@@ -239,21 +239,21 @@ pub fn choosing<R>(f: impl FnOnce() -> R) -> R {
 
 fn begin_quiet() {
     QUIET.fetch_add(1, Ordering::SeqCst);
-    // Who has found it quiet a moment ago may not have taken all away yet; a bare child has only
-    // the memory of one who does.
+    // A thread that saw no `Quiet` a moment ago may not have taken all pages away yet. A bare child
+    // only has the memory of such a thread.
     let (who, mut wait) = (CHOOSING.load(Ordering::SeqCst), call::Wait::default());
     while who != 0 && CHOOSING.load(Ordering::SeqCst) == who && who == std::process::id() {
         wait.a_moment();
     }
 }
 
-/// Nothing is armed while it lives, in this process and in one that was forked from it.
+/// Nothing is armed while this lives, in this process and in its forked children.
 #[must_use]
 #[derive(Debug)]
 pub struct Quiet(());
 
 impl Quiet {
-    /// From now on; what is armed stays so.
+    /// Starts now. Armed memory stays armed.
     pub fn new() -> Self {
         begin_quiet();
         Self(())

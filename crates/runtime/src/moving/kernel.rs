@@ -1,8 +1,7 @@
-//! Known placement: pages that have to go to a known node are moved by the kernel, in chunks
-//! ([`super::chunks`]).
+//! Known targets: the kernel moves pages to known nodes, in chunks ([`super::chunks`]).
 //!
-//! Where nodes are pretended the kernel has nowhere to move to: then the pages are copied as next
-//! touch does it, and their homes noted.
+//! On pretended nodes the kernel has no node to move to. Pages are then copied as by next touch,
+//! and their homes noted.
 
 use std::sync::atomic::Ordering;
 
@@ -16,14 +15,14 @@ use super::state::{self, count};
 use super::table::{self, Block};
 use super::{arm, chunks, disarm, fault};
 
-/// A page and where it is to go.
+/// A page and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// The page's address.
     pub page: usize,
     /// Where to.
     pub to: NodeId,
-    /// How it ended; before, anything.
+    /// The outcome. Any value before the move.
     pub result: MoveResult,
 }
 
@@ -34,7 +33,7 @@ impl Move {
     }
 }
 
-/// What became of several moves.
+/// The outcome of several moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveReport {
     /// Moved.
@@ -63,18 +62,18 @@ impl MoveReport {
             MoveResult::Busy => &mut self.busy,
             MoveResult::NoMemory => &mut self.no_memory,
             MoveResult::NoPage => &mut self.no_page,
-            // What the kernel's moves never answer: it keeps no copies of pages.
+            // The kernel's moves never answer this: the kernel keeps no copies of pages.
             MoveResult::Replicated | MoveResult::Unsupported => return,
         };
         *sum += Bytes(PAGE as u64);
     }
 }
 
-/// New pages of `span` come to `node` while it has memory, or to whoever touches them. `false`: not
-/// here, for nodes are pretended or policies cannot be set.
+/// Future pages of `span` come from `node` while it has memory, or (`None`) from the toucher's
+/// node. `false`: not possible, because nodes are pretended or memory policies cannot be set.
 ///
 /// # Errors
-/// What the system said.
+/// The system's answer.
 pub fn prefer(span: Span, node: Option<NodeId>) -> homenode_sys::Result<bool> {
     let possible = state::pretended() == 0 && state::POLICIES.load(Ordering::Relaxed);
     if possible {
@@ -83,15 +82,15 @@ pub fn prefer(span: Span, node: Option<NodeId>) -> homenode_sys::Result<bool> {
     Ok(possible)
 }
 
-/// The home of the page at each address; `None` for pages that are not there. As many as both
-/// slices have. The system call that failed, if one did: then nothing is known of some pages, which
-/// are `None`, too.
+/// Writes the home of the page at each address; `None` for pages that do not exist. Handles as many
+/// as both slices have. Returns the system call that failed, if one did: some pages are then
+/// unknown, and `None`, too.
 pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys::Error> {
     /// Pages a call.
     const CHUNK: usize = 256;
     let mut failed = None;
     for (pages, out) in pages.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
-        // Armed pages are in the shadow, or inaccessible; there the kernel still knows them.
+        // Armed pages are in the shadow, where the kernel knows them, or inaccessible in place.
         let mut at = [0; CHUNK];
         at.iter_mut().zip(pages).for_each(|(at, page)| *at = where_it_is(*page));
         let mut status = [Status::UNKNOWN; CHUNK];
@@ -114,9 +113,9 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
     failed
 }
 
-/// The same where the kernel answers no question about pages. Which are there it says all the same;
-/// where one is was noted when it was copied, and of others it is known on which node most of their
-/// mapping is.
+/// As [`homes`], if the kernel answers no question about pages. It still says which pages exist.
+/// The home of a copied page was noted then; for others, the node with most pages of the mapping
+/// counts.
 fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<()> {
     let mut open = Vec::with_capacity(pages.len());
     for (i, page) in pages.iter().enumerate() {
@@ -141,9 +140,9 @@ fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<
     })
 }
 
-/// Where nodes are pretended: the home of a page that is there. The home that nobody has noted yet
-/// is the assumed one, noted now, so that it stays the same when the thread that starts teams
-/// changes nodes. See [`super`], *Pretended nodes*.
+/// On pretended nodes: the home of an existing page. A page without a noted home gets the assumed
+/// one, which is noted now. So it stays the same when the thread that starts teams changes nodes.
+/// See [`super`], *Pretended nodes*.
 pub fn pretended_home(page: usize) -> NodeId {
     let page = page & !(PAGE - 1);
     if let Some(home) = table::home(page) {
@@ -156,7 +155,7 @@ pub fn pretended_home(page: usize) -> NodeId {
     assumed
 }
 
-/// Where nodes are pretended: pages of `span` count as `node`'s when they come into memory.
+/// On pretended nodes: future pages of `span` count as `node`'s.
 pub fn pretend_home(span: Span, node: NodeId) {
     for piece in span.inner(PAGE).pieces(table::BLOCK) {
         // Without a table their home stays unknown.
@@ -172,9 +171,9 @@ fn where_it_is(page: usize) -> usize {
     if state::chosen() == super::Mechanism::UserFault && armed() { table::shadow(page) } else { page }
 }
 
-/// Moves pages in the calling thread and sets each result: asked first, sorted by target (the
-/// slice, too), huge pages whole, in calls that take about `cap` each. A huge page goes where most
-/// of those of its pages are to be that are among the moves.
+/// Moves pages in the calling thread and sets each outcome. Asks first, sorts by target (the slice,
+/// too), moves huge pages whole, and makes calls of about `cap` each. A huge page goes to the node
+/// that most of its pages among the moves should be on.
 pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
@@ -194,11 +193,11 @@ pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
     report
 }
 
-/// Pages between two that are armed with them: fewer mappings are worth more than what is armed for
-/// nothing.
+/// Pages between two others that are armed with them. Fewer mappings are worth more than the pages
+/// armed in vain.
 const GAP: usize = 16;
 
-/// Copies pages to fresh ones and notes the homes. All are armed in one call, which looks at the
+/// Copies pages to fresh ones and notes the homes. One call arms all of them and looks at the
 /// mappings once.
 fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     moves.sort_unstable_by_key(|m| m.page);
@@ -223,8 +222,8 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
         return;
     }
     if super::pinning::found().is_some() || super::pinning::has_peers() {
-        // Nothing may be away from where the program has it. On real nodes the kernel would move
-        // these pages in place: that is all that is noted.
+        // Nothing may be away from its place here. On real nodes the kernel would move these pages
+        // in place: only that is noted.
         for m in moves.iter_mut().filter(|m| m.result.is_none()) {
             table::set_homes(Span::new(m.page, PAGE), m.to.0.min(254) as u8);
             m.finish(MoveResult::Moved, report);
@@ -238,8 +237,8 @@ fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
     let open: Vec<bool> = moves.iter().map(|m| m.result.is_none() && fault::is_armed(m.page)).collect();
     moves.iter().zip(&open).filter(|(_, open)| **open).for_each(|(m, _)| fault::bring_page(m.page, m.to));
     spans.into_iter().for_each(disarm::disarm);
-    // Protected blocks come 2 MiB at a time, with whoever is first: the homes are those that were
-    // asked for.
+    // Protected blocks come 2 MiB at a time, to the first toucher. The homes are the requested
+    // ones.
     for (page, home) in before {
         match home {
             Some(node) => table::set_homes(Span::new(page, PAGE), node),

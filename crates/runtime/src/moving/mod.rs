@@ -1,69 +1,70 @@
-//! Pages to their nodes: next touch, kernel moves, pretended nodes.
+//! Moves pages to their nodes: next touch, moves by the kernel, pretended nodes.
 //!
-//! One process has one mover. The driver starts it, asks it to move or to arm memory, and hands it
-//! what the program does to its memory, its signals and its files before the C library gets to see
-//! it. Order of a program's life:
+//! A process has one mover. The driver starts it, and asks it to move or to arm memory. Front ends
+//! tell it what the program does to its memory, its signals and its files, before the C library
+//! does it. The order of a program's life:
 //!
-//! 1. [`start()`] once, before the program's threads: probes what there is, stands in front of
-//!    SIGBUS and SIGSEGV.
-//! 2. [`move_pages`] where the homes are known, in the calling thread, while the others wait.
-//! 3. [`arm()`] where the next toucher is to get the pages. It skips what must not be touched and
-//!    says how much and why. Threads that touch an armed page fault, the page comes to their node
-//!    with the rest of its 64 KiB, they go on.
-//! 4. [`drain`] tells which node touched what, [`settle`] ends what has been touched altogether,
-//!    [`restore_huge_pages`] brings the huge pages back that arming split, [`disarm_all`] ends it
-//!    all: untouched pages stay on their nodes.
-//! 5. [`stop`] at the end or when something is wrong: everything is disarmed, for good.
+//! 1. [`start()`] once, before the program's threads: probes the machine, and takes over SIGBUS and
+//!    SIGSEGV.
+//! 2. [`move_pages`] if the homes are known, in the calling thread, while the others wait.
+//! 3. [`arm()`] if the next toucher should get the pages. It skips memory that must not be armed,
+//!    and reports how much and why. A thread that touches an armed page faults, the page comes to
+//!    its node with the rest of its 64 KiB, and the thread goes on.
+//! 4. [`drain`] reports which node touched what, [`settle`] unregisters memory all of which has
+//!    been touched, [`restore_huge_pages`] restores huge pages that arming has split, and
+//!    [`disarm_all`] disarms everything: untouched pages stay on their nodes.
+//! 5. [`stop`] at the end, or if something is wrong: everything is disarmed, for good.
 //!
-//! What front ends (the agent's exported functions) must call, before the real function unless said
-//! otherwise:
+//! Front ends (the agent's exported functions) must make these calls, before the real function
+//! unless said otherwise:
 //!
-//! | function of the program | what to call |
+//! | function of the program | call |
 //! |---|---|
 //! | `free`, `munmap`, `realloc`, `mremap` | [`before_free`] of the memory; [`retire`] when the call has returned |
 //! | `mprotect`, `madvise`, `mlock` … | [`before_change`] of the memory; [`retire`] when the call has returned |
-//! | `read`, `write`, `recv` … : memory that the kernel reads or writes | [`publish()`]; [`retire`] when the call has returned |
-//! | memory that somebody holds on to: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as it lives |
+//! | `read`, `write`, `recv` … (the kernel reads or writes memory) | [`publish()`]; [`retire`] when the call has returned |
+//! | memory that somebody keeps using: stacks, locks, buffers of `aio_*` | [`exclude`], for as long as the memory lives |
 //! | `posix_spawn`, `execve`, `system` | [`before_process`]; [`retire`] when the call has returned |
 //! | `printf` and its kin | [`quiet`]; [`retire`] when the call has returned |
-//! | `fork` | nothing: the C library tells of it; a child has no mover |
-//! | `_Fork`, `clone` and its like without shared memory | [`before_bare_fork`]; then [`bare_fork_in_parent`] and [`bare_fork_in_child`] |
+//! | `fork` | nothing: the C library calls a handler; a child has no mover |
+//! | `_Fork`, `clone` and its kin without shared memory | [`before_bare_fork`]; then [`bare_fork_in_parent`] and [`bare_fork_in_child`] |
 //! | `sigaction`, `signal` of SIGBUS or SIGSEGV; signal masks | [`signals`] |
-//! | `sigaltstack`; the begin of a thread | [`handler_stack`] |
+//! | `sigaltstack`; the start of a thread | [`handler_stack`] |
 //! | `io_uring_setup`, `io_setup`, `open` of a device | [`pins`], [`see_path`] |
-//! | `socket`, `setsockopt`; flags of `send` and its like | [`see_family`], [`see_option`]; [`see_sending`] |
+//! | `socket`, `setsockopt`; flags of `send` and its kin | [`see_family`], [`see_option`]; [`see_sending`] |
 //!
-//! None of these panics, allocates with the program's allocator or changes `errno`. Without
+//! None of these calls panics, allocates with the program's allocator, or changes `errno`. Without
 //! [`start()`] they do nothing, at the cost of one load.
 //!
 //! # What may be armed
 //!
-//! Whole pages of private anonymous memory, as `/proc/self/maps` has it at that moment, that are
-//! readable, not locked, not in flight to or from the kernel, not excluded. Nothing at all, by any
-//! mechanism, as soon as anything in the process can pin memory or has the kernel, a device or a
-//! peer use it when it likes: what is armed is disarmed then, and only [`move_pages`] and
-//! [`prefer`] go on. See [`pinning()`].
+//! Whole pages of private anonymous memory, by `/proc/self/maps` at that moment, that are readable,
+//! not locked, not in flight to or from the kernel, and not excluded.
+//!
+//! Nothing may be armed, by any mechanism, once anything in the process can pin memory, or can have
+//! the kernel, a device or a peer use it at any time. Armed memory is then disarmed, and only
+//! [`move_pages`] and [`prefer`] go on. See [`pinning()`].
 //!
 //! # What the program does past the C library
 //!
-//! By userfaultfd the kernel tells of every `munmap`, `mremap` and `madvise`, whoever makes it, and
-//! a page is only ever put where one is missing. Without it a block is copied and the copy put in
-//! its place by two calls, and between these nothing shows that the program has given the block up:
-//! no one call of the kernel's swaps two mappings. Such copies are made only where somebody has
-//! said that the program makes no such calls ([`Options::copy_unseen`]). Elsewhere
-//! [`Mechanism::Protect`] moves by the kernel, which loses nothing; on pretended nodes it then
+//! With userfaultfd the kernel reports every `munmap`, `mremap` and `madvise`, whoever makes it,
+//! and the mover only puts a page where one is missing. Without it, two calls copy a block and put
+//! the copy in its place. Nothing shows if the program gives the block up between them, and the
+//! kernel has no call that swaps two mappings. So the mover makes such copies only if the user has
+//! said that the program makes no such calls ([`Options::copy_unseen`]). Otherwise
+//! [`Mechanism::Protect`] moves by the kernel, which loses nothing. On pretended nodes it then
 //! notes the homes and copies nothing.
 
 //! # Pretended nodes
 //!
-//! The machine has one node; its CPUs are dealt into several, and a table keeps the home of each
-//! page. A page's home is the node of the thread that touched the page first:
+//! The machine has one node. Its CPUs are dealt into several nodes, and a table keeps the home of
+//! each page. The home of a page is the node of the thread that touched the page first:
 //!
-//! | first touch | what is known |
+//! | first touch | what homenode knows |
 //! |---|---|
-//! | of a page that was not there when a region began | seen: such pages are armed, and their first toucher faults ([`sees_first_touches`]) |
-//! | before the first region, or of memory that is younger than the region's begin, seen later | assumed: the node of the thread that started the next region, at that moment |
-//! | where there is no userfaultfd, or a policy has memory watched instead of armed | assumed, as above |
+//! | of a page that did not exist when a region began | seen: such pages are armed, and their first toucher faults ([`sees_first_touches`]) |
+//! | before the first region, or of memory that is younger than the region's start, seen later | assumed: the node of the thread that started the next region, at that moment |
+//! | without userfaultfd, or under a policy that watches memory instead of arming it | assumed, as above |
 //!
 //! The assumption is wrong for memory that a thread of a team allocates and initialises within one
 //! region, and for the part of a serial initialisation after which its thread changed CPUs. Memory
@@ -115,15 +116,15 @@ pub use start::{NO_NEXT_TOUCH, can_make_huge_pages, leave, start, stop};
 pub use state::{counters, current_node, mechanism, node_of_cpu, note_serial, pretended, sees_first_touches};
 pub use touches::drain;
 
-/// How next touch is done, best first.
+/// The mechanisms of next touch, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// userfaultfd: missing pages raise SIGBUS in their toucher, which copies them from a shadow.
     UserFault,
     /// Inaccessible 2 MiB blocks: the toucher makes them accessible and has the kernel move them.
     Protect,
-    /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory and puts that in their
-    /// place. For containers that forbid all calls that name nodes, and only with
+    /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory, which takes their place.
+    /// For containers that forbid all calls that name nodes, and only with
     /// [`Options::copy_unseen`].
     CopyRemap,
     /// No next touch: [`Started::reasons`] says why.
@@ -131,7 +132,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// In words, as after "by".
+    /// The name, to follow "by".
     pub const fn name(self) -> &'static str {
         match self {
             Self::UserFault => "userfaultfd",
@@ -150,37 +151,37 @@ pub enum Manner {
     Around,
     /// The page comes to its toucher, alone.
     Alone,
-    /// The page stays where it is, and [`drain`] tells who touched it.
+    /// The page stays where it is, and [`drain`] reports who touched it.
     Stays,
 }
 
 /// How to start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Deal the CPUs into so many nodes and keep a table of page homes, instead of the machine's
-    /// nodes. Kernel moves become copies.
+    /// Deal the CPUs into this many nodes and keep a table of page homes, instead of using the
+    /// machine's nodes. Moves by the kernel become copies.
     pub pretend_nodes: Option<u16>,
     /// The pretended node of each CPU; without it as [`crate::nodes::Nodes::pretend`] deals them.
     pub pretend_cpus: Option<&'static [u16]>,
-    /// This mechanism or none.
+    /// Use this mechanism or none.
     pub mechanism: Option<Mechanism>,
-    /// Copy blocks where there is no userfaultfd. A `munmap`, `mremap` or `madvise` that the
-    /// program makes past the C library in the middle of a copy (0.2 ms) is not seen then, and what
-    /// it gave up comes back: only for programs that make none.
+    /// Copy blocks if there is no userfaultfd. A copy takes 0.2 ms. A `munmap`, `mremap` or
+    /// `madvise` that the program makes past the C library meanwhile is not seen, and the memory
+    /// that it gave up comes back. Only for programs that make no such calls.
     pub copy_unseen: bool,
     /// Pages must be able to stay on their node ([`Manner::Stays`]).
     pub stay: bool,
-    /// What comes with one touch under [`Mechanism::UserFault`]: a power of two from a page to 64
-    /// KiB, which it is unless told.
+    /// Bytes that come with one touch under [`Mechanism::UserFault`]: a power of two from a page to
+    /// 64 KiB (the default).
     pub fault_around: Option<Bytes>,
 }
 
-/// What the mover has to work with.
+/// What the mover can use.
 #[derive(Clone, Debug)]
 pub struct Started {
     /// What [`arm()`] will use.
     pub mechanism: Mechanism,
-    /// What better mechanisms lack, each a sentence: what was tried and what the system said.
+    /// What better mechanisms lack, one sentence each: what was tried, and the system's answer.
     pub reasons: Vec<String>,
     /// Whether the kernel moves pages ([`move_pages`]).
     pub kernel_moves: bool,
@@ -202,9 +203,9 @@ pub enum Why {
     Locked,
     /// A stack or thread-local storage.
     Stack,
-    /// The kernel is reading or writing it now.
+    /// The kernel is reading or writing the memory now.
     InFlight,
-    /// Excluded, for ever: it holds a lock, a stack, an asynchronous buffer.
+    /// Excluded for ever: the memory holds a lock, a stack, or an asynchronous buffer.
     Excluded,
     /// Already armed.
     Armed,
@@ -212,7 +213,7 @@ pub enum Why {
     Pinning,
     /// A system call failed.
     Failed,
-    /// A thread blocks the signal of an armed page, and would be ended by it.
+    /// A thread blocks the signal of an armed page, and a touch would end the process.
     Deaf,
 }
 
@@ -232,7 +233,7 @@ impl Why {
         Self::Failed,
         Self::Deaf,
     ];
-    /// As part of a sentence: "not armed: …".
+    /// A part of a sentence: "not armed: …".
     pub const fn text(self) -> &'static str {
         match self {
             Self::Off => "next touch is not available or was stopped",
@@ -257,7 +258,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What [`arm()`] did.
+/// The result of [`arm()`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArmReport {
     /// Armed.
@@ -271,25 +272,25 @@ pub struct ArmReport {
 }
 
 impl ArmReport {
-    /// What was skipped, and why.
+    /// Skipped bytes by reason.
     pub fn reasons(&self) -> impl Iterator<Item = (Why, Bytes)> + '_ {
         Why::ALL.into_iter().zip(self.skipped).filter(|(_, b)| *b != Bytes::ZERO)
     }
 }
 
-/// A first touch since arming, told by [`drain`].
+/// A first touch since arming, reported by [`drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// What came with it: up to 64 KiB (2 MiB by protected blocks), whole pages.
+    /// The pages that came with it: up to 64 KiB (2 MiB with protected blocks).
     pub span: Span,
     /// Who touched it.
     pub node: NodeId,
-    /// It stayed where it was: as it was to ([`Manner::Stays`]), or for the kernel refused to move
-    /// it.
+    /// Whether the pages stayed in place: as asked ([`Manner::Stays`]), or because the kernel
+    /// refused to move them.
     pub stayed: bool,
 }
 
-/// What has happened since [`start()`].
+/// Totals since [`start()`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls of [`arm()`] that armed something.
@@ -302,15 +303,15 @@ pub struct Counters {
     pub copied: Bytes,
     /// Bytes moved by the kernel.
     pub moved: Bytes,
-    /// Bytes that the kernel left where they were when their toucher had them moved.
+    /// Bytes that the kernel did not move for their toucher.
     pub refused: Bytes,
     /// Bytes that were disarmed untouched.
     pub returned: Bytes,
-    /// Bytes that a system call's buffer brought over before the call.
+    /// Bytes that came over before a system call because its buffer was published.
     pub published: Bytes,
     /// Huge pages brought back.
     pub collapsed: u64,
-    /// Touches that [`drain`] could not tell any more.
+    /// Touches that [`drain`] lost.
     pub touches_lost: u64,
     /// CPU time in fault handlers, all threads together.
     pub in_handlers: Ns,

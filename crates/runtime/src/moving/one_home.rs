@@ -1,6 +1,6 @@
-//! Where the pages of a large object are, for less than asking for each: most objects are on one
-//! node, where the thread left them that initialised alone. What the kernel says of whole mappings
-//! and of who is there takes a tenth of the time.
+//! The home of a large object, found without asking for each page. Most objects are on one node,
+//! because one thread initialised them alone. The kernel's answers about whole mappings, and about
+//! which pages exist, take a tenth of the time.
 
 use homenode_model::NodeId;
 use homenode_sys::maps::{self, PageEntry};
@@ -10,14 +10,14 @@ use super::kernel;
 use super::state;
 use super::table::Block;
 
-/// A smaller object is asked for page by page.
+/// Smallest object for this. The mover asks for a smaller one page by page.
 const LEAST: usize = 1 << 20;
-/// To ask for mappings has the kernel look at all memory of the process: worth it if that is no
-/// more than so many times the object's.
+/// A query about mappings makes the kernel look at all memory of the process. It is worthwhile if
+/// that is at most this many times the object's size.
 const SHARE: u64 = 8;
 
-/// The node that has all pages of `span` that are there, if that can be told so. Where nodes are
-/// pretended that is noted page by page: the first.
+/// The node that has all existing pages of `span`, if this can be found so. Not on pretended nodes,
+/// whose homes are noted by page.
 pub fn one_home(span: Span) -> Option<NodeId> {
     if span.len() < LEAST {
         return None;
@@ -41,7 +41,7 @@ pub fn one_home(span: Span) -> Option<NodeId> {
     all.node.filter(|_| !all.several)
 }
 
-/// What mappings of a span have said.
+/// What the mappings of a span have said.
 #[derive(Default)]
 struct Seen {
     node: Option<NodeId>,
@@ -56,8 +56,8 @@ impl Seen {
     }
 }
 
-/// The home of each page of `span`, of which [`one_home`] said `node`: as many as `out` has. As
-/// [`kernel::homes`].
+/// The home of each page of `span`, for which [`one_home`] returned `node`: as many as `out` has.
+/// As [`kernel::homes`].
 pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<homenode_sys::Error> {
     let mut entries = vec![PageEntry(0); out.len()];
     let armed = || Block::all(span).any(|b| b.word().armed() != 0);
@@ -67,7 +67,7 @@ pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<
         let page = span.start + i * PAGE;
         *home = match state::pretended() {
             0 => Some(node),
-            // Asked below only of pages that are there.
+            // Handled below, for existing pages only.
             _ => None,
         };
         if known && !entry.present() {
@@ -78,7 +78,7 @@ pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<
             rest.push(page);
         }
     }
-    // Shared with a child, the page of zeros, or away.
+    // The page is shared with a child, the page of zeros, or away.
     let mut homes = vec![None; rest.len()];
     let failed = kernel::homes(&rest, &mut homes);
     for (page, home) in rest.iter().zip(homes) {

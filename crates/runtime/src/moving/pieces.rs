@@ -1,4 +1,4 @@
-//! What is registered or protected: spans with what must be put back. Under the lock.
+//! The spans that are registered or protected, with what must be restored. Under the lock.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub struct Piece {
     pub policy: Option<MemoryPolicy>,
 }
 
-/// Most pieces at a time; no more is armed beyond.
+/// Most pieces at a time. Nothing more is armed beyond that.
 const MOST: usize = 1 << 14;
 
 struct Pieces {
@@ -32,7 +32,7 @@ unsafe impl Sync for Pieces {}
 
 static PIECES: Pieces = Pieces { list: UnsafeCell::new(std::ptr::null_mut()), count: AtomicUsize::new(0) };
 
-/// Whether there is any; without the lock.
+/// Whether there is any piece. Works without the lock.
 #[inline]
 pub fn any() -> bool {
     PIECES.count.load(Ordering::SeqCst) != 0
@@ -53,7 +53,7 @@ fn list(_: &Locked) -> Result<*mut Piece> {
     Ok(*list)
 }
 
-/// Adds one; `false` if there is no room.
+/// Adds a piece. `false` if there is no room.
 pub fn add(lock: &Locked, piece: Piece) -> bool {
     let count = PIECES.count.load(Ordering::Relaxed);
     let Ok(list) = list(lock) else { return false };
@@ -66,7 +66,7 @@ pub fn add(lock: &Locked, piece: Piece) -> bool {
     true
 }
 
-/// Takes out a piece that overlaps `span`, if there is one.
+/// Removes and returns a piece that overlaps `span`, if there is one.
 pub fn take(lock: &Locked, span: Span) -> Option<Piece> {
     let list = list(lock).ok()?;
     let count = PIECES.count.load(Ordering::Relaxed);
@@ -78,19 +78,19 @@ pub fn take(lock: &Locked, span: Span) -> Option<Piece> {
     Some(piece)
 }
 
-/// Whether one piece has all of `span`.
+/// Whether one piece covers all of `span`.
 pub fn covers(lock: &Locked, span: Span) -> bool {
     (0..).map_while(|i| at(lock, i)).any(|p| p.span.cut(span) == span)
 }
 
-/// The piece at a place in the list, if there are so many.
+/// The piece at an index of the list, if there are that many.
 pub fn at(lock: &Locked, place: usize) -> Option<Piece> {
     let list = list(lock).ok()?;
     // SAFETY: within the list, under the lock.
     (place < PIECES.count.load(Ordering::Relaxed)).then(|| unsafe { *list.add(place) })
 }
 
-/// In a forked child: none.
+/// In a forked child: there are no pieces.
 pub fn forget() {
     PIECES.count.store(0, Ordering::SeqCst);
 }

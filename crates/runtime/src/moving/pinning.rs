@@ -1,11 +1,12 @@
-//! What in the process can pin memory, or has others use it behind our back: then nothing is armed.
+//! Pinning: what in the process can pin memory, or makes others use it unseen. Nothing is armed
+//! then.
 //!
-//! A device or io_uring that has pinned a page goes on using *that* page. If its contents are
-//! copied to another one, the program and the device no longer see the same memory: silent
-//! corruption. One that has not, and comes to the page while it is armed, by a worker of the
-//! kernel's, meets none, and fails: so it is with blocks that are only inaccessible, too. Neither
-//! can be asked for page by page; so next touch is over, for good, as soon as something in the
-//! process could. The kernel's own moves go on: they refuse pinned pages.
+//! A device or io_uring goes on using the *page* that it has pinned. If the mover copies the
+//! contents to another page, program and device no longer see the same memory, which corrupts data
+//! silently. If a worker of the kernel comes to an armed page without having pinned it, it finds no
+//! page and fails. That holds for blocks that are only inaccessible, too. The mover cannot ask for
+//! either, page by page. So it ends next touch for good as soon as something in the process could
+//! pin memory. The kernel's own moves go on: they refuse pinned pages.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -15,7 +16,8 @@ use homenode_model::Bytes;
 use homenode_sys::file::File;
 use homenode_sys::{maps, socket};
 
-/// Beginnings of what `/proc/self/fd` and `/proc/self/maps` call such things, and what they are.
+/// Prefixes of the names of such things in `/proc/self/fd` and `/proc/self/maps`, with a
+/// description.
 const NAMES: &[(&str, &str)] = &[
     ("anon_inode:[io_uring]", "io_uring, which can register buffers"),
     ("/[aio]", "asynchronous I/O (io_setup)"),
@@ -36,15 +38,15 @@ const NAMES: &[(&str, &str)] = &[
     ("/dev/kvm", "a virtual machine, whose memory this is"),
 ];
 
-/// Sockets of these families pin memory that they are told of.
+/// Sockets of these families pin memory that they are given.
 const FAMILIES: &[(i32, &str)] = &[
     (libc::AF_XDP, "a socket that puts packets into the program's own pages (AF_XDP)"),
     (libc::AF_RDS, "a socket that can register memory (AF_RDS)"),
 ];
 const ZEROCOPY: &str = "a socket that sends from the program's own pages (MSG_ZEROCOPY)";
 
-/// Variables by which MPI tells that there are peers on this machine; they may read this memory
-/// directly (process_vm_readv), which nobody can intercept.
+/// Variables by which MPI tells that there are peers on this machine. Peers may read this memory
+/// directly (process_vm_readv), and nobody can intercept that.
 const PEERS: &[&CStr] = &[
     c"OMPI_COMM_WORLD_LOCAL_SIZE",
     c"MPI_LOCALNRANKS",
@@ -55,37 +57,38 @@ const PEERS: &[&CStr] = &[
 
 static FOUND: OnceLock<&'static str> = OnceLock::new();
 
-/// From a hook: the program is about to make something that pins memory. Nothing is armed from now
-/// on; what is armed is disarmed.
+/// From a hook: the program is about to make something that pins memory. Armed memory is disarmed,
+/// and nothing is armed from now on.
 pub fn pins(what: &'static str) {
-    // Also if something else was found before: who found it may not have disarmed all yet.
+    // Even if something was found before: its finder may not have disarmed everything yet.
     let _ = FOUND.set(what);
     super::disarm::disarm_all();
 }
 
-/// What in the process can pin memory, if anything, as a sentence: nothing is armed because of it.
+/// A sentence that names what can pin memory in the process, if anything. Nothing is armed because
+/// of it.
 pub fn pinning() -> Option<String> {
     found().map(|what| format!("no page follows its next touch any more, for there is {what}"))
 }
 
-/// What was found so far.
+/// What has been found so far.
 pub fn found() -> Option<&'static str> {
     FOUND.get().copied()
 }
 
-/// What something of this name is that can pin memory.
+/// The description of a thing of this name, if it can pin memory.
 fn named(name: &[u8]) -> Option<&'static str> {
     NAMES.iter().find(|(begin, _)| name.starts_with(begin.as_bytes())).map(|(_, what)| *what)
 }
 
-/// A name of a mapping or descriptor is seen.
+/// Checks the name of a mapping or descriptor.
 pub fn see_mapping(name: &[u8]) {
     if let Some(what) = named(name) {
         let _ = FOUND.set(what);
     }
 }
 
-/// A path is opened by the program.
+/// Checks a path that the program opens.
 pub fn see_path(path: &[u8]) {
     if path.starts_with(b"/dev/")
         && let Some(what) = named(path)
@@ -94,7 +97,7 @@ pub fn see_path(path: &[u8]) {
     }
 }
 
-/// From the hook of `socket`: the program is about to make one of this family.
+/// From the hook of `socket`: the program is about to make a socket of this family.
 pub fn see_family(family: i32) {
     family_pins(family).into_iter().for_each(pins);
 }
@@ -108,7 +111,7 @@ pub fn see_option(level: i32, name: i32) {
     }
 }
 
-/// From the hooks that send with these flags: the kernel keeps the pages until the network is done
+/// From the hooks that send with these flags. The kernel keeps the pages until the network is done
 /// with them.
 pub fn see_sending(flags: i32) {
     if flags & libc::MSG_ZEROCOPY != 0 {
@@ -120,8 +123,8 @@ fn family_pins(family: i32) -> Option<&'static str> {
     FAMILIES.iter().find(|(f, _)| *f == family).map(|(_, what)| *what)
 }
 
-/// What is known without looking at descriptors, but for the first time; `fixed` is what the kernel
-/// accounts for.
+/// What can pin memory, found without looking at descriptors (except the first time). `fixed`: what
+/// the kernel accounts for.
 pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     static FIRST: AtomicBool = AtomicBool::new(false);
     if let Some(what) = found() {
@@ -139,9 +142,9 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     found()
 }
 
-/// Looks at the process's descriptors. What pins memory has one before it does: who looks after
-/// pages have gone from where the program has them, or have been made inaccessible, and before
-/// anybody can touch them, sees whatever may have pinned them before.
+/// Looks at the process's descriptors. Whatever pins memory has a descriptor before it does so. So
+/// a look finds everything that may have pinned pages before, if it comes after the pages were
+/// taken away or made inaccessible, and before anybody can touch them.
 pub fn look_at_descriptors() -> Option<&'static str> {
     if found().is_none() {
         descriptors();
@@ -149,9 +152,9 @@ pub fn look_at_descriptors() -> Option<&'static str> {
     found()
 }
 
-/// Whether a launcher says that the process is one of several ranks on this machine: MPI libraries
-/// read one another's memory past the C library, so nothing may be away from where the program has
-/// it. What the kernel moves, no peer can notice.
+/// Whether a launcher says that the process is one of several ranks on this machine. MPI libraries
+/// read one another's memory past the C library, so no memory may be away from its place. Peers
+/// cannot notice moves by the kernel.
 pub fn has_peers() -> bool {
     PEERS.iter().any(|name| is_several(name))
 }
@@ -173,9 +176,9 @@ fn descriptors() {
     }
 }
 
-/// What can pin memory among the descriptors that this folder has links for, if anything.
+/// What can pin memory among the descriptors in this folder of links, if anything.
 fn among_descriptors(folder: &CStr) -> Option<&'static str> {
-    // Not knowing is not being safe.
+    // An unknown descriptor may pin memory.
     let Ok(folder) = File::folder(folder) else {
         return Some("descriptors that cannot be looked at (/proc is not readable)");
     };
@@ -203,14 +206,14 @@ fn is_own_userfaultfd(descriptor: &CStr) -> bool {
     number(descriptor).is_some_and(homenode_sys::descriptor::is_own)
 }
 
-/// What pins memory if this socket does; its name does not tell. One that has been closed meanwhile
-/// holds none.
+/// What this socket pins memory for, if it does. Its name does not tell. A socket that was closed
+/// meanwhile holds none.
 fn socket_pins(fd: i32) -> Option<&'static str> {
     let family = socket::option(fd, libc::SO_DOMAIN);
     if family.is_err_and(|e| ![libc::EBADF, libc::ENOTSOCK].contains(&e.errno.0)) {
         return Some("a socket that does not tell what it is");
     }
-    // Without the option none sends from the program's pages.
+    // Without the option, no socket sends from the program's pages.
     let sends = || socket::option(fd, libc::SO_ZEROCOPY).is_ok_and(|on| on != 0).then_some(ZEROCOPY);
     family_pins(family.ok()?).or_else(sends)
 }

@@ -1,4 +1,5 @@
-//! What the program does to its memory and to itself, told before it happens.
+//! What the program does to its memory and to itself. Front ends call these functions before it
+//! happens.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,14 +11,14 @@ use super::state::{self, Locked};
 use super::table::{self, Block};
 use super::{Mechanism, disarm, events, handler_stack, pieces};
 
-/// The program is about to protect, advise or lock this: it is disarmed, and not armed until the
-/// result is handed to [`super::retire`], when the change has been made.
+/// The program is about to protect, advise or lock this memory. Disarms it. The memory is not armed
+/// until the result is passed to [`super::retire`], after the change.
 pub fn before_change(span: Span) -> InFlight {
     inflight::hold(span)
 }
 
-/// The program is about to free, unmap or remap this: as [`before_change`], and nothing is known of
-/// it any more.
+/// The program is about to free, unmap or remap this memory. As [`before_change`], and forgets what
+/// was known of it.
 pub fn before_free(span: Span) -> InFlight {
     let held = inflight::hold(span);
     fresh(span);
@@ -28,8 +29,8 @@ pub fn before_free(span: Span) -> InFlight {
     held
 }
 
-/// This memory has come to life as something new: what was known of it before does not hold any
-/// more. Whoever had it before is done with it, or it could not have come from the allocator.
+/// This memory is a new allocation: forgets what was known of it. Its former owner is done with it,
+/// because the allocator has handed it out again.
 pub fn fresh(span: Span) {
     if state::mechanism() != Mechanism::None {
         table::forget_split(span);
@@ -41,8 +42,8 @@ pub fn fresh(span: Span) {
     }
 }
 
-/// Pages that this touches are never to be armed (again) while the memory lives: it holds a lock, a
-/// stack, a buffer of asynchronous I/O.
+/// Never arms these pages (again) while the memory lives: they hold a lock, a stack, or a buffer of
+/// asynchronous I/O.
 pub fn exclude(span: Span) {
     if state::mechanism() == Mechanism::None || span.is_empty() {
         return;
@@ -53,14 +54,14 @@ pub fn exclude(span: Span) {
         if block.word().excluded() & pages != pages {
             block.exclude(pages);
         }
-        // Also when it was excluded before: whoever excluded it may be on the way to the line
-        // below.
+        // Even if the pages were excluded before: the thread that did it may not have come to the
+        // line below.
         super::fault::bring(unit);
     }
 }
 
-/// The program is about to start another (`exec`, `posix_spawn`, `system`): everything is disarmed,
-/// and nothing armed until the result is handed to [`super::retire`].
+/// The program is about to start another (`exec`, `posix_spawn`, `system`). Disarms everything.
+/// Nothing is armed until the result is passed to [`super::retire`].
 #[inline(always)]
 pub fn before_process() -> InFlight {
     let quiet = inflight::quiet();
@@ -86,7 +87,7 @@ static FORK: Fork = Fork { held: UnsafeCell::new(None), by: AtomicU32::new(0) };
 extern "C" fn before_fork() {
     let quiet = Quiet::new();
     if let Some(lock) = Locked::new() {
-        // The child gets the memory as it is now: nothing may be elsewhere.
+        // The child gets the memory as it is now, so everything must be in place.
         if pieces::any() {
             state::in_front_end(|| disarm::everything(&lock));
         }
@@ -109,7 +110,7 @@ extern "C" fn in_parent() {
     }
 }
 
-/// In the child: the mover is off there. Its memory is complete.
+/// In the child: the mover is off, and the memory is complete.
 extern "C" fn in_child() {
     state::turn_off();
     state::forget_uffd();
@@ -122,9 +123,9 @@ extern "C" fn in_child() {
     Locked::break_in_child();
 }
 
-/// The calling thread is about to make a child with a copy of the memory in a way that the C
-/// library does not tell of (`_Fork`, `clone`): as the C library does at a fork. To be followed by
-/// one of the next two.
+/// The calling thread is about to make a child with a copy of the memory by a call without fork
+/// handlers (`_Fork`, `clone`). Does what the fork handler does. Call one of the next two functions
+/// afterwards.
 pub fn before_bare_fork() {
     if state::chosen() != Mechanism::None {
         before_fork();
@@ -143,7 +144,7 @@ pub fn bare_fork_in_child() {
     }
 }
 
-/// Has the C library do so at every fork, whoever calls it.
+/// Installs the fork handlers, which the C library calls at every fork.
 pub fn watch_forks() -> bool {
     static DONE: AtomicBool = AtomicBool::new(false);
     // SAFETY: functions of this library, which is never unloaded.

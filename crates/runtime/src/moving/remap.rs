@@ -1,9 +1,9 @@
 //! `mremap` of a range that arming has left in several mappings.
 //!
-//! Where a part of a mapping was armed, the kernel gives that part page tables' owners of its own
-//! (an `anon_vma`), and never joins it with its neighbours again, though nothing else tells them
-//! apart. The kernel remaps one mapping at a time and answers `EFAULT` for more: so a program's
-//! call that would have gone well without homenode is made part by part.
+//! When a part of a mapping is armed, the kernel gives that part's page tables an owner of its own
+//! (an `anon_vma`). It never joins the part with its neighbours again, although nothing else
+//! differs. The kernel remaps one mapping at a time and answers `EFAULT` for several. So homenode
+//! makes the program's call part by part.
 
 use homenode_sys::memory::{self, Access};
 use homenode_sys::{PAGE, Span, maps};
@@ -11,18 +11,19 @@ use homenode_sys::{PAGE, Span, maps};
 use super::state::{self, Locked};
 use super::{Mechanism, disarm};
 
-/// Mappings that a range may lie in.
+/// Most mappings of a range.
 const MOST: usize = 4096;
 
-/// Moves `old` to `to`, or to where there is room, with `bytes` from then on. The new address;
-/// `None`: it is not for us to do, for it is one mapping, not all of one kind, or there is no room.
+/// Moves `old` to `to`, or to any free place, with a new length of `bytes`. Returns the new
+/// address. `None`: the real function should be called, because the range is one mapping, its
+/// mappings differ, or there is no room.
 pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usize> {
     let bytes = bytes.checked_next_multiple_of(PAGE).filter(|b| *b > 0)?;
     let mapped = (old.start.is_multiple_of(PAGE) && !old.is_empty()).then(|| old.outer(PAGE))?;
     if state::chosen() == Mechanism::None {
         return None;
     }
-    // Nobody splits it further meanwhile.
+    // Nobody splits the range further meanwhile.
     let lock = Locked::new()?;
     disarm::everything(&lock);
     let (parts, access) = parts(mapped)?;
@@ -32,7 +33,7 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
         None => memory::map(bytes, access).ok()?.start,
     };
     if to.is_some() {
-        // What lies there is replaced, as the caller asked.
+        // The target's mappings are replaced, as the caller asked.
         // SAFETY: the caller asked for it.
         unsafe { memory::unmap(Span::new(target, bytes)).ok()? };
         let fresh = memory::map(bytes, access).ok()?;
@@ -48,7 +49,7 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
         // SAFETY: the caller gives the old range up for the new one, which is its own; each part
         // goes to its place there.
         if unsafe { memory::move_mapping(part, target + offset) }.is_err() {
-            // Half of it is there: what cannot be moved is copied.
+            // A half of the range has moved: the rest is copied.
             // SAFETY: both ranges are mapped, the caller's, and of this length.
             unsafe {
                 std::ptr::copy_nonoverlapping(
@@ -67,7 +68,8 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
     Some(target)
 }
 
-/// The mappings of a range, if they are several, without a hole, all private, anonymous and alike.
+/// The mappings of a range, if they are several, without a hole, and all private, anonymous and
+/// alike.
 fn parts(range: Span) -> Option<(Vec<Span>, Access)> {
     let (mut parts, mut access, mut at) = (Vec::with_capacity(64), None, range.start);
     let mut alike = true;

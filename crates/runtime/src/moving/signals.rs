@@ -1,12 +1,14 @@
-//! SIGBUS and SIGSEGV: ours come first, the program's own are called for what is none of ours.
+//! SIGBUS and SIGSEGV: homenode's handler runs first, and calls the program's for faults that are
+//! not homenode's.
 //!
-//! The kernel knows our handler alone. What the program sets by `sigaction` and its like is kept
-//! here and told it back; so front ends of these functions call [`program_action`] instead of the
-//! real one for these two signals. And they call [`without_faults`] for masks: a thread that has
-//! the signals blocked would be killed at an armed page.
+//! The kernel knows homenode's handler alone. This module keeps the actions that the program sets
+//! by `sigaction` and its kin, and returns them when asked. So the front ends of these functions
+//! call [`program_action`] for these two signals instead of the real function. They call
+//! [`without_faults`] for masks, because the kernel would kill a thread at an armed page if it
+//! blocked the signals.
 //!
-//! Ours runs on a stack of its own ([`handler_stack`]). The program's runs where it would without
-//! ours.
+//! homenode's handler runs on a stack of its own ([`handler_stack`]). The program's handler runs
+//! where it would run without homenode.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -18,7 +20,7 @@ use super::{Mechanism, fault, handler_stack, state};
 /// The two signals.
 const OURS: [i32; 2] = [libc::SIGBUS, libc::SIGSEGV];
 
-/// What the program wants to happen.
+/// The action that the program wants.
 struct Program {
     handler: AtomicUsize,
     flags: AtomicU64,
@@ -28,10 +30,10 @@ struct Program {
 static PROGRAM: [Program; 2] =
     [const { Program { handler: AtomicUsize::new(0), flags: AtomicU64::new(0), mask: AtomicU64::new(0) } };
         2];
-/// Blocked while a handler of the program's runs that is not to be interrupted by its own signal: a
-/// fault of its own ends the program then. It is glibc's own (SIGSETXID), which blocks it only
-/// where it blocks all, and which no program can block; to leave a handler by `siglongjmp` lets it
-/// through.
+/// Blocked while a handler of the program runs that must not be interrupted by its own signal: a
+/// fault in the handler then ends the program. The signal is glibc's own (SIGSETXID). glibc blocks
+/// it only where it blocks all, and no program can block it. Leaving a handler by `siglongjmp`
+/// unblocks it.
 const IN_HANDLER: u64 = 1 << 32;
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
@@ -40,13 +42,13 @@ fn program(signal: i32) -> Option<&'static Program> {
     OURS.iter().position(|s| *s == signal).map(|i| &PROGRAM[i])
 }
 
-/// Stands in front of the program's handlers. And lets the signals through in this thread.
+/// Takes over the two signals' actions, and unblocks the signals in this thread.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's answer.
 pub fn install() -> Result<()> {
-    // Faults at armed memory in the program's own handlers, called by ours, are handled as well;
-    // those of others wait.
+    // Faults at armed memory inside the program's handlers, called by this one, are handled as
+    // well. Other signals wait.
     let flags = libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
     let ours = Action::new(entry, flags, Set::ASYNCHRONOUS);
     for (signal, program) in OURS.into_iter().zip(&PROGRAM) {
@@ -62,9 +64,9 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Another program is about to take this one's place, or to be made, and gets this thread's mask:
-/// without what is only blocked because a handler of the program's runs. What [`block_again`] puts
-/// back where nothing came of it.
+/// The process is about to become or make another program, which inherits this thread's mask.
+/// Unblocks the signal that is only blocked because a handler of the program runs. [`block_again`]
+/// undoes that if the call fails.
 pub fn let_through() -> Option<Set> {
     let now = mask();
     (now.0 & IN_HANDLER != 0).then(|| replace_mask(Set(now.0 & !IN_HANDLER)))
@@ -77,7 +79,7 @@ pub fn block_again(was: Option<Set>) {
     }
 }
 
-/// Lets the two faults through in the calling thread, whoever made it; the mask before, for
+/// Unblocks the two faults in the calling thread, whoever made it. Returns the mask before, for
 /// [`block_as`].
 pub fn admit_faults() -> Set {
     let now = mask();
@@ -87,13 +89,13 @@ pub fn admit_faults() -> Set {
     now
 }
 
-/// Blocks what was blocked before [`admit_faults`].
+/// Restores the mask before [`admit_faults`].
 pub fn block_as(before: Set) {
     replace_mask(before);
 }
 
-/// Whether the kernel still has our handlers: not if the program set its own by a system call that
-/// no front end saw.
+/// Whether the kernel still has homenode's handlers. It does not if the program set its own by a
+/// system call that no front end saw.
 pub fn are_ours() -> bool {
     INSTALLED.load(Ordering::SeqCst)
         && OURS.into_iter().all(|s| action(s).is_ok_and(|a| a.handler == entry as *const () as usize))
@@ -104,7 +106,8 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
     const FAULT: i32 = 2;
     // SAFETY: the kernel's own structure.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // Missing pages raise SIGBUS alone: whose access the program has forbidden is not to try again.
+    // Missing pages raise SIGBUS alone. An access that the program has forbidden must not be
+    // repeated.
     let possible = code == FAULT && (signal == libc::SIGBUS || state::chosen() != Mechanism::UserFault);
     if possible && handler_stack::call(fault::on_fault, address) {
         // SAFETY: the kernel's own structure.
@@ -114,14 +117,15 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
     // SAFETY: the kernel's own structure.
     let blocked = unsafe { mask_of(context.cast()) } & IN_HANDLER != 0;
     if code > 0 && (blocked || handler_stack::is_copying()) {
-        // As the kernel does with who has the signal blocked, or no stack left for a frame.
+        // The kernel does the same if a thread has the signal blocked, or no stack left for a
+        // frame.
         return die(signal, false);
     }
     // SAFETY: passed on as it came.
     unsafe { chain(signal, info, context) };
 }
 
-/// Does what the program wants to happen.
+/// Carries out the program's action.
 unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(program) = program(signal) else { return };
     // SAFETY: the kernel's own structure.
@@ -158,19 +162,19 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
     }
 }
 
-/// Whether the frame lies on the stack that we have given to the thread, not on one of the
+/// Whether the frame lies on the stack that homenode has given to the thread, not on one of the
 /// program's.
 unsafe fn is_on_ours(context: *const libc::ucontext_t) -> bool {
     handler_stack::own().contains(context as usize)
 }
 
-/// What the interrupted code blocks.
+/// The signals that the interrupted code blocks.
 unsafe fn mask_of(context: *const libc::ucontext_t) -> u64 {
     // SAFETY: the kernel's own structure, whose mask has 8 bytes.
     unsafe { std::ptr::read_unaligned((&raw const (*context).uc_sigmask).cast::<u64>()) }
 }
 
-/// The interrupted code's.
+/// The stack pointer of the interrupted code.
 unsafe fn stack_pointer(context: *const libc::ucontext_t) -> usize {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the kernel's own structure.
@@ -191,19 +195,19 @@ mod frame {
 
     use crate::moving::handler_stack;
 
-    /// What precedes the context: the address that the handler returns to.
+    /// Bytes before the context: the return address of the handler.
     const RETURN: usize = size_of::<usize>();
-    /// What leaf functions use below the stack pointer.
+    /// Bytes below the stack pointer that leaf functions use.
     const RED_ZONE: usize = 128;
 
-    /// A copy of a frame below what is in use of the interrupted stack, as the kernel would have
-    /// written it there.
+    /// A copy of a frame below the used part of the interrupted stack, where the kernel would have
+    /// written it.
     pub struct Placed {
         start: usize,
         info: usize,
     }
 
-    /// `None`: the frame is on that stack already, or is none that we know.
+    /// `None`: the frame is on that stack already, or its form is unknown.
     pub unsafe fn place_below(info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) -> Option<Placed> {
         // SAFETY: the kernel's own structures, and memory below the interrupted code's red zone,
         // which is unused.
@@ -212,14 +216,14 @@ mod frame {
             let other = Span::new((*context).uc_stack.ss_sp as usize, (*context).uc_stack.ss_size);
             let start = context as usize - RETURN;
             let old = Span { start, end: info as usize + size_of::<libc::siginfo_t>() };
-            // As the kernel has it, a stack contains its end, and not its beginning.
+            // For the kernel, a stack contains its end and not its beginning.
             let was_there = pointer > other.start && pointer <= other.end;
             if !other.contains(start) || was_there || old.end < start || old.len() > 1024 {
                 return None;
             }
             let registers = (*context).uc_mcontext.fpregs as usize;
             let registers = Span::new(registers, extent(registers));
-            // A pointer that is none fails at the first byte.
+            // An invalid pointer fails at the first byte.
             let top = pointer.wrapping_sub(RED_ZONE + registers.len()) & !63;
             let frame = (top.wrapping_sub(old.len()) & !15).wrapping_sub(RETURN);
             handler_stack::set_copying(true);
@@ -235,10 +239,10 @@ mod frame {
     }
 
     impl Placed {
-        /// Goes on in the handler, which returns to what was interrupted. Nothing of the caller's
+        /// Continues in the handler, which returns to the interrupted code. Nothing of the caller's
         /// stack is needed any more.
         pub unsafe fn run(self, signal: i32, handler: usize) -> ! {
-            // SAFETY: the stack pointer is where the kernel puts it at a handler's begin, above it
+            // SAFETY: the stack pointer is where the kernel puts it at a handler's start, above it
             // the address to return to.
             unsafe {
                 std::arch::asm!(
@@ -278,7 +282,8 @@ mod frame {
     }
 }
 
-/// Where the agent does not run, the program's handler stays on our stack.
+/// On other architectures, where the agent does not run, the program's handler stays on homenode's
+/// stack.
 #[cfg(not(target_arch = "x86_64"))]
 mod frame {
     pub struct Placed;
@@ -292,8 +297,7 @@ mod frame {
     }
 }
 
-/// The system's own doing: the access is made again, or the signal sent again, and ends the
-/// program.
+/// The default action: the access is repeated, or the signal sent again, which ends the program.
 fn die(signal: i32, sent: bool) {
     // SAFETY: the default needs nothing.
     let _ = unsafe { set_action(signal, &Action::default_action()) };
@@ -304,9 +308,9 @@ fn die(signal: i32, sent: bool) {
     }
 }
 
-/// Instead of `sigaction` for SIGBUS and SIGSEGV: what the program set before; `new`, if any, is
-/// what it wants from now on. `None`: not one of ours, or we do not stand in front: the real
-/// function is to be called.
+/// Replaces `sigaction` for SIGBUS and SIGSEGV. Returns the program's action before; sets `new`, if
+/// any. `None`: it is another signal, or homenode has not taken the signals over, so the real
+/// function should be called.
 ///
 /// # Safety
 /// As `sigaction`: the handler that `new` names is one.
@@ -331,8 +335,8 @@ pub unsafe fn program_action(signal: i32, new: Option<&libc::sigaction>) -> Opti
 /// `SA_RESTORER`, which is the C library's own business.
 const RESTORER: i32 = 0x0400_0000;
 
-/// The same signals without SIGBUS and SIGSEGV, where we stand in front of them: what a front end
-/// passes to the real function of whatever blocks signals.
+/// The set without SIGBUS and SIGSEGV, if homenode has taken them over. A front end passes it to
+/// the real function of every call that blocks signals.
 pub fn without_faults(set: &libc::sigset_t) -> libc::sigset_t {
     let mut set = *set;
     if INSTALLED.load(Ordering::Relaxed) {

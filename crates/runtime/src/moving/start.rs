@@ -1,4 +1,4 @@
-//! Starting: what is there, and what of it is used.
+//! Starts the mover: probes the mechanisms and chooses one.
 
 use homenode_sys::memory::{self, Access};
 use homenode_sys::numa::{self, MemoryPolicy, Status};
@@ -11,30 +11,30 @@ use crate::nodes::Nodes;
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
 use super::{Mechanism, Options, Started, disarm, events, fault, pieces, program, signals};
 
-/// Why blocks are not copied unasked.
+/// Why the mover does not copy blocks without `--copy-unseen`.
 const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or madvise that the program makes past the C library, \
     and what it gave up in the middle of a copy would come back (--copy-unseen, for a program that makes none)";
 
 /// How a reason begins that holds for this process and not for the machine.
 pub const NO_NEXT_TOUCH: &str = "no next touch in this process:";
 
-/// Probes the machine and stands in front of SIGBUS and SIGSEGV. Once a process; later calls answer
-/// as the first.
+/// Probes the machine, and takes over SIGBUS and SIGSEGV. Once a process; later calls return the
+/// first answer.
 pub fn start(options: &Options) -> Started {
     STARTED.get_or_init(|| first_start(options)).clone()
 }
 
-/// Disarms everything, for good. Whatever is called later answers that it is off.
+/// Disarms everything, for good. Later calls answer that the mover is off.
 pub fn stop() {
     state::turn_off();
     disarm::disarm_all();
 }
 
-/// As [`stop`], and homenode's own threads end, whoever has made them. Whether all have ended. Not
-/// from one of them.
+/// As [`stop`], and ends homenode's own threads, whoever has made them. Returns whether all have
+/// ended. Not to be called from one of them.
 pub fn leave() -> bool {
     stop();
-    // What is still registered has events, which somebody has to read.
+    // Memory that is still registered has events, which the reader must read.
     !pieces::any() && own_threads::end_all(events::wake_reader)
 }
 
@@ -54,11 +54,11 @@ fn first_start(options: &Options) -> Started {
     KERNEL_MOVES.store(kernel_moves, Ordering::Relaxed);
     let policies = note("policies of memory cannot be set", policies_work(), &mut reasons);
     POLICIES.store(policies, Ordering::Relaxed);
-    // What is armed takes its place in the address space twice: what the program asks for comes
-    // first.
+    // Armed memory takes its place in the address space twice. What the program itself asks for
+    // comes first.
     let room = call::limit(libc::RLIMIT_AS).or_else(|| call::limit(libc::RLIMIT_DATA)).is_none();
     if !room {
-        // What a person can change stands before what the machine lacks.
+        // A limit that a person can change stands before features that the machine lacks.
         reasons.insert(0, limited());
     }
     let wanted = |m: Mechanism| room && options.mechanism.is_none_or(|only| only == m);
@@ -98,7 +98,7 @@ fn first_start(options: &Options) -> Started {
     Started { mechanism, reasons, kernel_moves }
 }
 
-/// Says which limit there is.
+/// The sentence about the limit.
 fn limited() -> String {
     let [address_space, data] = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(call::limit);
     let (bytes, option) = match address_space {
@@ -123,7 +123,7 @@ fn moves_work() -> Result<()> {
     numa::query(&[&raw const here as usize & !(PAGE - 1)], &mut [Status::UNKNOWN])
 }
 
-/// Runs `f` with two stretches of fresh memory of `bytes`.
+/// Runs `f` with two spans of fresh memory of `bytes` bytes.
 fn with_memory(bytes: usize, f: impl FnOnce(Span, Span) -> Result<()>) -> Result<()> {
     let memory = memory::map_aligned(2 * bytes, HUGE, Access::ReadWrite)?;
     let done = f(Span::new(memory.start, bytes), Span::new(memory.start + bytes, bytes));
@@ -139,15 +139,15 @@ fn policies_work() -> Result<()> {
     })
 }
 
-/// Whether the kernel makes a huge page of small ones here, as it does where those come back that
-/// arming split. Takes some 6 ms.
+/// Whether the kernel can make a huge page of small ones here. Restoring split huge pages needs
+/// that. Takes some 6 ms.
 pub fn can_make_huge_pages() -> bool {
     let tried = with_memory(HUGE, |m, _| memory::populate(m).and_then(|()| memory::collapse(m)));
     tried.is_ok()
 }
 
-/// Opens the descriptor and tries what arming does. The reader of its events starts with the first
-/// need ([`events::has_reader`]).
+/// Opens the descriptor and tries everything that arming does. The reader of events starts with the
+/// first need ([`events::has_reader`]).
 fn user_faults() -> Result<()> {
     let needed =
         Features::SIGBUS.and(Features::EVENT_REMAP).and(Features::EVENT_REMOVE).and(Features::EVENT_UNMAP);

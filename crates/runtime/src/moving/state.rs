@@ -1,5 +1,4 @@
-//! What the mover is doing: on or off, by which mechanism, and the one lock of those who arm and
-//! disarm.
+//! The mover's state: on or off, the mechanism, and the one lock for arming and disarming.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -14,27 +13,27 @@ use super::{Counters, Mechanism, Started, handler_stack};
 static MECHANISM: AtomicU8 = AtomicU8::new(0);
 static PRETEND: AtomicU16 = AtomicU16::new(0);
 static UFFD: AtomicPtr<Uffd> = AtomicPtr::new(std::ptr::null_mut());
-/// What the first `start` answered.
+/// The answer of the first `start`.
 pub static STARTED: OnceLock<Started> = OnceLock::new();
-/// `UFFDIO_MOVE` works.
+/// Whether `UFFDIO_MOVE` works.
 pub static TAKE_BACK: AtomicBool = AtomicBool::new(false);
-/// Policies of memory can be set.
+/// Whether memory policies can be set.
 pub static POLICIES: AtomicBool = AtomicBool::new(false);
 
 static OFF: AtomicBool = AtomicBool::new(false);
 
-/// How next touch is done; none once the mover is off.
+/// The mechanism of next touch; none once the mover is off.
 #[inline]
 pub fn mechanism() -> Mechanism {
     if OFF.load(Ordering::Relaxed) { Mechanism::None } else { chosen() }
 }
 
-/// Nothing is armed any more, for good.
+/// Turns the mover off: nothing is armed any more, for good.
 pub fn turn_off() {
     OFF.store(true, Ordering::SeqCst);
 }
 
-/// How what is armed was armed.
+/// The mechanism by which armed memory was armed.
 #[inline]
 pub fn chosen() -> Mechanism {
     match MECHANISM.load(Ordering::Relaxed) {
@@ -45,7 +44,7 @@ pub fn chosen() -> Mechanism {
     }
 }
 
-/// Chooses, once.
+/// Sets the mechanism, once.
 pub fn choose(mechanism: Mechanism) {
     let number = match mechanism {
         Mechanism::None => 0,
@@ -59,15 +58,15 @@ pub fn choose(mechanism: Mechanism) {
 /// See [`super::Options::copy_unseen`].
 pub static COPY_UNSEEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether protected blocks are copied, instead of moved by the kernel or left where they are.
+/// Whether protected blocks are copied, not moved by the kernel or left in place.
 pub fn copies_blocks() -> bool {
     COPY_UNSEEN.load(Ordering::Relaxed) && (chosen() == Mechanism::CopyRemap || pretended() != 0)
 }
 
-/// The kernel moves pages.
+/// Whether the kernel moves pages.
 pub static KERNEL_MOVES: AtomicBool = AtomicBool::new(false);
 
-/// The descriptor for user-space faults. Once set it is never closed but in a forked child.
+/// The userfaultfd descriptor. It is never closed, except in a forked child.
 pub fn uffd() -> Option<&'static Uffd> {
     // SAFETY: null or leaked by `set_uffd`.
     unsafe { UFFD.load(Ordering::Acquire).as_ref() }
@@ -78,7 +77,7 @@ pub fn set_uffd(uffd: Uffd) {
     UFFD.store(Box::into_raw(Box::new(uffd)), Ordering::Release);
 }
 
-/// In a forked child: the parent's descriptor is not ours.
+/// In a forked child: drops the parent's descriptor.
 pub fn forget_uffd() {
     if let Some(uffd) = uffd() {
         homenode_sys::descriptor::close(uffd.fd());
@@ -86,22 +85,22 @@ pub fn forget_uffd() {
     UFFD.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-/// Whether pages that are not there yet are to be armed so that their home is known: nodes are
-/// pretended, and one missing page can be told from the next.
+/// Whether pages that do not exist yet should be armed to learn their homes: nodes are pretended,
+/// and missing pages are told apart.
 pub fn sees_first_touches() -> bool {
     pretended() != 0 && mechanism() == Mechanism::UserFault
 }
 
-/// How many nodes are pretended; 0: none.
+/// Number of pretended nodes; 0 if nodes are real.
 pub fn pretended() -> u16 {
     PRETEND.load(Ordering::Relaxed)
 }
 
-/// CPUs with numbers from here on are on the first pretended node.
+/// CPUs with this number or a higher one are on the first pretended node.
 const CPUS: usize = 4096;
 static DEALT: [AtomicU8; CPUS] = [const { AtomicU8::new(0) }; CPUS];
 
-/// Pretends `nodes`, with `cpus` dealt into them: the node of each CPU by its number.
+/// Pretends `nodes` nodes. `cpus`: the node of each CPU by its number.
 pub fn pretend(nodes: u16, cpus: &[u16]) {
     for (dealt, node) in DEALT.iter().zip(cpus) {
         dealt.store((*node).min(254) as u8, Ordering::Relaxed);
@@ -112,53 +111,55 @@ pub fn pretend(nodes: u16, cpus: &[u16]) {
 /// The pretended node of the thread that runs between parallel regions.
 static SERIAL: AtomicU8 = AtomicU8::new(0);
 
-/// The caller starts a team: what was touched since the last region, and was not seen to be, counts
-/// as touched on its node.
+/// The caller starts a team. Memory whose first touch since the last region was not seen counts as
+/// touched on the caller's node.
 pub fn note_serial() {
     if pretended() != 0 {
         SERIAL.store(current_node().0.min(254) as u8, Ordering::Relaxed);
     }
 }
 
-/// The node that a page counts as touched by first whose first touch nobody has seen.
+/// The assumed home of a page whose first touch nobody has seen.
 pub fn serial_node() -> NodeId {
     NodeId(SERIAL.load(Ordering::Relaxed).into())
 }
 
-/// The node of the CPU that runs the caller.
+/// The node of the caller's CPU.
 #[inline]
 pub fn current_node() -> NodeId {
     let (cpu, node) = numa::here();
     if pretended() == 0 { node } else { node_of_cpu(cpu) }
 }
 
-/// The node of a CPU where nodes are pretended.
+/// The pretended node of a CPU.
 #[inline]
 pub fn node_of_cpu(cpu: u32) -> NodeId {
     NodeId(DEALT.get(cpu as usize).map_or(0, |n| n.load(Ordering::Relaxed).into()))
 }
 
-/// Held by who arms, disarms or settles; never by handlers.
+/// Held for arming, disarming and settling; never by handlers.
 static LOCK: AtomicU32 = AtomicU32::new(0);
 
-/// Nobody has the lock.
+/// Whether nobody has the lock.
 pub fn nobody_arms() -> bool {
     LOCK.load(Ordering::SeqCst) == 0
 }
 
-/// The lock, with signals held: no handler of this thread can wait for what it interrupted.
+/// The lock, with signals held back: no handler of this thread can wait for the code that it
+/// interrupted.
 pub struct Locked {
     _signals: Held,
 }
 
 impl Locked {
-    /// Waits for it. `None` if this thread has it already (a fork handler within a held fork).
+    /// Waits for the lock. `None` if this thread has it already (a fork handler within a held
+    /// fork).
     pub fn new() -> Option<Self> {
         Self::unless(|| false)
     }
 
-    /// The same, but waits no longer once `done`: who has it may be forking, and have the program's
-    /// allocator wait for the caller.
+    /// As [`Self::new`], but stops waiting once `done`: the owner may be forking, with the
+    /// program's allocator waiting for the caller.
     pub fn unless(done: impl Fn() -> bool) -> Option<Self> {
         handler_stack::stand();
         let (signals, me) = (Held::new(), call::thread_id() as u32);
@@ -199,8 +200,8 @@ pub fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-/// Runs `f`, in a thread of the program's that does something for homenode in a front end; its CPU
-/// time is homenode's.
+/// Runs `f` in a thread of the program, in a front end that works for homenode. The CPU time counts
+/// as homenode's.
 pub fn in_front_end<R>(f: impl FnOnce() -> R) -> R {
     let begin = call::thread_time();
     let result = f();
@@ -208,7 +209,7 @@ pub fn in_front_end<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// So far.
+/// The totals so far.
 pub fn counters() -> Counters {
     let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
     Counters {

@@ -1,10 +1,10 @@
-//! What is known of each page: a word, an owner's bit and a mask of excluded pages for each 64 KiB
-//! block, one byte a page for its home.
+//! The table of blocks: for each 64 KiB block a word, an owner's bit and a mask of excluded pages;
+//! for each page a byte with its home.
 //!
-//! Two levels: a static array by GiB, and a leaf for each GiB in which something was ever armed,
-//! never freed. So a handler finds a block with two loads, without locks. A leaf also reserves a
-//! GiB of address space, the *shadow*, to which armed pages are moved: congruent modulo 1 GiB, so
-//! that the kernel moves whole page tables, of a whole GiB in one step.
+//! The table has two levels: a static array by GiB, and a leaf for each GiB in which something was
+//! ever armed. Leaves are never freed. So a handler finds a block with two loads and without locks.
+//! A leaf also reserves a GiB of address space, the *shadow*, for armed pages. The shadow is
+//! congruent modulo 1 GiB, so the kernel moves whole page tables, and a whole GiB in one step.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use homenode_sys::{HUGE, PAGE, Result, Span, call};
 
 use super::Manner;
 
-/// Bytes of a block: what one fault brings over.
+/// Bytes of a block: the memory that one fault brings over.
 pub const BLOCK: usize = 64 << 10;
 /// Bytes that a leaf covers.
 pub const LEAF: usize = 1 << 30;
@@ -23,9 +23,9 @@ const LEAVES: usize = (1 << 48) / LEAF;
 /// Pages of a block: bit n is page n.
 pub type Pages = u16;
 
-/// What is known of a block. Who has set `BUSY` owns the block: nobody else changes anything but
-/// `EXCLUDED`. Both are kept apart from the rest, so that many blocks are claimed at once, and
-/// their owner need not be atomic.
+/// The state of a block. The thread that has set `BUSY` owns the block; nobody else changes
+/// anything but `EXCLUDED`. Both are stored apart from the rest. So many blocks are claimed at
+/// once, and their owner need not use atomic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u64);
 
@@ -37,52 +37,53 @@ impl Word {
     const ALONE: u64 = 1 << 51;
     const STAYS: u64 = 1 << 52;
     const STALE: u32 = 53;
-    /// What only the owner changes.
+    /// The bits that only the owner changes.
     const OWNED: u64 = !(Self::BUSY | (Pages::MAX as u64) << Self::EXCLUDED);
     const ANY_STALE: u64 = ((Self::MOST_STALE << 1) as u64 - 1) << Self::STALE;
     /// All pages of a block.
     const MOST_STALE: u32 = (BLOCK / PAGE) as u32;
 
-    /// Of a block of which nothing is armed.
+    /// The word of a block without armed pages.
     pub const NOTHING: Self = Self(0);
 
-    /// Pages whose next toucher gets them.
+    /// Armed pages: their next toucher gets them.
     pub const fn armed(self) -> Pages {
         self.0 as Pages
     }
-    /// Pages that are never to be armed.
+    /// Pages that must never be armed.
     pub const fn excluded(self) -> Pages {
         (self.0 >> Self::EXCLUDED) as Pages
     }
-    /// Userfaultfd: pages that are registered. Protected blocks: pages that the program only reads.
+    /// With userfaultfd: registered pages. With protected blocks: pages that the program only
+    /// reads.
     pub const fn marked(self) -> Pages {
         (self.0 >> Self::MARKED) as Pages
     }
-    /// Somebody works on the block.
+    /// Whether somebody owns the block.
     pub const fn busy(self) -> bool {
         self.0 & Self::BUSY != 0
     }
-    /// Something of the block was armed once.
+    /// Whether some of the block was ever armed.
     pub const fn ever(self) -> bool {
         self.0 & Self::EVER != 0
     }
-    /// A touch brings its page alone, not the rest of the block.
+    /// Whether a touch brings its page alone, not the rest of the block.
     pub const fn alone(self) -> bool {
         self.0 & Self::ALONE != 0
     }
-    /// Whoever touches its pages is told of; the pages stay on their node.
+    /// Whether the pages stay on their node, and touches of them are reported.
     pub const fn stays(self) -> bool {
         self.0 & Self::STAYS != 0
     }
-    /// Userfaultfd: how many pages the shadow still has that were copied.
+    /// With userfaultfd: number of copied pages that the shadow still has.
     pub const fn stale(self) -> u32 {
         ((self.0 & Self::ANY_STALE) >> Self::STALE) as u32
     }
-    /// The same with so many.
+    /// The word with this number of copied pages in the shadow.
     pub const fn with_stale(self, pages: u32) -> Self {
         Self(self.0 & !Self::ANY_STALE | (pages as u64) << Self::STALE)
     }
-    /// The same, to be taken in this manner.
+    /// The word with this manner.
     pub const fn with_manner(self, manner: Manner) -> Self {
         let rest = self.0 & !(Self::ALONE | Self::STAYS);
         Self(match manner {
@@ -91,11 +92,11 @@ impl Word {
             Manner::Stays => rest | Self::ALONE | Self::STAYS,
         })
     }
-    /// The same with other armed pages.
+    /// The word with these armed pages.
     pub const fn with_armed(self, pages: Pages) -> Self {
         Self(self.0 & !(Pages::MAX as u64) | pages as u64 | Self::EVER)
     }
-    /// The same with other marked pages.
+    /// The word with these marked pages.
     pub const fn with_marked(self, pages: Pages) -> Self {
         Self(self.0 & !((Pages::MAX as u64) << Self::MARKED) | (pages as u64) << Self::MARKED)
     }
@@ -103,23 +104,23 @@ impl Word {
 
 /// Blocks of a leaf.
 pub const BLOCKS: usize = LEAF / BLOCK;
-/// Blocks that are claimed at once: bits of a word.
+/// Blocks claimed at once: bits of a word.
 const GROUP: usize = u64::BITS as usize;
 /// Units of 2 MiB of a leaf.
 const UNITS: usize = LEAF / HUGE;
 
-/// What belongs to a GiB.
+/// The data of a GiB.
 pub struct Leaf {
-    /// A bit a block: somebody owns it.
+    /// One bit a block: somebody owns it.
     busy: [AtomicU64; BLOCKS / GROUP],
-    /// `Word::OWNED` of each.
+    /// `Word::OWNED` of each block.
     blocks: [AtomicU64; BLOCKS],
     excluded: [AtomicU16; BLOCKS],
-    /// A bit a unit: it was a huge page before some of it was armed.
+    /// One bit a unit: it was a huge page before some of it was armed.
     split: [AtomicU64; UNITS / GROUP],
-    /// 0: not known; otherwise the node's number and one.
+    /// 0: not known. Otherwise the node's number plus one.
     homes: [AtomicU8; LEAF / PAGE],
-    /// Where the shadow begins.
+    /// The start of the shadow.
     shadow: AtomicU64,
 }
 
@@ -178,17 +179,17 @@ fn make_leaf(address: usize) -> Result<&'static Leaf> {
     Ok(unsafe { &*new })
 }
 
-/// Numbers of the GiBs that have a leaf, in the order in which they came; 0: not yet written.
+/// Numbers of the GiBs that have a leaf, in the order of their making; 0: not written yet.
 static MADE: [AtomicUsize; MOST_OWN / 2] = [const { AtomicUsize::new(0) }; MOST_OWN / 2];
 static MADE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory of the mover's own, never freed, in the order in which it came: first address and length.
+/// The mover's own memory, never freed, in the order of its making: first address and length.
 static OWN: [[AtomicUsize; 2]; MOST_OWN] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; MOST_OWN];
 static OWNED: AtomicUsize = AtomicUsize::new(0);
-/// Two for each GiB of the program's, one for each of its threads, and a little.
+/// Two for each GiB of the program's memory, one for each of its threads, and some spare.
 const MOST_OWN: usize = 4096 + 1024;
 
-/// This is memory of the mover's own.
+/// Notes memory of the mover's own.
 pub fn note_own(span: Span) {
     if let Some([start, bytes]) = OWN.get(OWNED.fetch_add(1, Ordering::AcqRel)) {
         start.store(span.start, Ordering::Relaxed);
@@ -196,8 +197,9 @@ pub fn note_own(span: Span) {
     }
 }
 
-/// Whether some of it is memory of the mover's own. Where the program has given memory up past the
-/// C library, ours may lie where an object is still thought to be; who arms it waits for itself.
+/// Whether some of `span` is the mover's own memory. If the program has given memory up past the C
+/// library, the mover's may lie where an object still seems to be. A thread that armed it would
+/// wait for itself.
 pub fn is_own(span: Span) -> bool {
     let all = OWN.iter().take(OWNED.load(Ordering::Acquire));
     all.map(|[start, bytes]| (start, bytes.load(Ordering::Acquire)))
@@ -237,7 +239,7 @@ impl Block {
         Self { leaf, start: address & !(BLOCK - 1) }
     }
 
-    /// Its number in its leaf.
+    /// The block's number in its leaf.
     #[inline]
     const fn number(self) -> usize {
         self.start % LEAF / BLOCK
@@ -257,7 +259,7 @@ impl Block {
                     }
                     return Some(block);
                 }
-                // Nothing in this GiB.
+                // This GiB has no leaf.
                 at = (at / LEAF + 1).saturating_mul(LEAF);
                 here = self::leaf(at);
             }
@@ -265,27 +267,27 @@ impl Block {
         })
     }
 
-    /// This one and those after it that `span`, of one leaf, touches, ascending: a tight loop,
-    /// where [`Block::all`] is not.
+    /// This block and the next ones that `span` touches, within one leaf, ascending. The loop is
+    /// tighter than [`Block::all`]'s.
     #[inline]
     pub fn and_next(self, span: Span) -> impl Iterator<Item = Self> {
         let count = span.end.div_ceil(BLOCK).saturating_sub(self.start / BLOCK);
         (0..count).map(move |n| Self { leaf: self.leaf, start: self.start + n * BLOCK })
     }
 
-    /// Its addresses.
+    /// The block's addresses.
     #[inline]
     pub const fn span(self) -> Span {
         Span { start: self.start, end: self.start + BLOCK }
     }
 
-    /// Its pages that lie wholly in `span`.
+    /// The block's pages that lie wholly in `span`.
     #[inline]
     pub fn pages_in(self, span: Span) -> Pages {
         self.bits(span.inner(PAGE))
     }
 
-    /// Its pages that `span` touches.
+    /// The block's pages that `span` touches.
     #[inline]
     pub fn pages_touched(self, span: Span) -> Pages {
         self.bits(span.outer(PAGE))
@@ -304,7 +306,7 @@ impl Block {
         (((1_u32 << count) - 1) << first) as Pages
     }
 
-    /// The stretches of its address range whose pages are in `pages`, ascending.
+    /// The stretches of the block whose pages are in `pages`, ascending.
     pub fn runs(self, pages: Pages) -> impl Iterator<Item = Span> {
         let mut left = pages;
         std::iter::from_fn(move || {
@@ -318,23 +320,23 @@ impl Block {
         })
     }
 
-    /// What is known of it now.
+    /// The block's state now.
     #[inline]
     pub fn word(self) -> Word {
-        // In this order: who was no longer busy had written the rest before, and who comes later
-        // sees what the caller did before.
+        // In this order: a former owner wrote the rest before it released the block, and a later
+        // owner sees what the caller did before.
         let (busy, bit) = self.busy();
         let busy = if busy.load(Ordering::SeqCst) & bit != 0 { Word::BUSY } else { 0 };
         Word(self.owned().0 | u64::from(self.excluded()) << Word::EXCLUDED | busy)
     }
 
-    /// As [`Block::word`], without what others than its owner change.
+    /// As [`Block::word`], without the bits that others than the owner change.
     #[inline]
     pub fn owned(self) -> Word {
         Word(self.leaf.blocks[self.number()].load(Ordering::SeqCst))
     }
 
-    /// Pages that are never to be armed.
+    /// Pages that must never be armed.
     #[inline]
     pub fn excluded(self) -> Pages {
         self.leaf.excluded[self.number()].load(Ordering::SeqCst)
@@ -345,15 +347,15 @@ impl Block {
         (&self.leaf.busy[self.number() / GROUP], 1 << (self.number() % GROUP))
     }
 
-    /// Becomes its owner unless somebody is. The caller has signals held, so that no handler of its
-    /// own thread waits for it.
+    /// Claims the block, unless somebody owns it. The caller has signals held back, so that no
+    /// handler of its own thread waits for the block.
     #[inline]
     pub fn try_claim(self) -> Option<Word> {
         let (busy, bit) = self.busy();
         (busy.fetch_or(bit, Ordering::SeqCst) & bit == 0).then(|| self.word())
     }
 
-    /// Becomes its owner; waits while somebody is.
+    /// Claims the block. Waits while somebody owns it.
     pub fn claim(self) -> Word {
         let mut wait = call::Wait::default();
         loop {
@@ -364,7 +366,7 @@ impl Block {
         }
     }
 
-    /// Gives it up, and this is known of it; only by its owner.
+    /// Releases the block with this state. For its owner only.
     #[inline]
     pub fn release(self, word: Word) {
         self.keep(word);
@@ -372,29 +374,29 @@ impl Block {
         busy.fetch_and(!bit, Ordering::SeqCst);
     }
 
-    /// This is known of it; only by its owner, who stays so. Excluded pages may come meanwhile,
-    /// from anybody.
+    /// Sets the block's state. For its owner only, who keeps the block. Excluded pages may be added
+    /// meanwhile by anybody.
     #[inline]
     pub fn keep(self, word: Word) {
         self.leaf.blocks[self.number()].store(word.0 & Word::OWNED, Ordering::Release);
     }
 
-    /// These pages are never to be armed again.
+    /// Excludes these pages: they must never be armed again.
     pub fn exclude(self, pages: Pages) {
         self.leaf.excluded[self.number()].fetch_or(pages, Ordering::SeqCst);
     }
 
-    /// Forgets that pages were excluded: the memory is another's now.
+    /// Forgets that pages were excluded: the memory has a new owner.
     pub fn include(self, pages: Pages) {
         self.leaf.excluded[self.number()].fetch_and(!pages, Ordering::SeqCst);
     }
 }
 
 impl Block {
-    /// Runs `f` with the aligned `bytes` around, 2 MiB or a part of them, as owner of all its
-    /// blocks, if nobody owns another of them and none has armed pages: nothing of the others is
-    /// stale afterwards, and that is how many pages were. By the owner of this block, of which that
-    /// need not hold.
+    /// Runs `f` with the aligned `bytes` around the block, 2 MiB or less, as owner of all their
+    /// blocks, if nobody else owns another of them and none of the others has armed pages.
+    /// Afterwards the others have no stale pages. Returns how many they had. For the owner of this
+    /// block, which may have armed pages.
     pub fn with_idle(self, bytes: usize, f: impl FnOnce(Span)) -> Option<u32> {
         let all = Span::new(self.start & !(bytes - 1), bytes);
         let first = Self { start: all.start, ..self };
@@ -414,7 +416,8 @@ impl Block {
         stale
     }
 
-    /// Nothing of it is stale any more; how many pages were. By its owner.
+    /// Notes that the block's shadow has no copied pages any more. Returns how many it had. For its
+    /// owner.
     fn forget_stale(self) -> u32 {
         let word = self.owned();
         if word.stale() > 0 {
@@ -433,8 +436,8 @@ impl Block {
 
 const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK));
 
-/// Becomes the owner of all blocks that `span`, of one leaf that is there, touches; waits for those
-/// that others own.
+/// Claims all blocks that `span` touches, within one existing leaf. Waits for blocks that others
+/// own.
 pub fn claim_all(span: Span) {
     each_group(span, |busy, wanted| {
         let (mut left, mut wait) = (wanted, call::Wait::default());
@@ -448,7 +451,7 @@ pub fn claim_all(span: Span) {
     });
 }
 
-/// Gives up all blocks that `span`, of one leaf, touches; only by the owner of each.
+/// Releases all blocks that `span` touches, within one leaf. For the owner of each.
 pub fn release_all(span: Span) {
     each_group(span, |busy, mine| _ = busy.fetch_and(!mine, Ordering::SeqCst));
 }
@@ -469,13 +472,13 @@ fn each_group(span: Span, mut f: impl FnMut(&AtomicU64, u64)) {
 /// Units that were huge pages before arming split them.
 static SPLIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether arming has split a huge page that has not come back.
+/// Whether arming has split a huge page that is not restored.
 #[inline]
 pub fn any_split() -> bool {
     SPLIT.load(Ordering::Relaxed) != 0
 }
 
-/// The unit of 2 MiB is a huge page, and is about to be split. It has a leaf.
+/// Notes that a huge page of 2 MiB, in a GiB with a leaf, is about to be split.
 pub fn note_split(unit: Span) {
     let Some(leaf) = leaf(unit.start) else { return };
     let number = unit.start % LEAF / HUGE;
@@ -493,7 +496,7 @@ pub fn is_split(address: usize) -> bool {
             .is_some_and(|l| l.split[number / GROUP].load(Ordering::Relaxed) >> (number % GROUP) & 1 == 1)
 }
 
-/// Units that `span` touches are huge pages no more, or again.
+/// Forgets the split units that `span` touches: they are no huge pages any more, or restored.
 pub fn forget_split(span: Span) {
     if !any_split() {
         return;
@@ -521,7 +524,7 @@ pub fn split_units() -> impl Iterator<Item = Span> {
     })
 }
 
-/// The home that was noted for the page at `address`.
+/// The noted home of the page at `address`.
 pub fn home(address: usize) -> Option<u8> {
     leaf(address)?.homes[address % LEAF / PAGE].load(Ordering::Relaxed).checked_sub(1)
 }
@@ -535,7 +538,7 @@ pub fn set_homes(span: Span, node: u8) {
     }
 }
 
-/// Forgets the homes of pages that are gone.
+/// Forgets the homes of pages that do not exist any more.
 pub fn forget_homes(span: Span) {
     for piece in span.pieces(LEAF) {
         let Some(leaf) = leaf(piece.start) else { continue };

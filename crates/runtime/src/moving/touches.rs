@@ -1,4 +1,4 @@
-//! Who touched what since arming: written by fault handlers, read by [`drain`].
+//! The touches since arming. Fault handlers write them, and [`drain`] reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use super::Touch;
 use super::state::{self, TOUCHES_LOST};
 use super::table::{BLOCK, Block, Pages};
 
-/// Blocks that are remembered until the next [`drain`]: 16 GiB.
+/// Blocks kept until the next [`drain`]: 16 GiB.
 const LENGTH: u64 = 1 << 18;
 static RING: [AtomicU64; LENGTH as usize] = [const { AtomicU64::new(0) }; LENGTH as usize];
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
@@ -36,7 +36,7 @@ pub fn note(block: Span, pages: Pages, node: NodeId, stayed: bool) {
     RING[(at % LENGTH) as usize].store(entry, Ordering::Release);
 }
 
-/// Takes an entry, which its handler may be about to write: waits a little for it.
+/// Takes an entry. Its handler may be about to write it, so this waits a little.
 fn next(place: &AtomicU64) -> u64 {
     const PATIENCE: usize = 100;
     for _ in 0..PATIENCE {
@@ -49,8 +49,7 @@ fn next(place: &AtomicU64) -> u64 {
     0
 }
 
-/// Hands over what was touched since the last call, in the order in which it was. One caller at a
-/// time.
+/// Reports the touches since the last call, in order. One caller at a time.
 pub fn drain(mut tell: impl FnMut(Touch)) {
     let end = WRITTEN.load(Ordering::Acquire);
     let mut at = READ.load(Ordering::Relaxed);

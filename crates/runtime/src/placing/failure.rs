@@ -1,4 +1,4 @@
-//! How something failed: a code for the program, a sentence for a person.
+//! A failure of a placing call: a code for the program, and a sentence for a person.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const REMEDY: &str = "in a container, start it with --cap-add SYS_NICE";
 pub struct Failure {
     /// The C API's return code.
     pub code: i32,
-    /// What was tried, on what, what the system said, what to do.
+    /// What was tried, on what, what the system answered, and what to do.
     pub text: String,
 }
 

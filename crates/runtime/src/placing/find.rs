@@ -1,4 +1,4 @@
-//! Where pages are, and whether that is right.
+//! Where pages are, and whether they are on the right node.
 
 use homenode_model::NodeId;
 use homenode_model::code::{HN_ABSENT, HN_PARTIAL, HN_UNKNOWN};
@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::{Failure, Result};
 use crate::moving;
 
-/// Pages asked for at once.
+/// Pages asked for in one call.
 const ASK: usize = 1024;
 
 /// Where a page is.
@@ -34,18 +34,18 @@ impl Place {
     }
 }
 
-/// Pages of a range by where they are.
+/// Numbers of pages of a range, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// All.
+    /// All pages.
     pub pages: u64,
-    /// On the node asked for.
+    /// Pages on the given node.
     pub there: u64,
-    /// On other nodes.
+    /// Pages on other nodes.
     pub elsewhere: u64,
-    /// Not in memory.
+    /// Pages that are not in memory.
     pub absent: u64,
-    /// The system does not say.
+    /// Pages whose node the system does not say.
     pub unknown: u64,
 }
 
@@ -61,10 +61,10 @@ impl Found {
     }
 }
 
-/// Calls `tell` with where each page of `span` is, in order.
+/// Calls `tell` with the place of each page of `span`, in order.
 ///
 /// # Errors
-/// The system forbids the question and there is more than one node; then every page was told as
+/// The system forbids the query, and there is more than one node. Every page was then reported as
 /// [`Place::Unknown`] or [`Place::Absent`].
 pub fn each(span: Span, mut tell: impl FnMut(Place)) -> Result<()> {
     let mut failed: Option<Error> = None;
@@ -102,7 +102,7 @@ fn chunks(span: Span) -> impl Iterator<Item = Span> {
         .map(move |at| Span { start: at, end: span.end.min(at + ASK * PAGE) })
 }
 
-/// Without `move_pages`: which pages are in memory, all at the same `place`.
+/// Without `move_pages`: reports which pages are in memory, all of them at `place`.
 fn present(span: Span, place: Place, tell: &mut impl FnMut(Place)) {
     let mut entries = [PageEntry(0); ASK];
     let entries = &mut entries[..span.pages().min(ASK)];
@@ -115,10 +115,10 @@ fn present(span: Span, place: Place, tell: &mut impl FnMut(Place)) {
     }
 }
 
-/// Counts the pages of a range by where they are. The second says whether all are on `node`.
+/// Counts the pages of a range by place. The result says whether all are on `node`.
 ///
 /// # Errors
-/// No such node, or the system forbids the question: then most are unknown.
+/// There is no such node, or the system forbids the query; most pages are then unknown.
 pub fn count(span: Span, node: i32) -> (Found, Result<()>) {
     let wanted = match Machine::here().node(node) {
         Ok(wanted) => wanted,

@@ -1,4 +1,4 @@
-//! The nodes as this process sees them: the machine's, or the pretended ones where the live runtime
+//! The nodes as this process sees them: the machine's, or pretended ones if the live runtime
 //! pretends.
 
 use homenode_model::{Bytes, NodeId};
@@ -11,12 +11,12 @@ use crate::nodes::Nodes;
 #[derive(Clone, Debug)]
 pub struct Machine {
     nodes: Nodes,
-    /// How many are pretended; 0: none.
+    /// Number of pretended nodes; 0 if the nodes are real.
     pretended: u16,
 }
 
 impl Machine {
-    /// As it is now: CPUs and memory come and go.
+    /// The machine as it is now. CPUs and memory come and go.
     pub fn here() -> Self {
         let (nodes, pretended) = (Nodes::here(), moving::pretended());
         match pretended {
@@ -25,7 +25,7 @@ impl Machine {
         }
     }
 
-    /// Those with memory or CPUs, by the kernel's numbers, ascending.
+    /// Nodes with memory or CPUs, by the kernel's numbers, ascending.
     pub fn nodes(&self) -> Vec<NodeId> {
         match self.pretended {
             0 => self.nodes.usable(),
@@ -38,7 +38,7 @@ impl Machine {
         if self.pretended == 0 {
             return self.nodes.cpus(node).to_vec();
         }
-        // Dealt as the mover deals them, round and round.
+        // Dealt in turn, as the mover deals them.
         let dealt = |cpu: &u32| moving::node_of_cpu(*cpu) == node;
         let all = self.nodes.usable().into_iter().flat_map(|n| self.nodes.cpus(n));
         let mut cpus: Vec<u32> = all.copied().filter(dealt).collect();
@@ -51,7 +51,7 @@ impl Machine {
         self.nodes().into_iter().find(|n| self.cpus(*n).contains(&cpu))
     }
 
-    /// Memory of a node, and what of it is free.
+    /// Total and free memory of a node.
     pub fn memory(&self, node: NodeId) -> (Bytes, Bytes) {
         (self.nodes.memory(node), self.nodes.free(node))
     }
@@ -61,17 +61,17 @@ impl Machine {
         self.nodes.distance(from, to)
     }
 
-    /// The only node with memory, if there is but one: then every page is on it.
+    /// The only node with memory, if there is one only. Every page is then on it.
     pub fn only(&self) -> Option<NodeId> {
         let mut with_memory = self.nodes().into_iter().filter(|n| self.memory(*n).0 > Bytes::ZERO);
         let first = with_memory.next()?;
         with_memory.next().is_none().then_some(first)
     }
 
-    /// `number` as a node that is there.
+    /// `number` as an existing node.
     ///
     /// # Errors
-    /// It is not, or not for this process.
+    /// The node does not exist, or this process may not use it.
     pub fn node(&self, number: i32) -> Result<NodeId> {
         let nodes = self.nodes();
         let node = u16::try_from(number).ok().map(NodeId).filter(|n| nodes.contains(n));
@@ -83,10 +83,10 @@ impl Machine {
         })
     }
 
-    /// `number` as a node that has memory.
+    /// `number` as a node with memory.
     ///
     /// # Errors
-    /// It is not there, or has none.
+    /// The node does not exist or has no memory.
     pub fn node_with_memory(&self, number: i32) -> Result<NodeId> {
         let node = self.node(number)?;
         if self.memory(node).0 > Bytes::ZERO {

@@ -1,4 +1,4 @@
-//! Memory on nodes: pages that are still to come, and pages that are there.
+//! Puts memory on nodes: future pages by policy, and existing pages by moving them.
 
 use homenode_model::code::HN_FIRST_TOUCH;
 use homenode_model::{MoveResult, NodeId, Ns};
@@ -15,12 +15,11 @@ const CHUNK: Ns = Ns(10_000_000);
 /// Pages moved between two looks at the clock.
 const PART: usize = 1 << 14;
 
-/// Pages of `span` that come into memory from now on come from `node` while it has room, whoever
-/// touches them; [`HN_FIRST_TOUCH`]: from the toucher's, as without homenode. Pages that are there
-/// stay.
+/// Future pages of `span` come from `node` while it has room, whoever touches them. With
+/// [`HN_FIRST_TOUCH`] they come from the toucher's node, as without homenode. Existing pages stay.
 ///
 /// # Errors
-/// No such node, none with memory; the memory is not mapped; the system forbids it.
+/// There is no such node, or it has no memory; the memory is not mapped; the system forbids it.
 pub fn place(span: Span, node: i32) -> Result<()> {
     let machine = Machine::here();
     let target = if node == HN_FIRST_TOUCH { None } else { Some(machine.node_with_memory(node)?) };
@@ -36,13 +35,13 @@ pub fn place(span: Span, node: i32) -> Result<()> {
     moving::retire(held);
     match set {
         Ok(()) => Ok(()),
-        // There is nowhere else for them.
+        // There is no other node for the pages.
         Err(_) if target.is_none_or(|t| machine.only() == Some(t)) => Ok(()),
         Err(e) => Err(Failure::system(format_args!("cannot place memory on node {node}"), e)),
     }
 }
 
-/// Pretended nodes: what is not in memory yet will count as this node's.
+/// On pretended nodes: future pages of `span` count as this node's.
 fn note_pretended(span: Span, node: NodeId) -> Result<()> {
     let mut at = span.start;
     find::each(span, |place| {
@@ -53,11 +52,12 @@ fn note_pretended(span: Span, node: NodeId) -> Result<()> {
     })
 }
 
-/// Pages of `span` that are in memory go to `node`. What there is afterwards, and whether all are
-/// there.
+/// Moves the existing pages of `span` to `node`. Returns where they are afterwards, and whether all
+/// are on the node.
 ///
 /// # Errors
-/// As [`place`]; and [`homenode_model::code::HN_PARTIAL`] when some are not on `node` afterwards.
+/// As [`place`]; and [`homenode_model::code::HN_PARTIAL`] if some pages are not on `node`
+/// afterwards.
 pub fn move_to(span: Span, node: i32) -> (Found, Result<()>) {
     let unknown = Found { pages: span.pages() as u64, unknown: span.pages() as u64, ..Found::default() };
     let machine = Machine::here();
@@ -65,15 +65,15 @@ pub fn move_to(span: Span, node: i32) -> (Found, Result<()>) {
         Ok(target) => target,
         Err(f) => return (unknown, Err(f)),
     };
-    // Where there is but one node, they are there.
+    // With one node only, the pages are there already.
     let moved = if machine.only() == Some(target) { Ok(()) } else { make_moves(span, target) };
     let (found, judged) = find::count(span, node);
     (found, moved.and(judged))
 }
 
 fn make_moves(span: Span, to: NodeId) -> Result<()> {
-    // What is armed is somewhere else for the kernel. Pretended moves arm what they copy, so
-    // nothing is held there.
+    // For the kernel, armed pages are elsewhere. Pretended moves arm what they copy, so they hold
+    // nothing.
     let held = (moving::pretended() == 0).then(|| moving::before_change(span));
     let mut outcome = Ok(());
     for part in span.pieces(PART * PAGE) {

@@ -1,14 +1,14 @@
-//! What a program places itself: the four requirements of Robertson and Rendell, section 2 (bind a
-//! thread, place memory, ask where a thread runs, ask where memory is), behind the C API. All of it
-//! works with and without the live runtime in the process.
+//! What a program places itself, by the C API. It meets the four requirements of Robertson and
+//! Rendell, section 2: bind a thread, place memory, ask where a thread runs, ask where memory is.
+//! All of it works with and without the live runtime in the process.
 //!
-//! | what | where |
+//! | task | module |
 //! |---|---|
-//! | threads on CPUs and nodes | [`threads`] |
-//! | memory on nodes: new pages, and those that are there | [`memory`] |
-//! | where each page is, and whether that is right | [`find`] |
-//! | the nodes, real or pretended | [`machine`] |
-//! | how it fails: a code and a sentence | [`Failure`] |
+//! | Threads on CPUs and nodes | [`threads`] |
+//! | Memory on nodes: future and existing pages | [`memory`] |
+//! | Where each page is, and whether that is right | [`find`] |
+//! | The nodes, real or pretended | [`machine`] |
+//! | Failures: a code and a sentence | [`Failure`] |
 
 mod failure;
 pub mod find;
@@ -19,7 +19,7 @@ pub mod threads;
 pub use failure::Failure;
 use homenode_sys::{PAGE, Span};
 
-/// What was done, or how it failed.
+/// The result of a placing call.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 /// The pages that `bytes` from `address` on touch.

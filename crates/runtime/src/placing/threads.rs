@@ -1,4 +1,4 @@
-//! Threads on CPUs and nodes.
+//! Binds threads to CPUs and nodes.
 
 use std::cell::Cell;
 
@@ -12,14 +12,14 @@ use super::{Failure, Result};
 use crate::moving;
 
 thread_local! {
-    /// Where the thread might run before it was first bound here.
+    /// The CPUs that the thread could run on before it was first bound here.
     static BEFORE: Cell<Option<CpuSet>> = const { Cell::new(None) };
 }
 
-/// The calling thread runs on `cpu` alone from now on.
+/// Binds the calling thread to `cpu`.
 ///
 /// # Errors
-/// The CPU is not there, or not for this process.
+/// The CPU does not exist, or this process may not use it.
 pub fn bind_cpu(cpu: i32) -> Result<()> {
     let set = u32::try_from(cpu).map_or(CpuSet::NONE, |c| CpuSet::of([c]));
     bind(&set).map_err(|mut f| {
@@ -34,10 +34,10 @@ pub fn bind_cpu(cpu: i32) -> Result<()> {
     })
 }
 
-/// The calling thread runs on the CPUs of `node` alone from now on.
+/// Binds the calling thread to the CPUs of `node`.
 ///
 /// # Errors
-/// The node is not there, has no CPUs, or none for this process.
+/// The node does not exist, or has no CPUs for this process.
 pub fn bind_node(node: i32) -> Result<()> {
     let machine = Machine::here();
     let id = machine.node(node)?;
@@ -53,18 +53,17 @@ pub fn bind_node(node: i32) -> Result<()> {
     })
 }
 
-/// The calling thread runs where it might before it was first bound by [`bind_cpu`] or
-/// [`bind_node`].
+/// Undoes [`bind_cpu`] and [`bind_node`]: the calling thread may run where it could before the
+/// first.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's answer.
 pub fn unbind() -> Result<()> {
     let Some(before) = BEFORE.try_with(Cell::get).ok().flatten() else { return Ok(()) };
     affinity::set(&before).map_err(|e| Failure::system("cannot unbind this thread", e))
 }
 
-/// The CPU and the node that run the caller. Without being bound it may be elsewhere when the
-/// answer arrives.
+/// The CPU and the node of the caller. An unbound thread may have moved when the answer arrives.
 pub fn here() -> (u32, NodeId) {
     let (cpu, node) = numa::here();
     if moving::pretended() == 0 { (cpu, node) } else { (cpu, moving::node_of_cpu(cpu)) }
@@ -74,7 +73,7 @@ fn bind(set: &CpuSet) -> Result<()> {
     let tried = |e| Failure::system("setting the thread's CPUs", e);
     let before = affinity::get().map_err(tried)?;
     affinity::set(set).map_err(tried)?;
-    // A thread that is ending has no such variable any more; it needs none.
+    // A thread that is ending has no such variable any more, and needs none.
     let _ = BEFORE.try_with(|b| b.set(Some(b.get().unwrap_or(before))));
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Which region runs, and which of them make an iteration.
+//! Which region runs, and which regions make an iteration.
 //!
-//! A region is known by its outlined function and its caller ([`table`]); a program's sequence of
-//! regions is folded into nested loops ([`homenode_rounds::nest`]); the outermost loop that runs is
+//! A region is identified by its outlined function and its caller ([`table`]). The sequence of
+//! regions is folded into nested loops ([`homenode_rounds::nest`]). The outermost running loop is
 //! the iteration ([`homenode_rounds::rounds`]).
 
 pub mod table;

@@ -2,7 +2,7 @@
 
 use super::RegionId;
 
-/// What tells one region of the source from another.
+/// Identifies a region of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionKey {
     /// The outlined function; 0 where the run-time system does not say.
@@ -12,8 +12,8 @@ pub struct RegionKey {
 }
 
 const PLACES: usize = 4096;
-/// Regions that are told from each other; those beyond all get this number. At most half of the
-/// places are taken.
+/// Regions that get a number of their own. Further regions share this number. At most half of the
+/// table's places are used.
 pub const MOST: usize = PLACES / 2;
 const EMPTY: u32 = u32::MAX;
 

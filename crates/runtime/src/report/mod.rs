@@ -1,5 +1,5 @@
-//! What the program's process leaves for the launcher. The launcher finds names for addresses and
-//! writes the closing report, so that nothing of that happens in the program.
+//! The facts that the program's process leaves for the launcher. The launcher looks up names and
+//! writes the report, so neither happens in the program.
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::bounded::{NODES, line};
@@ -67,7 +67,7 @@ fn guard(d: &Driver) -> Guard {
     Guard { off: hold.off, verdict, moved: samples(moved), held: samples(held) }
 }
 
-/// What could not be done, a sentence each.
+/// What could not be done, one sentence each.
 fn notes(d: &Driver) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(plan) = d.plan() {
@@ -150,8 +150,8 @@ fn times(list: &[Ns]) -> Times {
     Times { rounds: list.len() as u64, low, median, high, interval: interval(list) }
 }
 
-/// An interval that holds the median in 95 % of the cases, whatever the distribution: order
-/// statistics of a binomial with one half. None of fewer than six.
+/// A 95 % confidence interval of the median for any distribution, by order statistics of a binomial
+/// with one half. None for fewer than six values.
 fn interval(list: &[Ns]) -> Option<(Ns, Ns)> {
     let n = list.len();
     let below = if n <= 1000 {

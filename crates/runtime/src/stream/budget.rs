@@ -1,20 +1,20 @@
-//! How much a recording's file may grow.
+//! The budget of bytes for a recording's file.
 
 use homenode_model::Ns;
 use homenode_wire::live::{Dropped, Live};
 
-/// Bytes a second of the program's time.
+/// Bytes for each second of the program's time.
 pub const PER_SECOND: u64 = 1 << 20;
-/// Bytes a page of the objects that take part.
+/// Bytes for each page of the objects that take part.
 pub const PER_PAGE: u64 = 32;
-/// Bytes in any case: the machine, the modules, the first objects.
+/// Bytes in any case: for the machine, the modules, the first objects.
 const FIXED: u64 = 64 << 10;
-/// Bytes of most records at most.
+/// Most bytes of a usual record.
 const RECORD: u64 = 16;
-/// Intervals are doubled in length at most so many times.
+/// How often the length of intervals is doubled, at most.
 const LONGEST: u32 = 10;
 
-/// What was written, and what may be.
+/// Bytes written, and bytes allowed.
 #[derive(Debug, Default)]
 pub struct Room {
     written: u64,
@@ -24,12 +24,12 @@ pub struct Room {
 }
 
 impl Room {
-    /// More pages take part.
+    /// Counts more pages that take part.
     pub const fn add_pages(&mut self, pages: u64) {
         self.pages = self.pages.saturating_add(pages);
     }
 
-    /// So much time has passed. When more than half of the room is used, intervals become longer.
+    /// Sets the elapsed time. If more than half of the room is used, intervals become longer.
     pub fn time_is(&mut self, time: Ns) {
         self.time = time;
         let allowed = self.allowed();
@@ -40,21 +40,21 @@ impl Room {
         }
     }
 
-    /// So much time has passed, and nothing else changes.
+    /// Sets the elapsed time, and changes nothing else.
     pub const fn reach(&mut self, time: Ns) {
         if time.0 > self.time.0 {
             self.time = time;
         }
     }
 
-    /// How many rows of who was seen there is room for, behind so many records that wait. Half of
-    /// the room is left to other records.
+    /// Rows of sightings that there is room for, behind `waiting` records. Half of the room is left
+    /// to other records.
     pub const fn rows_of_seen(&self, waiting: usize) -> usize {
         let used = self.written.saturating_add(waiting as u64 * RECORD);
         (self.allowed().saturating_sub(used) / RECORD / 2) as usize
     }
 
-    /// How many times intervals are doubled in length.
+    /// How often the length of intervals is doubled.
     pub const fn doublings(&self) -> u32 {
         self.doublings
     }
@@ -64,19 +64,19 @@ impl Room {
         FIXED + self.pages.saturating_mul(PER_PAGE) + time
     }
 
-    /// Whether the record may be written behind `more` bytes that are about to be.
+    /// Whether the record may be written behind `more` bytes that are about to be written.
     pub fn has(&self, record: &Live, more: usize) -> bool {
         kind(record).is_none() || self.written + more as u64 <= self.allowed()
     }
 
-    /// So many bytes were written.
+    /// Counts written bytes.
     pub const fn took(&mut self, bytes: usize) {
         self.written += bytes as u64;
     }
 }
 
-/// What is lost when a record finds no room; `None`: the record is always written, for others
-/// refer to it or there are few.
+/// The loss to count if a record finds no room. `None`: the record is always written, because
+/// others refer to it or there are few of its kind.
 pub const fn kind(record: &Live) -> Option<Dropped> {
     match record {
         Live::Migration { .. } => Some(Dropped::Migrations),

@@ -1,18 +1,18 @@
-//! What happens while the program runs, for a recording: records that are appended to a file.
+//! The stream of a recording: records of what happens while the program runs, appended to a file.
 //!
-//! | what | where |
+//! | part | module |
 //! |---|---|
-//! | the stream: records, intervals, flushing | here |
-//! | how much the file may grow | [`budget`] |
-//! | runs of pages that share a fate | [`runs`] |
-//! | where the program's threads run | [`threads`] |
+//! | The stream: records, intervals, flushing | here |
+//! | The budget of bytes | [`budget`] |
+//! | Runs of pages that move together | [`runs`] |
+//! | Where the program's threads run | [`threads`] |
 //!
 //! # State and growth
 //!
 //! The stream holds at most [`PENDING`] records and one frame: some 700 KiB. The file grows by at
-//! most [`budget::PER_SECOND`] and [`budget::PER_PAGE`]. When it would grow by more, intervals
-//! become longer, and neighbouring pages that were seen are joined. What then finds no room is
-//! counted, and the count is written.
+//! most [`budget::PER_SECOND`] and [`budget::PER_PAGE`]. If it would grow by more, intervals become
+//! longer, and neighbouring pages of sightings are joined. Records without room are counted, and
+//! the count is written.
 
 pub mod budget;
 pub mod runs;
@@ -39,34 +39,35 @@ use budget::Room;
 use runs::{Run, Runs};
 use threads::Threads;
 
-/// Records that wait to be written.
+/// Most records that wait to be written.
 const PENDING: usize = 4096;
-/// Records wait no longer than this: a program that is killed loses them.
+/// Longest wait of a record. A program that is killed loses waiting records.
 const LONGEST_WAIT: Ns = Ns(200_000_000);
 /// The shortest interval.
 const SHORTEST: Ns = Ns(1_000_000);
-/// An interval is at least this part of the time that has passed, so that their number is bounded.
+/// An interval is at least this part of the elapsed time, so that the number of intervals is
+/// bounded.
 const PART: u64 = 2048;
-/// Intervals of a program whose rounds are not known.
+/// Length of intervals if the program's rounds are not known.
 const WITHOUT_ROUNDS: Ns = Ns(50_000_000);
 /// Kinds of [`Dropped`].
 const KINDS: usize = 9;
 
-/// Where frames go. Tests keep them.
+/// The target of frames. Tests keep them in memory.
 #[derive(Debug)]
 enum Sink {
     File(File),
     Kept(Vec<u8>),
-    /// The disk is full: nothing more is written.
+    /// The disk is full, and nothing more is written.
     Full,
 }
 
-/// The interval that is going on.
+/// The current interval.
 #[derive(Debug)]
 struct Interval {
     index: u32,
     begin: Ns,
-    /// Regions that ended in it: runs and time.
+    /// Regions that ended in the interval: runs and time.
     regions: BTreeMap<u32, (u32, Ns)>,
 }
 
@@ -88,12 +89,12 @@ pub struct Stream {
     threads: Threads,
     modules: BTreeSet<(u64, String)>,
     sightings: Sightings,
-    /// The last round that was written: when it began, and its number.
+    /// The last written round: its start and its number.
     last_round: Option<(Ns, IterationNo)>,
     dropped: [u64; KINDS],
 }
 
-/// What a page's fate is told by.
+/// A page's move.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
     /// Former home.
@@ -104,7 +105,7 @@ pub struct Moved {
     pub cause: Cause,
     /// What it cost, if that was measured.
     pub cost: Option<Ns>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: MoveResult,
 }
 
@@ -154,7 +155,7 @@ impl Stream {
         }
     }
 
-    /// Time of the recording.
+    /// The recording's time at `now`.
     const fn time(&self, now: Ns) -> Ns {
         Ns(now.0.saturating_sub(self.started.0))
     }
@@ -190,7 +191,7 @@ impl Stream {
         number
     }
 
-    /// The object is gone.
+    /// The object has died.
     pub fn gone(&mut self, object: &Object, now: Ns) {
         if object.is_recorded {
             self.end_runs();
@@ -198,12 +199,12 @@ impl Stream {
         }
     }
 
-    /// Page `index` of the object's whole pages moved, or was to move.
+    /// Page `index` of the object's whole pages moved, or should have moved.
     pub fn moved(&mut self, object: &mut Object, index: u64, moved: Moved, now: Ns) {
         let number = self.number(object);
         let page = page_of(object, index);
         let run = Run { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
-        // Where the page was is told before it has moved.
+        // The record of the page's home comes before the record of its move.
         if self.runs.home_covers(number, page) {
             self.end_home();
         }
@@ -219,7 +220,7 @@ impl Stream {
         self.put(Live::Migration { time, object, pages, from, to, cause, region, cost, outcome });
     }
 
-    /// Page `index` of the object's whole pages was at `node` when it was first looked at.
+    /// Page `index` of the object's whole pages was at `node` at the first look.
     pub fn home(&mut self, object: &mut Object, index: u64, node: NodeId) {
         let number = self.number(object);
         let page = page_of(object, index);
@@ -268,7 +269,7 @@ impl Stream {
         self.put(Live::Sample { time, object: number, page, held_back, node, home });
     }
 
-    /// A node was seen at page `index` of the object's whole pages, which has this home.
+    /// A node was seen at page `index` of the object's whole pages, with this home.
     pub fn saw(
         &mut self,
         object: &mut Object,
@@ -280,7 +281,7 @@ impl Stream {
         self.sightings.add(Row { object, page, region: self.region, home, node, kind });
     }
 
-    /// Sightings that found no room.
+    /// Sightings that were lost for lack of room.
     pub const fn sightings_lost(&self) -> u64 {
         self.sightings.lost()
     }
@@ -290,7 +291,7 @@ impl Stream {
         self.sightings.bytes() + BUFFER + self.pending.capacity() * size_of::<Live>()
     }
 
-    /// A row of what was seen in the interval stands for `pages` pages.
+    /// Writes a row of sightings in the interval. The row stands for `pages` pages.
     fn put_seen(&mut self, row: Row, told: u32, pages: u32) {
         self.put(Live::Seen {
             interval: IntervalNo(self.interval.index),
@@ -304,7 +305,7 @@ impl Stream {
         });
     }
 
-    /// The loaded files; those that are known already are not written again.
+    /// Writes the loaded files, except those that are known already.
     pub fn know_modules(&mut self, modules: &[Module]) {
         for module in modules {
             if self.modules.insert((module.base, module.path.clone())) {
@@ -326,7 +327,7 @@ impl Stream {
         self.region = Some(region);
     }
 
-    /// The region has ended; it took so long.
+    /// The region has ended, after `took`.
     pub fn region_ends(&mut self, took: Ns) {
         self.end_runs();
         let Some(region) = self.region.take() else { return };
@@ -349,13 +350,13 @@ impl Stream {
         self.put(Live::Iteration { number, begin, end, told });
     }
 
-    /// Another loop than before is the iteration.
+    /// Another loop than before is the iteration now.
     pub const fn new_level(&mut self) {
         self.round_at = None;
     }
 
-    /// Whether the interval is long enough to end at this moment: a round has ended, or a region
-    /// of a program whose rounds are not known.
+    /// Whether the interval is long enough to end now. It ends with a round, or with a region if
+    /// the program's rounds are not known.
     pub fn is_interval_due(&self, now: Ns, round_ends: bool) -> bool {
         let time = self.time(now);
         let shortest = if round_ends { SHORTEST } else { WITHOUT_ROUNDS };
@@ -364,12 +365,12 @@ impl Stream {
         (round_ends || !knows_rounds) && time.0.saturating_sub(self.interval.begin.0) >= least
     }
 
-    /// Whether records have waited for long enough.
+    /// Whether records have waited long enough.
     pub fn is_flush_due(&self, now: Ns) -> bool {
         now.0.saturating_sub(self.flushed.0) >= LONGEST_WAIT.0 || self.pending.len() >= PENDING / 2
     }
 
-    /// The interval ends. What was seen in it has been added before. `own` and `cpu`: CPU time of
+    /// Ends the interval. Its sightings have been added before. `own` and `cpu`: CPU time of
     /// homenode and of the process until now.
     pub fn end_interval(&mut self, own: Ns, cpu: Ns, now: Ns) {
         self.end_runs();
@@ -385,19 +386,19 @@ impl Stream {
             self.put(stay);
         }
         self.put(Live::Own { time: end, own, cpu });
-        // An interval that several rounds share is of none.
+        // An interval that several rounds share belongs to none.
         let iteration = self.last_round.filter(|(begin, _)| *begin == self.interval.begin).map(|(_, n)| n);
         self.put(Live::Interval { index, begin: self.interval.begin, end, iteration });
         self.interval.index += 1;
         self.interval.begin = end;
     }
 
-    /// The nodes of CPUs, to tell where threads run.
+    /// Sets the nodes of CPUs, for telling where threads run.
     pub fn know_cpus(&mut self, node_of: Vec<Option<NodeId>>) {
         self.threads.know(node_of);
     }
 
-    /// Writes what waits.
+    /// Writes the waiting records.
     pub fn flush(&mut self, now: Ns) {
         self.end_runs();
         self.write();
@@ -411,7 +412,7 @@ impl Stream {
         for stay in self.threads.end(self.time(now)) {
             self.put(stay);
         }
-        // What finds no room now is counted below.
+        // Records that find no room now are counted below.
         self.write();
         for (i, what) in ALL_DROPPED.into_iter().enumerate() {
             let how_many = self.dropped[i];
@@ -440,7 +441,7 @@ impl Stream {
                 }
                 if frame.add(record).is_err() {
                     if frame.is_empty() {
-                        // It does not fit any frame: nobody can write it.
+                        // The record does not fit any frame and cannot be written.
                         rest.next();
                     }
                     break;
@@ -496,7 +497,7 @@ impl Drop for Stream {
     }
 }
 
-/// The number of whole page `index` counted from the page with the object's first byte.
+/// Number of the whole page `index`, counted from the page with the object's first byte.
 fn page_of(object: &Object, index: u64) -> u32 {
     let first = u64::from(!object.address.is_multiple_of(PAGE));
     u32::try_from(first + index).unwrap_or(u32::MAX)

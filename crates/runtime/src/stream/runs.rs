@@ -1,4 +1,4 @@
-//! Runs of pages that share a fate: one record tells of all of them.
+//! Runs of pages that move together, or have one home: one record for all of them.
 
 use homenode_model::{NodeId, Ns};
 use homenode_wire::live::{ObjectNo, Pages, RegionNo};
@@ -10,11 +10,11 @@ use super::Moved;
 pub struct Run {
     /// The object.
     pub object: ObjectNo,
-    /// When the first of them moved.
+    /// When the first page moved.
     pub time: Ns,
     /// The region that ran.
     pub region: Option<RegionNo>,
-    /// What became of each; the cost is that of one page.
+    /// The move of each page. The cost is that of one page.
     pub moved: Moved,
 }
 
@@ -25,7 +25,7 @@ impl Run {
     }
 }
 
-/// The runs that may still become longer.
+/// The open runs, which may still become longer.
 #[derive(Debug, Default)]
 pub struct Runs {
     moved: Option<(Run, Pages)>,
@@ -41,7 +41,7 @@ const fn covers(pages: Pages, page: u32) -> bool {
 }
 
 impl Runs {
-    /// Another page moved. The run that ends with this, if one does.
+    /// Adds a moved page. Returns the run that this ends, if any.
     pub fn moved(&mut self, run: Run, page: u32) -> Option<(Run, Pages)> {
         if let Some((open, pages)) = &mut self.moved
             && open.is_like(&run)
@@ -53,7 +53,7 @@ impl Runs {
         self.moved.replace((run, Pages { first: page, count: 1 }))
     }
 
-    /// Another page's home is known. The run that ends with this, if one does.
+    /// Adds a page with a known home. Returns the run that this ends, if any.
     pub fn home(
         &mut self,
         (object, node): (ObjectNo, NodeId),
@@ -69,12 +69,12 @@ impl Runs {
         self.home.replace((object, node, Pages { first: page, count: 1 }))
     }
 
-    /// Whether the open run of homes tells of this page.
+    /// Whether the open run of homes contains this page.
     pub fn home_covers(&self, object: ObjectNo, page: u32) -> bool {
         self.home.is_some_and(|(of, _, pages)| of == object && covers(pages, page))
     }
 
-    /// Whether the open run of moves tells of this page.
+    /// Whether the open run of moves contains this page.
     pub fn move_covers(&self, object: ObjectNo, page: u32) -> bool {
         self.moved.is_some_and(|(run, pages)| run.object == object && covers(pages, page))
     }

@@ -1,7 +1,7 @@
-//! Where the program's threads run, as the kernel tells it from time to time.
+//! Where the program's threads run, asked from the kernel from time to time.
 //!
 //! A look reads two small files a thread. The time between two looks is at least [`RARELY`] times
-//! what a look takes.
+//! as long as a look takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,14 +11,14 @@ use homenode_sys::call;
 use homenode_wire::facts::Threads as Seen;
 use homenode_wire::live::{Live, ThreadNo};
 
-/// Looks take at most one part in so many of the time.
+/// Looks take at most one part in this many of the time.
 const RARELY: u64 = 1000;
 /// The shortest time between two looks.
 const SOONEST: Ns = Ns(20_000_000);
 /// Threads that are followed.
 const MOST: usize = 1024;
 
-/// Where a thread is since when.
+/// A thread's stay on a CPU, since a time.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     number: ThreadNo,
@@ -55,7 +55,7 @@ impl Threads {
         })
     }
 
-    /// Looks where the threads are. The stays that have ended.
+    /// Looks where the threads are. Returns the stays that have ended.
     pub fn look(&mut self, time: Ns) -> Vec<Live> {
         if time < self.due || self.node_of.is_empty() {
             return Vec::new();
@@ -86,7 +86,7 @@ impl Threads {
         ended.iter().filter_map(|stay| self.record(stay)).collect()
     }
 
-    /// The stays that were going on when the program ended.
+    /// Returns the stays that last until the program's end.
     pub fn end(&mut self, time: Ns) -> Vec<Live> {
         let mut all = self.look(time.max(self.due));
         let stays = std::mem::take(&mut self.stays);
@@ -95,29 +95,29 @@ impl Threads {
     }
 }
 
-/// On which nodes threads were seen, for the closing report: a sample every [`SOONEST`] at most.
+/// The nodes on which threads were seen, for the report. Samples are at least [`SOONEST`] apart.
 #[derive(Debug, Default)]
 pub struct SeenOn {
     threads: BTreeMap<u32, Looks>,
     due: Ns,
 }
 
-/// Looks at one thread.
+/// The looks at one thread.
 #[derive(Clone, Debug, Default)]
 struct Looks {
-    /// By node.
+    /// Number of looks by node.
     nodes: BTreeMap<NodeId, u64>,
-    /// It may run on one CPU only, as seen last.
+    /// Whether the thread was bound to one CPU at the last look.
     bound: bool,
 }
 
-/// A thread changes nodes if at least one in so many looks finds it elsewhere than most looks do.
+/// A thread changes nodes if at least one in this many looks finds it elsewhere than most looks do.
 const ELSEWHERE: u64 = 20;
-/// Where all threads are bound, looks are at least so far apart.
+/// Least time between looks if all threads are bound.
 const BOUND: Ns = Ns(500_000_000);
 
 impl Looks {
-    /// Where most looks found it; of several the first.
+    /// The node of most looks; among equals the first.
     fn node(&self) -> Option<NodeId> {
         self.nodes
             .iter()
@@ -138,13 +138,13 @@ impl SeenOn {
         now >= self.due
     }
 
-    /// A look is over that took so much CPU time.
+    /// A look has ended, which took this much CPU time.
     pub fn looked(&mut self, now: Ns, took: Ns) {
         let soonest = if self.threads.values().all(|t| t.bound) { BOUND } else { SOONEST };
         self.due = now + took.times(RARELY).max(soonest);
     }
 
-    /// A look has found the thread with this number on this node.
+    /// A look has found this thread on this node.
     pub fn saw(&mut self, id: u32, node: NodeId, bound: bool) {
         if self.threads.len() < MOST || self.threads.contains_key(&id) {
             let looks = self.threads.entry(id).or_default();
@@ -171,8 +171,8 @@ impl SeenOn {
     }
 }
 
-/// Tells of the program's threads: number, the CPU that it ran on last, whether it may run on that
-/// one only.
+/// Reports the program's threads: number, the CPU that the thread ran on last, whether it may run
+/// on that CPU only.
 pub fn each(mut tell: impl FnMut(u32, u32, bool)) {
     for id in tasks() {
         if let Some((cpu, bound)) = place(id) {
@@ -181,7 +181,7 @@ pub fn each(mut tell: impl FnMut(u32, u32, bool)) {
     }
 }
 
-/// The threads of this process but homenode's own.
+/// The threads of this process, without homenode's own.
 fn tasks() -> Vec<u32> {
     let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let mut all: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).take(MOST).collect();
@@ -189,8 +189,8 @@ fn tasks() -> Vec<u32> {
     all
 }
 
-/// The CPU that a thread ran on last, and whether it may run on that one only. `None`: it is gone,
-/// or it is homenode's own.
+/// The CPU that a thread ran on last, and whether it may run on that CPU only. `None`: the thread
+/// has ended, or is homenode's own.
 fn place(id: u32) -> Option<(u32, bool)> {
     let stat = fs::read_to_string(format!("/proc/self/task/{id}/stat")).ok()?;
     let (name, rest) = stat.rsplit_once(')')?;

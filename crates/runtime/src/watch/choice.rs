@@ -1,24 +1,25 @@
-//! What this machine has to tell who touches what: the best of it, and why not something better.
+//! Chooses the best source of this machine that tells who touches what, and says why better ones
+//! were refused.
 
 use crate::moving::Mechanism;
 use homenode_sources::{Cpus, Says, Source, hinting::Hinting, pmu::Pmu, writes::Writes};
 pub use homenode_wire::settings::Wanted;
 
-/// What tells.
+/// Who tells.
 pub enum Eyes {
     /// A source of its own.
     Source(Box<dyn Source>),
-    /// The mover: armed pages that stay.
+    /// The mover, by armed pages that stay on their node.
     Armed,
     /// Nobody.
     Nobody,
 }
 
-/// What was chosen.
+/// The chosen source.
 pub struct Chosen {
     /// What tells.
     pub eyes: Eyes,
-    /// What is better and was refused, with the reason, a sentence each.
+    /// Better sources that were refused, one sentence each with the reason.
     pub refused: Vec<String>,
 }
 
@@ -32,7 +33,7 @@ impl Eyes {
         }
     }
 
-    /// What the answers are; `None`: there are none.
+    /// The kind of the answers; `None` without a source.
     pub fn says(&self) -> Option<Says> {
         match self {
             Self::Source(s) => Some(s.says()),
@@ -52,16 +53,16 @@ const SOURCES: [(Wanted, Open); 3] = [
 ];
 
 impl Eyes {
-    /// How the mover has to take pages away, if these are its pages: by protection, for the toucher
-    /// waits for nobody then. But where nodes are pretended the mover copies, too, and only
-    /// userfaultfd does that without a risk.
+    /// The mechanism that the mover needs, if the mover's pages are the source: protection, because
+    /// the toucher then waits for nobody. On pretended nodes the mover also copies, and only
+    /// userfaultfd copies without a risk.
     pub fn mechanism(&self, pretended: bool) -> Option<Mechanism> {
         (matches!(self, Self::Armed) && !pretended).then_some(Mechanism::Protect)
     }
 }
 
 impl Chosen {
-    /// The same; without the mover's pages if that cannot take them away and put them back.
+    /// The choice, without the mover's pages if the mover cannot put them back in place.
     #[must_use]
     pub fn if_possible(mut self, can_stay: bool) -> Self {
         if matches!(self.eyes, Eyes::Armed) && !can_stay {
@@ -75,7 +76,7 @@ impl Chosen {
     }
 }
 
-/// The best source, or the wanted one, for threads that the caller starts from now on.
+/// The best source, or the `wanted` one, for threads that the caller starts from now on.
 pub fn choose(wanted: Wanted, cpus: &Cpus) -> Chosen {
     let mut refused = Vec::new();
     for (name, open) in SOURCES {

@@ -1,17 +1,17 @@
-//! Presence by block: who was found at it, again and again, until that is enough to say whose it
-//! is.
+//! Draws: presence by block, collected until it is enough to decide whose block it is.
 //!
-//! A *draw* is the next toucher of a page that was asked for at a random time. It is no count: how
-//! often a node touched the page is not known, only that it came first this time. But draws at
-//! times that have nothing to do with the program's phases are fair, so that the shares of many are
-//! the nodes' shares of the time (60 to 40 takes 41 to 133 of them, 90 to 10 five). The
-//! [`Says::Presence`](homenode_sources::Says) of the source goes with them wherever they are shown.
+//! A *draw* is the next toucher of a page that was asked for at a random time. A draw is not a
+//! count: it says that a node came first this time, not how often it touches the page. But draws at
+//! times that are independent of the program's phases are fair: their shares are the nodes' shares
+//! of the time (60 to 40 takes 41 to 133 draws, 90 to 10 takes five). Wherever draws are shown,
+//! they carry the source's [`Says::Presence`](homenode_sources::Says).
 //!
-//! Blocks of 16 pages share their draws. What a block was decided on is forgotten, and the block is
-//! left alone for twice as many rounds as the last time: what has settled costs nothing. So is, for
-//! one pass, three, seven and so on, a block of which a page was asked for that nobody has touched
-//! yet (memory that is only read, where writers alone are told of; what is not in use): the page
-//! that waits will tell, and to ask for more of the block is to hear of one sweep several times.
+//! The 16 pages of a block share their draws. After a decision, the draws of the block are dropped,
+//! and the block rests for twice as many rounds as the last time, so settled blocks cost nothing. A
+//! *silent* block has a page that was asked for and that nobody has touched yet: memory that is
+//! only read, if the source sees writers alone, or unused memory. It rests for one pass, then
+//! three, seven and so on. The page that waits will tell; asking for more pages of the block would
+//! only see one sweep several times.
 //!
 //! State: 2 bytes a node and 4 bytes for each block of 64 KiB; with four nodes 192 KiB a GiB.
 
@@ -21,16 +21,16 @@ use homenode_model::{NodeId, PageNo, PageRange, Rows};
 pub const PAGES: u64 = 16;
 /// Longest rest, in passes over all blocks.
 const LONGEST: u16 = 1 << 10;
-/// A silent block is left alone for at most so many passes, less one.
+/// A silent block rests for less than this many passes.
 const SILENT: u16 = 1 << 6;
-/// Blocks that are looked at in one go.
+/// Blocks looked at in one call.
 pub(super) const LOOKS: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
-    /// Passes to leave it alone for.
+    /// Passes left to rest.
     left: u16,
-    /// As many after the next decision, as the exponent of two after the first.
+    /// Length of the rest after the next decision, as an exponent of two.
     patience: u8,
     /// Pages that were asked for since somebody was last found here.
     silent: u8,
@@ -40,7 +40,7 @@ struct Rest {
 #[derive(Debug)]
 pub struct Draws {
     nodes: usize,
-    /// Draws after which a block is decided on.
+    /// Draws that a decision about a block needs.
     enough: u32,
     draws: Rows<u16>,
     rests: Vec<Rest>,
@@ -56,7 +56,7 @@ pub(super) const fn mix(n: u64) -> u64 {
 }
 
 impl Draws {
-    /// None yet; a block is ripe after `enough`.
+    /// Without draws. A block is ripe with `enough` draws.
     pub fn new(nodes: usize, enough: u32) -> Self {
         Self {
             nodes,
@@ -77,7 +77,7 @@ impl Draws {
         &mut self.rests[i]
     }
 
-    /// One more of a page.
+    /// Adds a draw of a page.
     pub fn add(&mut self, page: PageNo, node: NodeId) {
         if node.index() >= self.nodes {
             return;
@@ -94,8 +94,7 @@ impl Draws {
         }
     }
 
-    /// Hands over the blocks that have enough, ascending, with the draws of each node; they are
-    /// forgotten.
+    /// Reports the ripe blocks, ascending, with the draws of each node, and drops these draws.
     pub fn take_ripe(&mut self, mut tell: impl FnMut(PageRange, &[u16])) {
         let mut ripe = std::mem::take(&mut self.ripe);
         ripe.sort_unstable();
@@ -113,12 +112,12 @@ impl Draws {
         self.ripe = ripe;
     }
 
-    /// How many are ripe.
+    /// Number of ripe blocks.
     pub fn ripe(&self) -> usize {
         self.ripe.len()
     }
 
-    /// These pages are gone.
+    /// Forgets pages that do not exist any more.
     pub fn forget(&mut self, pages: PageRange) {
         if pages.count == 0 {
             return;
@@ -132,8 +131,8 @@ impl Draws {
         }
     }
 
-    /// Pages to ask for next, one of each of at most `wanted` blocks of those below `end`, another
-    /// page each time.
+    /// Chooses pages to ask for next: one page of each of at most `wanted` blocks below `end`,
+    /// another page each time.
     pub fn choose(&mut self, wanted: usize, end: u64, out: &mut Vec<PageNo>) {
         let blocks = end.div_ceil(PAGES);
         self.number += 1;
@@ -155,7 +154,7 @@ impl Draws {
         }
     }
 
-    /// Bytes of memory that it takes now.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.rests.capacity() * (size_of::<Rest>() + self.nodes * size_of::<u16>())
     }

@@ -1,12 +1,12 @@
-//! What the program's memory is, and which node touches what.
+//! The program's memory, and which node touches which page.
 //!
-//! | what | where |
+//! | part | module |
 //! |---|---|
-//! | the program's large objects, and numbers for their pages | [`objects`], [`numbers`] |
-//! | what this machine has to tell who touches what: the best of it | [`choice`] |
-//! | what was told of each block, until it is enough to say whose it is | [`draws`] |
-//! | who was seen at which page, for a recording | [`sightings`] |
-//! | the thread that asks at times that the program does not know | [`thread`] |
+//! | The program's large objects, and numbers for their pages | [`objects`], [`numbers`] |
+//! | The best source of this machine that tells who touches what | [`choice`] |
+//! | The draws of each block, until they are enough for a decision | [`draws`] |
+//! | Who was seen at which page, for a recording | [`sightings`] |
+//! | The thread that asks for pages at times that the program does not know | [`thread`] |
 
 pub mod choice;
 pub mod draws;

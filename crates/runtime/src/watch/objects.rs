@@ -7,7 +7,8 @@ pub use homenode_wire::facts::{FRAMES, Origin};
 
 use super::numbers::{PAGE, PageNumbers};
 
-/// Smallest object. What is smaller shares pages with others and stays where it is.
+/// Bytes of the smallest object. Smaller allocations share pages with others and stay where they
+/// are.
 pub const SMALLEST: usize = 64 << 10;
 
 /// An object.
@@ -25,37 +26,37 @@ pub struct Object {
     pub python: Option<Box<str>>,
     /// Numbers of its whole pages.
     pub pages: PageRange,
-    /// It has been asked to follow its next touch.
+    /// Whether it was armed to follow its next touch.
     pub armed: bool,
-    /// Its touches are watched.
+    /// Whether its touches are watched.
     pub watched: bool,
-    /// Pages that were not there are armed, to tell who touches them first.
+    /// Whether missing pages are armed, to learn who touches them first.
     pub awaited: bool,
-    /// How many objects this one stands for: those of the same origin that are gone are joined.
+    /// Number of objects that this one stands for. Dead objects of one origin are joined.
     pub lives: u64,
-    /// By page. Filled when armed or watched.
+    /// Homes by page. Filled when the object is armed or watched.
     places: Homes,
-    /// Nodes that touched its pages after an arming, in pages: presence, not counts.
+    /// Pages by the node that touched them after an arming: presence, not counts.
     pub touched: Vec<u64>,
-    /// Homes of its pages when it was first armed, in pages.
+    /// Pages by their home when the object was first armed.
     pub homes: Vec<u64>,
-    /// Pages moved.
+    /// Number of moved pages.
     pub moved: u64,
-    /// Pages moved back to a node that they had been moved away from.
+    /// Number of pages that moved back to a former node.
     pub ping_pongs: u64,
-    /// When it came to life, by the wall clock.
+    /// Wall-clock time of the allocation.
     pub born: Ns,
-    /// The recording has its record.
+    /// Whether the recording has its record.
     pub is_recorded: bool,
-    /// A few of its pages tell whether it is to follow; nothing else of it has been armed so far.
+    /// Whether pilots test the object, and nothing else of it has been armed so far.
     pub pilot: bool,
 }
 
 /// No node.
 const NOWHERE: u8 = u8::MAX;
 
-/// Where the pages of an object are and were: 3 bytes a page, 0.75 MiB a GiB of what was armed or
-/// watched.
+/// Present and former homes of an object's pages: 3 bytes a page, or 0.75 MiB a GiB of armed or
+/// watched memory.
 #[derive(Clone, Debug, Default)]
 struct Homes {
     now: Vec<u8>,
@@ -63,7 +64,8 @@ struct Homes {
     came_from: Vec<u8>,
 }
 
-/// Nodes beyond what a byte holds are the last; Linux's largest machines have fewer.
+/// The node as a byte. Nodes beyond a byte's range count as the last; Linux's largest machines have
+/// fewer.
 fn byte(node: NodeId) -> u8 {
     node.0.min(254) as u8
 }
@@ -82,7 +84,7 @@ impl Object {
         page.0.saturating_sub(self.pages.first.0) as usize
     }
 
-    /// Where a page is, as far as homenode knows.
+    /// Where a page is, if homenode knows.
     pub fn home(&self, page: PageNo) -> Option<NodeId> {
         self.places.now.get(self.index(page)).and_then(|n| node(*n))
     }
@@ -93,7 +95,7 @@ impl Object {
         self.home(page).zip(first)
     }
 
-    /// The page is at `node` now.
+    /// Notes that the page is at `node` now.
     pub fn set_home(&mut self, page: PageNo, node: NodeId) {
         let i = self.index(page);
         if let Some(now) = self.places.now.get_mut(i) {
@@ -101,7 +103,7 @@ impl Object {
         }
     }
 
-    /// A page moved to `node`. Whether it had come from there.
+    /// Notes that a page moved to `node`. Returns whether it had come from there.
     pub fn note_move(&mut self, page: PageNo, node: NodeId) -> bool {
         let i = self.index(page);
         self.moved += 1;
@@ -134,15 +136,15 @@ impl Object {
         runs
     }
 
-    /// Adds its pages by where they were first seen and by where they are now.
+    /// Adds the numbers of its pages by their first home and by their present home.
     pub fn add_homes(&self, first: &mut Vec<u64>, now: &mut Vec<u64>) {
         for (list, places) in [(first, &self.places.first), (now, &self.places.now)] {
             places.iter().filter_map(|p| node(*p)).for_each(|node| add(list, node, 1));
         }
     }
 
-    /// Addresses of the pages next to which, in one stretch of `around` pages or the next, another
-    /// node's begin: seams.
+    /// Address ranges of seams: pages near the border between two nodes' pages, by stretches of
+    /// `around` pages.
     pub fn seams(&self, around: usize) -> Vec<(usize, usize)> {
         let mut spans: Vec<(usize, usize)> = Vec::new();
         let (start, now) = (self.whole_pages().start, &self.places.now);
@@ -172,8 +174,7 @@ impl Object {
         add(&mut self.touched, node, pages);
     }
 
-    /// Notes where page `index` of the object was when it was first looked at. Whether that is
-    /// news.
+    /// Notes where page `index` of the object was at the first look. Returns whether that is new.
     pub fn was_at(&mut self, node: NodeId, index: u64) -> bool {
         let count = self.pages.count as usize;
         let Homes { now, first, came_from } = &mut self.places;
@@ -204,70 +205,68 @@ pub fn whole_pages(address: usize, bytes: usize) -> std::ops::Range<usize> {
     start..end.max(start)
 }
 
-/// An object that had no pages yet when it was last looked at.
+/// An object that had no pages at the last look.
 #[derive(Clone, Copy, Debug)]
 struct Unseen {
     address: usize,
-    /// Not before this time: objects of its site have not lived that long so far.
+    /// Not armed before this time: objects of its site have not lived that long so far.
     not_before: Ns,
-    /// The start of a region at which it is looked at next.
+    /// The start of a region at which to look next.
     due: u64,
-    /// Starts that were let pass before.
+    /// Starts of regions that were skipped before.
     wait: u64,
 }
 
-/// The live objects by address, and what is left of the dead ones: their origin and counts, joined
-/// by origin.
+/// The live objects by address. Dead objects remain as origins with counts, joined by origin.
 #[derive(Debug, Default)]
 pub struct Objects {
     live: BTreeMap<usize, Object>,
     past: Vec<Object>,
-    /// Objects that have not been armed and may yet be.
+    /// Objects that have not been armed and may be armed later.
     unseen: Vec<Unseen>,
-    /// Starts of regions so far, and the one at which the next of them is looked at.
+    /// Number of starts of regions so far, and the start at which to look next.
     starts: u64,
     due: u64,
     numbers: PageNumbers,
     next: u32,
     beyond: Beyond,
-    /// The time, as [`Objects::clock`] was last told.
+    /// The time of the last [`Objects::clock`].
     now: Ns,
-    /// How long objects lived, by their allocation site; `None`: every object waits for its first
+    /// How long objects live, by their allocation site. `None`: every object waits for its first
     /// arming from its birth on.
     sites: Option<Sites>,
 }
 
-/// What there was no room for.
+/// Objects beyond the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beyond {
-    /// Objects that are never armed unasked, for too many waited for their first arming when they
-    /// came.
+    /// Objects that are never armed without a request, because too many waited for their first
+    /// arming at their birth.
     pub unarmed: u64,
-    /// Objects that took part, and are not remembered since they are gone: too many of other
-    /// origins are.
+    /// Dead objects that took part and are forgotten, because there are too many origins.
     pub forgotten: u64,
 }
 
-/// Objects that may wait for their first arming; further ones are never armed unasked.
+/// Most objects that wait for their first arming. Further ones are never armed without a request.
 pub const UNSEEN: usize = 4096;
-/// Dead objects that are remembered one by one for the report; others are joined with one of the
-/// same origin.
+/// Most dead objects that the report lists one by one. Others are joined with one of the same
+/// origin.
 pub const PAST: usize = 1024;
 
 impl Objects {
-    /// An object of a site whose objects do not live long waits for its first arming until it has
-    /// outlived them: what is allocated and freed in every round of a loop gains nothing from
-    /// moving.
+    /// From now on, objects from a site with short-lived objects wait for their first arming until
+    /// they have outlived them. An object that is allocated and freed in every round of a loop
+    /// gains nothing from moving.
     pub fn judge_by_life(&mut self) {
         self.sites.get_or_insert_default();
     }
 
-    /// The time is `now`: of births, deaths and starts of regions from here on.
+    /// Sets the time of the following births, deaths and starts of regions.
     pub const fn clock(&mut self, now: Ns) {
         self.now = now;
     }
 
-    /// An object comes to life. What was known of its memory before is void.
+    /// Adds an object. Drops what was known of its memory before.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) -> &Object {
         self.overlapped(address, bytes);
         let id = ObjectId(self.next);
@@ -317,7 +316,7 @@ impl Objects {
         }
     }
 
-    /// The object that starts at `address` ends.
+    /// Removes the object that starts at `address`.
     pub fn dies(&mut self, address: usize) -> Option<(ObjectId, PageRange)> {
         let object = self.live.remove(&address)?;
         if !object.armed && !object.watched {
@@ -352,23 +351,23 @@ impl Objects {
         }
     }
 
-    /// A region starts. Whether an object is to be looked at that may have pages by now.
+    /// A region starts. Returns whether there is an object to look at, which may have pages by now.
     pub fn region_starts(&mut self) -> bool {
         self.starts += 1;
         !self.unseen.is_empty() && self.starts >= self.due
     }
 
-    /// The objects that are to be looked at, or all that have not been armed: address and pages.
-    /// Until one is [`Objects::seen`] it is looked at ever more rarely: at the 1st, 2nd, 4th, …
-    /// start of a region after it came. An initialisation may have many regions of one thread
-    /// before it touches an array.
+    /// The objects to look at, or all that have not been armed: address and pages. Until an object
+    /// is [`Objects::seen`], looks at it become rarer: at the 1st, 2nd, 4th, … start of a region
+    /// after its birth. An initialisation may have many regions of one thread before it touches an
+    /// array.
     pub fn take_unseen(&mut self, all: bool) -> Vec<(usize, PageRange)> {
         let Self { live, unseen, starts, due, now, .. } = self;
         let mut taken = Vec::with_capacity(unseen.len());
         unseen.retain_mut(|u| {
             let Some(o) = live.get(&u.address) else { return false };
             if u.not_before > *now {
-                // It costs next to nothing to look again, and the time of a region is not known.
+                // Looking again costs next to nothing, and the length of a region is not known.
                 u.due = u.due.max(*starts + 1);
                 return true;
             }
@@ -385,18 +384,18 @@ impl Objects {
         taken
     }
 
-    /// The object at `address` has been armed.
+    /// Notes that the object at `address` has been armed.
     pub fn seen(&mut self, address: usize) {
         self.unseen.retain(|u| u.address != address);
     }
 
-    /// The object that holds `address`.
+    /// The object that contains `address`.
     pub fn at(&mut self, address: usize) -> Option<&mut Object> {
         let (_, object) = self.live.range_mut(..=address).next_back()?;
         (address - object.address < object.bytes).then_some(object)
     }
 
-    /// The object that holds `address`, to look at.
+    /// The object that contains `address`, read-only.
     pub fn get(&self, address: usize) -> Option<&Object> {
         let (_, object) = self.live.range(..=address).next_back()?;
         (address - object.address < object.bytes).then_some(object)
@@ -412,12 +411,12 @@ impl Objects {
         self.live.values_mut()
     }
 
-    /// Objects that took part and are gone, joined by origin.
+    /// Dead objects that took part, joined by origin.
     pub fn past(&self) -> &[Object] {
         &self.past
     }
 
-    /// What there was no room for.
+    /// Objects beyond the limits.
     pub fn beyond(&self) -> Beyond {
         self.beyond
     }
@@ -427,29 +426,29 @@ impl Objects {
         &self.numbers
     }
 
-    /// How many are live.
+    /// Number of live objects.
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether none is live.
+    /// Whether there are no live objects.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 }
 
-/// Sites that are remembered; objects of further ones wait for nothing.
+/// Sites that are remembered. Objects of further sites do not wait.
 const SITES: usize = 1024;
-/// Deaths after which a site's objects are known to die.
+/// Deaths after which a site's objects are known to be short-lived.
 const DEATHS: u32 = 2;
-/// An object has outlived its site's when it is so many times as old as the oldest of them became.
+/// An object has outlived its site's objects at this many times the age of the oldest dead one.
 const OUTLIVES: u64 = 2;
 
-/// How long objects lived, by the place that allocates them.
+/// How long objects live, by allocation site.
 #[derive(Debug, Default)]
 struct Sites(BTreeMap<Origin, Lives>);
 
-/// Of a site: how many of its objects are gone, and the longest life of one.
+/// Of a site: the number of dead objects, and the longest life among them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lives {
     deaths: u32,
@@ -465,7 +464,7 @@ impl Sites {
         }
     }
 
-    /// When an object of this origin that comes to life `now` has outlived those that are gone.
+    /// The time at which an object of this origin, born `now`, will have outlived the dead ones.
     fn not_before(&self, origin: &Origin, now: Ns) -> Ns {
         let known = self.0.get(origin).filter(|lives| lives.deaths >= DEATHS);
         known.map_or(Ns::ZERO, |lives| now + lives.longest.times(OUTLIVES))

@@ -1,7 +1,8 @@
-//! Who was seen at which page since the interval began, for a recording.
+//! Sightings for a recording: who was seen at which page since the interval began.
 //!
-//! State: a row for each region and node that was seen at a page, some 40 bytes. It is bounded by
-//! [`ROWS`]. When they are full, neighbouring pages are joined, two by two, up to 2 MiB. The end of
+//! State: a row of some 40 bytes for each region and node that was seen at a page. The number of
+//! rows is bounded by [`ROWS`]. When they are used up, neighbouring pages are joined, two by two,
+//! up to 2 MiB. The end of an interval empties the table.
 //! an interval empties it.
 
 use std::collections::BTreeMap;
@@ -10,18 +11,17 @@ use homenode_model::{AccessKind, NodeId, PageNo};
 
 use super::draws::{LOOKS, PAGES, mix};
 
-/// Rows that are kept.
+/// Most rows.
 const ROWS: usize = 1 << 18;
-/// Pages are joined at most so many doublings: to 2 MiB.
+/// How often pages are joined, at most: up to 2 MiB.
 const COARSEST: u32 = 9;
 
-/// What is told apart.
+/// The key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     /// The object's number in the recording.
     pub object: u32,
-    /// The first page of what is told of together, counted from the page with the object's first
-    /// byte.
+    /// First page of the joined pages, counted from the page with the object's first byte.
     pub page: u32,
     /// The region that ran.
     pub region: Option<u32>,

@@ -1,7 +1,7 @@
 //! The thread that looks at what was told, and asks anew, at times that have nothing to do with the
 //! program's phases.
 //!
-//! Who asks at the begin of a region is answered by who comes first in that region, again and
+//! Who asks at the start of a region is answered by who comes first in that region, again and
 //! again; who asks at random times draws a fair sample.
 
 use homenode_model::Ns;

@@ -1,5 +1,6 @@
-/* What vectorisers and idiom recognisers like: loops that become memset and memcpy, shifted (unaligned) vectors, strides,
- * bytes, gathers, reductions. No line is touched in one build and not in another. SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What vectorisers and idiom recognisers like: loops that become memset and memcpy, shifted
+ * (unaligned) vectors, strides, bytes, gathers, reductions. No line is touched in one build and not
+ * in another. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-//! A sample from a record: what the other processors' samples say, of what SPE says.
+//! Converts an SPE record into a sample of the common form.
 //!
-//! Where the data came from is told in two ways. The events are the architecture's: whether the
-//! access hit or missed the first cache, the second (since Armv8.7's version of SPE, in some), the
-//! last, and whether it went to another chip. The data source is the processor's own number, and
-//! more exact; it is believed for the processors whose numbers are known, for loads, for which it
-//! is made.
+//! SPE tells in two ways where the data came from. The events are the architecture's: whether the
+//! access hit or missed the first cache, the second (in some processors since Armv8.7's version of
+//! SPE), the last, and whether it went to another chip. The data source is a number of the
+//! processor's own, and more exact. This module uses the data source for loads, on processors whose
+//! numbers are known.
 
 use std::fs;
 use std::path::Path;

@@ -1,15 +1,15 @@
-//! What Arm's Statistical Profiling Extension writes: packets, which make records, which make
+//! The output of Arm's Statistical Profiling Extension: packets make records, and records make
 //! samples.
 //!
-//! | what | where |
+//! | step | module |
 //! |---|---|
-//! | one packet from bytes | [`packet`] |
-//! | a record from packets, and what to do where the bytes are none | [`record`] |
-//! | a sample from a record: address, load or store, where the data came from | [`access`] |
+//! | One packet from bytes | [`packet`] |
+//! | A record from packets, and what to do with damaged bytes | [`record`] |
+//! | A sample from a record: address, load or store, where the data came from | [`access`] |
 //!
-//! The processor picks one operation in so many, follows it, and writes what became of it to a
-//! buffer by itself; the kernel tells which stretch of the buffer was written while which thread
-//! ran ([`crate::traces`]). The packets are those of the Arm Architecture Reference Manual for
+//! The processor picks one operation in a period, follows it, and writes its course to a buffer by
+//! itself. The kernel reports which stretch of the buffer was written while which thread ran
+//! ([`crate::traces`]). The packets are those of the Arm Architecture Reference Manual for
 //! A-profile (DDI 0487), chapter *Statistical Profiling Extension Sample Record Specification*.
 
 pub mod access;

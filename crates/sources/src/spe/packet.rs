@@ -1,5 +1,5 @@
-//! One packet: a header of one or two bytes, and a payload whose size two bits of the header tell;
-//! little-endian.
+//! One packet, little-endian: a header of one or two bytes, and a payload. Two bits of the header
+//! give the payload's size.
 //!
 //! | header | packet | payload, bytes |
 //! |---|---|---|

@@ -1,16 +1,16 @@
-//! Records: the packets from the end of one to the end of the next.
+//! Records: the packets from the end of one record to the end of the next.
 //!
-//! A stretch of the buffer begins with a record and ends with one. Where that is not so (the buffer
-//! was full, bytes were damaged), the next record is looked for: from one byte behind the beginning
-//! of the one that makes no sense, byte by byte, until a record begins that says all that a
-//! processor says of an access. (Bytes of an address can look like a packet, and like the end of a
-//! record; hardly like all of these packets, each once.) A record makes no sense where
+//! A stretch of the buffer begins and ends with a record. If it does not (the buffer was full, or
+//! bytes are damaged), this module looks for the next record. It starts one byte behind the start
+//! of the invalid record and tries byte by byte, until a record begins that has everything a
+//! processor says of an access. (Bytes of an address can look like a packet, or like the end of a
+//! record. They hardly look like all of these packets, each once.) A record is invalid if
 //!
-//! - a byte of it is no packet's first;
-//! - it says something twice: then it is two, whose border was lost;
+//! - one of its bytes is no packet's first;
+//! - it says something twice: it is then two records whose border was lost;
 //! - it does not end before the bytes do, or is longer than records are.
 //!
-//! Each such place is counted as one lost record; how many there were nobody can know.
+//! Each such place counts as one lost record. The true number is unknown.
 
 use super::packet::{self, Packet};
 

@@ -1,5 +1,5 @@
-// What C programs allocate and how. An expectation stands behind a slash and an @: length in bytes, name, type of an element,
-// bytes of an element, dimensions, kind of variable.
+// What C programs allocate and how. An expectation stands behind a slash and an @: length in bytes,
+// name, type of an element, bytes of an element, dimensions, kind of variable.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-// Loaded into the test programs: writes down the call stack of every large allocation, and the loaded modules at the end.
-// Form of a line: "alloc BYTES FRAME…" or "module BASE LOW HIGH PATH", numbers in hexadecimal.
+// Loaded into the test programs: writes down the call stack of every large allocation, and the
+// loaded modules at the end. Form of a line: "alloc BYTES FRAME…" or "module BASE LOW HIGH PATH",
+// numbers in hexadecimal.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,12 +1,12 @@
-//! The second buffer of a ring, for what a processor writes by itself (perf calls it AUX): Arm's
-//! SPE, Intel's PT and BTS.
+//! The second buffer of a ring (perf calls it AUX), which a processor writes by itself: Arm's SPE,
+//! Intel's PT and BTS.
 //!
-//! The ring's page says where it is to be, as an offset of the event's file behind the records, and
-//! a second `mmap` makes it. The processor's bytes go there; the ring gets a short record of each
-//! stretch of them ([`super::record::Stretch`]), when the thread leaves its CPU, when so many bytes
-//! have come, or when the event is turned off. Who has read a stretch moves the buffer's tail
-//! behind it; until then the kernel does not write there, and turns the event off when no room is
-//! left. (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in
+//! The ring's first page has the buffer's place, as an offset in the event's file behind the
+//! records, and a second `mmap` makes it. The processor writes its bytes there. The ring gets a
+//! short record of each stretch ([`super::record::Stretch`]): when the thread leaves its CPU, when
+//! a number of bytes have come, or when the event is turned off. The reader of a stretch moves the
+//! buffer's tail behind it. Until then the kernel does not write there, and turns the event off
+//! when no room is left. (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in
 //! kernel/events/ring_buffer.c.)
 
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::call::raw;
 use crate::error::check;
 use crate::{PAGE, Result, Span};
 
-/// Where in the kernel's page the buffer's ends, place and size are
+/// Offsets of the buffer's ends, place and size in the kernel's page
 /// (`struct perf_event_mmap_page`).
 pub(super) const HEAD: usize = 1056;
 pub(super) const TAIL: usize = 1064;
@@ -26,18 +26,19 @@ const SIZE: usize = 1080;
 
 impl Ring {
     /// Gives the ring of `event` an AUX buffer of `pages` pages, at least two, rounded up to a
-    /// power of two. It has to be there before the event is enabled.
+    /// power of two. Call it before the event is enabled.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for events that write none, `EPERM` beyond what a user may lock
+    /// `EOPNOTSUPP` for events without such a buffer, `EPERM` beyond what a user may lock
     /// (`perf_event_mlock_kb`), `ENOMEM`.
     pub fn map_aux(&mut self, event: &Event, pages: usize) -> Result<()> {
         let bytes = pages.clamp(2, 1 << 16).next_power_of_two() * PAGE;
         let offset = self.memory.len();
-        // The kernel compares both with what is mapped next.
+        // The kernel compares both values with the mapping that follows.
         self.end(OFFSET).store(offset as u64, Ordering::Relaxed);
         self.end(SIZE).store(bytes as u64, Ordering::Release);
-        // To write means that the tail is kept to; else the kernel writes over what was not read.
+        // A writable mapping makes the kernel respect the tail. Otherwise it overwrites unread
+        // bytes.
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping where the kernel likes.
         let r = unsafe {
@@ -48,24 +49,24 @@ impl Ring {
         Ok(())
     }
 
-    /// Bytes of the AUX buffer; 0: there is none.
+    /// Bytes of the AUX buffer; 0 if there is none.
     pub const fn aux_bytes(&self) -> u64 {
         self.aux.len() as u64
     }
 
-    /// How far it was written, counted from the first byte ever. A stretch that lies behind this
-    /// may have been told already: the kernel tells first.
+    /// Number of bytes ever written. A stretch behind this position may have been reported already,
+    /// because the kernel reports first.
     pub fn aux_head(&self) -> u64 {
         self.end(HEAD).load(Ordering::Acquire)
     }
 
-    /// How far it was read.
+    /// Number of bytes ever read.
     pub fn aux_tail(&self) -> u64 {
         self.end(TAIL).load(Ordering::Relaxed)
     }
 
-    /// Copies a stretch that the ring has told of in place of what `into` holds. `false`, and
-    /// nothing: it is not in the buffer.
+    /// Replaces the contents of `into` with a stretch that the ring has reported. `false`, without
+    /// a change, if the stretch is not in the buffer.
     pub fn read_aux(&self, offset: u64, bytes: u64, into: &mut Vec<u8>) -> bool {
         into.clear();
         let end = offset.wrapping_sub(self.aux_tail()).saturating_add(bytes);
@@ -77,11 +78,11 @@ impl Ring {
         true
     }
 
-    /// All before `to` has been read: the kernel may write there. It never goes back.
+    /// Releases everything before `to`, so that the kernel may write there. It never goes back.
     pub fn release_aux(&self, to: u64) {
         let ahead = to.wrapping_sub(self.aux_tail());
         if ahead <= self.aux_bytes() {
-            // What was read was read before: the kernel reads the tail and then writes.
+            // The reads come before this store: the kernel reads the tail and then writes.
             self.end(TAIL).store(to, Ordering::Release);
         }
     }

@@ -1,4 +1,4 @@
-//! What is counted, and the descriptor that counts it.
+//! An event to count, and the descriptor that counts it.
 
 use crate::call::raw;
 use crate::error::check;
@@ -66,16 +66,16 @@ impl Kind {
 /// `PERF_COUNT_SW_PAGE_FAULTS`.
 pub const PAGE_FAULTS: u64 = 2;
 
-/// How often a sample is taken.
+/// The sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// One in so many events.
+    /// One in this many events.
     Period(u64),
-    /// So many a second, as far as the kernel manages.
+    /// This many a second, as far as the kernel manages.
     Frequency(u64),
 }
 
-/// What a sample tells (`PERF_SAMPLE_*`).
+/// The fields of a sample (`PERF_SAMPLE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields(pub u64);
 
@@ -84,24 +84,24 @@ impl Fields {
     pub const IP: Self = Self(1 << 0);
     /// Process and thread.
     pub const THREAD: Self = Self(1 << 1);
-    /// When.
+    /// The time.
     pub const TIME: Self = Self(1 << 2);
     /// The address of the data.
     pub const ADDRESS: Self = Self(1 << 3);
-    /// On which CPU.
+    /// The CPU.
     pub const CPU: Self = Self(1 << 7);
-    /// How long it took, in the processor's own units.
+    /// The duration, in the processor's own units.
     pub const WEIGHT: Self = Self(1 << 14);
     /// Load or store, and where the data came from.
     pub const SOURCE: Self = Self(1 << 15);
-    /// Who touched what, where: what software events tell.
+    /// The fields of software events: who touched what, where.
     pub const TOUCH: Self = Self(Self::IP.0 | Self::THREAD.0 | Self::TIME.0 | Self::ADDRESS.0 | Self::CPU.0);
-    /// Whose a stretch of a processor's own trace is.
+    /// The owner of a stretch of a processor's own trace.
     pub const TRACE: Self = Self(Self::THREAD.0 | Self::TIME.0 | Self::CPU.0);
-    /// What address sampling of a processor tells.
+    /// The fields of a processor's address sampling.
     pub const ACCESS: Self = Self(Self::TOUCH.0 | Self::WEIGHT.0 | Self::SOURCE.0);
 
-    /// Whether all of `other` are among them.
+    /// Whether these fields include all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -110,9 +110,9 @@ impl Fields {
 /// What to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Whose event.
+    /// The kind of the event.
     pub kind: Kind,
-    /// Which of them; the meaning is the kind's.
+    /// The event; its meaning depends on the kind.
     pub config: u64,
     /// More of it.
     pub config1: u64,
@@ -120,13 +120,13 @@ pub struct Spec {
     pub config2: u64,
     /// How often a sample is taken.
     pub rate: Rate,
-    /// How exact the address of the instruction has to be, 0 to 3.
+    /// How exact the address of the instruction must be, 0 to 3.
     pub precise: u8,
-    /// What a sample tells.
+    /// The fields of a sample.
     pub fields: Fields,
-    /// What the kernel does is not counted: what plain users must ask for.
+    /// Whether the kernel's own events are left out; ordinary users must ask for that.
     pub user_only: bool,
-    /// Bytes of a processor's own trace after which the kernel tells of them, before the thread
+    /// Bytes of a processor's own trace after which the kernel reports them, before the thread
     /// leaves the CPU; 0: half of the AUX buffer.
     pub watermark: u32,
 }
@@ -148,14 +148,14 @@ impl Spec {
     }
 }
 
-/// Whose events.
+/// The threads whose events count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// A thread, by the kernel's number; 0: the caller.
     pub thread: i32,
     /// On this CPU alone.
     pub cpu: Option<u32>,
-    /// And those of the threads that it starts from now on.
+    /// Whether threads that it starts from now on count, too.
     pub inherit: bool,
 }
 
@@ -167,15 +167,16 @@ pub struct Event {
 }
 
 impl Event {
-    /// Opens one; of a `group`, whose leader decides when they count.
+    /// Opens an event. The leader of a `group` decides when its events count.
     ///
     /// # Errors
-    /// `EACCES` or `EPERM` where `perf_event_paranoid` forbids it, `ENOENT`, `ENODEV` or
-    /// `EOPNOTSUPP` where there is no such event.
+    /// `EACCES` or `EPERM` if `perf_event_paranoid` forbids it, `ENOENT`, `ENODEV` or `EOPNOTSUPP`
+    /// if there is no such event.
     pub fn open(spec: &Spec, target: Target, group: Option<&Self>) -> Result<Self> {
         let threads = Self::open_as(spec, target, group, INHERIT | INHERIT_THREAD);
         match threads {
-            // Before 5.13; then what child processes do is told, too, under their own number.
+            // Before Linux 5.13. Events of child processes are then reported, too, under their own
+            // number.
             Err(e) if target.inherit && e.errno.0 == libc::EINVAL => {
                 Self::open_as(spec, target, group, INHERIT)
             }
@@ -224,32 +225,32 @@ impl Event {
         self.fd
     }
 
-    /// What its samples tell.
+    /// The fields of its samples.
     pub const fn fields(&self) -> Fields {
         self.fields
     }
 
-    /// From now on it counts, in all threads that inherited it.
+    /// Starts counting, in all threads that inherited the event.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn enable(&self) -> Result<()> {
         self.order("ioctl(PERF_EVENT_IOC_ENABLE)", ENABLE, 0)
     }
 
-    /// It counts no longer.
+    /// Stops counting.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn disable(&self) -> Result<()> {
         self.order("ioctl(PERF_EVENT_IOC_DISABLE)", DISABLE, 0)
     }
 
-    /// What it has to say goes to the ring of `other`, an event of the same CPU, and to that one's
-    /// AUX buffer.
+    /// Sends the event's records to the ring of `other`, an event of the same CPU, and to that
+    /// event's AUX buffer.
     ///
     /// # Errors
-    /// What the kernel says: `EINVAL` where this one has a ring itself, or the two are of different
+    /// The kernel's answer: `EINVAL` if this event has a ring itself, or if the two have different
     /// CPUs or clocks.
     pub fn write_to(&self, other: &Self) -> Result<()> {
         self.order("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", SET_OUTPUT, other.fd as usize)
@@ -262,10 +263,10 @@ impl Event {
         check(what, Span::EMPTY, r).map(drop)
     }
 
-    /// How many events there were while it counted.
+    /// Number of events while it counted.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's answer.
     pub fn count(&self) -> Result<u64> {
         let mut n = 0_u64;
         // SAFETY: writes 8 bytes.

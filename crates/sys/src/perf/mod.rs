@@ -1,16 +1,16 @@
 //! Samples of what threads do: `perf_event_open` and its ring (include/uapi/linux/perf_event.h).
 //!
-//! | what | where |
+//! | part | module |
 //! |---|---|
-//! | what to count, for whom; opening, enabling, reading | [`event`] |
-//! | the memory that the kernel writes samples to | [`ring`] |
-//! | the buffer beside it that a processor writes to by itself | [`aux`] |
-//! | a record as bytes, decoded | [`record`] |
-//! | a ring without a kernel, to try readers out | [`pretend`] |
+//! | What to count, and for whom; opening, enabling, reading | [`event`] |
+//! | The memory that the kernel writes samples to | [`ring`] |
+//! | The buffer beside it that a processor writes by itself | [`aux`] |
+//! | A record, decoded from bytes | [`record`] |
+//! | A ring without a kernel, to test readers | [`pretend`] |
 //!
-//! An event of a process that inherits to new threads can have a ring only for each CPU: who wants
-//! all threads of a program opens one event a CPU, from the program's first thread, before it
-//! starts others.
+//! An event of a process that new threads inherit can have a ring only for each CPU. To watch all
+//! threads of a program, open one event a CPU from the program's first thread, before it starts
+//! others.
 
 pub mod aux;
 pub mod event;

@@ -1,5 +1,4 @@
-//! A ring whose kernel is the caller: how what reads rings is tried out where the kernel has no
-//! such events.
+//! A ring whose kernel is the caller, to test readers of rings where the kernel has no such events.
 
 use std::sync::atomic::Ordering;
 

@@ -15,14 +15,15 @@ const LOST_SAMPLES: u32 = 13;
 /// Bytes of a record's head: kind (4), two bytes of flags, length (2).
 pub const HEAD: usize = 8;
 
-/// What the kernel wrote.
+/// A record of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// Something that was counted.
+    /// A counted event.
     Sample(Sample),
-    /// So many records found no room in the ring, or no time.
+    /// This many records found no room in the ring, or no time.
     Lost(u64),
-    /// The kernel takes no samples for a while (`true`), or takes them again: they were too many.
+    /// The kernel takes no samples for a while (`true`), because there were too many, or takes them
+    /// again.
     Throttle(bool),
     /// A stretch of a processor's own trace is ready in the AUX buffer.
     Aux(Stretch),
@@ -30,7 +31,7 @@ pub enum Record {
     Other(u32),
 }
 
-/// One sample; what was not asked for is 0.
+/// A sample. Fields that were not asked for are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The instruction.
@@ -39,46 +40,45 @@ pub struct Sample {
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// When, by the monotonic clock.
+    /// The time, by the monotonic clock.
     pub time: Ns,
-    /// The data's address; 0 where the processor did not say.
+    /// The data's address; 0 if the processor did not report it.
     pub address: u64,
-    /// On which CPU.
+    /// The CPU.
     pub cpu: u32,
-    /// How long, in the processor's own units.
+    /// The duration, in the processor's own units.
     pub weight: u64,
-    /// What the access was.
+    /// The kind and the origin of the access.
     pub source: DataSource,
 }
 
-/// A stretch of the AUX buffer (`PERF_RECORD_AUX`), and whose it is: what is told of a record that
-/// is no sample, as far as it was asked for (`struct sample_id`).
+/// A stretch of the AUX buffer (`PERF_RECORD_AUX`), with the fields of a record that is no sample,
+/// as far as they were asked for (`struct sample_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// First byte, counted from the first that was ever written: it is taken modulo the buffer's
-    /// size.
+    /// First byte, counted from the first byte ever written; its place in the buffer is this modulo
+    /// the buffer's size.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// `PERF_AUX_FLAG_*`.
     pub flags: u64,
-    /// The process; 0 where it was not asked for.
+    /// The process; 0 if it was not asked for.
     pub process: u32,
     /// The thread.
     pub thread: u32,
-    /// When it ended, by the monotonic clock.
+    /// Its end, by the monotonic clock.
     pub time: Ns,
-    /// On which CPU.
+    /// The CPU.
     pub cpu: u32,
 }
 
 impl Stretch {
     /// Some of the trace found no room, and the event was turned off (`PERF_AUX_FLAG_TRUNCATED`).
     pub const TRUNCATED: u64 = 1 << 0;
-    /// The last record is not whole (`PERF_AUX_FLAG_PARTIAL`).
+    /// The last record is incomplete (`PERF_AUX_FLAG_PARTIAL`).
     pub const PARTIAL: u64 = 1 << 2;
-    /// A sample was due while the one before was under way, and was not taken
-    /// (`PERF_AUX_FLAG_COLLISION`).
+    /// A sample was due during the one before, and was not taken (`PERF_AUX_FLAG_COLLISION`).
     pub const COLLISION: u64 = 1 << 3;
 
     /// Whether one of `flags` is set.
@@ -91,7 +91,7 @@ impl Stretch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataSource(pub u64);
 
-/// Where data came from.
+/// The origin of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// One of the core's or the socket's caches, or another core's of the same node.
@@ -125,15 +125,14 @@ impl DataSource {
     const HOPS: u32 = 43;
     const SAME_NODE: u64 = 1;
 
-    /// What says the same in the kernel's form, for processors whose samples the kernel does not
-    /// decode.
+    /// Makes the kernel's form, for processors whose samples the kernel does not decode.
     pub const fn new(kind: Option<AccessKind>, level: Level) -> Self {
         let operation = match kind {
             Some(AccessKind::Read) => Self::LOAD,
             Some(AccessKind::Write) => Self::STORE,
             None => 0,
         };
-        // A cache without its number is called the third.
+        // A cache without a number counts as the third.
         let level = match level {
             Level::Cache => (Self::HIT | 1 << 6) << Self::LEVEL,
             Level::LocalMemory => (Self::HIT | Self::LOCAL) << Self::LEVEL | Self::RAM << Self::NUMBER,
@@ -143,7 +142,7 @@ impl DataSource {
         Self(operation | level)
     }
 
-    /// Load or store, where it is one.
+    /// Load or store, if it is one.
     pub const fn kind(self) -> Option<AccessKind> {
         if self.0 & Self::STORE != 0 {
             Some(AccessKind::Write)
@@ -154,7 +153,7 @@ impl DataSource {
         }
     }
 
-    /// Where the data came from.
+    /// The origin of the data.
     pub const fn level(self) -> Level {
         let level = self.0 >> Self::LEVEL & 0x3fff;
         let number = self.0 >> Self::NUMBER & 0xf;
@@ -191,14 +190,14 @@ impl Words<'_> {
     }
 }
 
-/// Length of the record that begins with these bytes; `None` if it makes no sense.
+/// Length of the record that begins with these bytes; `None` if they make no sense.
 pub fn length(head: [u8; HEAD]) -> Option<usize> {
     let length = usize::from(u16::from_ne_bytes([head[6], head[7]]));
     (length >= HEAD && length.is_multiple_of(8)).then_some(length)
 }
 
 /// Decodes a whole record of an event whose samples have `fields`; `None` if it is too short for
-/// what it says it is.
+/// its kind.
 pub fn decode(bytes: &[u8], fields: Fields) -> Option<Record> {
     let (kind, rest) = bytes.split_first_chunk()?;
     let mut words = Words(rest.get(4..)?);

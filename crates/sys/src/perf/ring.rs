@@ -1,5 +1,5 @@
-//! The ring that an event writes to: a page of the kernel's own, then a power of two of pages of
-//! records.
+//! The ring that an event writes to: a page of the kernel's own, then records in a power of two of
+//! pages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,13 +10,13 @@ use crate::error::check;
 use crate::memory::unmap;
 use crate::{Error, PAGE, Result, Span};
 
-/// Where in the kernel's page the two ends are (`struct perf_event_mmap_page`).
+/// Offsets of the two ends in the kernel's page (`struct perf_event_mmap_page`).
 pub(super) const DATA_HEAD: usize = 1024;
 pub(super) const DATA_TAIL: usize = 1032;
 /// Longest record that is decoded: a sample of all fields is shorter.
 const LONGEST: usize = 256;
 
-/// An event's ring. The event may be dropped first: then nothing more comes.
+/// An event's ring. If the event is dropped first, nothing more comes.
 #[derive(Debug)]
 pub struct Ring {
     pub(super) memory: Span,
@@ -44,8 +44,8 @@ impl Ring {
         Ok(Self::of(Span::new(start, PAGE + bytes), event.fields()))
     }
 
-    /// What lies in `memory`, a mapping that goes with this: the kernel's page and then a power of
-    /// two of pages.
+    /// The ring in `memory`, a mapping that it takes over: the kernel's page, then a power of two
+    /// of pages.
     pub(super) const fn of(memory: Span, fields: Fields) -> Self {
         Self { memory, bytes: memory.len() - PAGE, fields, lost: 0, aux: Span::EMPTY }
     }
@@ -57,10 +57,10 @@ impl Ring {
         unsafe { &*((self.memory.start + offset) as *const AtomicU64) }
     }
 
-    /// Hands over all records since the last time, in the order of the ring, and makes room.
+    /// Reports all records since the last call, in the order of the ring, and makes room.
     ///
     /// # Errors
-    /// What is there is no record: all of it was dropped.
+    /// The ring's contents make no sense. All of it was dropped.
     pub fn drain(&mut self, mut tell: impl FnMut(Record)) -> Result<()> {
         let head = self.end(DATA_HEAD).load(Ordering::Acquire);
         let mut tail = self.end(DATA_TAIL).load(Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Ring {
         copy(Span::new(self.memory.start + PAGE, self.bytes), at, into);
     }
 
-    /// Records that found no room, as far as the kernel has told.
+    /// Number of records that found no room, as far as the kernel has reported.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -109,8 +109,8 @@ impl Ring {
     }
 }
 
-/// Copies what a buffer of a ring, no shorter than `into`, has from `at` on; it may go round its
-/// end.
+/// Copies bytes from position `at` of a ring's buffer, which is no shorter than `into`. They may
+/// wrap around its end.
 pub(super) fn copy(buffer: Span, at: u64, into: &mut [u8]) {
     assert!(into.len() <= buffer.len());
     if into.is_empty() {

@@ -10,7 +10,7 @@ pub struct Rounds {
     pub count: u64,
     /// Iterations of a group; the last one may have fewer.
     pub each: u64,
-    /// By group: number of the first iteration, its begin, the last one's end, and the shortest,
+    /// By group: number of the first iteration, its start, the last one's end, and the shortest,
     /// median and longest time.
     pub groups: Vec<[u64; 6]>,
     /// Moment, homenode's CPU time until then, the processes' CPU time until then.
