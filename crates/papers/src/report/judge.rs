@@ -208,6 +208,6 @@ mod tests {
 
     #[test]
     fn numbers_have_four_digits() {
-        assert_eq!([number(3.0), number(1234.5), number(0.012_345)], ["3", "1234", "0.01234"]);
+        assert_eq!([number(3.0), number(1234.6), number(0.012_346)], ["3", "1235", "0.01235"]);
     }
 }
