@@ -43,6 +43,8 @@ heat
 heat --init serial --next-touch
 heat --init round-robin
 heat --size 16 --iterations 1000
+heat --size 37 --columns 150 --init serial --next-touch
+heat --size 150 --columns 37
 sor
 sor --init serial --next-touch
 sor --size 17 --iterations 1
@@ -96,7 +98,8 @@ splash-water-nsquared --size 100
 splash-water-spatial --size 125
 pagerank --size 1000
 pic --size 48
-pic --layout rows'
+pic --layout rows
+heat --columns 1'
 
 # Options of one line, with class S where no size is given.
 with_class() { case $1 in *--size*) echo "$1" ;; *) echo "$1 --class S" ;; esac; }

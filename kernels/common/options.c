@@ -25,7 +25,7 @@ static struct {
     const char *name, *value;
     int extra;
 } texts[] = {{"--verify", NULL, EXTRA_ORDER}, {"--matrix", NULL, EXTRA_MATRIX}, {"--save", NULL, EXTRA_MATRIX},
-           {"--pairs", NULL, EXTRA_PAIRS}};
+           {"--pairs", NULL, EXTRA_PAIRS}, {"--columns", NULL, EXTRA_COLUMNS}};
 
 #define TEXTS ((int)(sizeof texts / sizeof *texts))
 
@@ -82,6 +82,8 @@ static int help(const struct kernel_about *about)
     if (about->extras & EXTRA_MATRIX)
         printf("  --matrix FILE         read the system from a file that --save wrote; it gives the size\n"
                "  --save FILE           keep the file of the matrix there [a temporary file]\n");
+    if (about->extras & EXTRA_COLUMNS)
+        printf("  --columns N           points a row, where the plate is no square: --size counts the rows then\n");
     if (about->extras & EXTRA_PAIRS)
         printf("  --pairs T:M,...       thread i on node T of pair i, its rows on node M [the system's own placement]\n");
     printf("  --json                print one JSON object instead of the table\n");
@@ -187,7 +189,10 @@ static int set_text(struct parser *p, int index, const char *value)
     if (texts[index].extra == EXTRA_ORDER && strcmp(value, "order"))
         return kernel_refuse(p->about, "--verify %s: it is order", value);
     if (!*value)
-        return kernel_refuse(p->about, texts[index].extra == EXTRA_PAIRS ? "%s needs pairs of nodes" : "%s needs the name of a file",
+        return kernel_refuse(p->about,
+                             texts[index].extra == EXTRA_PAIRS     ? "%s needs pairs of nodes"
+                             : texts[index].extra == EXTRA_COLUMNS ? "%s needs a number"
+                                                                   : "%s needs the name of a file",
                              texts[index].name);
     texts[index].value = value;
     return KERNEL_RUN;

@@ -28,6 +28,7 @@ enum kernel_extra {
     EXTRA_ORDER = 8,   /* --verify order */
     EXTRA_MATRIX = 16, /* --matrix FILE, --save FILE */
     EXTRA_PAIRS = 32,  /* --pairs T:M,..., see pairs.h */
+    EXTRA_COLUMNS = 64, /* --columns N */
 };
 
 struct kernel_class {
@@ -86,8 +87,8 @@ int kernel_parse_packed(const struct kernel_about *about, int count, const char 
 /* The class whose parameters fit `size` best: the largest that is not larger, or the smallest. */
 const struct kernel_class *kernel_class_below(const struct kernel_about *about, int64_t size);
 
-/* The value of an option that only some kernels know (--verify, --matrix, --save, --pairs), or null
- * when it was not given. */
+/* The value of an option that only some kernels know (--verify, --matrix, --save, --pairs,
+ * --columns), or null when it was not given. */
 const char *kernel_text_option(const char *option);
 
 /* What --init was: serial, parallel or round-robin. */

@@ -1,17 +1,19 @@
-/* heat: diffusion on a square plate, Jacobi's five-point sweep between two grids.
+/* heat: diffusion on a plate, Jacobi's five-point sweep between two grids.
  *
  * u'(i,j) = u(i,j) + 1/5 (sum of the four neighbours - 4 u(i,j)), zero on the border.
  *
  * Verified in closed form: the sampled sine of half a wave in each direction is an eigenvector of
- * the sweep, so after k sweeps u is exactly (1 - 8/5 sin^2(pi h / 2))^k times the start (h = 1 / (n
- * + 1)). No other eigenvector decays slower, so rounding errors never outgrow the solution.
+ * the sweep. So after k sweeps of n by m points u is exactly
+ * (1 - 4/5 (sin^2(pi / 2 / (n + 1)) + sin^2(pi / 2 / (m + 1))))^k times the start. No other
+ * eigenvector decays slower, so rounding errors never outgrow the solution. The plate is a square
+ * unless `--columns` says otherwise.
  *
  * Placement. `--init parallel`: each thread clears the rows that it sweeps; `serial`: the initial
  * thread clears all. Each page is then used by one thread and, at the seams, its neighbour: the
  * simplest case for any placement policy.
  *
- * Robertson and Rendell's Table 2 is this program with `--pairs`: thread and rows of each pair on
- * nodes of one's choice.
+ * Robertson and Rendell's Table 2 is this program with `--size 1500 --columns 2048 --pairs`: thread
+ * and rows of each pair on nodes of one's choice.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -29,10 +31,23 @@
 #define RATE 0.2
 #define PI 3.14159265358979323846
 
+#define MOST 100000 /* points an edge */
+
+/* Points a row: what --columns says, or as many as there are rows; -1: no such number. */
+static int64_t columns(int64_t size)
+{
+    const char *text = kernel_text_option("--columns");
+    if (!text)
+        return size;
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    return *end || n < 2 || n > MOST ? -1 : n;
+}
+
 static double bytes(int64_t size, int letter)
 {
     (void)letter;
-    return 2.0 * sizeof(double) * (double)(size + 2) * (double)(size + 2);
+    return 2.0 * sizeof(double) * (double)(size + 2) * (double)(columns(size) + 2);
 }
 
 static const struct kernel_about about = {
@@ -44,20 +59,19 @@ static const struct kernel_about about = {
     .classes = {{'S', 128, 50}, {'W', 512, 100}, {'A', 2048, 100}, {'B', 8192, 100}},
     .default_class = 'A',
     .least_size = 2,
-    .most_size = 100000,
-    .extras = EXTRA_PAIRS,
+    .most_size = MOST,
+    .extras = EXTRA_PAIRS | EXTRA_COLUMNS,
     .bytes = bytes,
 };
 
 struct plate {
-    int64_t n, width; /* width = n + 2: with the border */
+    int64_t n, m, width; /* rows, points a row, and with the border: width = m + 2 */
     double *now, *next;
 };
 
 static double start(const struct plate *p, int64_t i, int64_t j)
 {
-    double h = PI / (double)(p->n + 1);
-    return sin(h * (double)i) * sin(h * (double)j);
+    return sin(PI / (double)(p->n + 1) * (double)i) * sin(PI / (double)(p->m + 1) * (double)j);
 }
 
 static void clear_row(struct plate *p, int64_t i)
@@ -76,7 +90,7 @@ static void touch_row(struct plate *p, int64_t i)
     clear_row(p, i);
     if (i == p->n)
         clear_row(p, p->n + 1);
-    for (int64_t j = 1; j <= p->n; j++)
+    for (int64_t j = 1; j <= p->m; j++)
         p->now[i * p->width + j] = start(p, i, j);
 }
 
@@ -116,8 +130,9 @@ static int is_placed(const struct plate *p, const struct pairs *pairs)
 
 static struct plate make(int64_t n)
 {
-    struct plate p = {.n = n, .width = n + 2};
-    size_t points = (size_t)(p.width * p.width);
+    struct plate p = {.n = n, .m = columns(n)};
+    p.width = p.m + 2;
+    size_t points = (size_t)((p.n + 2) * p.width);
     p.now = kernel_allocate(points, sizeof *p.now, "the grid");
     p.next = kernel_allocate(points, sizeof *p.next, "the next grid");
     return p;
@@ -131,9 +146,9 @@ static void touch(struct plate *p, int serial)
 }
 
 static void sweep_row(const double *restrict above, const double *restrict row, const double *restrict below,
-                      double *restrict out, int64_t n)
+                      double *restrict out, int64_t m)
 {
-    for (int64_t j = 1; j <= n; j++)
+    for (int64_t j = 1; j <= m; j++)
         out[j] = row[j] + RATE * (above[j] + below[j] + row[j - 1] + row[j + 1] - 4.0 * row[j]);
 }
 
@@ -144,14 +159,14 @@ static void sweep(struct plate *p)
     double *next = p->next;
 #pragma omp parallel for schedule(static)
     for (int64_t i = 1; i <= p->n; i++)
-        sweep_row(now + (i - 1) * w, now + i * w, now + (i + 1) * w, next + i * w, p->n);
+        sweep_row(now + (i - 1) * w, now + i * w, now + (i + 1) * w, next + i * w, p->m);
     p->next = p->now;
     p->now = next;
 }
 
 static void mark_next_touch(const struct plate *p)
 {
-    size_t bytes = (size_t)(p->width * p->width) * sizeof *p->now;
+    size_t bytes = (size_t)((p->n + 2) * p->width) * sizeof *p->now;
     kernel_note_next_touch(hn_next_touch(p->now, bytes));
     kernel_note_next_touch(hn_next_touch(p->next, bytes));
 }
@@ -172,10 +187,10 @@ static void iterate(struct plate *p, const struct kernel_options *options)
 /* Largest deviation, in units of what is left of the start. */
 static int verify(const struct plate *p, int32_t iterations)
 {
-    double s = sin(0.5 * PI / (double)(p->n + 1));
-    double left = pow(1.0 - 8.0 * RATE * s * s, iterations), worst = 0.0;
+    double down = sin(0.5 * PI / (double)(p->n + 1)), across = sin(0.5 * PI / (double)(p->m + 1));
+    double left = pow(1.0 - 4.0 * RATE * (down * down + across * across), iterations), worst = 0.0;
     for (int64_t i = 1; i <= p->n; i++)
-        for (int64_t j = 1; j <= p->n; j++) {
+        for (int64_t j = 1; j <= p->m; j++) {
             double error = fabs(p->now[i * p->width + j] - left * start(p, i, j));
             worst = error > worst || isnan(error) ? error : worst;
         }
@@ -191,6 +206,8 @@ int main(int argc, char **argv)
     int status = kernel_parse(&about, argc, argv, &options);
     if (status != KERNEL_RUN)
         return status;
+    if (columns(options.size) < 0)
+        return kernel_refuse(&about, "--columns %s: a number from 2 to %d", kernel_text_option("--columns"), MOST);
     struct pairs pairs;
     status = pairs_parse(&about, &options, &pairs);
     if (status != KERNEL_RUN)

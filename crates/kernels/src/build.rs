@@ -292,7 +292,10 @@ impl<'a> Job<'a> {
 }
 
 /// The folder for everybody's builds.
-fn cache() -> Result<PathBuf> {
+///
+/// # Errors
+/// Neither `XDG_CACHE_HOME` nor `HOME` is set.
+pub fn cache() -> Result<PathBuf> {
     let set = |name| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME")
         .filter(|p| p.is_absolute())

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use build::{Variant, remedy};
+pub use build::{Variant, cache, remedy};
 pub use work::{Figures, Region, Work};
 
 use homenode_error::{Context, Error, Result, suggest};

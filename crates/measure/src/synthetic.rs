@@ -126,11 +126,31 @@ impl Synthetic {
         self.host.some_cpus(node, 1).first().copied().unwrap_or(Cpu(0))
     }
 
+    /// What the misses that one CPU of `pair` has under way bring, in 10^6 bytes a second: a line
+    /// each in the time of a latency.
+    fn misses(&self, pair: Pair) -> f64 {
+        let Some(machine) = &self.machine else { return CORE };
+        let (core, cache) = (&machine.topology.core, machine.topology.caches.last());
+        let line = cache.map_or(64, |c| c.line.0) as f64;
+        let ns = self.latency(pair, PageSize::Huge).max(1.0);
+        (f64::from(core.outstanding.max(1)) * line * 1e3 / ns).min(CORE)
+    }
+
     fn streams(&self, ask: &Streams) -> Vec<Cell> {
-        // Pairs at one memory share its controller.
+        // Pairs at one memory share its controller and its port, those of one node its own port.
+        let remote = |p: &&Pair| p.cpu != p.memory;
         let rate = |pair: Pair| {
-            let same = ask.pairs.iter().filter(|p| p.memory == pair.memory).count() as f64;
-            (self.path(pair) / same).min(CORE * f64::from(ask.threads))
+            let share = |limit: f64, of: usize| limit / of.max(1) as f64;
+            let at = ask.pairs.iter().filter(|p| p.memory == pair.memory).count();
+            let mut rate = share(self.path(pair), at).min(self.misses(pair) * f64::from(ask.threads));
+            if let (Some(m), true) = (&self.machine, remote(&&pair)) {
+                let out = ask.pairs.iter().filter(remote).filter(|p| p.cpu == pair.cpu).count();
+                let port = m.topology.nodes[Self::index(m, pair.cpu).index()].port.0;
+                if port > 0 {
+                    rate = rate.min(share(port as f64, out));
+                }
+            }
+            rate
         };
         let cell = |op: Op, share: Option<usize>| {
             let mine: Vec<Pair> = ask

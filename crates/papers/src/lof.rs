@@ -7,6 +7,8 @@
 //! that goes on with a sequential stream; queues stay), and with the coverage that the machine file
 //! has for the program, fitted to its SI/UMA of Table 1 and to nothing else.
 
+mod judge;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,23 +24,15 @@ use homenode_table::{Cell, Column, Table};
 use super::numbers::{PROGRAMS, Program, SCHEMES};
 use super::runs::{Case, Run, Workshop};
 use super::series::Series;
+use crate::ask::Ask;
+use crate::verdict::Shown;
 
 /// Threads of tables 1 and 2: one a node.
 const THREADS: u32 = 4;
 
-/// What is asked for.
-pub struct Settings {
-    /// Class of all programs instead of each one's own.
-    pub class: Option<String>,
-    /// Iterations to simulate instead of each one's own.
-    pub iterations: Option<u32>,
-    /// Programs; empty: all.
-    pub programs: Vec<String>,
-}
-
 /// The paper's experiments.
 pub struct Lof<'a> {
-    settings: Settings,
+    ask: &'a Ask,
     machine: Machine,
     shop: Workshop<'a>,
 }
@@ -47,26 +41,21 @@ pub struct Lof<'a> {
 type Times = BTreeMap<&'static str, Series>;
 
 impl<'a> Lof<'a> {
-    /// On the preset `machine`, with recordings in `folder`.
+    /// On the preset `machine`, or the one asked for.
     ///
     /// # Errors
     /// The machine is not there.
-    pub fn new(
-        settings: Settings,
-        machine: &str,
-        folder: std::path::PathBuf,
-        workers: usize,
-        task: &'a dyn homenode_task::Task,
-    ) -> Result<Self> {
-        let machine = homenode_schemes::machine(machine)?;
-        Ok(Self { settings, machine, shop: Workshop { folder, workers, task } })
+    pub fn new(ask: &'a Ask, machine: &str, task: &'a dyn homenode_task::Task) -> Result<Self> {
+        let machine = homenode_schemes::machine(ask.machine.as_deref().unwrap_or(machine))?;
+        let shop = Workshop { folder: ask.folder.clone(), workers: ask.workers, task };
+        Ok(Self { ask, machine, shop })
     }
 
     /// Table 1: times of all schemes, normalised to UMA.
     ///
     /// # Errors
     /// A program cannot be built, recorded or simulated.
-    pub fn table1(&self) -> Result<Table> {
+    pub fn table1(&self) -> Result<Shown> {
         let mut table = Table::new(
             "lof-table1",
             1,
@@ -82,6 +71,7 @@ impl<'a> Lof<'a> {
                 Column::unit("ours_s", "ours", "s"),
             ],
         );
+        let mut judged = Vec::new();
         for program in self.programs()? {
             let Some(experiment) = self.experiment(program, &mut table)? else {
                 missing_program(&mut table, program, 2);
@@ -106,18 +96,22 @@ impl<'a> Lof<'a> {
                 row.push(seconds(total(fitted, scheme, n)));
                 table.row(row);
             }
-            self.verdict(&mut table, program, &all);
+            self.bounds(&mut table, program, &all);
+            judged.push((program, ratios(fitted, n)));
         }
         table.note("times normalised to UMA; ours with the fitted coverage, beside both bounds of the CPU");
         table.note("PI depends on the code that initialises the data, which is ours and not NPB 3.0's: printed, not judged");
-        Ok(table)
+        let mut shown = Shown::new(table);
+        judge::table1(&mut shown, &judged);
+        shown.lacks.push(PI_LACKS);
+        Ok(shown)
     }
 
     /// Table 2: share of remote main-memory accesses.
     ///
     /// # Errors
     /// As [`Lof::table1`].
-    pub fn table2(&self) -> Result<Table> {
+    pub fn table2(&self) -> Result<Shown> {
         let mut table = Table::new(
             "lof-table2",
             1,
@@ -130,19 +124,21 @@ impl<'a> Lof<'a> {
                 Column::unit("last", "last iteration", "%"),
             ],
         );
+        let mut judged = Vec::new();
         for program in self.programs()? {
             let Some(experiment) = self.experiment(program, &mut table)? else {
                 missing_program(&mut table, program, 2);
                 continue;
             };
             let outcomes = experiment.outcomes(&self.shop, Percent::ZERO)?;
+            let share = |scheme: &str| outcomes.get(scheme).map(remote);
+            judged.push((program, [share("SI"), share("PI"), share("SI+MIG")]));
             for (s, scheme) in SCHEMES.iter().enumerate() {
                 let mut row =
                     vec![Cell::text(program.name), Cell::text(*scheme), paper(program.table2[s], 2)];
                 match outcomes.get(scheme) {
                     Some(outcome) => {
-                        let (local, remote) = outcome.timed_counts.total();
-                        let ours = 100.0 * remote as f64 / (local + remote).max(1) as f64;
+                        let ours = remote(outcome);
                         row.push(Cell::float(ours, 2));
                         row.push(match program.table2[s] {
                             Some(theirs) => Cell::float(ours - theirs, 2),
@@ -157,14 +153,19 @@ impl<'a> Lof<'a> {
         }
         table
             .note("ours: the simulated iterations; theirs count everything on the CPUs, the system included");
-        Ok(table)
+        let mut shown = Shown::new(table);
+        judge::table2(&mut shown, &judged);
+        shown
+            .lacks
+            .extend(["the operating system's own accesses, which the paper's counters have too", PI_LACKS]);
+        Ok(shown)
     }
 
     /// Table 3: first minus second iteration of SI+MIG.
     ///
     /// # Errors
     /// As [`Lof::table1`].
-    pub fn table3(&self) -> Result<Table> {
+    pub fn table3(&self) -> Result<Shown> {
         let mut table = Table::new(
             "lof-table3",
             1,
@@ -176,12 +177,14 @@ impl<'a> Lof<'a> {
                 Column::unit("difference", "difference", "s"),
             ],
         );
+        let mut judged = Vec::new();
         let runs = [
             ("4 threads", 4, Bytes::kib(8)),
             ("12 threads", 12, Bytes::kib(8)),
             ("12 threads 512 KiB pages", 12, Bytes::kib(512)),
         ];
         for program in self.programs()? {
+            let mut overheads = Vec::new();
             for (r, (name, threads, page)) in runs.into_iter().enumerate() {
                 let Some(experiment) = self.experiment(program, &mut table)? else {
                     missing_program(&mut table, program, 2);
@@ -192,6 +195,7 @@ impl<'a> Lof<'a> {
                 let run = Run { threads, ..experiment.run(Variant::Serial) };
                 let outcomes = self.shop.outcomes(program.kernel, &run, &[case])?;
                 let ours = outcomes.first().and_then(|o| Series(o.iterations()).overhead());
+                overheads.extend(ours);
                 table.row(vec![
                     Cell::text(program.name),
                     Cell::text(name),
@@ -203,20 +207,25 @@ impl<'a> Lof<'a> {
                     ),
                 ]);
             }
+            judged.push((program, overheads));
         }
         table.note("first minus second iteration of SI+MIG; threads are dealt over the four nodes");
-        Ok(table)
+        let mut shown = Shown::new(table);
+        judge::table3(&mut shown, &judged);
+        shown.lacks.push("the costs of a move are fitted to MG with 4 threads (docs/policies.md); the other cells are told");
+        Ok(shown)
     }
 
     /// Figures 1 and 2: time per iteration.
     ///
     /// # Errors
     /// As [`Lof::table1`].
-    pub fn figure(&self, name: &'static str, programs: &[&str]) -> Result<Table> {
+    pub fn figure(&self, name: &'static str, programs: &[&str]) -> Result<Shown> {
         let columns = ["uma", "si", "pi", "si_mig"].iter().zip(SCHEMES);
         let mut all = vec![Column::text("program", "program"), Column::number("iteration", "iteration")];
         all.extend(columns.map(|(key, title)| Column::unit(key, title, "s")));
         let mut table = Table::new(name, 1, all);
+        let mut judged = Vec::new();
         for program in self.programs()?.into_iter().filter(|p| programs.contains(&p.name)) {
             let Some(experiment) = self.experiment(program, &mut table)? else {
                 missing_program(&mut table, program, 1);
@@ -233,17 +242,21 @@ impl<'a> Lof<'a> {
                 row.extend(SCHEMES.iter().map(cell));
                 table.row(row);
             }
-            self.break_even(&mut table, program, &times);
+            judged.push((program, times));
         }
         table.note("the paper draws these times and prints none of them; later iterations are like the last one here");
-        Ok(table)
+        let mut shown = Shown::new(table);
+        for (program, times) in &judged {
+            judge::figure(&mut shown, program, times);
+        }
+        Ok(shown)
     }
 
     /// Figure 3: transparent migration by a daemon, on WildFire.
     ///
     /// # Errors
     /// As [`Lof::table1`].
-    pub fn figure3(&self) -> Result<Table> {
+    pub fn figure3(&self) -> Result<Shown> {
         let mut table = Table::new(
             "lof-fig3",
             1,
@@ -255,6 +268,7 @@ impl<'a> Lof<'a> {
                 Column::unit("si_tmig", "SI+TMIG", "s"),
             ],
         );
+        let mut judged = Vec::new();
         for program in self.programs()? {
             let Some(experiment) = self.experiment(program, &mut table)? else {
                 missing_program(&mut table, program, 1);
@@ -270,6 +284,7 @@ impl<'a> Lof<'a> {
             let run = Run { threads: 8, ..experiment.run(Variant::Serial) };
             let outcomes = self.shop.outcomes(program.kernel, &run, &cases)?;
             let series: Vec<Vec<Ps>> = outcomes.iter().map(Outcome::iterations).collect();
+            judged.push((program, series.clone()));
             for i in 0..series[0].len() {
                 let mut row = vec![Cell::text(program.name), Cell::int(i as u64 + 1)];
                 row.extend(series.iter().map(|s| Cell::float(s[i].secs(), 3)));
@@ -281,14 +296,19 @@ impl<'a> Lof<'a> {
             ));
         }
         table.note("8 threads, 4 a node; the paper draws I-CG and I-MG alone, and prints no numbers");
-        Ok(table)
+        let mut shown = Shown::new(table);
+        for (program, series) in &judged {
+            judge::figure3(&mut shown, program, series);
+        }
+        shown.lacks.push("copies that several nodes write: WildFire keeps them coherent by line, here a write makes them go");
+        Ok(shown)
     }
 
     /// The coverage of each program with which SI/UMA is the paper's.
     ///
     /// # Errors
     /// As [`Lof::table1`].
-    pub fn fit(&self) -> Result<Table> {
+    pub fn fit(&self) -> Result<Shown> {
         let mut table = Table::new(
             "lof-fit",
             1,
@@ -327,7 +347,7 @@ impl<'a> Lof<'a> {
             let (least, most) = (points[points.len() - 1].1, points[0].1);
             table.note(format!("{}: SI/UMA from {least:.2} (covered) to {most:.2} (blocking)", program.name));
         }
-        Ok(table)
+        Ok(Shown::new(table))
     }
 
     fn programs(&self) -> Result<Vec<&'static Program>> {
@@ -339,9 +359,9 @@ impl<'a> Lof<'a> {
                 suggest::unknown("program of the paper", name, &names, "homenode paper --help")
             })
         };
-        match self.settings.programs.is_empty() {
+        match self.ask.programs.is_empty() {
             true => Ok(PROGRAMS.iter().collect()),
-            false => self.settings.programs.iter().map(find).collect(),
+            false => self.ask.programs.iter().map(find).collect(),
         }
     }
 
@@ -358,7 +378,7 @@ impl<'a> Lof<'a> {
     /// the table.
     fn experiment(&self, program: &'static Program, table: &mut Table) -> Result<Option<Experiment>> {
         let Ok(kernel) = Kernel::find(program.kernel) else { return Ok(None) };
-        let class = self.settings.class.clone().unwrap_or_else(|| program.class.into()).to_uppercase();
+        let class = self.ask.class_of("S", program.class);
         let scale = match class == program.class {
             true => 1,
             false => program.smaller.iter().find(|(c, _)| *c == class).map(|(_, s)| *s).ok_or_else(|| {
@@ -370,7 +390,7 @@ impl<'a> Lof<'a> {
                 ))
             })?,
         };
-        let iterations = self.settings.iterations.unwrap_or(program.simulated);
+        let iterations = self.ask.iterations.unwrap_or(program.simulated);
         let mut machine = self.machine.topology_for(program.kernel);
         for cache in &mut machine.caches {
             cache.size.0 /= scale;
@@ -402,8 +422,8 @@ impl<'a> Lof<'a> {
         }))
     }
 
-    /// What the paper concludes, and what we see.
-    fn verdict(&self, table: &mut Table, program: &Program, all: &[Times]) {
+    /// Whether the paper's SI/UMA lies between both bounds of the CPU.
+    fn bounds(&self, table: &mut Table, program: &Program, all: &[Times]) {
         let n = program.iterations as usize;
         if let (Ok(blocking), Ok(covered), Some(theirs)) =
             (ratio(&all[0], "SI", n), ratio(&all[1], "SI", n), program.table1[1])
@@ -415,22 +435,6 @@ impl<'a> Lof<'a> {
                 program.name
             ));
         }
-        if let Some(fitted) = all.last() {
-            self.break_even(table, program, fitted);
-        }
-    }
-
-    fn break_even(&self, table: &mut Table, program: &Program, times: &Times) {
-        let (Some(moving), Some(staying)) = (times.get("SI+MIG"), times.get("SI")) else { return };
-        let ours = match moving.overtakes(staying, program.iterations as usize) {
-            Ok(Some(n)) => format!("after {n}"),
-            Ok(None) => format!("not within {}", program.iterations),
-            Err(why) => format!("unknown: {why}"),
-        };
-        table.note(format!(
-            "{}: iterations until migration pays: {ours}; in the paper {}",
-            program.name, program.break_even
-        ));
     }
 }
 
@@ -447,11 +451,11 @@ struct Experiment {
 impl Experiment {
     fn run(&self, variant: Variant) -> Run {
         let (class, iterations, filter_lines) = (self.class.clone(), self.iterations, self.filter_lines);
-        Run { class, threads: THREADS, iterations, variant, filter_lines }
+        Run { iterations, ..Run::new(&class, THREADS, variant, filter_lines) }
     }
-    fn case(&self, layout: Layout, policy: &'static str, coverage: Percent) -> Case {
+    fn case(&self, layout: Layout, policy: &str, coverage: Percent) -> Case {
         let page = self.machine.page_sizes.first().copied().unwrap_or(Bytes::kib(8));
-        Case { machine: self.machine.clone(), page, layout, policy, coverage }
+        Case { policy: policy.to_owned(), ..Case::new(self.machine.clone(), page, layout, coverage) }
     }
     /// All schemes with one model of the CPU.
     fn outcomes(&self, shop: &Workshop<'_>, coverage: Percent) -> Result<BTreeMap<&'static str, Outcome>> {
@@ -492,6 +496,8 @@ impl Experiment {
     }
 }
 
+const PI_LACKS: &str =
+    "NPB 3.0's Fortran, whose loops initialise other pages than ours: PI is ours, not theirs";
 const NOT_PRINTED: &str = "the paper prints no such number";
 
 fn path(program: &Program) -> String {
@@ -525,6 +531,17 @@ fn total(times: &Times, scheme: &str, n: usize) -> std::result::Result<Ps, Strin
 
 fn ratio(times: &Times, scheme: &str, n: usize) -> std::result::Result<f64, String> {
     Ok(total(times, scheme, n)?.0 as f64 / total(times, "UMA", n)?.0.max(1) as f64)
+}
+
+/// Times of SI, PI and SI+MIG over UMA.
+fn ratios(times: &Times, n: usize) -> [Option<f64>; 3] {
+    ["SI", "PI", "SI+MIG"].map(|scheme| ratio(times, scheme, n).ok())
+}
+
+/// The share of remote accesses in the timed part, in percent.
+fn remote(outcome: &Outcome) -> f64 {
+    let (local, remote) = outcome.timed_counts.total();
+    100.0 * remote as f64 / (local + remote).max(1) as f64
 }
 
 /// The share of remote accesses in the last iteration.

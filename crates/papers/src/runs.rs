@@ -9,10 +9,10 @@ use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::{RecordSpec, Streams, Way, record};
 use homenode_log::recording::Recording;
-use homenode_model::{Bytes, Topology};
+use homenode_model::{Bytes, CpuId, Placement, Topology};
 use homenode_schemes::scheme::{Layout, Variant};
 use homenode_schemes::{self as schemes, Loaded};
-use homenode_sim::memory::{MemoryOptions, Outcome, Percent};
+use homenode_sim::memory::{MemoryOptions, Mover, Outcome, Percent};
 use homenode_sim::run::Job;
 use homenode_task::Task;
 
@@ -22,13 +22,27 @@ pub(super) struct Case {
     pub machine: Arc<Topology>,
     pub page: Bytes,
     pub layout: Layout,
-    pub policy: &'static str,
+    pub policy: String,
     pub coverage: Percent,
+    pub mover: Mover,
+    /// CPUs of the threads instead of the layout's.
+    pub binding: Option<Vec<CpuId>>,
+    /// Homes known beforehand, instead of those that the policy `plan` works out.
+    pub homes: Option<Arc<Placement>>,
+}
+
+impl Case {
+    /// First touch, moves by the program's threads.
+    pub(super) fn new(machine: Arc<Topology>, page: Bytes, layout: Layout, coverage: Percent) -> Self {
+        let (policy, mover) = ("first-touch".to_owned(), Mover::Program);
+        Self { machine, page, layout, policy, coverage, mover, binding: None, homes: None }
+    }
 }
 
 /// Which run of a program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run {
+    /// Empty: `more` says how large the problem is.
     pub class: String,
     pub threads: u32,
     /// 0: as many as the class has.
@@ -37,6 +51,15 @@ pub(super) struct Run {
     /// Lines of the recorder's filter, in proportion to the caches: what fits into it costs no
     /// time.
     pub filter_lines: u32,
+    /// Further arguments of the kernel.
+    pub more: Vec<String>,
+}
+
+impl Run {
+    /// All iterations of a class, without further arguments.
+    pub(super) fn new(class: &str, threads: u32, variant: Variant, filter_lines: u32) -> Self {
+        Self { class: class.to_owned(), threads, iterations: 0, variant, filter_lines, more: Vec::new() }
+    }
 }
 
 /// Makes recordings in a folder, once each, and simulates them.
@@ -55,19 +78,27 @@ impl Workshop<'_> {
         let loaded = Loaded::new(self.recording(kernel, run)?)?;
         let mut jobs = Vec::new();
         for case in cases {
-            let binding = schemes::binding(&case.machine, case.layout, run.threads as usize)
-                .map_err(|e| Error::usage(format!("{}: {e}", case.machine.name)))?;
+            let laid_out = || schemes::binding(&case.machine, case.layout, run.threads as usize);
+            let binding = case.binding.clone().map_or_else(laid_out, Ok);
+            let binding = binding.map_err(|e| Error::usage(format!("{}: {e}", case.machine.name)))?;
             jobs.push(Job {
                 machine: case.machine.clone(),
                 binding,
                 page: case.page,
-                policy: case.policy.into(),
+                policy: case.policy.clone(),
                 way: None,
-                options: MemoryOptions { coverage: case.coverage, ..MemoryOptions::default() },
+                options: MemoryOptions {
+                    coverage: case.coverage,
+                    mover: case.mover,
+                    plan: case.homes.clone(),
+                    ..MemoryOptions::default()
+                },
             });
         }
         let pass = schemes::Pass { loaded: &loaded, workers: self.workers, task: self.task };
-        pass.plan_ahead(&mut jobs)?;
+        if cases.iter().all(|case| case.homes.is_none()) {
+            pass.plan_ahead(&mut jobs)?;
+        }
         let results = pass.simulate(&jobs)?;
         let failed = |e| Error::failed(format!("cannot simulate {kernel}: {e}"));
         results.outcomes.into_iter().map(|o| o.map_err(failed)).collect()
@@ -76,24 +107,26 @@ impl Workshop<'_> {
     fn recording(&self, kernel: &str, run: &Run) -> Result<Recording> {
         let kernel = Kernel::find(kernel)?;
         let name = format!(
-            "{}-{}-{}-threads-{}-iterations-{}-filter-{}",
+            "{}-{}-{}-threads-{}-iterations-{}-filter-{}{}",
             kernel.name,
             run.class,
             run.threads,
             run.iterations,
             run.variant.name(),
-            run.filter_lines
+            run.filter_lines,
+            run.more.iter().map(|word| format!("-{}", word.trim_start_matches('-'))).collect::<String>()
         );
         let path = self.folder.join(name);
         if path.exists() {
             return Recording::open(&path).context(|| "cannot go on with an earlier recording".into());
         }
-        let mut args = kernel.arguments(Some(&run.class), Some(run.threads))?;
+        let class = Some(run.class.as_str()).filter(|c| !c.is_empty());
+        let mut args = kernel.arguments(class, Some(run.threads))?;
         let options: Vec<&String> = match run.variant {
             Variant::Serial => kernel.options_serial.iter().chain(&kernel.options_next_touch).collect(),
             Variant::Parallel => kernel.options_parallel.iter().collect(),
         };
-        args.extend(options.into_iter().map(OsString::from));
+        args.extend(options.into_iter().chain(&run.more).map(OsString::from));
         if run.iterations > 0 {
             args.extend(["--iterations".into(), run.iterations.to_string().into()]);
         }

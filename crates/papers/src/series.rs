@@ -42,6 +42,11 @@ impl Series {
             Some(more) => Ok(known + self.settled()?.times(more as u64)),
         }
     }
+    /// The same, whether the last two agree or not; none without an iteration.
+    pub fn carried_on(&self, n: usize) -> Option<Ps> {
+        let more = n.saturating_sub(self.0.len()) as u64;
+        Some(self.0.iter().take(n).copied().sum::<Ps>() + self.last()?.times(more))
+    }
     /// After how many iterations this run has overtaken `other`, if it does within `most`.
     ///
     /// # Errors
@@ -77,6 +82,8 @@ mod tests {
         assert_eq!(s.total(2), Ok(Ps(4000)));
         assert_eq!(s.total(5), Ok(Ps(5001 + 2 * 1001)));
         assert!((s.overhead().unwrap() - 2000e-12).abs() < 1e-15);
+        assert_eq!(series(&[3000, 1000]).carried_on(4), Some(Ps(6000)));
+        assert_eq!((series(&[3000, 1000]).carried_on(1), series(&[]).carried_on(3)), (Some(Ps(3000)), None));
     }
 
     #[test]

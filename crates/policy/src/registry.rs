@@ -17,7 +17,7 @@ use crate::initial::Initial;
 use crate::next_touch::At;
 use crate::objects::Objects;
 use crate::when::When;
-use crate::{FirstTouch, NextTouch, OneNode, Plan, Policy, PolicyContext, RoundRobin, Weighted};
+use crate::{FirstTouch, NextTouch, OneNode, Paced, Plan, Policy, PolicyContext, RoundRobin, Weighted};
 use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, presence, spelling, weighted};
 
 /// An option of a policy.
@@ -82,7 +82,7 @@ const AT_REGION: OptionSpec = option(
     "when counts are looked at: region (its end), iteration, either, or a time as in 10ms",
     "region",
 );
-const COMPETITIVE: [OptionSpec; 6] = [
+const COMPETITIVE: [OptionSpec; 7] = [
     option(
         "at",
         "when counts are looked at: iteration, region (its end), either (regions until the first iteration), or a time as in 10ms",
@@ -93,6 +93,11 @@ const COMPETITIVE: [OptionSpec; 6] = [
     option("horizon", "intervals within which a move must pay for itself; 0: it need not", "16"),
     option("bounces", "how often a page may go back to where it came from, 0 to 255", "1"),
     option("quiet", "intervals without a move after which it stops; 0: never", "2"),
+    option(
+        "pace",
+        "what one move takes an engine of its own, as in 1ms: one page after the other; 0: all at once",
+        "0",
+    ),
 ];
 
 /// All policies, in the order in which help lists them.
@@ -200,7 +205,7 @@ pub const POLICIES: &[PolicySpec] = &[
         name: "competitive",
         about: "each page where the node that suffers most from it suffers least (Nikolopoulos)",
         options: &COMPETITIVE,
-        make: |v, c| Ok(competitive::policy(c, &v.competitive()?)),
+        make: |v, c| v.paced(competitive::policy(c, &v.competitive()?)),
     },
     PolicySpec {
         name: "competitive-balanced",
@@ -212,12 +217,13 @@ pub const POLICIES: &[PolicySpec] = &[
             COMPETITIVE[3],
             COMPETITIVE[4],
             COMPETITIVE[5],
+            COMPETITIVE[6],
             option("slack", "percent above the least cost up to which homes are as good, 0 to 1000", "25"),
             option("even", "percent of the mean load that loads may differ by, 0 to 1000", "10"),
         ],
         make: |v, c| {
             let balance = Balance { slack: v.within("slack", 0, 1000)?, even: v.within("even", 0, 1000)? };
-            Ok(competitive_balanced::policy(c, &v.competitive()?, balance))
+            v.paced(competitive_balanced::policy(c, &v.competitive()?, balance))
         },
     },
     PolicySpec {
@@ -521,6 +527,14 @@ impl<'a> Values<'a> {
             bounces: self.within("bounces", 0, 255)? as u8,
             quiet: self.within("quiet", 0, u32::MAX)?,
         })
+    }
+    /// With its moves one at a time where `pace` says so.
+    fn paced(&self, policy: Box<dyn Policy>) -> Built {
+        match (self.value("pace"), time(self.value("pace"))) {
+            ("0", _) => Ok(policy),
+            (_, Some(pace)) => Ok(Box::new(Paced::new(policy, pace))),
+            (_, None) => Err(self.wants("pace", "0, or a time from 1us to 1000s, as in 1ms")),
+        }
     }
     fn weights(&self, name: &'static str, context: &PolicyContext) -> Result<Vec<u64>, SpecError> {
         let nodes = context.memory_nodes().len();

@@ -69,20 +69,26 @@ fn robertsons_tables_have_what_this_machine_has_and_say_the_rest() {
         assert_eq!(status, Some(0), "{words:?}: {err}");
         serde_json::from_str::<serde_json::Value>(&out).unwrap()
     };
-    let figure = quick(&["robertson-fig2", "--buffer", "4M"]);
+    let figure = quick(&["robertson-fig2", "--machine", "this", "--buffer", "4M"]);
     assert_eq!(figure["schema"], "homenode/robertson-fig2/1");
     assert!(figure["rows"][0]["ours"].as_f64().is_some(), "{figure}");
     assert!(figure["facts"]["our_machine"].as_str().unwrap().starts_with("measured on"), "{figure}");
-    let table = quick(&["robertson-table1", "--buffer", "4M"]);
+    let table = quick(&["robertson-table1", "--machine", "this", "--buffer", "4M"]);
     assert!(
         table["rows"].as_array().unwrap().len() == 16 && table["rows"][0]["ours"].as_f64().unwrap() > 0.0,
         "{table}"
     );
+    // As typed, all rows come from the description of the paper's machine.
+    let table = quick(&["robertson-table1"]);
+    let rows = table["rows"].as_array().unwrap();
+    assert!(rows.len() == 16 && rows.iter().all(|r| r["ours"].as_f64().is_some_and(|v| v > 0.0)), "{table}");
+    let figure = quick(&["robertson-fig2"]);
+    assert_eq!(figure["rows"].as_array().unwrap().len(), 16, "a row a brick: {figure}");
     if !compilers() || std::process::Command::new("cmake").arg("--version").output().is_err() {
         return;
     }
     let mut heat = crate::support::homenode(&dir);
-    let words = ["paper", "--json", "--quiet", "robertson-table2", "--runs", "2"];
+    let words = ["paper", "--json", "--quiet", "robertson-table2", "--machine", "this", "--runs", "2"];
     let output = heat.env("XDG_CACHE_HOME", dir.join("cache")).args(words).output().unwrap();
     let (status, out, err) = crate::support::outcome(&output);
     assert_eq!(status, Some(0), "{err}");
@@ -105,7 +111,7 @@ fn table_2_can_be_had_on_four_nodes() {
         return;
     }
     let cache = dir.join("../cache");
-    let words = ["paper", "--json", "--quiet", "robertson-table2", "--runs", "2"];
+    let words = ["paper", "--json", "--quiet", "robertson-table2", "--machine", "this", "--runs", "2"];
     let here = crate::support::homenode(&dir).env("XDG_CACHE_HOME", &cache).args(words).output().unwrap();
     assert_eq!(here.status.code(), Some(0), "{}", String::from_utf8_lossy(&here.stderr));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -188,9 +194,55 @@ fn the_papers_sizes_give_its_numbers() {
     assert!(total("si_mig") > total("si"), "migration pays too early");
 }
 
+/// Everything that `paper all` runs, with the smallest classes; once more from what was kept.
+#[test]
+fn every_table_and_figure_has_a_place_in_one_page() {
+    let Some(dir) = place("paper-all") else { return };
+    // Kernels are built once for all tests; results are kept here.
+    let words =
+        "paper all --small --processors 4 --iterations 3 --quiet --json --keep recordings -o r.html -o r.md";
+    let all = |words: &str| {
+        let (status, out, err) = run(&dir, &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(status, Some(0), "{err}");
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()
+    };
+    let first = all(words);
+    let rows = first["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 18, "{first}");
+    assert!(rows.iter().all(|r| r["seconds"].as_f64().is_some()), "{first}");
+    // Löf's three tables, Robertson's and Tao's have numbers of the paper beside ours.
+    let cells = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap()["cells"].as_u64().unwrap();
+    for name in
+        ["lof-table1", "lof-table2", "lof-table3", "robertson-table1", "robertson-table2", "tao-table1"]
+    {
+        assert!(cells(name) > 4, "{name}: {first}");
+    }
+    let judged: u64 =
+        rows.iter().flat_map(|r| ["holds", "does_not", "unknown"].map(|k| r[k].as_u64().unwrap())).sum();
+    assert!(judged > 60, "{judged} conclusions");
+    let page = std::fs::read_to_string(dir.join("r.html")).unwrap();
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
+    }
+    assert!(page.matches("<svg").count() >= 18 && !page.contains("NaN") && !page.contains("<script"));
+    assert!(std::fs::read_to_string(dir.join("r.md")).unwrap().contains("cannot be said"));
+    // The second time everything is there already: the same results, times of the first run included.
+    assert_eq!(all(words)["rows"], first["rows"]);
+    let (status, out, _) = run(&dir, &["paper", "list"]);
+    assert!(status == Some(0) && rows.iter().all(|r| out.contains(r["name"].as_str().unwrap())), "{out}");
+}
+
 #[test]
 fn what_the_paper_lacks_is_told() {
     let dir = fresh("paper-bad");
+    let (status, _, err) = run(&dir, &["paper", "lof-tabel1"]);
+    assert_eq!(status, Some(2));
+    for name in ["did you mean 'lof-table1'", "niko-fig9", "tao-fig2"] {
+        assert!(err.contains(name), "{err}");
+    }
+    let (status, _, err) = run(&dir, &["paper", "lof-table1", "-o", "page.html"]);
+    assert!(status == Some(2) && err.contains("paper all"), "{err}");
     let (status, _, err) = run(&dir, &["paper", "lof-table1", "--program", "nas-mh"]);
     assert_eq!(status, Some(2));
     assert!(err.contains("nas-mg"), "{err}");

@@ -11,19 +11,20 @@ use homenode_table::{Cell, Column, Table};
 
 use super::stand_ins::{self, StandIns};
 use super::{Bricks, Robertson, shown};
+use crate::verdict::{Says, Shown};
 
 /// An experiment: its number, its pairs (none: as the system likes), best, average and deviation in
 /// seconds.
-struct Times {
-    number: &'static str,
-    pairs: &'static [Bricks],
-    best: f64,
+pub(super) struct Times {
+    pub(super) number: &'static str,
+    pub(super) pairs: &'static [Bricks],
+    pub(super) best: f64,
     average: f64,
     deviation: f64,
 }
 
 /// Table 2.
-const TABLE_2: [Times; 6] = [
+pub(super) const TABLE_2: [Times; 6] = [
     Times { number: "2.1", pairs: &[(0, 0), (0, 0)], best: 3.2, average: 3.8, deviation: 0.63 },
     Times { number: "2.2", pairs: &[(0, 0), (1, 1)], best: 3.1, average: 3.7, deviation: 0.49 },
     Times { number: "2.3", pairs: &[(0, 1), (1, 0)], best: 4.0, average: 4.1, deviation: 0.08 },
@@ -32,15 +33,15 @@ const TABLE_2: [Times; 6] = [
     Times { number: "2.6", pairs: &[], best: 4.3, average: 4.7, deviation: 0.23 },
 ];
 
-/// The paper's grid has 1500 by 2048 points; a square with as many.
-const SIZE: u32 = 1753;
+/// The paper's grid: 1500 by 2048 points.
+pub(super) const GRID: (u32, u32) = (1500, 2048);
 /// And its iterations.
-const ITERATIONS: u32 = 25;
+pub(super) const ITERATIONS: u32 = 25;
 
 /// One run's seconds, or why there are none.
 type Run = std::result::Result<f64, String>;
 
-pub(super) fn table2(of: &Robertson<'_>, runs: u32) -> Result<Table> {
+pub(super) fn table2(of: &Robertson<'_>, runs: u32) -> Result<Shown> {
     let stand_ins = StandIns::of(&of.host)?;
     let binary = Kernel::find("heat")?.build(Variant::Placed, of.task)?;
     let wanted: Vec<_> = TABLE_2.iter().map(|row| stand_ins.pairs(row.pairs)).collect();
@@ -107,10 +108,47 @@ pub(super) fn table2(of: &Robertson<'_>, runs: u32) -> Result<Table> {
         table.note(format!("not measured: {why}"));
     }
     table.note(format!(
-        "ours: kernel:heat, {SIZE} x {SIZE} points for the paper's 1500 x 2048, {ITERATIONS} iterations, {runs} runs in turns; each run \
-         verified its result, and where thread and pages were"
+        "ours: kernel:heat, {} x {} points, {ITERATIONS} iterations, {runs} runs in turns; each run verified its result, and \
+         where thread and pages were",
+        GRID.0, GRID.1
     ));
-    Ok(table)
+    let best: Vec<Option<f64>> = all_ours.iter().map(|o| o.as_ref().ok().map(|s| s.best)).collect();
+    let mut shown = Shown::new(table);
+    verdicts(&mut shown, &best);
+    Ok(shown)
+}
+
+/// What section 5 concludes from the best times, in the order of [`TABLE_2`].
+pub(super) fn verdicts(shown: &mut Shown, best: &[Option<f64>]) {
+    let get = |number| TABLE_2.iter().position(|r| r.number == number).and_then(|i| best[i]);
+    let slowest = ["2.1", "2.2", "2.3", "2.4", "2.5"].map(get);
+    let (says, numbers) = match (get("2.2"), get("2.4")) {
+        (Some(near), Some(far)) => {
+            let more = 100.0 * (far / near - 1.0);
+            (Says::of((25.0..=75.0).contains(&more)), format!("{more:.0} %; 25 to 75 % counts"))
+        }
+        _ => (Says::Unknown, "a row is missing".to_owned()),
+    };
+    shown.judge("2.4 takes about 40 to 50 % longer than 2.2 (section 5)", says, numbers);
+    let (says, numbers) = match slowest {
+        [Some(a), Some(b), Some(c), Some(d), Some(e)] => {
+            let least = [a, c, d, e].into_iter().fold(f64::INFINITY, f64::min);
+            (Says::of(b <= least * 1.001), format!("{b:.3} s, the others from {least:.3} s on"))
+        }
+        _ => (Says::Unknown, "a row is missing".to_owned()),
+    };
+    shown.judge(
+        "each thread with its grid points on a brick of its own is fastest (section 5)",
+        says,
+        numbers,
+    );
+    let (says, numbers) = match (get("2.6"), get("2.2"), get("2.4")) {
+        (Some(system), Some(near), Some(far)) => {
+            (Says::of(system - near > (far - near) / 2.0), format!("{system:.3} s; {near:.3} to {far:.3} s"))
+        }
+        _ => (Says::Unknown, "the system's placement or a row is missing".to_owned()),
+    };
+    shown.judge("without explicit placement it is close to the worst (section 5)", says, numbers);
 }
 
 /// Of runs, as the paper gives them.
@@ -145,7 +183,7 @@ impl Statistics {
 /// error.
 fn once(binary: &std::path::Path, pairs: &[Pair]) -> Result<Run> {
     let mut command = Command::new(binary);
-    let numbers = [("--size", SIZE), ("--iterations", ITERATIONS), ("--threads", 2)];
+    let numbers = [("--size", GRID.0), ("--columns", GRID.1), ("--iterations", ITERATIONS), ("--threads", 2)];
     for (option, n) in numbers {
         command.args([OsString::from(option), n.to_string().into()]);
     }

@@ -9,7 +9,7 @@ use homenode_policy::Step;
 use super::outcome::{IterationMark, Migration, RegionTime};
 use super::pages::Page;
 use super::thread::{OpenRegion, State};
-use super::{Memory, MemoryError};
+use super::{Memory, MemoryError, Mover};
 use homenode_order::firsts::UNIT;
 use homenode_order::step::{ByteRange, Mark};
 
@@ -192,20 +192,25 @@ impl Memory {
         to: NodeId,
         act: fn(&mut Self, usize, PageNo, NodeId) -> MoveResult,
     ) {
-        let before = self.threads[t].now;
+        let before = (self.threads[t].now, self.ledger.migration);
         let result = act(self, t, page, to);
         self.ledger.moves_refused += u64::from(!matches!(result, MoveResult::Moved | MoveResult::Replicated));
-        let cost = Ps(self.threads[t].now - before).ns();
+        // What the thread waited for, or what an engine of its own spent on it.
+        let cost = Ps(self.threads[t].now - before.0).max(self.ledger.migration - before.1).ns();
         self.policy.outcome(&MoveOutcome { page, to, result, cost });
     }
 
     /// Thread `t` pays for `bytes` of a page that are moved or copied, and for the page tables;
     /// when it began to, and how long it took, waiting for others who do the same included.
     fn charge(&mut self, t: usize, bytes: Bytes) -> (u64, Ps) {
-        let thread = &mut self.threads[t];
-        thread.drain();
         let others = self.alive.saturating_sub(1);
         let cost = self.fixed.migration.of(bytes, others).ps().0;
+        if self.fixed.options.mover == Mover::Apart && self.touched.is_none() && bytes > Bytes::ZERO {
+            self.ledger.migration += Ps(cost);
+            return (self.threads[t].now, Ps(cost));
+        }
+        let thread = &mut self.threads[t];
+        thread.drain();
         let begun = if self.fixed.migration.serialised { thread.now.max(self.lock) } else { thread.now };
         let done = begun.saturating_add(cost);
         self.lock = done;

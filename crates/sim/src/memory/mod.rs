@@ -41,7 +41,7 @@
 //!   was copied is missed. Copies take memory, which they give back when a page without a home
 //!   needs it. A machine's first 64 nodes can hold them.
 //! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it
-//!   is, or whose turn it is.
+//!   is, or whose turn it is; with [`Mover::Apart`] on nobody's.
 //!
 //! Two threads on one CPU are refused: time sharing is not modelled.
 //!
@@ -94,6 +94,19 @@ use turns::Turns;
 /// What an access to uncached remote memory moves.
 pub const WORD: Bytes = Bytes(8);
 
+/// Who carries out moves and copies that are decided at marks and wake-ups. What is decided when an
+/// armed page is touched is always done by the toucher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mover {
+    /// The thread whose mark it is, or whose turn it is: it does nothing else meanwhile.
+    #[default]
+    Program,
+    /// A thread of the engine's own on a processor of its own: the program goes on. What it does is
+    /// in [`Outcome::migration`] alone. One page after the other, if the policy says so
+    /// ([`homenode_policy::paced`]).
+    Apart,
+}
+
 /// What is not the machine's and not the policy's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryOptions {
@@ -104,6 +117,8 @@ pub struct MemoryOptions {
     pub coverage: Percent,
     /// Whether a page that moves keeps controllers, ports and link busy. On by default.
     pub copy_traffic: bool,
+    /// Who carries out moves that are decided at marks and wake-ups.
+    pub mover: Mover,
     /// How many [`Migration`]s to list; all are counted.
     pub keep_migrations: usize,
     /// Homes known beforehand, for the policy `plan`
@@ -122,6 +137,7 @@ impl Default for MemoryOptions {
             outstanding: None,
             coverage: Percent::ZERO,
             copy_traffic: true,
+            mover: Mover::Program,
             keep_migrations: 1 << 16,
             plan: None,
             journal: false,

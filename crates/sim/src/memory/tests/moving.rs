@@ -3,6 +3,7 @@
 use homenode_model::{MigrationCost, NodeId, Ns, Ps};
 
 use crate::memory::testing::{Machine, PAGE, Program, machine};
+use crate::memory::{MemoryOptions, Mover};
 use crate::stream::Cause;
 use homenode_order::step::{ByteRange, Mark};
 
@@ -161,4 +162,20 @@ fn a_trap_waits_for_the_accesses_before_it() {
     // Armed at 100; page 1 is read until 100 + 250, and only then is page 0 moved.
     assert_eq!(out.migrations.iter().map(|m| m.at).collect::<Vec<_>>(), [Ns(350).ps()]);
     assert_eq!(out.threads[1].memory, Ns(240 + 100).ps());
+}
+
+#[test]
+fn an_engine_apart_holds_nobody_up_and_places_as_many_pages_as_it_has_time_for() {
+    let apart = MemoryOptions { mover: Mover::Apart, ..MemoryOptions::default() };
+    let m = Machine { migration: COST, options: apart, ..machine(4) };
+    let at_once = m.run(&m.spread(), "competitive:horizon=0", &si_mig(4));
+    assert_eq!((at_once.moved, at_once.migration), (60, Ns(60 * EACH).ps()));
+    assert!(at_once.threads.iter().all(|t| t.moving == Ps::ZERO));
+    // The first iteration is remote, the second local at once.
+    assert_eq!(at_once.iterations(), [5_000, 2_000, 2_000, 2_000].map(|n| Ns(n).ps()));
+    // An iteration of at most 5 µs has room for two or three moves of 2.49 µs.
+    let paced = m.run(&m.spread(), "competitive:horizon=0,pace=2490ns", &si_mig(4));
+    assert!((4..=8).contains(&paced.moved), "{} moves", paced.moved);
+    assert!(paced.threads.iter().all(|t| t.moving == Ps::ZERO));
+    assert!(paced.migrations.is_sorted_by(|a, b| a.at + Ns(EACH).ps() <= b.at), "one after the other");
 }
