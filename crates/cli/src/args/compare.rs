@@ -98,6 +98,9 @@ pub struct CompareArgs {
     /// Runs of each scheme on the lab: the table has medians and spreads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
+    /// Check machines, schemes and options, and run nothing
+    #[arg(long, conflicts_with = "on")]
+    pub check: bool,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

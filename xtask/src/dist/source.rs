@@ -1,0 +1,52 @@
+//! The source tarball: every file that git knows, all crates, and a configuration by which cargo
+//! asks nobody for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{cargo, fresh, must, out, program, read, root, tar, write};
+use crate::Outcome;
+
+/// What cargo reads beside what the repository says.
+const OFFLINE: &str = "\n# The crates of Cargo.lock lie in vendor/.\n\
+    [source.crates-io]\nreplace-with = \"vendored\"\n\n\
+    [source.vendored]\ndirectory = \"vendor\"\n\n[net]\noffline = true\n";
+
+/// The tarball.
+pub fn path(version: &str) -> PathBuf {
+    out().join(format!("{}.tar.xz", name(version)))
+}
+
+fn name(version: &str) -> String {
+    format!("homenode-{version}-source")
+}
+
+/// Makes it.
+pub fn make(version: &str) -> Outcome {
+    let tree = root().join("target/stage-source");
+    fresh(&tree)?;
+    let listed = read(program("git").args(["ls-files", "-z", "--cached"]))?;
+    for file in listed.split('\0').filter(|f| !f.is_empty()) {
+        let (from, to) = (root().join(file), tree.join(file));
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+        copy(&from, &to)?;
+    }
+    let commit = read(program("git").args(["rev-parse", "--short=12", "HEAD"]))?;
+    write(&tree.join("COMMIT"), commit)?;
+    let mut vendor = cargo();
+    vendor.args(["vendor", "--locked", "--quiet", "--versioned-dirs"]).arg(tree.join("vendor"));
+    // It prints the configuration that is written below.
+    read(&mut vendor)?;
+    let config = tree.join(".cargo/config.toml");
+    let own = fs::read_to_string(&config).unwrap_or_default();
+    write(&config, own + OFFLINE)?;
+    let mut tar = tar(&tree, &name(version), &path(version));
+    must(tar.env("XZ_OPT", "-3 -T0").arg("--xz").arg("."))
+}
+
+fn copy(from: &Path, to: &Path) -> Outcome {
+    // Links stay links.
+    must(program("cp").args(["--no-dereference", "--preserve=mode"]).arg(from).arg(to))
+}
