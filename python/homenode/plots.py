@@ -53,6 +53,12 @@ def _legend(ax: Any, nodes: Iterable[int], order: List[int], title: str) -> None
     ax.legend(handles=[patch(n) for n in sorted(nodes)], title=title, loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
+def _extent(rows: List[Dict[str, Any]], number: int) -> Tuple[int, int]:
+    """The first page of an object that is told of, and the page behind the last one."""
+    mine = [r for r in rows if r["object"] == number]
+    return min((r["page"] for r in mine), default=0), max((r["page"] + r["pages"] for r in mine), default=0)
+
+
 def _objects(rec: Recording) -> Dict[int, Dict[str, Any]]:
     return {o["object"]: o for o in rec.objects.rows()}
 
@@ -85,10 +91,8 @@ def residency(rec: Recording, objects: Optional[List[str]] = None, ax: Any = Non
             raise errors.UsageError(f"there is no object {unknown[0]}; there are {', '.join(sorted(names))}")
         chosen = [n for n, o in known.items() if o["name"] in objects]
     else:
-        extent: Dict[int, int] = {}
-        for r in rows:
-            extent[r["object"]] = max(extent.get(r["object"], 0), r["page"] + r["pages"])
-        chosen = sorted(sorted(extent, key=lambda n: (-extent[n], n))[:MOST_OBJECTS])
+        extent = {number: _extent(rows, number) for number in {r["object"] for r in rows}}
+        chosen = sorted(sorted(extent, key=lambda n: (extent[n][0] - extent[n][1], n))[:MOST_OBJECTS])
     times = {i["interval"]: (i["begin_ns"] / 1e9, i["end_ns"] / 1e9) for i in rec.intervals.rows()}
     order = sorted(n["node"] for n in rec.nodes.rows())
     meta = rec.meta.rows()[0]
@@ -97,10 +101,11 @@ def residency(rec: Recording, objects: Optional[List[str]] = None, ax: Any = Non
     base, ticks = 0, []
     for number in chosen:
         mine = [r for r in rows if r["object"] == number]
-        pages = max((r["page"] + r["pages"] for r in mine), default=0)
+        low, high = _extent(mine, number)
+        pages = high - low
         for r in mine:
             begin, end = times[r["interval"]][0], times[r["until"]][1]
-            bars.setdefault(r["home"], []).append((begin, base + r["page"], end - begin, r["pages"]))
+            bars.setdefault(r["home"], []).append((begin, base + r["page"] - low, end - begin, r["pages"]))
         ticks.append((base + pages / 2, f"{known[number]['name']} ({pages} pages)"))
         base += pages
         ax.axhline(base, color="black", linewidth=0.5)
@@ -110,9 +115,9 @@ def residency(rec: Recording, objects: Optional[List[str]] = None, ax: Any = Non
     for home, boxes in sorted(bars.items()):
         colour, hatch = style(order.index(home))
         patches = [Rectangle((x, y), w, h) for x, y, w, h in boxes]
-        # The edge has the colour of the face, or thin runs of pages would vanish.
-        edge = "white" if hatch else colour
-        ax.add_collection(PatchCollection(patches, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.2))
+        # Without edges, which would hide the neighbours of thin runs of pages.
+        style_of: Any = {"edgecolor": "white", "hatch": hatch} if hatch else {"edgecolor": "none"}
+        ax.add_collection(PatchCollection(patches, facecolor=colour, linewidth=0, **style_of))
     ends = [t for pair in times.values() for t in pair]
     ax.set_xlim(min(ends), max(ends))
     ax.set_ylim(0, max(base, 1))
@@ -139,7 +144,7 @@ def _number(rec: Recording, wanted: Union[str, int, None]) -> Tuple[int, Dict[st
     known = _objects(rec)
     if wanted is None:
         total: Dict[int, int] = {}
-        for a in rec.accesses.rows():
+        for a in rec.accesses.rows(["object", "count", "seen"]):
             if a["object"] is not None:
                 total[a["object"]] = total.get(a["object"], 0) + (a["count"] or a["seen"])
         if not total:
@@ -167,7 +172,7 @@ def accesses(rec: Recording, object: Union[str, int, None] = None, ax: Any = Non
         The figure. Where the recording knows presence alone, the axis counts sightings and says so.
     """
     number, about = _number(rec, object)
-    rows = [a for a in rec.accesses.rows() if a["object"] == number]
+    rows = rec.accesses.rows(where={"object": number})
     if not rows:
         raise errors.UsageError(f"nobody accessed {about['name']} in this recording")
     counted = [a for a in rows if a["count"] is not None]

@@ -113,11 +113,14 @@ class Table:
         """
         return self._recording._sql(query, self.name)
 
-    def rows(self) -> List[Dict[str, Any]]:
-        """The rows as dictionaries, by whichever of pyarrow, Polars and DuckDB is there."""
+    def rows(self, columns: Optional[List[str]] = None, where: Optional[Dict[str, Any]] = None) -> List[Dict[str, Any]]:
+        """The rows as dictionaries, by whichever of pyarrow, Polars and DuckDB is there.
+
+        ``columns`` are read alone; ``where`` keeps the rows that have these values.
+        """
         for way in (_rows_by_arrow, _rows_by_polars, _rows_by_duckdb):
             try:
-                return way(self)
+                return way(self, columns, where or {})
             except ImportError:
                 continue
         raise errors.MissingPackage(
@@ -146,16 +149,36 @@ def _nullable(pd: Any) -> Any:
     return {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get
 
 
-def _rows_by_arrow(table: Table) -> List[Dict[str, Any]]:
-    return list(table.arrow().to_pylist())
+_Columns = Optional[List[str]]
+_Where = Dict[str, Any]
 
 
-def _rows_by_polars(table: Table) -> List[Dict[str, Any]]:
-    return list(table.polars().collect().to_dicts())
+def _rows_by_arrow(table: Table, columns: _Columns, where: _Where) -> List[Dict[str, Any]]:
+    import pyarrow.dataset as ds
+
+    kept: Any = None
+    for name, value in where.items():
+        one = ds.field(name) == value
+        kept = one if kept is None else kept & one
+    return list(table.arrow(columns, kept).to_pylist())
 
 
-def _rows_by_duckdb(table: Table) -> List[Dict[str, Any]]:
+def _rows_by_polars(table: Table, columns: _Columns, where: _Where) -> List[Dict[str, Any]]:
+    import polars as pl
+
+    frame = table.polars()
+    for name, value in where.items():
+        frame = frame.filter(pl.col(name) == value)
+    return list((frame.select(columns) if columns else frame).collect().to_dicts())
+
+
+def _rows_by_duckdb(table: Table, columns: _Columns, where: _Where) -> List[Dict[str, Any]]:
     answer = table.sql("FROM this")
+    for name, value in where.items():
+        text = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else value
+        answer = answer.filter(f'"{name}" = {text}')
+    if columns:
+        answer = answer.project(", ".join(f'"{name}"' for name in columns))
     return [dict(zip(answer.columns, row)) for row in answer.fetchall()]
 
 

@@ -166,3 +166,5 @@ def test_rows_need_one_reader_and_their_number_none(recording):
     for reader in ("pyarrow", "polars", "duckdb"):
         blocked = [name for name in ALL if name != reader]
         assert without(recording, blocked, "print([r['node'] for r in rec.nodes.rows()])").strip() == "[0, 1]"
+        chosen = "print(rec.links.rows(['to_node', 'distance'], {'from_node': 1}))"
+        assert without(recording, blocked, chosen).count("to_node") == 2

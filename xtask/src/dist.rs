@@ -48,32 +48,34 @@ fn version() -> Result<String, String> {
 /// Makes and checks.
 pub fn run(args: &[String]) -> Outcome {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => make(true),
-        ["--built"] => make(false),
-        ["--check"] => make(true).and_then(|()| check::all()),
+        [] => make(None),
+        ["--check"] => test(),
+        ["--built", folder] => make(Some(folder)),
         ["--only-check"] => check::all(),
-        _ => Err("takes --built, --check or --only-check".to_owned()),
+        _ => Err("takes --check, --built FOLDER or --only-check".to_owned()),
     }
 }
 
 /// What `ci --long` does: makes everything and tries it.
 pub fn test() -> Outcome {
-    make(true).and_then(|()| check::all())
+    make(None).and_then(|()| check::all())
 }
 
-fn make(build: bool) -> Outcome {
-    if build {
+/// Makes everything of the binaries in `built`; of a release build unless one is named.
+fn make(built: Option<&str>) -> Outcome {
+    if built.is_none() {
         let words = ["build", "--release", "--locked", "--workspace", "--exclude", "xtask"];
         must(cargo().args(words))?;
     }
     let version = version()?;
     fresh(&out())?;
-    let stage = stage::make(&version)?;
+    let stage = stage::make(&version, built.unwrap_or("target/release"))?;
     let needs = needs::of_folder(&stage.folder)?;
     print!("{needs}");
     let name = format!("homenode-{version}-x86_64-linux");
-    let tarball = pack(&stage.folder, &name)?;
-    pack(&stage.debug, &format!("{name}-debug"))?;
+    let tarball = pack(&stage.folder, &name, &name)?;
+    // It unpacks over the other one, where gdb looks for it.
+    pack(&stage.debug, &name, &format!("{name}-debug"))?;
     let (major, minor) = needs.glibc();
     let tag = format!("manylinux_{major}_{minor}_x86_64");
     must(program("python3").args(["packaging/wheel.py", "--tag", &tag]).arg(&stage.folder).arg(out()))?;
@@ -90,10 +92,11 @@ fn make(build: bool) -> Outcome {
     Ok(())
 }
 
-/// A folder as a tarball whose bytes depend on the files' content alone.
-fn pack(folder: &Path, name: &str) -> Result<PathBuf, String> {
-    let path = out().join(format!("{name}.tar.xz"));
-    let mut tar = tar(folder, name, &path);
+/// A folder as the tarball `file`, below the folder `top`. Its bytes depend on the files' content
+/// alone.
+fn pack(folder: &Path, top: &str, file: &str) -> Result<PathBuf, String> {
+    let path = out().join(format!("{file}.tar.xz"));
+    let mut tar = tar(folder, top, &path);
     must(tar.env("XZ_OPT", "-6 -T0").arg("--xz").arg("."))?;
     Ok(path)
 }

@@ -41,7 +41,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "dist",
-        args: "[--built | --check | --only-check]",
+        args: "[--check | --built FOLDER | --only-check]",
         about: "tarballs, Debian package and wheel in target/dist; --check installs each in a clean root",
         run: dist::run,
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import List, Optional
+from typing import Any, List, Optional
 
 from .. import errors
 from . import spec as specs
@@ -77,13 +77,14 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{args.file}: {spec.cells} cells")
         return 0
     output = args.output or f"{args.file.rsplit('.', 1)[0]}.sweep"
-    client = None
+    client: Any = None
     if args.dask:
         try:
-            from distributed import Client
+            import distributed
         except ImportError:
             raise errors.optional("distributed", "dask") from None
-        client = Client(args.dask)
+        connect: Any = distributed.Client
+        client = connect(args.dask)
     try:
         executor = client.get_executor() if client is not None else None
         progress = None if args.quiet else _Teller()

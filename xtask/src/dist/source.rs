@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{cargo, fresh, must, out, program, read, root, tar, write};
+use super::{cargo, fresh, must, out, program, read, root, tar, text_of, write};
 use crate::Outcome;
 
 /// What cargo reads beside what the repository says.
@@ -43,7 +43,26 @@ pub fn make(version: &str) -> Outcome {
     let own = fs::read_to_string(&config).unwrap_or_default();
     write(&config, own + OFFLINE)?;
     let mut tar = tar(&tree, &name(version), &path(version));
-    must(tar.env("XZ_OPT", "-3 -T0").arg("--xz").arg("."))
+    must(tar.env("XZ_OPT", "-3 -T0").arg("--xz").arg("."))?;
+    recipes(version)
+}
+
+/// Recipes of other package managers, by their paths below `packaging`.
+const RECIPES: &[&str] =
+    &["spack/package.py", "easybuild/homenode.eb", "conda/recipe.yaml", "Containerfile", "homenode.def"];
+
+/// Writes the recipes with version and checksum of the tarball.
+fn recipes(version: &str) -> Outcome {
+    let said = read(program("sha256sum").arg(path(version)))?;
+    let sum = said.split_whitespace().next().ok_or("sha256sum said nothing")?;
+    for recipe in RECIPES {
+        let text = text_of(&root().join("packaging").join(recipe))?;
+        // EasyBuild wants the version in the name.
+        let name = recipe.replace("homenode.eb", &format!("homenode-{version}.eb"));
+        let filled = text.replace("@VERSION@", version).replace("@SHA256@", sum);
+        write(&out().join("recipes").join(name), filled)?;
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Outcome {

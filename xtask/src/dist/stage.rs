@@ -29,14 +29,14 @@ pub struct Stage {
     pub debug: PathBuf,
 }
 
-/// Makes both.
-pub fn make(version: &str) -> Result<Stage, String> {
+/// Makes both of the binaries in `built`.
+pub fn make(version: &str, built: &str) -> Result<Stage, String> {
     let stage = Stage { folder: root().join("target/stage"), debug: root().join("target/stage-debug") };
     fresh(&stage.folder)?;
     fresh(&stage.debug)?;
     let prefix = format!("PREFIX={}", stage.folder.display());
     // Only installs: nothing is built, no package of the system is asked for.
-    must(program("make").args(["--silent", "install", "BUILD=target/release"]).arg(prefix))?;
+    must(program("make").args(["--silent", "install", &format!("BUILD={built}")]).arg(prefix))?;
     for path in binaries(&stage.folder)? {
         split(&path, &stage)?;
     }

@@ -1,5 +1,5 @@
-//! A Python with packages from PyPI, in an environment that is made once. `xtask/src/python.rs` uses
-//! this file, too.
+//! A Python with packages from PyPI, in an environment that is made once. `xtask/src/python.rs`
+//! uses this file, too.
 
 use std::fs;
 use std::path::PathBuf;
