@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::process::{self, cargo, present, program};
-use crate::{Outcome, root, testing, tidy};
+use crate::{Outcome, dist, python, root, testing, tidy};
 
 /// A step: its name and what it does.
 type Step = (&'static str, fn() -> Outcome);
@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
         let folder = root().join("target/kernels");
         process::run(program("bash").arg(root().join("kernels/test.sh")).arg(folder))
     }),
+    ("python", python::test),
     ("documentation", || {
         let mut doc = cargo();
         doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked", "--quiet"])
@@ -43,13 +44,15 @@ const STEPS: &[Step] = &[
 ];
 
 /// What `--long` does after them: ignored tests too, optimised, and many more cases of each
-/// property.
-const LONG: Step = ("test, long", || {
+/// property. Then what people install, in clean roots.
+const LONG: [Step; 2] = [("test, long", test_long), ("dist", dist::test)];
+
+fn test_long() -> Outcome {
     // Tests record programs with the compilers and libraries of their own profile.
     process::run(cargo().args(["build", "--workspace", "--locked", "--release", "--quiet"]))?;
     let cases = std::env::var("PROPTEST_CASES").unwrap_or_else(|_| "4096".to_owned());
     testing::run(&["--release"], &["--include-ignored"], &[("PROPTEST_CASES", &cases)])
-});
+}
 
 fn all(steps: impl Iterator<Item = Step>) -> Outcome {
     let start = Instant::now();
@@ -84,7 +87,7 @@ fn in_order(steps: impl Iterator<Item = Step>) -> Outcome {
 pub fn run(args: &[String]) -> Outcome {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => all(STEPS.iter().copied()),
-        ["--long"] => all(STEPS.iter().copied().chain([LONG])),
+        ["--long"] => all(STEPS.iter().copied().chain(LONG)),
         _ => Err("takes nothing but --long".to_owned()),
     }
 }

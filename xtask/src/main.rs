@@ -6,10 +6,12 @@ mod bench;
 mod c_api;
 mod ci;
 mod dataset;
+mod dist;
 mod matrix;
 mod metadata;
 mod new_policy;
 mod process;
+mod python;
 mod since;
 mod spread;
 mod testing;
@@ -36,6 +38,18 @@ const COMMANDS: &[Command] = &[
         args: "[--long]",
         about: "every check that must pass, as 'make test' runs them",
         run: ci::run,
+    },
+    Command {
+        name: "dist",
+        args: "[--check | --built FOLDER | --only-check]",
+        about: "tarballs, Debian package and wheel in target/dist; --check installs each in a clean root",
+        run: dist::run,
+    },
+    Command {
+        name: "python",
+        args: "",
+        about: "the tests of the Python package, as 'ci' runs them",
+        run: python::run,
     },
     Command {
         name: "tidy",

@@ -78,6 +78,12 @@ fn read(command: &mut Command) -> Result<(ExitStatus, Reader), String> {
     Ok((child.wait().map_err(failed)?, reader))
 }
 
+/// Notes that a step, or a part of it, was skipped.
+pub fn skipped(step: &str, why: &str) {
+    println!("{step} {MARK}{why}");
+    SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{step}: {why}"));
+}
+
 /// Says what was skipped, and what is unstable.
 pub fn tell() {
     for test in UNSTABLE.lock().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -35,6 +35,10 @@ use exit::{Exit, Family};
 
 /// Runs a command line and says how the process ends.
 pub fn main(args: &[OsString]) -> ExitCode {
+    if args.get(1).is_some_and(|a| a == "--version") {
+        return output::to_stdout(&homenode_doctor::version::text())
+            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let family = Family::of_command_line(args);
     let result = match cmd::command_line()
         .try_get_matches_from(args::compare::joined(args))

@@ -535,4 +535,49 @@ mod tests {
         let finding = Finding::new("loading", State::No, "app is static", "");
         assert!(!run(&p, &[finding]).1);
     }
+
+    /// The page for administrators names what doctor tells its users to do.
+    #[test]
+    fn the_page_of_permissions_has_every_remedy_for_an_administrator() {
+        let page = include_str!("../../../docs/permissions.md");
+        let forbidden = || "not permitted (EPERM)".to_owned();
+        let bare = |vendor: &str| Probes {
+            mechanism: "none".into(),
+            kernel_moves: false,
+            reasons: ["pages cannot be moved: x", "policies of memory cannot be set: x"]
+                .map(Into::into)
+                .into(),
+            numa_balancing: Some(1),
+            huge_pages: Some("never".into()),
+            max_map_count: Some(1000),
+            address_sampling: Vec::new(),
+            userfaultfd: Err(forbidden()),
+            cycles: Some(forbidden()),
+            page_faults: Some(forbidden()),
+            openmp: Vec::new(),
+            qemu: Err("the lab needs QEMU".into()),
+            ..server(vendor, "x")
+        };
+        let sampled = Probes { address_sampling: vec!["ibs_op".into()], ..bare("AuthenticAMD") };
+        let mut remedies = 0;
+        for p in [bare("GenuineIntel"), bare("Arm 0x41"), sampled] {
+            // A remedy is commands, with a container's behind the host's.
+            for finding in findings(&p) {
+                for part in finding.remedy.split("; ").map(|r| r.trim_start_matches("a container: ")) {
+                    let command = part.trim_end_matches('…').trim();
+                    let of_administrator =
+                        ["sudo", "echo", "docker", "--"].iter().any(|word| command.starts_with(word));
+                    let is_there =
+                        command.split(" --").all(|words| page.contains(words.trim_start_matches("--")));
+                    assert!(
+                        !of_administrator || is_there,
+                        "{}: '{command}' is not in the page",
+                        finding.topic
+                    );
+                    remedies += usize::from(of_administrator);
+                }
+            }
+        }
+        assert!(remedies > 15, "{remedies}");
+    }
 }

@@ -5,6 +5,7 @@
 //! | trying things out, in a process of its own | [`probe`] |
 //! | looking into a program | [`app`] |
 //! | what follows, from plain data alone | [`judge`] |
+//! | what `homenode --version` says | [`version`] |
 
 #![forbid(unsafe_code)]
 
@@ -12,4 +13,5 @@ pub mod app;
 pub mod judge;
 mod launcher;
 pub mod probe;
+pub mod version;
 mod wheels;

@@ -18,7 +18,7 @@ use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
 use homenode_order::space::StaticObject;
 use homenode_order::{Order, Trace};
-use homenode_policy::{Offer, PolicyContext, plan, requirements};
+use homenode_policy::{Offer, PolicyContext, SpecError, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
@@ -79,6 +79,26 @@ pub struct Plan {
     pub options: MemoryOptions,
     /// What to measure them against.
     pub extent: Extent,
+}
+
+impl Plan {
+    /// Reads the policies' options, so that a wrong one is known before anything is recorded.
+    ///
+    /// # Errors
+    /// A usage error for an unknown policy, option or value.
+    pub fn check(&self) -> Result<()> {
+        for (machine, page) in self.machines.iter().zip(&self.pages) {
+            let context = PolicyContext::of(machine, *page);
+            for scheme in &self.schemes {
+                match homenode_policy::build(&scheme.policy, &context) {
+                    // The recording yields what it needs.
+                    Ok(_) | Err(SpecError::NeedsPlan { .. }) => {}
+                    Err(e) => return Err(Error::usage(e.to_string())),
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A scheme's result, or why there is none.

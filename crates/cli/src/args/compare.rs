@@ -122,6 +122,9 @@ pub struct CompareArgs {
     /// With --on host: deal the CPUs into N nodes for 'homenode run', to try it on one node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
+    /// Check machines, schemes and options, and run nothing
+    #[arg(long, conflicts_with = "on")]
+    pub check: bool,
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,

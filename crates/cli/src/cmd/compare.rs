@@ -63,6 +63,10 @@ impl CompareArgs {
             extent: self.yardsticks.into(),
         };
         self.output.check(&compared::table(&plan))?;
+        plan.check()?;
+        if self.check {
+            return Ok(Exit::Done);
+        }
         let folder = Folder::new("compare", self.keep.as_deref())?;
         let runs = self.recordings(&subject, &plan, &folder, &task)?;
         self.simulate(&plan, &runs, &task)

@@ -108,3 +108,37 @@ fn a_filter_of_system_calls_is_found_by_trying() {
         assert!(state == "less well" && found.contains("EPERM"), "{what}: {state}, {found}");
     }
 }
+
+#[test]
+fn the_version_says_what_is_installed() {
+    let dir = fresh("version");
+    let (status, out, err) = run(&dir, &["--version"]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    let first = out.lines().next().unwrap();
+    assert!(first.starts_with(concat!("homenode ", env!("CARGO_PKG_VERSION"), " (commit ")), "{out}");
+    for name in ["build: ", "recorder: ", "live runtime: ", "kernels: ", "lab: "] {
+        assert!(out.lines().any(|l| l.starts_with(name)), "{name} in {out}");
+    }
+    let (_, short, _) = run(&dir, &["-V"]);
+    assert_eq!(short, concat!("homenode ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn a_comparison_is_checked_without_a_run() {
+    let dir = fresh("compare-check");
+    let check =
+        |words: &[&str]| run(&dir, &[&["compare", "--check"], words, &["--", "./not-there"]].concat());
+    let good = ["-m", "2s-xeon", "-m", "epyc-nps4", "-p", "competitive:gain=30", "-p", "round-robin"];
+    assert_eq!(check(&good), (Some(0), String::new(), String::new()));
+    for (words, said) in [
+        (["-m", "2s-xeno", "-p", "round-robin"], "2s-xeon"),
+        (["-m", "2s-xeon", "-p", "next-tuch"], "next-touch"),
+        (["-m", "2s-xeon", "-p", "competitive:gian=30"], "no option `gian`"),
+        (["-m", "2s-xeon", "-p", "competitive:gain=much"], "gain=much"),
+        (["-m", "2s-xeon", "--page", "3KiB"], "no pages of 3 KiB"),
+    ] {
+        let (status, out, err) = check(&words);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{words:?}: {err}");
+        assert!(err.contains(said), "{words:?}: {err}");
+    }
+}

@@ -1,4 +1,5 @@
-//! A Python with the real DuckDB and the real Polars.
+//! A Python with packages from PyPI, in an environment that is made once. `xtask/src/python.rs`
+//! uses this file, too.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,12 +20,17 @@ pub fn run(command: &mut Command) -> Result<String, String> {
     Err(format!("{name}: {}", said.lines().last().unwrap_or("it failed")))
 }
 
-/// A Python with the readers, or why there is none.
+/// A Python with the real DuckDB and the real Polars, or why there is none.
 pub fn python() -> Result<PathBuf, String> {
+    environment(FOLDER, &PACKAGES)
+}
+
+/// A Python with `packages`, kept as `name` in the user's cache, or why there is none.
+pub fn environment(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
     let cache = cache.or_else(home).ok_or("there is no home folder")?.join("homenode");
-    let (folder, new) = (cache.join(FOLDER), cache.join(format!("{FOLDER}.{}", std::process::id())));
+    let (folder, new) = (cache.join(name), cache.join(format!("{name}.{}", std::process::id())));
     let python = folder.join("bin/python");
     if python.exists() {
         return Ok(python);
@@ -32,7 +38,7 @@ pub fn python() -> Result<PathBuf, String> {
     fs::create_dir_all(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
     let made = run(Command::new("python3").args(["-m", "venv"]).arg(&new)).and_then(|_| {
         let mut pip = Command::new(new.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
         run(pip.args(["--retries", "1", "--timeout", "20"]))
     });
     let made = made.and_then(|_| fs::rename(&new, &folder).map_err(|e| e.to_string()));

@@ -1,0 +1,100 @@
+//! The Debian package, by dpkg-deb alone.
+//!
+//! It takes hwloc, zstd and udev from the system instead of bringing them. Which packages have the
+//! libraries, dpkg of the machine that builds it says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::needs::Needs;
+use super::stage::BROUGHT;
+use super::{files, fresh, must, out, program, read, root, text_of, write};
+use crate::Outcome;
+
+const ABOUT: &str = "\
+Description: find the source line that puts memory on the wrong NUMA node
+ homenode records which NUMA node touches which page of a program, says which
+ line of the source to change and what that brings, moves pages while an
+ unmodified program runs, and simulates placements on machines that are not
+ there.
+";
+
+/// Makes the package.
+pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
+    let tree = root().join("target/stage-deb");
+    fresh(&tree)?;
+    must(program("cp").arg("--archive").arg(stage).arg(tree.join("usr")))?;
+    for (name, _) in BROUGHT {
+        remove(&tree.join("usr/lib/homenode").join(name))?;
+    }
+    let doc = tree.join("usr/share/doc/homenode");
+    must(program("rm").arg("-r").arg(doc.join("licences")))?;
+    for name in ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"] {
+        remove(&doc.join(name))?;
+    }
+    write(&doc.join("copyright"), copyright()?)?;
+    write(&doc.join("changelog"), text_of(&root().join("CHANGELOG.md"))?)?;
+    must(program("gzip").args(["--best", "--no-name"]).arg(doc.join("changelog")))?;
+    for page in files(&tree.join("usr/share/man/man1"))? {
+        must(program("gzip").args(["--best", "--no-name"]).arg(page))?;
+    }
+    // Debian's folder for zsh is another one.
+    let zsh = tree.join("usr/share/zsh");
+    fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions")).map_err(|e| e.to_string())?;
+    must(program("chmod").args(["--recursive", "u=rwX,go=rX"]).arg(&tree))?;
+    let kib = read(program("du").args(["--apparent-size", "-sk"]).arg(tree.join("usr")))?;
+    let kib = kib.split_whitespace().next().unwrap_or("0").to_owned();
+    let control = format!(
+        "Package: homenode\nVersion: {version}\nArchitecture: amd64\nSection: devel\nPriority: optional\n\
+         Maintainer: the authors of homenode <homenode@localhost>\nInstalled-Size: {kib}\nDepends: {}\n\
+         Recommends: gcc, libgomp1\n\
+         Suggests: cmake, gfortran, numactl, qemu-system-x86, qemu-user, busybox-static, e2fsprogs, xz-utils\n{ABOUT}",
+        depends(needs)?
+    );
+    write(&tree.join("DEBIAN/control"), control)?;
+    let path = out().join(format!("homenode_{version}_amd64.deb"));
+    must(program("dpkg-deb").args(["--build", "--root-owner-group", "-Zxz"]).arg(&tree).arg(path))
+}
+
+fn remove(path: &Path) -> Outcome {
+    fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The packages of the libraries, with the versions that are surely new enough.
+fn depends(needs: &Needs) -> Result<String, String> {
+    let (major, minor) = needs.glibc();
+    let mut all = BTreeSet::from([format!("libc6 (>= {major}.{minor})")]);
+    let others = needs.libraries().into_iter().filter(|l| *l == "libgcc_s.so.1");
+    for name in others.chain(BROUGHT.iter().map(|(name, _)| *name).filter(|n| *n != "libudev.so.1")) {
+        all.insert(package_of(name)?);
+    }
+    Ok(all.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// The package of a library, as dpkg knows it.
+fn package_of(library: &str) -> Result<String, String> {
+    let said = read(program("dpkg-query").args(["--search", &format!("*/{library}")]))?;
+    let line = said.lines().find(|l| l.ends_with(library)).unwrap_or_default();
+    let name = line.split([':', ',']).next().filter(|n| !n.is_empty());
+    Ok(name.ok_or_else(|| format!("no package has {library}"))?.to_owned())
+}
+
+/// The licences in Debian's form.
+fn copyright() -> Result<String, String> {
+    let mit = text_of(&root().join("LICENSE-MIT"))?;
+    let paragraph = |text: &str| -> String {
+        text.lines().map(|l| if l.trim().is_empty() { " .\n".into() } else { format!(" {l}\n") }).collect()
+    };
+    Ok(format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: homenode\n\n\
+         Files: *\nCopyright: the authors of homenode\nLicense: MIT or Apache-2.0\n\n\
+         License: MIT\n{}\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n",
+        paragraph(&mit)
+    ))
+}
+
+/// The package that was made.
+pub fn path(version: &str) -> PathBuf {
+    out().join(format!("homenode_{version}_amd64.deb"))
+}
