@@ -228,7 +228,7 @@ fn every_table_and_figure_has_a_place_in_one_page() {
     }
     assert!(page.matches("<svg").count() >= 16 && !page.contains("NaN") && !page.contains("<script"));
     assert!(std::fs::read_to_string(dir.join("r.md")).unwrap().contains("cannot be said"));
-    // The second time everything is there already: the same results, times of the first run included.
+    // The second time everything is there already, times of the first run included.
     assert_eq!(all(words)["rows"], first["rows"]);
     let (status, out, _) = run(&dir, &["paper", "list"]);
     assert!(status == Some(0) && rows.iter().all(|r| out.contains(r["name"].as_str().unwrap())), "{out}");
