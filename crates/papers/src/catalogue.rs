@@ -281,7 +281,7 @@ pub const ENTRIES: &[Entry] = &[
         programs: "STREAM's scale and triad",
         seconds: 1,
         seconds_small: 1,
-        pairs: &[("paper", "ours"), ("paper_relative", "ours_relative")],
+        pairs: &[("paper", "ours"), ("paper", "blocking"), ("paper_relative", "ours_relative")],
         keys: &["loop", "experiment"],
         chart: Chart::Bars(&["paper_relative", "ours_relative"]),
         run: |ask, task| Robertson::new(ask, task)?.table1(),

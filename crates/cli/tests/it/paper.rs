@@ -194,7 +194,8 @@ fn the_papers_sizes_give_its_numbers() {
     assert!(total("si_mig") > total("si"), "migration pays too early");
 }
 
-/// Everything that `paper all` runs, with the smallest classes; once more from what was kept.
+/// What `paper all` runs, with the smallest classes of a few programs that have a part in all but
+/// Robertson's computed tables; once more from what was kept.
 #[test]
 fn every_table_and_figure_has_a_place_in_one_page() {
     let Some(dir) = place("paper-all") else { return };
@@ -202,13 +203,13 @@ fn every_table_and_figure_has_a_place_in_one_page() {
     let words =
         "paper all --small --processors 4 --iterations 3 --quiet --json --keep recordings -o r.html -o r.md";
     let all = |words: &str| {
-        let (status, out, err) = run(&dir, &words.split(' ').collect::<Vec<_>>());
+        let (status, out, err) = run(&dir, &words.split_whitespace().collect::<Vec<_>>());
         assert_eq!(status, Some(0), "{err}");
         serde_json::from_str::<serde_json::Value>(&out).unwrap()
     };
     let first = all(words);
     let rows = first["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 18, "{first}");
+    assert_eq!(rows.len(), 16, "{first}");
     assert!(rows.iter().all(|r| r["seconds"].as_f64().is_some()), "{first}");
     // Löf's three tables, Robertson's and Tao's have numbers of the paper beside ours.
     let cells = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap()["cells"].as_u64().unwrap();
@@ -219,15 +220,15 @@ fn every_table_and_figure_has_a_place_in_one_page() {
     }
     let judged: u64 =
         rows.iter().flat_map(|r| ["holds", "does_not", "unknown"].map(|k| r[k].as_u64().unwrap())).sum();
-    assert!(judged > 60, "{judged} conclusions");
+    assert!(judged > 50, "{judged} conclusions");
     let page = std::fs::read_to_string(dir.join("r.html")).unwrap();
     for row in rows {
         let name = row["name"].as_str().unwrap();
         assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
     }
-    assert!(page.matches("<svg").count() >= 18 && !page.contains("NaN") && !page.contains("<script"));
+    assert!(page.matches("<svg").count() >= 16 && !page.contains("NaN") && !page.contains("<script"));
     assert!(std::fs::read_to_string(dir.join("r.md")).unwrap().contains("cannot be said"));
-    // The second time everything is there already: the same results, times of the first run included.
+    // The second time everything is there already, times of the first run included.
     assert_eq!(all(words)["rows"], first["rows"]);
     let (status, out, _) = run(&dir, &["paper", "list"]);
     assert!(status == Some(0) && rows.iter().all(|r| out.contains(r["name"].as_str().unwrap())), "{out}");
