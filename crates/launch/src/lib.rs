@@ -7,6 +7,7 @@
 //! | what can be loaded into it, what stands in the way | [`loadable`] |
 //! | programs that make system calls past the C library | [`raw_calls`] |
 //! | programs built with a sanitizer | [`sanitized`] |
+//! | recorded schedules of loops, from a run to a later one | [`schedule`] |
 //! | run it and wait, passing signals on | [`child`] |
 //! | record it | [`mod@record`] |
 //! | a folder for recordings that a command makes for itself | [`folder`] |
@@ -22,3 +23,4 @@ pub mod program;
 pub mod raw_calls;
 pub mod record;
 pub mod sanitized;
+pub mod schedule;

@@ -9,6 +9,7 @@ use clap::Args;
 use homenode_error::Result;
 use homenode_runtime::watch::Wanted;
 
+use super::schedule::ScheduleArgs;
 use super::subject::{RunArgs, Subject};
 use crate::live::policies;
 
@@ -19,6 +20,7 @@ Examples:
   homenode run --policy next-touch=region -- ./app        … in every region, as long as it pays
   homenode run --policy competitive -- ./app              pages move after an iteration, by who was seen at them
   homenode run --plan mine.hnplan -- ./app                each page where the plan has it, from its first touch on
+  homenode run --schedule auto -- ./app                   dynamic loops: block, cyclic, replayed, whichever is fastest
   homenode run --pretend-nodes 2 kernel:heat -- --init serial   all of it on a machine with one node
   srun homenode run --summary report.%p -- ./app          under a launcher: homenode stands next to the program
 
@@ -93,6 +95,9 @@ pub struct LiveArgs {
     /// Only speak when something is wrong
     #[arg(short, long)]
     pub quiet: bool,
+    /// Who hands out the iterations of loops.
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
     /// What to run.
     #[command(flatten)]
     pub run: RunArgs,

@@ -128,6 +128,7 @@ impl RecordArgs {
             json: false,
             verbose: false,
             quiet: false,
+            schedule: Default::default(),
             run: self.run.clone(),
         }
     }
