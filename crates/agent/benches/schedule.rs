@@ -1,5 +1,5 @@
-//! What a chunk costs that homenode hands out, records or leaves alone, beside libgomp's own, in one
-//! run: a loop without work in chunks of one iteration (`tests/schedules/loops.c`).
+//! What a chunk costs that homenode hands out, records or leaves alone, beside libgomp's own, in
+//! one run: a loop without work in chunks of one iteration (`tests/schedules/loops.c`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Loops whose iterations homenode hands out: teams, their loops under way, and what each thread is
-//! at. The front ends are [`crate::loops_gomp`] and [`crate::loops_kmpc`]; who gets what is decided in
-//! [`homenode_schedule`].
+//! at. The front ends are [`crate::loops_gomp`] and [`crate::loops_kmpc`]; who gets what is decided
+//! in [`homenode_schedule`].
 //!
 //! All threads of a team meet the same loops in the same order. So a loop under way is known by its
 //! team and by how many the thread has met there. The first thread that starts a loop has the book

@@ -1,5 +1,5 @@
-//! libgomp's loops. The functions here stand behind the names that `libhomenode_loops` exports; teams
-//! come from [`crate::gomp`], which leads the team's function through [`run`].
+//! libgomp's loops. The functions here stand behind the names that `libhomenode_loops` exports;
+//! teams come from [`crate::gomp`], which leads the team's function through [`run`].
 //!
 //! | call | what becomes of it in a loop that homenode hands out |
 //! |---|---|

@@ -1,9 +1,9 @@
-//! libomp's loops: `__kmpc_dispatch_init_…` and `__kmpc_dispatch_next_…`, which stand behind the names
-//! that `libhomenode_loops` exports. Teams come from the tools interface ([`crate::ompt`]).
+//! libomp's loops: `__kmpc_dispatch_init_…` and `__kmpc_dispatch_next_…`, which stand behind the
+//! names that `libhomenode_loops` exports. Teams come from the tools interface ([`crate::ompt`]).
 //!
 //! For a loop that homenode hands out, libomp gets an empty loop at the start. When homenode has no
-//! more chunks for a thread, libomp is asked once: it has none either, and the thread is through with
-//! the loop for libomp, too.
+//! more chunks for a thread, libomp is asked once: it has none either, and the thread is through
+//! with the loop for libomp, too.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -203,7 +203,8 @@ thread_local! {
     static BEFORE: Cell<*mut Before> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// The thread enters a team of so many threads as the one of that number. libomp's word for the team
+/// The thread enters a team of so many threads as the one of that number. libomp's word for the
+/// team
 /// is at `parallel`; a later team may have the same word when all threads have entered this one.
 pub fn enters(parallel: usize, threads: u32, number: u32) {
     let team = (parallel != 0 && threads > 1).then(|| {

@@ -1,9 +1,9 @@
-//! Loops that homenode hands out give the same results, in every mode: each iteration once, the last
-//! value right, whatever the loop's form. `tests/schedules/loops.c` counts its own iterations.
+//! Loops that homenode hands out give the same results, in every mode: each iteration once, the
+//! last value right, whatever the loop's form. `tests/schedules/loops.c` counts its own iterations.
 //!
 //! libomp 14 by itself gets the last value wrong where threads steal from each other
-//! (`nonmonotonic:dynamic` with `lastprivate` prints 0 in some runs). So the last value is looked at
-//! where homenode hands out every execution, and libgomp's output is what all are compared with.
+//! (`nonmonotonic:dynamic` with `lastprivate` prints 0 in some runs). So the last value is looked
+//! at where homenode hands out every execution, and libgomp's output is what all are compared with.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,7 +55,8 @@ struct Ran {
     folder: PathBuf,
 }
 
-/// Teams of four that sleep while they wait. libomp 14 fails an assertion of its own (`kmp_dispatch`,
+/// Teams of four that sleep while they wait. libomp 14 fails an assertion of its own
+/// (`kmp_dispatch`,
 /// `THIEF`) after a cancelled dynamic loop, without homenode: there nothing is cancelled.
 fn environment(command: &mut Command) -> &mut Command {
     let libomp = is_libomp(Path::new(command.get_program()));

@@ -2,11 +2,11 @@
 //!
 //! `homenode run --schedule` loads this library before `libhomenode`. A program's calls of these
 //! functions come here, and each goes on with one jump: arguments and return address stay as they
-//! are. Without `--schedule` the library is not loaded, so that a program's calls go straight to its
-//! own run-time and cost nothing.
+//! are. Without `--schedule` the library is not loaded, so that a program's calls go straight to
+//! its own run-time and cost nothing.
 //!
-//! `libhomenode` (`crates/agent`, `loops_gomp` and `loops_kmpc`) exports each function under its name
-//! with `homenode_` before it.
+//! `libhomenode` (`crates/agent`, `loops_gomp` and `loops_kmpc`) exports each function under its
+//! name with `homenode_` before it.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("these jumps are written for x86-64 Linux");

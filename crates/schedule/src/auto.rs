@@ -2,7 +2,8 @@
 //!
 //! # Problem
 //!
-//! A loop is executed many times. Times vary by chance, and a schedule that is tried costs time when
+//! A loop is executed many times. Times vary by chance, and a schedule that is tried costs time
+//! when
 //! it is slow. The choice has to be made from few executions, and has to be made again when the
 //! program changes.
 //!
@@ -10,8 +11,8 @@
 //!
 //! Candidates take turns. After [`FEWEST`] rounds or more, a candidate whose fastest execution is
 //! slower than the slowest one of the best is dropped. The trial ends when one is left, or after
-//! [`MOST`] rounds. Then the lowest median wins; the program's own schedule stays unless the winner's
-//! median is 2 % lower.
+//! [`MOST`] rounds. Then the lowest median wins; the program's own schedule stays unless the
+//! winner's median is 2 % lower.
 //!
 //! A kept schedule is watched: when several executions in a row take a quarter more or less than
 //! the median that the schedule was kept for, the trial begins anew. Each trial needs twice as long

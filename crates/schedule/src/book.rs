@@ -200,7 +200,8 @@ impl Book {
         decision
     }
 
-    /// The program's own schedule: recorded where that is of use and was not done; timed for `auto`.
+    /// The program's own schedule: recorded where that is of use and was not done; timed for
+    /// `auto`.
     fn own(&mut self, shape: &Shape, candidate: Option<Candidate>) -> Option<Decision> {
         let of_use = match self.mode {
             // What was asked to be replayed is the file's, or nothing.
@@ -245,8 +246,8 @@ impl Book {
         Some(Decision { deal: Some(deal), record: None, candidate: Some(candidate) })
     }
 
-    /// The chunks of each node, as the first recorded execution tells: of the loop itself, or of one
-    /// with the same values.
+    /// The chunks of each node, as the first recorded execution tells: of the loop itself, or of
+    /// one with the same values.
     fn lists(&mut self, shape: &Shape, chunks: Chunks) -> Option<Arc<Lists>> {
         if self.nodes < 2 {
             return None;

@@ -26,8 +26,8 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Deals the chunks of a loop to their nodes. `None` where no chunk has a node, or there are more
-    /// than [`MOST`].
+    /// Deals the chunks of a loop to their nodes. `None` where no chunk has a node, or there are
+    /// more than [`MOST`].
     pub fn new(space: &Space, chunks: Chunks, homes: &Homes, nodes: u16) -> Option<Self> {
         let number = chunks.number();
         if number == 0 || number > MOST {

@@ -14,7 +14,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table of `count` iterations from the runs of each thread, by thread number. Runs of a
+    /// Makes a table of `count` iterations from the runs of each thread, by thread number. Runs of
+    /// a
     /// thread are sorted, and joined where one begins at the end of another: a replayed thread then
     /// executes the last iteration last.
     ///

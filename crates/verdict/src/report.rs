@@ -43,8 +43,8 @@ const NO_REPORT: &str =
 const PROCESSES: usize = 4;
 
 impl Report<'_> {
-    /// The answer: at most three lines of [`COLUMNS`] columns, and one of the loops where homenode was
-    /// to hand them out.
+    /// The answer: at most three lines of [`COLUMNS`] columns, and one of the loops where homenode
+    /// was to hand them out.
     pub fn answer(&self) -> String {
         let mut lines = match Answer::of(self.processes, self.names, &self.command) {
             Some(answer) => answer.lines().to_vec(),

@@ -9,8 +9,8 @@ use homenode_wire::schedule::{Asked, Mode};
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScheduleArgs {
     /// Hand out the iterations of schedule(dynamic|guided|runtime) loops: record (the program's own
-    /// hand-out, recorded), replay (as recorded), block, cyclic, affinity (to the node that executed
-    /// them first), auto (the fastest)
+    /// hand-out, recorded), replay (as recorded), block, cyclic, affinity (to the node that
+    /// executed them first), auto (the fastest)
     #[arg(long, value_name = "MODE")]
     pub schedule: Option<Mode>,
     /// Replay the schedules that an earlier run wrote to FILE
