@@ -32,7 +32,8 @@ install:
 	install $(BUILD)/homenode $(BUILD)/homenode-cc $(BUILD)/homenode-cxx $(BUILD)/homenode-fc "$(PREFIX)/bin"
 	ln -sf homenode-cxx "$(PREFIX)/bin/homenode-c++"
 	for name in $(NAMES); do ln -sf $${name#*=} "$(PREFIX)/bin/$${name%=*}"; done
-	install $(BUILD)/libhomenode.so $(BUILD)/libhomenode_trace.so $(BUILD)/libhomenode_monitor.so \
+	install $(BUILD)/libhomenode.so $(BUILD)/libhomenode_loops.so $(BUILD)/libhomenode_trace.so \
+		$(BUILD)/libhomenode_monitor.so \
 		$(BUILD)/libhomenode_guest.so $(BUILD)/homenode-lab-guest "$(PREFIX)/lib/homenode"
 	install -m 644 include/homenode.h "$(PREFIX)/include"
 	install -m 644 fortran/homenode.f90 "$(PREFIX)/share/homenode/fortran"

@@ -16,6 +16,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-cli", "live", "what 'homenode run' costs a program, settled and while watching"),
     ("homenode-cli", "own", "homenode's own CPU time by default, over the kernels and patterns of programs"),
     ("homenode-cli", "recorded", "what 'homenode run --record' costs over 'homenode run'"),
+    ("homenode-agent", "schedule", "a chunk that homenode hands out, beside libgomp's own"),
     ("homenode-runtime", "next_touch", "next touch against plain first touch"),
     ("homenode-policy", "decide", "deciding about a million pages on four nodes"),
     ("homenode-export", "export", "exporting a data set as Parquet, and opening one"),

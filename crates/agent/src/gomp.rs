@@ -3,11 +3,11 @@
 //! end passes its call on to the copy of libgomp that the calling object would have reached without
 //! homenode ([`crate::callers`]).
 
-use std::arch::naked_asm;
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use crate::{callers, state};
+use crate::loops_gomp::{self, Ascends, Named};
+use crate::{callers, loops, state};
 
 /// The call as it came, and what the stub adds: entry point and return address.
 type Forward = unsafe extern "C-unwind" fn(
@@ -23,7 +23,7 @@ type Forward = unsafe extern "C-unwind" fn(
     usize,
 ) -> usize;
 /// Every entry point, called with more arguments than it has: those beyond are never looked at.
-type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
+pub type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 
 /// The functions above, as types that `sym` accepts.
 const _: [Forward; 6] = [team, start, end, barrier, cancellable, unregister];
@@ -31,16 +31,16 @@ const _: [Forward; 6] = [team, start, end, barrier, cancellable, unregister];
 /// The program calls a function that no loaded run-time system has: it could not run without us
 /// either.
 #[cold]
-fn missing(entry: usize) -> ! {
-    state::complain(&format!("no loaded OpenMP run-time system has {}", NAMES[entry].to_string_lossy()));
+pub fn missing(name: &CStr) -> ! {
+    state::complain(&format!("no loaded OpenMP run-time system has {}", name.to_string_lossy()));
     std::process::abort()
 }
 
 fn target(caller: usize, entry: usize) -> callers::Target {
-    callers::target(caller, entry, NAMES[entry]).unwrap_or_else(|| missing(entry))
+    callers::target(caller, entry, NAMES[entry]).unwrap_or_else(|| missing(NAMES[entry]))
 }
 
-fn real(target: callers::Target) -> Real {
+pub fn real(target: callers::Target) -> Real {
     // SAFETY: the loader's address of the function of that name; the ABI lets a caller pass more
     // arguments than it takes.
     unsafe { std::mem::transmute::<usize, Real>(target.function) }
@@ -98,17 +98,61 @@ macro_rules! forward {
     };
 }
 
+/// The loop that a team begins with, by the entry point that starts the team: its schedule, and
+/// whether chunks ascend.
+fn first_loop(entry: usize) -> Option<(Named, Ascends)> {
+    const FIRST: [(Entry, Named, Ascends); 7] = [
+        (Entry::GOMP_parallel_loop_dynamic, Named::Dynamic, Ascends::Yes),
+        (Entry::GOMP_parallel_loop_guided, Named::Guided, Ascends::Yes),
+        (Entry::GOMP_parallel_loop_runtime, Named::Runtime, Ascends::Yes),
+        (Entry::GOMP_parallel_loop_nonmonotonic_dynamic, Named::Dynamic, Ascends::No),
+        (Entry::GOMP_parallel_loop_nonmonotonic_guided, Named::Guided, Ascends::No),
+        (Entry::GOMP_parallel_loop_nonmonotonic_runtime, Named::Runtime, Ascends::No),
+        (Entry::GOMP_parallel_loop_maybe_nonmonotonic_runtime, Named::Runtime, Ascends::Maybe),
+    ];
+    FIRST.into_iter().find(|(e, ..)| *e as usize == entry).map(|(_, named, ascends)| (named, ascends))
+}
+
+/// Runs a team from its start to its end.
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C-unwind" fn team(
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+    caller: usize,
+    entry: usize,
+) -> usize {
+    let target = target(caller, entry);
+    if target.libomp || !loops::asked() {
+        // SAFETY: the caller's arguments.
+        return unsafe { team_as_it_is(a, b, c, d, e, f, g, h, caller, entry) };
+    }
+    let call = Call { function: a, third: c, caller, entry };
+    call.begins();
+    let first = first_loop(entry)
+        .and_then(|(named, ascends)| loops_gomp::first_loop(named, ascends, [d, e, f, g], caller));
+    // SAFETY: the caller's arguments.
+    let result = unsafe { loops_gomp::run(real(target), [a, b, c, d, e, f, g, h], caller, first) };
+    state::region_end();
+    result
+}
+
 forward! {
-    /// Runs a team from its start to its end.
-    team(call, result) { call.begins(); } { state::region_end(); }
+    /// Runs a team from its start to its end, and does not look at its loops.
+    team_as_it_is(call, result) { call.begins(); } { state::region_end(); }
 }
 forward! {
     /// Starts a team whose end is another call.
-    start(call, result) { call.begins(); } {}
+    start(call, result) { call.begins(); loops::foreign(true); } {}
 }
 forward! {
     /// Ends the team of an earlier call.
-    end(_call, result) {} { state::region_end(); }
+    end(_call, result) {} { loops::foreign(false); state::region_end(); }
 }
 
 thread_local! {
@@ -132,6 +176,9 @@ macro_rules! waits {
         ) -> usize {
             let target = target(caller, entry);
             let $first = a;
+            if loops::asked() {
+                loops::end_loop();
+            }
             // While it waits the thread may run tasks, which may wait themselves.
             let before = WAITING.replace(target.libomp);
             // SAFETY: the caller's arguments.
@@ -168,6 +215,7 @@ macro_rules! entries {
             Err(_) => panic!("a symbol has no zero byte"),
         }),*];
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[derive(Clone, Copy)]
         enum Entry { $($name),* }
         $(
             /// Passes its arguments on, with its return address and number.
@@ -177,29 +225,7 @@ macro_rules! entries {
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             pub unsafe extern "C-unwind" fn $name() {
-                // Arguments 7 and 8 lie above the return address, whether the entry point has them
-                // or not: reading two words there is harmless, for the caller's frame is larger. 5
-                // words keep the stack aligned.
-                naked_asm!(
-                    ".cfi_startproc",
-                    "sub rsp, 8",
-                    ".cfi_adjust_cfa_offset 8",
-                    "push {entry}",
-                    ".cfi_adjust_cfa_offset 8",
-                    "push qword ptr [rsp + 16]",
-                    ".cfi_adjust_cfa_offset 8",
-                    "push qword ptr [rsp + 40]",
-                    ".cfi_adjust_cfa_offset 8",
-                    "push qword ptr [rsp + 40]",
-                    ".cfi_adjust_cfa_offset 8",
-                    "call {f}",
-                    "add rsp, 40",
-                    ".cfi_adjust_cfa_offset -40",
-                    "ret",
-                    ".cfi_endproc",
-                    entry = const Entry::$name as i32,
-                    f = sym $how,
-                )
+                crate::stub::stub!($how, Entry::$name as usize)
             }
         )*
     };

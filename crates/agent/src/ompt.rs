@@ -8,7 +8,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use crate::{gomp, state};
+use crate::{gomp, loops, loops_kmpc, state};
 
 type AnyFn = unsafe extern "C" fn();
 type Lookup = unsafe extern "C" fn(*const c_char) -> Option<AnyFn>;
@@ -17,6 +17,7 @@ type GetCallback = unsafe extern "C" fn(c_int, *mut Option<AnyFn>) -> c_int;
 type StartTool = unsafe extern "C" fn(c_uint, *const c_char) -> *mut StartToolResult;
 type ParallelBegin = unsafe extern "C" fn(*mut u64, *const c_void, *mut u64, c_uint, c_int, *const c_void);
 type ParallelEnd = unsafe extern "C" fn(*mut u64, *mut u64, c_int, *const c_void);
+type ImplicitTask = unsafe extern "C" fn(c_int, *mut u64, *mut u64, c_uint, c_uint, c_int);
 type SyncRegion = unsafe extern "C" fn(c_int, c_int, *mut u64, *mut u64, *const c_void);
 
 /// `ompt_start_tool_result_t`; `tool_data` follows, which libomp passes by its address.
@@ -36,14 +37,19 @@ static SET: AtomicUsize = AtomicUsize::new(0);
 /// libomp's own function for names.
 static LOOKUP: AtomicUsize = AtomicUsize::new(0);
 /// What the other tool registered for the events that homenode wants, by [`OURS`].
-static THEIRS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+static THEIRS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
 // ompt_callbacks_t
 const PARALLEL_BEGIN: c_int = 3;
 const PARALLEL_END: c_int = 4;
+const IMPLICIT_TASK: c_int = 7;
 const SYNC_REGION: c_int = 23;
-const OURS: [c_int; 3] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION];
+/// The last one is only wanted where homenode hands out the iterations of loops.
+const OURS: [c_int; 4] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION, IMPLICIT_TASK];
+// ompt_task_flag_t
+const INITIAL: c_int = 1;
 // ompt_scope_endpoint_t
+const BEGIN: c_int = 1;
 const END: c_int = 2;
 // ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers; 1, 2, 3 and 8 those that a program's text
 // has
@@ -60,7 +66,7 @@ pub unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char
     state::start();
     // SAFETY: libomp's arguments.
     let other = unsafe { other_tool(version, runtime) };
-    if !state::running() {
+    if !state::running() && !loops::asked() {
         return other;
     }
     OTHER.store(other, Ordering::Release);
@@ -104,18 +110,19 @@ unsafe fn other_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolR
 
 unsafe extern "C" fn initialize(lookup: Lookup, device: c_int, data: *mut u64) -> c_int {
     // SAFETY: the interface promises this type for this name; the other tool is initialised as
-    // libomp would have done it, but that its registrations for three events come to us.
+    // libomp would have done it, but that its registrations for homenode's events come to us.
     unsafe {
         LOOKUP.store(lookup as usize, Ordering::Release);
         let Some(set) = lookup(c"ompt_set_callback".as_ptr()) else { return 0 };
         SET.store(set as usize, Ordering::Release);
         let set: SetCallback = std::mem::transmute(set);
-        let callbacks: [(c_int, *const ()); 3] = [
-            (PARALLEL_BEGIN, parallel_begin as *const ()),
-            (PARALLEL_END, parallel_end as *const ()),
-            (SYNC_REGION, sync_region as *const ()),
+        let callbacks: [*const (); OURS.len()] = [
+            parallel_begin as *const (),
+            parallel_end as *const (),
+            sync_region as *const (),
+            implicit_task as *const (),
         ];
-        for (which, f) in callbacks {
+        for (which, f) in OURS.into_iter().zip(callbacks).filter(|(which, _)| wanted(*which)) {
             set(which, Some(std::mem::transmute::<*const (), AnyFn>(f)));
         }
         if let Some(other) = OTHER.load(Ordering::Acquire).as_mut()
@@ -153,8 +160,13 @@ unsafe extern "C" fn lookup_for_other(name: *const c_char) -> Option<AnyFn> {
     }
 }
 
+/// Whether homenode registers for an event.
+fn wanted(which: c_int) -> bool {
+    which != IMPLICIT_TASK || loops::asked()
+}
+
 fn theirs(which: c_int) -> Option<&'static AtomicUsize> {
-    OURS.iter().position(|o| *o == which).map(|i| &THEIRS[i])
+    OURS.iter().position(|o| *o == which && wanted(which)).map(|i| &THEIRS[i])
 }
 
 unsafe extern "C" fn set_for_other(which: c_int, callback: Option<AnyFn>) -> c_int {
@@ -237,6 +249,30 @@ unsafe extern "C" fn sync_region(
     unsafe {
         if let Some(f) = their::<SyncRegion>(2) {
             f(kind, endpoint, parallel, task, caller);
+        }
+    }
+}
+
+/// A thread enters a team, or leaves it.
+unsafe extern "C" fn implicit_task(
+    endpoint: c_int,
+    parallel: *mut u64,
+    task: *mut u64,
+    threads: c_uint,
+    number: c_uint,
+    flags: c_int,
+) {
+    if flags & INITIAL == 0 {
+        match endpoint {
+            BEGIN => loops_kmpc::enters(parallel.addr(), threads, number),
+            END => loops_kmpc::leaves(),
+            _ => {}
+        }
+    }
+    // SAFETY: libomp's arguments.
+    unsafe {
+        if let Some(f) = their::<ImplicitTask>(3) {
+            f(endpoint, parallel, task, threads, number, flags);
         }
     }
 }

@@ -14,7 +14,9 @@ use homenode_wire::facts::Facts;
 use homenode_wire::{Message, plan};
 
 use crate::told::{self, Told};
-use crate::{alloc, clib, cpp, interpose_loader, leave, modules, mover, next, raw_calls, slots, statics};
+use crate::{
+    alloc, clib, cpp, interpose_loader, leave, loops, modules, mover, next, raw_calls, slots, statics,
+};
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// There is a driver, and this is the process that it was made for.
@@ -156,15 +158,23 @@ pub fn start() {
         cpp::look_all();
         let folder = std::env::var_os(settings::RUN_DIR).filter(|f| !f.is_empty());
         let Some(settings) = folder.and_then(|f| Settings::read(Path::new(&f))) else { return };
+        if let Ok(settings) = &settings {
+            PROCESS.store(std::process::id(), Ordering::Relaxed);
+            // SAFETY: registers a function that lives as long as the library, which is never
+            // unloaded.
+            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+            loops::start(settings);
+            if loops::asked() && settings.machine.nodes() < 2 {
+                // Nothing can move; the program's loops are all that there is to do.
+                std::panic::set_hook(Box::new(note_panic));
+                return;
+            }
+        }
         // Of all threads: some of what is measured here takes two.
         let began = (Clocks::KERNEL.process)();
         match settings.and_then(make) {
             Ok(driver) => {
                 *DRIVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(driver);
-                PROCESS.store(std::process::id(), Ordering::Relaxed);
-                // SAFETY: registers a function that lives as long as the library, which is never
-                // unloaded.
-                unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
                 clib::find();
                 raw_calls::look();
                 slots::lead();
@@ -204,6 +214,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
 /// In a forked child there is no homenode: its memory is the parent's.
 pub unsafe extern "C" fn in_child() {
     RUNNING.store(false, Ordering::Relaxed);
+    loops::in_child();
 }
 
 /// Whether the caller is of the process that homenode was made for, not of a child that shares its
@@ -363,6 +374,8 @@ fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
         if BROKEN.get().is_some() && is_own_process() {
             guarded(report_of_an_error);
+        } else if is_own_process() {
+            guarded(report_of_loops);
         }
         return;
     }
@@ -382,7 +395,8 @@ fn finish() {
         driver.record_modules(&loaded);
         driver.end_recording();
         let folder = &driver.settings().folder;
-        let facts = report::facts(&driver, loaded);
+        let mut facts = report::facts(&driver, loaded);
+        facts.schedule = loops::finish(leave);
         leave(folder, &Facts::file_name(facts.pid), &facts);
         // Its memory may hold what handlers still look at.
         std::mem::forget(driver);
@@ -395,6 +409,15 @@ pub fn stop() {
     if running() && is_own_process() {
         finish();
         guarded(moving::stop);
+    }
+}
+
+/// Nothing could move, and homenode has handed out iterations all the same.
+fn report_of_loops() {
+    if let (Some((folder, mut facts)), Some(dealt)) = (loops::facts_alone(), loops::finish(leave)) {
+        facts.schedule = Some(dealt);
+        facts.modules = modules::loaded();
+        leave(&folder, &Facts::file_name(facts.pid), &facts);
     }
 }
 

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod rec;
 pub mod record;
 pub mod run;
+pub mod schedule;
 pub mod show;
 pub mod subject;
 pub mod view;

@@ -7,6 +7,7 @@
 //! | what can be loaded into it, what stands in the way | [`loadable`] |
 //! | programs that make system calls past the C library | [`raw_calls`] |
 //! | programs built with a sanitizer | [`sanitized`] |
+//! | recorded schedules of loops, from a run to a later one | [`schedule`] |
 //! | run it and wait, passing signals on | [`child`] |
 //! | record it | [`mod@record`] |
 //! | which rank of a job this is | [`rank`](mod@rank) |
@@ -24,3 +25,4 @@ pub mod rank;
 pub mod raw_calls;
 pub mod record;
 pub mod sanitized;
+pub mod schedule;

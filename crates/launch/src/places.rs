@@ -80,6 +80,17 @@ pub fn live_library() -> Result<PathBuf> {
     find("the live runtime", NAME, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint).map(|f| f.join(NAME))
 }
 
+/// The library that leads a program's loops to the live runtime.
+///
+/// # Errors
+/// As [`kernels`].
+pub fn loops_library() -> Result<PathBuf> {
+    const NAME: &str = "libhomenode_loops.so";
+    let hint = "build it (cargo build --release)";
+    find("the library for loops", NAME, "HOMENODE_LIB_DIR", &[".", "../lib/homenode"], hint)
+        .map(|f| f.join(NAME))
+}
+
 /// A program that is installed beside this one.
 ///
 /// # Errors

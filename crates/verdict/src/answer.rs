@@ -186,6 +186,11 @@ fn says(f: &Facts) -> Vec<String> {
     }
 }
 
+/// Whether nothing but loops was looked at: where there is one node, nothing can move.
+pub(crate) fn looked_at_loops_alone(f: &Facts) -> bool {
+    f.schedule.is_some() && f.nodes == 1
+}
+
 /// The three lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -201,6 +206,13 @@ impl Answer {
     /// Of processes, the first of which has run most regions. `command` is what was run.
     pub fn of(processes: &[Facts], names: &[Names], command: &str) -> Option<Self> {
         let first = processes.first()?;
+        if looked_at_loops_alone(first) {
+            return Some(Self {
+                worked: "one node with memory: no page can move".into(),
+                cost: "cost of the loops' hand-out: not measured here".into(),
+                next: "next: compare the program's times with and without --schedule".into(),
+            });
+        }
         let advice = names.first().map(|n| advice::all(first, n)).unwrap_or_default();
         let others = processes.iter().filter(|f| f.regions.runs > 0 || f.counters.arms > 0).count();
         Some(Self {

@@ -6,6 +6,7 @@
 //! | the reports of a run's processes, read back | [`facts`] |
 //! | names from the source, and what to change there | [`advice`] |
 //! | the answer in three lines | [`answer`] |
+//! | loops whose iterations homenode hands out | [`schedule`] |
 //! | the closing report, as text and as JSON | [`report`] |
 //! | times, shares and lines | [`text`] |
 
@@ -15,4 +16,5 @@ pub mod advice;
 pub mod answer;
 pub mod facts;
 pub mod report;
+pub mod schedule;
 pub mod text;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::advice::{self, Names};
 use crate::answer::{self, Answer, PREFIX, Worked};
+use crate::schedule;
 use crate::text::{COLUMNS, percent, seconds, wrapped};
 
 /// Schema and version of the JSON form.
@@ -42,12 +43,15 @@ const NO_REPORT: &str =
 const PROCESSES: usize = 4;
 
 impl Report<'_> {
-    /// The answer: at most three lines of [`COLUMNS`] columns.
+    /// The answer: at most three lines of [`COLUMNS`] columns, and one of the loops where homenode
+    /// was to hand them out.
     pub fn answer(&self) -> String {
-        let lines = match Answer::of(self.processes, self.names, &self.command) {
+        let mut lines = match Answer::of(self.processes, self.names, &self.command) {
             Some(answer) => answer.lines().to_vec(),
             None => self.nothing_done(),
         };
+        let room = COLUMNS - PREFIX.len();
+        lines.extend(schedule::of(self.processes).map(|d| format!("{PREFIX}{}", schedule::line(d, room))));
         lines.into_iter().map(|line| line + "\n").collect()
     }
 
@@ -118,6 +122,9 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
     if let (0, Some(why)) = (f.nodes, &f.stopped) {
         return writeln!(out, "  stopped    {}; what it did before is not known", foreign::clean(why));
     }
+    if answer::looked_at_loops_alone(f) {
+        return f.schedule.iter().flat_map(schedule::details).try_for_each(|line| writeln!(out, "  {line}"));
+    }
     // What it came to stands first, and next to it why it came to no more.
     result(out, f)?;
     if let Some(why) = &f.stopped {
@@ -133,6 +140,9 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
         if f.arming == Arming::Region {
             per_region(out, f, names)?;
         }
+    }
+    for line in f.schedule.iter().flat_map(schedule::details) {
+        writeln!(out, "  {line}")?;
     }
     threads(out, f)?;
     costs(out, f)?;
@@ -265,7 +275,8 @@ fn process_json(f: &Facts, names: &Names) -> Value {
             "ping_pongs": r.ping_pongs,
         })
     };
-    json!({
+    // One value more than the macro can nest.
+    let mut all = json!({
         "pid": f.pid,
         "complete": true,
         "nodes": f.nodes,
@@ -313,7 +324,9 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "longest_regions": f.regions.longest.iter().map(region).collect::<Vec<_>>(),
         "modules": f.modules.iter().map(|m| m.path.as_str()).collect::<Vec<_>>(),
         "advice": advice::sentences(f, names),
-    })
+    });
+    all["schedule"] = f.schedule.as_ref().map(schedule::json).into();
+    all
 }
 
 fn nanos(d: Duration) -> u64 {

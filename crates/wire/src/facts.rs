@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{NODES, list, some_text, text, texts};
 use crate::frame::{Kind, Message};
+use crate::schedule::Dealt;
 
 /// Return addresses that are kept of an allocation.
 pub const FRAMES: usize = 6;
@@ -438,6 +439,8 @@ pub struct Facts {
     pub watch: Option<Watch>,
     /// What became of a plan.
     pub plan: Option<Plan>,
+    /// What became of loops whose iterations homenode hands out; `None`: the run did not ask.
+    pub schedule: Option<Dealt>,
     /// Why nothing was armed any more.
     #[serde(with = "some_text")]
     pub stopped: Option<String>,
@@ -452,7 +455,7 @@ pub struct Facts {
 
 impl Message for Facts {
     const KIND: Kind = Kind::Facts;
-    const VERSION: u16 = 3;
+    const VERSION: u16 = 4;
     const MOST: usize = 16 << 20;
 }
 

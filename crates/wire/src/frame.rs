@@ -51,11 +51,13 @@ pub enum Kind {
     MonitorFound = 13,
     /// [`crate::monitor::Emulator`].
     Emulator = 14,
+    /// [`crate::schedule::Schedules`].
+    Schedules = 15,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Facts,
         Self::Live,
         Self::Settings,
@@ -69,6 +71,7 @@ impl Kind {
         Self::MonitorAnswer,
         Self::MonitorFound,
         Self::Emulator,
+        Self::Schedules,
     ];
 
     /// What a person calls it.
@@ -87,6 +90,7 @@ impl Kind {
             Self::MonitorAnswer => "the monitor's answer",
             Self::MonitorFound => "the monitor's counts",
             Self::Emulator => "the emulator's configuration",
+            Self::Schedules => "the recorded schedules",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! | conversation | types |
 //! |---|---|
 //! | launcher → library in the program: what to do | [`settings`], [`plan`] |
+//! | launcher ⇄ library: which thread executed which iterations | [`schedule`] |
 //! | library → launcher: what happened, once, at the end | [`facts`] |
 //! | library → launcher: what happens, while the program runs | [`live`] |
 //! | host ⇄ guest of the lab | [`lab`] |
@@ -27,6 +28,7 @@ pub mod lab;
 pub mod live;
 pub mod monitor;
 pub mod plan;
+pub mod schedule;
 pub mod settings;
 
 pub use frame::{Error, Fault, Kind, Message, decode, decode_word, encode, encode_word, read};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounded::{CPUS, NODES, list, some_os, text};
 use crate::facts::{Arming, Budget};
 use crate::frame::{Kind, Message};
+use crate::schedule;
 
 /// The one variable of the environment: the folder of the run. Without it the library does nothing.
 pub const RUN_DIR: &str = "HOMENODE_RUN_DIR";
@@ -131,11 +132,13 @@ pub struct Settings {
     /// nothing is recorded.
     #[serde(with = "some_os")]
     pub stream: Option<PathBuf>,
+    /// Who hands out the iterations of parallel loops; `None`: the program's own run-time.
+    pub schedule: Option<schedule::Asked>,
 }
 
 impl Message for Settings {
     const KIND: Kind = Kind::Settings;
-    const VERSION: u16 = 2;
+    const VERSION: u16 = 3;
     const MOST: usize = 16 << 20;
 }
 

@@ -55,7 +55,7 @@ fn edges(files: &[File]) -> Vec<(&str, May)> {
 }
 
 /// Loaded into somebody else's process (or QEMU): small, and without threads of their own.
-const LOADED: &[&str] = &["agent", "tracer", "guest", "plugin"];
+const LOADED: &[&str] = &["agent", "loops", "tracer", "guest", "plugin"];
 
 /// What must not be in them, by the beginning of its name.
 const HEAVY: &[&str] = &["arrow", "parquet", "hwloc", "tokio", "async-std", "smol", "futures"];
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn every_crate_that_is_named_exists() {
-        let names = ["model", "policy", "cli", "agent", "tracer", "guest", "plugin"];
+        let names = ["model", "policy", "cli", "agent", "loops", "tracer", "guest", "plugin"];
         let packages = names.map(|name| package(&format!("{PREFIX}{name}"), &[], &[]));
         let [map] = architecture(SMALL, "");
         let manifest =

@@ -3,7 +3,7 @@
 use super::File;
 
 /// Where it may be: system calls, and what is loaded into other processes.
-const MAY: &[&str] = &["sys", "runtime", "agent", "recorder", "tracer", "guest", "plugin"];
+const MAY: &[&str] = &["sys", "runtime", "agent", "recorder", "tracer", "guest", "plugin", "loops"];
 
 const FORBID: &str = "forbid(unsafe_code)";
 
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(
             check(&files),
             [
-                "crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, recorder, tracer, guest, plugin"
+                "crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, recorder, tracer, guest, plugin, loops"
             ]
         );
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use homenode_error::Result;
 use homenode_runtime::watch::Wanted;
 
+use super::schedule::ScheduleArgs;
 use super::subject::{RunArgs, Subject};
 use crate::live::policies;
 
@@ -23,6 +24,8 @@ Examples:
       after each iteration, pages move to the node that was seen there most
   homenode run --plan mine.hnplan -- ./app
       each page lives where the plan says, from its first touch on
+  homenode run --schedule auto -- ./app
+      dynamic loops: block, cyclic or replayed, whichever is fastest
   homenode run --pretend-nodes 2 kernel:heat -- --init serial
       try all of it on a machine with one node
   srun homenode run --summary report.%r -- ./app
@@ -103,6 +106,9 @@ pub struct LiveArgs {
     /// Print problems only
     #[arg(short, long)]
     pub quiet: bool,
+    /// Who hands out the iterations of loops.
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
     /// What to run.
     #[command(flatten)]
     pub run: RunArgs,

@@ -19,7 +19,7 @@ use homenode_launch::program::find;
 use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::shown;
-use homenode_launch::{child, places};
+use homenode_launch::{child, places, schedule};
 use homenode_model::{Bytes, Ns};
 use homenode_plan::apply;
 use homenode_plan::file::Plan;
@@ -165,6 +165,12 @@ impl LiveArgs {
                 return Err(error);
             }
         };
+        if let Some(to) = &self.schedule.schedule_to {
+            match schedule::take(&live.folder, to) {
+                Ok(n) => live.told.push(format!("the schedules of {n} loops are in {}", to.display())),
+                Err(e) => say(format_args!("{e}")),
+            }
+        }
         let mut text = live.report(&self, &words(&program, &args), ran.elapsed);
         if let Some(recording) = recording {
             let (path, _) = recording.finish(&ran, |meta| live.complete(&self, meta))?;
@@ -302,7 +308,8 @@ impl Live {
             None => nodes,
         };
         self.before.extend(nodes.hidden.iter().cloned());
-        if nodes.with_memory() < 2 {
+        let asked = args.schedule.asked();
+        if nodes.with_memory() < 2 && asked.is_none() {
             self.before.push(
                 "there is one node with memory here: nothing to move, the program ran as it is \
                  (--pretend-nodes 2 tries everything out)"
@@ -314,7 +321,13 @@ impl Live {
             self.write_plan(planned, &nodes, path, command)?;
         }
         let library = places::live_library()?;
-        match preload(&library, &self.folder, env::var_os("LD_PRELOAD").as_deref()) {
+        let mut others = env::var_os("LD_PRELOAD").unwrap_or_default();
+        let loops = asked.map(|_| places::loops_library()).transpose()?;
+        let preloaded = [Some(library), loops].into_iter().flatten().try_for_each(|library| {
+            others = preload(&library, &self.folder, Some(&others))?;
+            Ok::<(), String>(())
+        });
+        match preloaded.map(|()| others) {
             Ok(preload) => command.env("LD_PRELOAD", preload),
             Err(why) => {
                 self.before.push(format!("{why}; the program ran as it is"));
@@ -336,7 +349,11 @@ impl Live {
             journal: args.journal.as_deref().map(journal).transpose()?,
             record: self.record,
             stream: self.stream.clone(),
+            schedule: asked,
         };
+        if let Some(from) = &args.schedule.schedule_from {
+            schedule::lay(from, &self.folder)?;
+        }
         self.leave(settings::FILE, &settings)?;
         if env::var_os("OMP_TOOL").is_some_and(|v| v == "disabled") {
             self.before.push("OMP_TOOL=disabled: libomp tells no tool of its regions".into());

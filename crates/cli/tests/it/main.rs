@@ -44,6 +44,7 @@ mod run_limits;
 mod run_many;
 mod run_matrix;
 mod run_probes;
+mod run_schedule;
 mod show;
 mod support;
 mod view;

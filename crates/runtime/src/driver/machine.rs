@@ -91,6 +91,11 @@ impl Machine {
         homenode_sources::Cpus::new(self.node_of_cpu.clone())
     }
 
+    /// The kernel's distances, a row for each node.
+    pub fn distances(&self) -> &[Vec<u64>] {
+        &self.distance
+    }
+
     /// CPUs that have a node, ordered by node.
     pub fn cpus(&self) -> Vec<usize> {
         let mut cpus: Vec<_> =

@@ -54,6 +54,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
             progress: table.progress(),
             scaled: table.other_team().filter(|(_, over)| !over).map(|(text, _)| line(text)),
         }),
+        schedule: None,
         stopped: d.stopped().map(line),
         notes: notes(d),
         modules,

@@ -3,6 +3,7 @@
 use homenode_model::{Bytes, Ns};
 use homenode_wire::bounded::{NODES, TEXT, line};
 use homenode_wire::facts::*;
+use homenode_wire::schedule::{Dealt, Kept, Mode};
 use homenode_wire::{Fault, decode, encode};
 use proptest::prelude::*;
 
@@ -105,6 +106,19 @@ fn facts() -> impl Strategy<Value = Facts> {
             plan: why
                 .clone()
                 .map(|t| Plan { progress: Progress { met: n[0], ..Progress::default() }, scaled: Some(t) }),
+            schedule: yes[0].then(|| Dealt {
+                mode: Mode::ALL[v % Mode::ALL.len()].1,
+                loops: n[1],
+                taken: n[2],
+                own: n[3],
+                chunks: n[4],
+                replayed: n[5],
+                recorded: n[6],
+                kept: vec![Kept { name: text.clone(), loops: n[7] }],
+                trying: n[8],
+                tables: n[9],
+                refused: notes.clone(),
+            }),
             stopped: why,
             notes,
             modules,

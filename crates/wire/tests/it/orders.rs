@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use homenode_model::{Bytes, NodeId, Ns};
 use homenode_wire::facts::{Arming, Budget};
 use homenode_wire::plan::{self, Home, How, Plan, Site};
+use homenode_wire::schedule::{Asked, Code, Loop, Mode, Run, Schedules, Thread};
 use homenode_wire::settings::{Machine, Node, Settings, Wanted};
 use homenode_wire::{decode, encode};
 use proptest::collection::vec;
@@ -32,6 +33,11 @@ fn settings() -> impl Strategy<Value = Settings> {
             copy_unseen: yes[4],
             journal: journal.map(|bytes| OsString::from_vec(bytes).into()),
             record: yes[5],
+            schedule: yes[0].then(|| Asked {
+                mode: Mode::ALL[source % Mode::ALL.len()].1,
+                from: yes[1],
+                to: yes[2],
+            }),
         })
 }
 
@@ -64,8 +70,33 @@ fn plans() -> impl Strategy<Value = Plan> {
     )
 }
 
+fn schedules() -> impl Strategy<Value = Schedules> {
+    let code = (".{0,30}", any::<[u64; 2]>()).prop_map(|(name, [bytes, hash])| Code { name, bytes, hash });
+    let run = any::<[u64; 2]>().prop_map(|[begin, end]| Run { begin, end });
+    let thread = (any::<Option<u16>>(), vec(run, 0..4)).prop_map(|(node, runs)| Thread { node, runs });
+    let one = (any::<u32>(), any::<[u64; 2]>(), any::<[i128; 3]>(), vec(thread, 0..4)).prop_map(
+        |(code, [offset, chunk], [first, step, bound], threads)| Loop {
+            code,
+            offset,
+            first,
+            step,
+            bound,
+            chunk,
+            threads,
+        },
+    );
+    (vec(code, 0..4), vec(one, 0..4)).prop_map(|(codes, loops)| Schedules { codes, loops })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn schedules_survive(schedules in schedules(), at in any::<usize>(), to in any::<u8>()) {
+        prop_assert_eq!(decode(&encode(&schedules).unwrap()), Ok(schedules.clone()));
+        is_survived(&schedules, at, to);
+        is_noticed(&schedules);
+    }
 
     #[test]
     fn settings_survive(settings in settings(), at in any::<usize>(), to in any::<u8>()) {

@@ -129,6 +129,7 @@ impl RecordArgs {
             json: false,
             verbose: false,
             quiet: false,
+            schedule: Default::default(),
             run: self.run.clone(),
         }
     }

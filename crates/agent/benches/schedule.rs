@@ -1,0 +1,77 @@
+//! What a chunk costs that homenode hands out, records or leaves alone, beside libgomp's own, in
+//! one run: a loop without work in chunks of one iteration (`tests/schedules/loops.c`).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use homenode_model::Bytes;
+use homenode_wire::facts::Arming;
+use homenode_wire::schedule::{Asked, Mode};
+use homenode_wire::settings::{self, Machine, Settings};
+
+/// Executions of the loop, iterations of each, and how often all of it is repeated.
+const EXECUTIONS: &str = "300";
+const ITERATIONS: &str = "20000";
+const REPEATED: usize = 7;
+
+fn main() {
+    let Some(libraries) = libraries() else {
+        return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-schedule");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join("loops");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/loops.c");
+    let built = Command::new("gcc").args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(source).output();
+    if !built.is_ok_and(|o| o.status.success()) {
+        return println!("skipped: there is no gcc with OpenMP");
+    }
+    let modes = [None].into_iter().chain(Mode::ALL.iter().map(|(_, mode)| Some(*mode)));
+    let mut times: Vec<(String, Vec<f64>)> = modes
+        .clone()
+        .map(|mode| (mode.map_or_else(|| "libgomp".to_owned(), |m| m.to_string()), Vec::new()))
+        .collect();
+    // One after the other, over and over: what else the machine does meets all of them.
+    for _ in 0..REPEATED {
+        for (mode, (_, times)) in modes.clone().zip(&mut times) {
+            times.push(time(&program, &libraries, mode));
+        }
+    }
+    let mut least = times.iter().map(|(_, t)| t.iter().copied().fold(f64::MAX, f64::min));
+    let own = least.next().unwrap_or(f64::NAN);
+    println!("bench: schedule/libgomp {own:.2} ns");
+    for ((name, _), ns) in times.iter().skip(1).zip(least) {
+        println!("{name}: {ns:.2} ns a chunk, libgomp's own {own:.2} ns: {:+.2} ns", ns - own);
+        println!("bench: schedule/{name} {ns:.2} ns");
+    }
+}
+
+fn libraries() -> Option<String> {
+    let folder = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
+    let files: [PathBuf; 2] = ["libhomenode_loops.so", "libhomenode.so"].map(|name| folder.join(name));
+    files.iter().all(|f| f.exists()).then(|| files.map(|f| f.display().to_string()).join(":"))
+}
+
+/// Nanoseconds a chunk and thread.
+fn time(program: &Path, libraries: &str, mode: Option<Mode>) -> f64 {
+    let mut command = Command::new(program);
+    command.args(["time", EXECUTIONS, ITERATIONS]).env("OMP_NUM_THREADS", "2").env("OMP_DYNAMIC", "false");
+    if let Some(mode) = mode {
+        let folder = program.with_extension("run");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let settings = Settings {
+            policy: "first-touch".into(),
+            arming: Arming::Asked,
+            machine: Machine::even(2, 1, Bytes::gib(1), 20),
+            pretend: true,
+            schedule: Some(Asked { mode, from: false, to: false }),
+            ..Settings::default()
+        };
+        let bytes = homenode_wire::encode(&settings).expect("settings");
+        std::fs::write(folder.join(settings::FILE), bytes).expect("the settings' file");
+        command.env("LD_PRELOAD", libraries).env(settings::RUN_DIR, &folder);
+    }
+    let out = command.output().expect("the program runs").stdout;
+    String::from_utf8_lossy(&out).trim().parse().expect("a number")
+}

@@ -1,0 +1,100 @@
+//! Which file of the program a loop is in, and which build of the file.
+
+use std::ffi::c_void;
+use std::path::Path;
+
+use homenode_wire::facts::Module;
+use homenode_wire::schedule::{CODES, Code};
+
+use crate::modules;
+
+/// Bytes of a file's instructions that tell its build from others.
+const LOOKED_AT: usize = 16 << 20;
+
+/// Where the loaded files lie.
+pub struct Places(Vec<Module>);
+
+impl Places {
+    /// As they are now.
+    pub fn now() -> Self {
+        let mut loaded = modules::loaded();
+        loaded.truncate(CODES);
+        Self(loaded)
+    }
+
+    /// The index of the file that has an address, and where there, from its first byte.
+    pub fn index(&self, address: usize) -> Option<(u32, u64)> {
+        let has = |m: &Module| (m.low..m.high).contains(&(address as u64).wrapping_sub(m.base));
+        let at = self.0.iter().position(has)?;
+        Some((at as u32, (address as u64).wrapping_sub(self.0[at].base)))
+    }
+}
+
+/// The loaded files, in the order of [`Places`].
+pub fn codes() -> Vec<Code> {
+    Places::now().0.iter().map(code).collect()
+}
+
+/// The hash of the file that has an address, and where there.
+pub fn place(address: usize) -> Option<(u64, u64)> {
+    let places = Places::now();
+    let (index, offset) = places.index(address)?;
+    Some((code(&places.0[index as usize]).hash, offset))
+}
+
+struct Wanted {
+    base: u64,
+    bytes: u64,
+    hash: u64,
+}
+
+fn code(module: &Module) -> Code {
+    let mut wanted = Wanted { base: module.base, bytes: 0, hash: 0xcbf2_9ce4_8422_2325 };
+    // SAFETY: `add` gets what is wanted and keeps nothing of it.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut wanted).cast()) };
+    let name = Path::new(&module.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Code { name, bytes: wanted.bytes, hash: wanted.hash }
+}
+
+/// Adds the instructions of the file at `base`: FNV-1a by words.
+unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
+    // SAFETY: the loader's headers; what `code` wants.
+    let (info, wanted) = unsafe { (&*info, &mut *data.cast::<Wanted>()) };
+    if info.dlpi_addr != wanted.base {
+        return 0;
+    }
+    for i in 0..usize::from(info.dlpi_phnum) {
+        // SAFETY: so many headers are there.
+        let h = unsafe { &*info.dlpi_phdr.add(i) };
+        let readable = libc::PF_R | libc::PF_X;
+        if h.p_type != libc::PT_LOAD || h.p_flags & (readable | libc::PF_W) != readable {
+            continue;
+        }
+        wanted.bytes += h.p_filesz;
+        let start = (info.dlpi_addr + h.p_vaddr) as *const u8;
+        // SAFETY: loaded, readable, and nobody writes there.
+        let text = unsafe { std::slice::from_raw_parts(start, (h.p_filesz as usize).min(LOOKED_AT)) };
+        for word in text.chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            wanted.hash = (wanted.hash ^ u64::from_le_bytes(bytes)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_in_its_file_and_the_file_has_a_hash() {
+        let here = place as *const () as usize;
+        let (index, offset) = Places::now().index(here).unwrap();
+        assert!(index == 0 && offset > 0);
+        let codes = codes();
+        assert_eq!(place(here), Some((codes[0].hash, offset)));
+        assert!(codes[0].bytes > 0 && codes.iter().skip(1).all(|c| c.hash != codes[0].hash));
+        assert_eq!(Places::now().index(8), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! What every front end of a run-time's function begins with: the call as it came, with its return
+//! address.
+
+use std::ffi::CStr;
+
+/// The body of a naked function that passes eight words on to `$how`, whether the function has so
+/// many or not, then its return address and the number `$entry`.
+macro_rules! stub {
+    ($how:path, $entry:expr) => {
+        // Arguments 7 and 8 lie above the return address, whether the entry point has them or not:
+        // reading two words there is harmless, for the caller's frame is larger. 5 words keep the
+        // stack aligned.
+        std::arch::naked_asm!(
+            ".cfi_startproc",
+            "sub rsp, 8",
+            ".cfi_adjust_cfa_offset 8",
+            "push {entry}",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 16]",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 40]",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 40]",
+            ".cfi_adjust_cfa_offset 8",
+            "call {f}",
+            "add rsp, 40",
+            ".cfi_adjust_cfa_offset -40",
+            "ret",
+            ".cfi_endproc",
+            entry = const ($entry) as i32,
+            f = sym $how,
+        )
+    };
+}
+pub(crate) use stub;
+
+/// The run-time's name of an entry point that this library exports with `homenode_` before it.
+/// `with_zero` ends with a zero byte.
+pub const fn name(with_zero: &'static str) -> &'static CStr {
+    let (prefix, name) = with_zero.as_bytes().split_at("homenode_".len());
+    assert!(prefix.len() == 9);
+    match CStr::from_bytes_with_nul(name) {
+        Ok(name) => name,
+        Err(_) => panic!("a symbol has no zero byte"),
+    }
+}

@@ -1,0 +1,75 @@
+//! `homenode run --schedule`: options, report and file, on one node and on two pretended ones. What
+//! the modes do to loops is tested in `crates/agent/tests/schedules.rs`.
+
+use std::path::Path;
+
+use crate::support::{compilers, fresh, homenode, outcome};
+
+/// The program of the modes' own test.
+fn built(dir: &Path) -> bool {
+    if !compilers() {
+        return false;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/loops.c");
+    let mut gcc = std::process::Command::new("gcc");
+    let gcc = gcc.args(["-O1", "-std=gnu17", "-fopenmp", "-o"]).arg(dir.join("loops")).arg(source);
+    let gcc = gcc.output().unwrap();
+    assert!(gcc.status.success(), "{}", String::from_utf8_lossy(&gcc.stderr));
+    true
+}
+
+fn run(dir: &Path, options: &str, what: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = homenode(dir);
+    command.arg("run").args(options.split(' ')).args(["--", "./loops"]).args(what);
+    command.envs([("OMP_NUM_THREADS", "4"), ("OMP_DYNAMIC", "false"), ("OMP_WAIT_POLICY", "passive")]);
+    outcome(&command.output().unwrap())
+}
+
+#[test]
+fn one_line_says_what_the_schedule_did() {
+    let dir = fresh("run-schedule");
+    if !built(&dir) {
+        return;
+    }
+    for nodes in ["", "--pretend-nodes 2 "] {
+        let (status, out, err) = run(&dir, &format!("{nodes}--schedule replay"), &["map", "20"]);
+        assert_eq!((status, out.as_str()), (Some(0), "19 of 19\n"), "{err}");
+        let line = err.lines().last().unwrap_or_default();
+        assert!(line.starts_with("homenode: schedule replay: 1 loop, 19 of 20 executions dealt"), "{err}");
+        assert!(err.lines().all(|l| l.chars().count() <= 80), "{err}");
+    }
+    let (status, _, err) = run(&dir, "--pretend-nodes 2 --schedule cyclic --json", &["map", "20"]);
+    let json: serde_json::Value = serde_json::from_str(&err).unwrap();
+    let schedule = &json["processes"][0]["schedule"];
+    assert_eq!((status, schedule["mode"].as_str()), (Some(0), Some("cyclic")), "{schedule}");
+    assert_eq!(
+        (schedule["executions_dealt"].as_u64(), schedule["chunks_dealt"].as_u64()),
+        (Some(20), Some(5000))
+    );
+    // Without the option there is nothing to tell.
+    let (_, _, err) = run(&dir, "--pretend-nodes 2 --json", &["map", "20"]);
+    let json: serde_json::Value = serde_json::from_str(&err).unwrap();
+    assert!(json["processes"][0]["schedule"].is_null(), "{json:#}");
+}
+
+#[test]
+fn a_schedule_goes_from_one_run_to_the_next() {
+    let dir = fresh("run-schedule-file");
+    if !built(&dir) {
+        return;
+    }
+    let (status, first, err) = run(&dir, "--schedule record --schedule-to mine.schedules", &["owners"]);
+    assert_eq!(status, Some(0), "{err}");
+    let (status, again, err) = run(&dir, "--schedule replay --schedule-from mine.schedules", &["owners"]);
+    assert_eq!(status, Some(0), "{err}");
+    let first = first.lines().next().unwrap();
+    assert_eq!(again.lines().collect::<Vec<_>>(), [first, first], "{err}");
+    assert!(err.contains("2 of 2 executions dealt"), "{err}");
+    // Another trip count, a file of something else, no file.
+    let (_, _, err) = run(&dir, "--schedule replay --schedule-from mine.schedules", &["owners", "300"]);
+    assert!(err.contains("schedule replay: a loop has 300 iterations"), "{err}");
+    let (status, _, err) = run(&dir, "--schedule replay --schedule-from loops", &["owners"]);
+    assert!(status == Some(125) && err.contains("cannot read the schedules loops"), "{status:?} {err}");
+    let (status, _, err) = run(&dir, "--schedule-from mine.schedules", &["owners"]);
+    assert!(status.is_some_and(|s| s != 0) && err.contains("--schedule <MODE>"), "{status:?} {err}");
+}

@@ -1,0 +1,511 @@
+//! What is known of each loop, and what follows for its next execution.
+//!
+//! The front ends ask [`Book::decide`] when the first thread of a team starts a loop, and tell
+//! [`Book::ended`] when the last thread has left it. Whatever the book does not understand stays
+//! with the program's own run-time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use homenode_wire::schedule::{Dealt, KEPT, Kept, Mode, REFUSED};
+
+use crate::auto::{Auto, Candidate};
+use crate::deal::Deal;
+use crate::file::Imported;
+use crate::homes::Homes;
+use crate::queues::{Lists, Queues};
+use crate::space::{Chunks, Run, Space};
+use crate::table::{self, Table};
+
+/// Shapes that are remembered. A loop whose trip count changes with every execution has a shape for
+/// each.
+pub const SHAPES: usize = 1 << 12;
+/// Attempts at recording a loop, each with four times the memory of the one before.
+const ATTEMPTS: u32 = 4;
+/// Chunks that a thread gets where the program's schedule has no chunks of one size (`guided`,
+/// `auto`).
+const SHARES: u64 = 16;
+
+/// A loop as it is executed: what has to be the same for a recorded schedule to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    /// Where the program starts the loop: a return address.
+    pub site: usize,
+    /// Its iterations.
+    pub space: Space,
+    /// The program's chunk size.
+    pub chunk: u64,
+    /// Threads of the team.
+    pub team: u32,
+}
+
+/// What the program's own schedule promises besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    /// Chunks are of several sizes (`guided`, `auto`).
+    pub uneven: bool,
+    /// Each thread gets chunks in ascending order (`monotonic`).
+    pub monotonic: bool,
+}
+
+/// How a loop is executed this time.
+#[derive(Debug)]
+pub struct Decision {
+    /// Who hands out the iterations; `None`: the program's own run-time.
+    pub deal: Option<Deal>,
+    /// Runs that each thread records; `None`: nothing is recorded.
+    pub record: Option<usize>,
+    /// What is timed.
+    pub candidate: Option<Candidate>,
+}
+
+/// What one thread executed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Its number.
+    pub thread: u32,
+    /// The node that it ran on.
+    pub node: Option<u16>,
+    /// The iterations.
+    pub runs: Vec<Run>,
+}
+
+/// What an execution came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was timed.
+    pub candidate: Option<Candidate>,
+    /// Nanoseconds from the first thread's start to the last one's end.
+    pub time: u64,
+    /// Chunks that homenode handed out, or saw handed out.
+    pub chunks: u64,
+    /// homenode handed them out.
+    pub taken: bool,
+    /// It handed them out as recorded.
+    pub replayed: bool,
+    /// What was recorded; `None`: there was to be no recording.
+    pub rows: Option<Vec<Row>>,
+    /// A thread had more runs than it could record.
+    pub overflowed: bool,
+    /// Every thread went on to the end of its iterations.
+    pub complete: bool,
+}
+
+/// A shape's own state.
+#[derive(Debug, Default)]
+struct Known {
+    table: Option<Arc<Table>>,
+    nodes: Vec<Option<u16>>,
+    lists: Option<Arc<Lists>>,
+    attempts: u32,
+}
+
+/// The loops of a program.
+#[derive(Debug)]
+pub struct Book {
+    mode: Mode,
+    nodes: u16,
+    shapes: BTreeMap<Shape, Known>,
+    /// By site, threads and power of two of the trip count.
+    autos: BTreeMap<(usize, u32, u32), Auto>,
+    /// Of the first recorded loop at a site.
+    of_site: BTreeMap<usize, Arc<Homes>>,
+    /// Of the first recorded loop with these values.
+    of_space: BTreeMap<Space, Arc<Homes>>,
+    from: Option<Imported>,
+    sites: BTreeSet<usize>,
+    refused: BTreeSet<String>,
+    taken: u64,
+    own: u64,
+    chunks: u64,
+    replayed: u64,
+    recorded: u64,
+}
+
+impl Book {
+    /// An empty book for a machine with so many nodes.
+    pub fn new(mode: Mode, nodes: u16) -> Self {
+        Self {
+            mode,
+            nodes,
+            shapes: BTreeMap::new(),
+            autos: BTreeMap::new(),
+            of_site: BTreeMap::new(),
+            of_space: BTreeMap::new(),
+            from: None,
+            sites: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            taken: 0,
+            own: 0,
+            chunks: 0,
+            replayed: 0,
+            recorded: 0,
+        }
+    }
+
+    /// Replays the tables of an earlier run.
+    pub fn import(&mut self, from: Imported) {
+        self.from = Some(from);
+    }
+
+    /// Notes why something is not done. At most [`REFUSED`] sentences are kept.
+    pub fn refuse(&mut self, why: String) {
+        if self.refused.len() < REFUSED {
+            self.refused.insert(why);
+        }
+    }
+
+    /// How the next execution of a loop goes; `None`: homenode has nothing to do with it. `place`
+    /// tells in which file a site is, and where there.
+    pub fn decide(
+        &mut self,
+        shape: &Shape,
+        promise: Promise,
+        place: impl Fn(usize) -> Option<(u64, u64)>,
+    ) -> Option<Decision> {
+        if shape.space.count() == 0 || shape.team < 2 {
+            return None;
+        }
+        let is_known = self.shapes.contains_key(shape);
+        let has_room = is_known || self.shapes.len() < SHAPES;
+        if !is_known && has_room {
+            let mut known = Known::default();
+            if let Some(from) = &self.from {
+                match from.find(shape, place(shape.site)) {
+                    Ok((table, nodes)) => {
+                        self.learn(shape, &table, &nodes);
+                        (known.table, known.nodes) = (Some(table), nodes);
+                    }
+                    // A file that was refused as a whole has been told of.
+                    Err(_) if from.is_empty() => {}
+                    Err(why) => self.refuse(why),
+                }
+            }
+            self.shapes.insert(*shape, known);
+        }
+        let decision = match self.mode {
+            Mode::Record => self.own(shape, None),
+            Mode::Block => self.dealt(shape, promise, Candidate::Block),
+            Mode::Cyclic => self.dealt(shape, promise, Candidate::Cyclic),
+            Mode::Replay => self.dealt(shape, promise, Candidate::Replay).or_else(|| self.own(shape, None)),
+            Mode::Affinity => {
+                self.dealt(shape, promise, Candidate::Affinity).or_else(|| self.own(shape, None))
+            }
+            Mode::Auto => self.tried(shape, promise),
+        };
+        match &decision {
+            Some(_) => drop(self.sites.insert(shape.site)),
+            None => self.own += 1,
+        }
+        decision
+    }
+
+    /// The program's own schedule: recorded where that is of use and was not done; timed for
+    /// `auto`.
+    fn own(&mut self, shape: &Shape, candidate: Option<Candidate>) -> Option<Decision> {
+        let of_use = match self.mode {
+            // What was asked to be replayed is the file's, or nothing.
+            Mode::Replay | Mode::Affinity => self.from.is_none(),
+            _ => true,
+        };
+        let known = self.shapes.get_mut(shape);
+        let record = known.filter(|k| of_use && k.table.is_none() && k.attempts < ATTEMPTS).map(|known| {
+            let all = shape.space.count().div_ceil(shape.chunk.max(1));
+            let fair = (all / u64::from(shape.team)).saturating_mul(2).saturating_add(64);
+            let room = fair.min(1 << 16).max(all.min(1 << 12)) << (2 * known.attempts);
+            known.attempts += 1;
+            usize::try_from(room).unwrap_or(table::MOST).min(table::MOST)
+        });
+        if record.is_none() && candidate.is_none() {
+            return None;
+        }
+        Some(Decision { deal: None, record, candidate })
+    }
+
+    /// The chunks in which homenode hands a loop out.
+    fn chunks(&self, shape: &Shape, promise: Promise) -> Chunks {
+        let count = shape.space.count();
+        let share = count.div_ceil(SHARES * u64::from(shape.team.max(1)));
+        Chunks::new(count, if promise.uneven { shape.chunk.max(share) } else { shape.chunk })
+    }
+
+    fn dealt(&mut self, shape: &Shape, promise: Promise, candidate: Candidate) -> Option<Decision> {
+        let chunks = self.chunks(shape, promise);
+        let deal = match candidate {
+            Candidate::Own => return None,
+            Candidate::Block => Deal::Block(chunks),
+            Candidate::Cyclic => Deal::Cyclic(chunks),
+            Candidate::Replay => Deal::Replay(Arc::clone(self.shapes.get(shape)?.table.as_ref()?)),
+            Candidate::Affinity if promise.monotonic => return None,
+            Candidate::Affinity => {
+                let lists = self.lists(shape, chunks)?;
+                let queues = Queues::new(&lists);
+                Deal::Affinity(lists, queues)
+            }
+        };
+        Some(Decision { deal: Some(deal), record: None, candidate: Some(candidate) })
+    }
+
+    /// The chunks of each node, as the first recorded execution tells: of the loop itself, or of
+    /// one with the same values.
+    fn lists(&mut self, shape: &Shape, chunks: Chunks) -> Option<Arc<Lists>> {
+        if self.nodes < 2 {
+            return None;
+        }
+        if let Some(lists) = self.shapes.get(shape).and_then(|k| k.lists.as_ref()) {
+            return Some(Arc::clone(lists));
+        }
+        let homes = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))?;
+        let lists = Arc::new(Lists::new(&shape.space, chunks, homes, self.nodes)?);
+        if let Some(known) = self.shapes.get_mut(shape) {
+            known.lists = Some(Arc::clone(&lists));
+        }
+        Some(lists)
+    }
+
+    fn tried(&mut self, shape: &Shape, promise: Promise) -> Option<Decision> {
+        let key = auto_key(shape);
+        if !self.autos.contains_key(&key) && self.autos.len() >= SHAPES {
+            return None;
+        }
+        let mut auto = self.autos.remove(&key).unwrap_or_default();
+        let size = self.chunks(shape, promise);
+        let replay = self.shapes.get(shape).is_some_and(|k| k.table.is_some());
+        let affinity = !promise.monotonic && self.lists(shape, size).is_some();
+        let chosen = auto.choose(|c| match c {
+            Candidate::Own | Candidate::Block | Candidate::Cyclic => true,
+            Candidate::Replay => replay,
+            Candidate::Affinity => affinity,
+        });
+        self.autos.insert(key, auto);
+        self.dealt(shape, promise, chosen).or_else(|| self.own(shape, Some(Candidate::Own)))
+    }
+
+    /// An execution has ended.
+    pub fn ended(&mut self, shape: &Shape, outcome: Outcome) {
+        match outcome.taken {
+            true => self.taken += 1,
+            false => self.own += 1,
+        }
+        if outcome.replayed {
+            // A table joins neighbours: the program's chunks are counted.
+            let chunks = Chunks::new(shape.space.count(), shape.chunk).number();
+            let chunks = if outcome.complete { chunks } else { outcome.chunks };
+            self.chunks += chunks;
+            self.replayed += chunks;
+        } else if outcome.taken {
+            self.chunks += outcome.chunks;
+        }
+        if !outcome.complete {
+            return;
+        }
+        if let (Mode::Auto, Some(candidate)) = (self.mode, outcome.candidate)
+            && let Some(auto) = self.autos.get_mut(&auto_key(shape))
+        {
+            let each = u128::from(outcome.time) * 1000 / u128::from(shape.space.count().max(1));
+            auto.took(candidate, u64::try_from(each).unwrap_or(u64::MAX));
+        }
+        let Some(rows) = outcome.rows else { return };
+        if outcome.overflowed {
+            let attempts = self.shapes.get(shape).map_or(0, |k| k.attempts);
+            if attempts >= ATTEMPTS {
+                self.refuse(format!(
+                    "a loop of {} iterations was not recorded: it has too many chunks of {}",
+                    shape.space.count(),
+                    shape.chunk
+                ));
+            }
+            return;
+        }
+        self.recorded += outcome.chunks;
+        let mut threads = vec![Vec::new(); shape.team as usize];
+        let mut nodes = vec![None; shape.team as usize];
+        for row in rows {
+            if let (Some(runs), Some(node)) =
+                (threads.get_mut(row.thread as usize), nodes.get_mut(row.thread as usize))
+            {
+                (*runs, *node) = (row.runs, row.node);
+            }
+        }
+        match Table::new(shape.space.count(), threads) {
+            Ok(table) => {
+                let table = Arc::new(table);
+                self.learn(shape, &table, &nodes);
+                if let Some(known) = self.shapes.get_mut(shape) {
+                    (known.table, known.nodes) = (Some(table), nodes);
+                }
+            }
+            Err(why) => self.refuse(format!("the recording of a loop makes no sense: {why}")),
+        }
+    }
+
+    fn learn(&mut self, shape: &Shape, table: &Table, nodes: &[Option<u16>]) {
+        if self.of_site.contains_key(&shape.site) {
+            return;
+        }
+        let homes = Homes::of(&shape.space, table, |t| nodes.get(t).copied().flatten());
+        if homes.is_empty() {
+            return;
+        }
+        let homes = Arc::new(homes);
+        self.of_space.entry(shape.space).or_insert_with(|| Arc::clone(&homes));
+        self.of_site.insert(shape.site, homes);
+    }
+
+    /// The recorded tables, with the nodes of their threads.
+    pub fn tables(&self) -> impl Iterator<Item = (&Shape, &Table, &[Option<u16>])> {
+        self.shapes.iter().filter_map(|(shape, k)| Some((shape, &**k.table.as_ref()?, &k.nodes[..])))
+    }
+
+    /// What became of it.
+    pub fn dealt_so_far(&self) -> Dealt {
+        let mut kept: BTreeMap<Candidate, u64> = BTreeMap::new();
+        for candidate in self.autos.values().filter_map(Auto::kept) {
+            *kept.entry(candidate).or_default() += 1;
+        }
+        let kept: Vec<Kept> = kept
+            .into_iter()
+            .take(KEPT)
+            .map(|(candidate, loops)| Kept { name: candidate.name().into(), loops })
+            .collect();
+        Dealt {
+            mode: self.mode,
+            loops: self.sites.len() as u64,
+            taken: self.taken,
+            own: self.own,
+            chunks: self.chunks,
+            replayed: self.replayed,
+            recorded: self.recorded,
+            kept,
+            trying: self.autos.values().filter(|a| a.kept().is_none()).count() as u64,
+            tables: self.tables().count() as u64,
+            refused: self.refused.iter().cloned().collect(),
+        }
+    }
+}
+
+/// Loops of one site whose trip counts have the same power of two share a choice: a triangular loop
+/// has another trip count each time.
+fn auto_key(shape: &Shape) -> (usize, u32, u32) {
+    (shape.site, shape.team, u64::BITS - shape.space.count().leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(count: i128, team: u32) -> Shape {
+        Shape { site: 0x1000, space: Space::excluding(0, count, 1).unwrap(), chunk: 10, team }
+    }
+
+    fn decide(book: &mut Book, shape: &Shape) -> Option<Decision> {
+        book.decide(shape, Promise::default(), |_| None)
+    }
+
+    fn recorded(count: u64, split: u64) -> Outcome {
+        let row =
+            |thread, begin, end| Row { thread, node: Some(thread as u16), runs: vec![Run { begin, end }] };
+        let rows = vec![row(1, split, count), row(0, 0, split)];
+        Outcome { rows: Some(rows), chunks: 2, complete: true, ..Outcome::default() }
+    }
+
+    #[test]
+    fn what_was_recorded_once_is_replayed() {
+        let mut book = Book::new(Mode::Replay, 2);
+        let shape = shape(100, 2);
+        let first = decide(&mut book, &shape).unwrap();
+        assert!(first.deal.is_none() && first.record.is_some_and(|n| n >= 10));
+        book.ended(&shape, recorded(100, 30));
+        let Some(Decision { deal: Some(Deal::Replay(table)), record: None, .. }) = decide(&mut book, &shape)
+        else {
+            panic!("it is replayed")
+        };
+        assert_eq!(table.runs(1), [Run { begin: 30, end: 100 }]);
+        // Another team, another trip count: recorded anew.
+        for other in [self::shape(100, 3), self::shape(101, 2)] {
+            assert!(decide(&mut book, &other).unwrap().deal.is_none());
+        }
+        book.ended(&shape, Outcome { taken: true, replayed: true, chunks: 5, ..Outcome::default() });
+        let dealt = book.dealt_so_far();
+        assert_eq!((dealt.loops, dealt.taken, dealt.own, dealt.replayed, dealt.recorded), (1, 1, 1, 5, 2));
+        assert_eq!(dealt.tables, 1);
+    }
+
+    #[test]
+    fn a_team_of_one_and_a_loop_of_none_are_left_alone() {
+        let mut book = Book::new(Mode::Block, 2);
+        assert!(decide(&mut book, &shape(100, 1)).is_none());
+        assert!(decide(&mut book, &shape(0, 4)).is_none());
+        assert!(decide(&mut book, &shape(100, 4)).is_some());
+    }
+
+    #[test]
+    fn recording_ends_after_a_few_attempts() {
+        let mut book = Book::new(Mode::Record, 1);
+        let shape = shape(1_000_000, 2);
+        let mut room = Vec::new();
+        while let Some(decision) = decide(&mut book, &shape) {
+            room.push(decision.record.unwrap());
+            let outcome = Outcome { overflowed: true, ..recorded(1_000_000, 5) };
+            book.ended(&shape, outcome);
+        }
+        assert!(room.is_sorted() && room.len() == ATTEMPTS as usize, "{room:?}");
+        assert!(book.dealt_so_far().refused[0].contains("too many chunks"));
+    }
+
+    #[test]
+    fn affinity_takes_the_nodes_of_a_loop_with_the_same_values() {
+        let mut book = Book::new(Mode::Affinity, 2);
+        let first = shape(100, 2);
+        assert!(decide(&mut book, &first).unwrap().deal.is_none());
+        book.ended(&first, recorded(100, 30));
+        let second = Shape { site: 0x2000, ..first };
+        for known in [first, second] {
+            let deal = decide(&mut book, &known).unwrap().deal;
+            assert!(matches!(deal, Some(Deal::Affinity(..))), "{deal:?}");
+        }
+        // Ascending order is promised: only the program's own schedule keeps the promise.
+        let promise = Promise { monotonic: true, ..Promise::default() };
+        assert!(book.decide(&first, promise, |_| None).is_none());
+        let mut one_node = Book::new(Mode::Affinity, 1);
+        decide(&mut one_node, &first);
+        one_node.ended(&first, recorded(100, 30));
+        assert!(decide(&mut one_node, &first).is_none());
+    }
+
+    #[test]
+    fn auto_tries_and_keeps_the_fastest() {
+        let mut book = Book::new(Mode::Auto, 2);
+        let shape = shape(1000, 2);
+        for _ in 0..100 {
+            let Decision { deal, record, candidate } = decide(&mut book, &shape).unwrap();
+            let time = if matches!(deal, Some(Deal::Cyclic(_))) { 1_000 } else { 2_000 };
+            let rows = record.and_then(|_| recorded(1000, 500).rows);
+            let outcome = Outcome {
+                candidate,
+                time,
+                taken: deal.is_some(),
+                rows,
+                complete: true,
+                ..Outcome::default()
+            };
+            book.ended(&shape, outcome);
+        }
+        let dealt = book.dealt_so_far();
+        assert_eq!(dealt.kept, [Kept { name: "cyclic".into(), loops: 1 }]);
+        assert_eq!(dealt.trying, 0);
+        assert!(dealt.taken > 80, "{dealt:?}");
+    }
+
+    #[test]
+    fn guided_loops_are_dealt_in_shares() {
+        let mut book = Book::new(Mode::Cyclic, 1);
+        let shape = Shape { chunk: 1, ..shape(1 << 40, 4) };
+        let promise = Promise { uneven: true, ..Promise::default() };
+        let Some(Decision { deal: Some(Deal::Cyclic(chunks)), .. }) = book.decide(&shape, promise, |_| None)
+        else {
+            panic!("it is dealt")
+        };
+        assert_eq!(chunks.number(), 64);
+    }
+}

@@ -1,0 +1,86 @@
+//! The node of each iteration, by the value of the loop's variable.
+//!
+//! Loops over one array mostly use their variable as its index. So values are compared, not
+//! indices: `for (i = k; i < n; i++)` finds the nodes that `for (i = 0; i < n; i++)` left.
+
+use crate::space::{Run, Space};
+use crate::table::Table;
+
+/// Nodes of ranges of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Homes {
+    /// From a value up to, not including, another: the node. Sorted; none overlaps another.
+    ranges: Vec<(i128, i128, u16)>,
+}
+
+impl Homes {
+    /// The nodes of the threads that executed a loop, where they are known.
+    pub fn of(space: &Space, table: &Table, node_of: impl Fn(usize) -> Option<u16>) -> Self {
+        let mut ranges: Vec<(i128, i128, u16)> = Vec::new();
+        for thread in 0..table.team() {
+            let Some(node) = node_of(thread) else { continue };
+            ranges.extend(table.runs(thread).iter().map(|run| {
+                let (low, high) = space.place(*run);
+                (low, high, node)
+            }));
+        }
+        ranges.sort_unstable();
+        let mut joined: Vec<(i128, i128, u16)> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if last.1 == range.0 && last.2 == range.2 => last.1 = range.1,
+                _ => joined.push(range),
+            }
+        }
+        Self { ranges: joined }
+    }
+
+    /// Whether no node is known.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The node of most values of a run of a loop; the lower number where two have as many. `None`
+    /// where no value has a node.
+    pub fn node(&self, space: &Space, run: Run) -> Option<u16> {
+        let (low, high) = space.place(run);
+        let from = self.ranges.partition_point(|r| r.1 <= low);
+        let over = self.ranges[from..].iter().take_while(|r| r.0 < high);
+        // Few ranges: chunks are short, or the ranges are long.
+        let mut shares: Vec<(u16, i128)> = Vec::new();
+        for (begin, end, node) in over {
+            let share = *end.min(&high) - *begin.max(&low);
+            match shares.iter_mut().find(|(n, _)| n == node) {
+                Some((_, sum)) => *sum += share,
+                None => shares.push((*node, share)),
+            }
+        }
+        shares.into_iter().max_by_key(|(n, sum)| (*sum, std::cmp::Reverse(*n))).map(|(n, _)| n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(begin: u64, end: u64) -> Run {
+        Run { begin, end }
+    }
+
+    #[test]
+    fn another_loop_finds_the_nodes_by_value() {
+        let space = Space::excluding(0, 100, 1).unwrap();
+        let table = Table::new(100, vec![vec![run(0, 40)], vec![run(40, 70)], vec![run(70, 100)]]).unwrap();
+        let homes = Homes::of(&space, &table, |t| [Some(0), Some(1), None][t]);
+        let later = Space::excluding(30, 100, 1).unwrap();
+        assert_eq!(homes.node(&later, run(0, 8)), Some(0));
+        assert_eq!(homes.node(&later, run(10, 18)), Some(1));
+        assert_eq!(homes.node(&later, run(7, 11)), Some(0), "three of four values");
+        assert_eq!(homes.node(&later, run(8, 12)), Some(0), "as many");
+        assert_eq!(homes.node(&later, run(60, 70)), None, "nothing is known there");
+        let down = Space::excluding(99, -1, -1).unwrap();
+        assert_eq!((homes.node(&down, run(90, 100)), homes.node(&down, run(35, 45))), (Some(0), Some(1)));
+        let strided = Space::excluding(0, 100, 20).unwrap();
+        assert_eq!(homes.node(&strided, run(2, 3)), Some(1));
+    }
+}

@@ -1,0 +1,46 @@
+//! Who executes which iterations of a parallel loop: pure functions, values and atomics.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`space`] | the iterations of a loop, numbered from zero, and their chunks |
+//! | [`table`] | which thread executed which iterations: recorded, checked, replayed |
+//! | [`deal`] | hands a thread its next iterations: block, cyclic, replayed, by affinity |
+//! | [`homes`] | the node of each iteration, by the value of the loop's variable |
+//! | [`queues`] | a list of chunks for each node, shared by its threads, with stealing |
+//! | [`auto`] | which schedule is the fastest, by the times of a loop's executions |
+//! | [`book`] | what is known of each loop, and what follows for its next execution |
+//! | [`file`] | recorded tables of a run for a later run |
+//!
+//! # Terms
+//!
+//! An *iteration* is known by its index, from zero up to the *trip count*. A *run* is a range of
+//! indices. A *chunk* is a run of the program's chunk size; the last one may be shorter. A *team*
+//! has threads with numbers from zero.
+//!
+//! # Properties
+//!
+//! - Each iteration is handed out once, to one thread of the team.
+//! - The thread that executes the last iteration executes it last of all that it gets. Compiled
+//!   code relies on this property for `lastprivate`.
+//! - No function here allocates while chunks are handed out.
+//!
+//! There is no clock, no thread and no system call here.
+
+#![forbid(unsafe_code)]
+
+pub mod auto;
+pub mod book;
+pub mod deal;
+pub mod file;
+pub mod homes;
+pub mod queues;
+pub mod space;
+pub mod table;
+
+pub use auto::{Auto, Candidate};
+pub use book::{Book, Decision, Outcome, Row, Shape};
+pub use deal::{Cursor, Deal};
+pub use homes::Homes;
+pub use queues::{Lists, Order, Queues};
+pub use space::{Chunks, Run, Space};
+pub use table::Table;

@@ -1,0 +1,220 @@
+//! A list of chunks for each node, shared by the node's threads, with stealing.
+//!
+//! A thread takes the front chunk of its own node's list. When that list is empty the thread takes
+//! chunks that belong to no node, then steals the back chunk of the nearest other node's list, one
+//! at a time. So no thread waits while a chunk is left: the balance is that of `dynamic` with the
+//! same chunk size.
+//!
+//! The chunk with the last iteration stands in no list. Whoever finds all lists empty first takes
+//! it, so that its thread gets nothing afterwards (compiled code relies on this order).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::homes::Homes;
+use crate::space::{Chunks, Run, Space};
+
+/// Chunks of a loop that is dealt by affinity: each takes four bytes.
+pub const MOST: u64 = 1 << 20;
+
+/// The chunks of each node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lists {
+    chunks: Chunks,
+    /// By node; then the chunks of no node; then the last chunk.
+    lists: Vec<Vec<u32>>,
+    nodes: u16,
+}
+
+impl Lists {
+    /// Deals the chunks of a loop to their nodes. `None` where no chunk has a node, or there are
+    /// more than [`MOST`].
+    pub fn new(space: &Space, chunks: Chunks, homes: &Homes, nodes: u16) -> Option<Self> {
+        let number = chunks.number();
+        if number == 0 || number > MOST {
+            return None;
+        }
+        let mut lists = vec![Vec::new(); usize::from(nodes) + 2];
+        let mut known = false;
+        for k in 0..number {
+            let home = homes.node(space, chunks.run(k)).filter(|n| *n < nodes);
+            known |= home.is_some();
+            let list = if k + 1 == number { nodes + 1 } else { home.unwrap_or(nodes) };
+            lists[usize::from(list)].push(k as u32);
+        }
+        known.then_some(Self { chunks, lists, nodes })
+    }
+
+    /// How many chunks have a node.
+    pub fn known(&self) -> usize {
+        self.lists.iter().take(self.nodes.into()).map(Vec::len).sum()
+    }
+
+    /// How many chunks there are.
+    pub const fn number(&self) -> u64 {
+        self.chunks.number()
+    }
+}
+
+/// Which lists a thread of a node looks at, in which order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    by_node: Vec<Vec<u16>>,
+}
+
+impl Order {
+    /// By the distances between nodes, a row for each node; nodes as far away as each other in the
+    /// order of their numbers.
+    pub fn of(distances: &[Vec<u64>]) -> Self {
+        let nodes = distances.len() as u16;
+        let row = |n: u16| {
+            let far = |m: &u16| distances[usize::from(n)].get(usize::from(*m)).copied().unwrap_or(u64::MAX);
+            let mut others: Vec<u16> = (0..nodes).filter(|m| *m != n).collect();
+            others.sort_by_key(|m| (far(m), *m));
+            // Its own, those of no node, the others', the last chunk.
+            let mut all = vec![n, nodes];
+            all.extend(others);
+            all.push(nodes + 1);
+            all
+        };
+        Self { by_node: (0..nodes).map(row).collect() }
+    }
+
+    /// All nodes are as far away from each other.
+    pub fn flat(nodes: u16) -> Self {
+        Self::of(&vec![vec![0; nodes.into()]; nodes.into()])
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> u16 {
+        self.by_node.len() as u16
+    }
+}
+
+/// How much of a list is left, on a cache line of its own: index of the front chunk in the lower
+/// half, one past the back chunk in the upper half.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Left(AtomicU64);
+
+impl Left {
+    const fn new(len: u32) -> Self {
+        Self(AtomicU64::new((len as u64) << 32))
+    }
+
+    /// Takes an end; `None`: the list is empty.
+    #[inline]
+    fn take(&self, front: bool) -> Option<usize> {
+        let mut left = self.0.load(Ordering::Relaxed);
+        loop {
+            let (begin, end) = (left as u32, (left >> 32) as u32);
+            if begin >= end {
+                return None;
+            }
+            let (taken, begin, end) = if front { (begin, begin + 1, end) } else { (end - 1, begin, end - 1) };
+            let new = u64::from(end) << 32 | u64::from(begin);
+            match self.0.compare_exchange_weak(left, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(taken as usize),
+                Err(now) => left = now,
+            }
+        }
+    }
+}
+
+/// What is left of [`Lists`] in one execution of a loop.
+#[derive(Debug)]
+pub struct Queues {
+    left: Vec<Left>,
+}
+
+impl Queues {
+    /// Everything is left.
+    pub fn new(lists: &Lists) -> Self {
+        Self { left: lists.lists.iter().map(|l| Left::new(l.len() as u32)).collect() }
+    }
+
+    /// The next chunk for a thread of a node; `None`: none is left.
+    #[inline]
+    pub fn next(&self, lists: &Lists, order: &Order, node: u16) -> Option<Run> {
+        // A thread whose node is not known is as good as one of node 0.
+        let order = order.by_node.get(usize::from(node)).or(order.by_node.first())?;
+        order.iter().find_map(|list| {
+            let is_others = *list != node && *list < lists.nodes;
+            let at = self.left.get(usize::from(*list))?.take(!is_others)?;
+            let chunk = lists.lists.get(usize::from(*list))?.get(at)?;
+            Some(lists.chunks.run(u64::from(*chunk)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+    use std::sync::Mutex;
+
+    fn run(begin: u64, end: u64) -> Run {
+        Run { begin, end }
+    }
+
+    fn halves(count: u64) -> (Space, Homes) {
+        let space = Space::excluding(0, count.into(), 1).unwrap();
+        let half = count / 2;
+        let table = Table::new(count, vec![vec![run(0, half)], vec![run(half, count)]]).unwrap();
+        let homes = Homes::of(&space, &table, |t| Some(t as u16));
+        (space, homes)
+    }
+
+    #[test]
+    fn a_node_has_its_own_chunks_first_and_steals_the_others_from_behind() {
+        let (space, homes) = halves(100);
+        let lists = Lists::new(&space, Chunks::new(100, 10), &homes, 2).unwrap();
+        let queues = Queues::new(&lists);
+        let order = Order::flat(2);
+        let mut begins = Vec::new();
+        while let Some(r) = queues.next(&lists, &order, 1) {
+            begins.push(r.begin);
+        }
+        assert_eq!(begins, [50, 60, 70, 80, 40, 30, 20, 10, 0, 90]);
+        assert_eq!((lists.known(), lists.number()), (9, 10));
+    }
+
+    #[test]
+    fn the_nearest_node_is_robbed_first() {
+        let order = Order::of(&[vec![10, 30, 20], vec![30, 10, 20], vec![20, 20, 10]]);
+        assert_eq!(order.by_node, [[0, 3, 2, 1, 4], [1, 3, 2, 0, 4], [2, 3, 0, 1, 4]]);
+        assert_eq!(order.nodes(), 3);
+    }
+
+    #[test]
+    fn nothing_known_or_too_much_is_not_dealt() {
+        let (space, homes) = halves(100);
+        assert_eq!(Lists::new(&space, Chunks::new(100, 10), &Homes::default(), 2), None);
+        assert_eq!(Lists::new(&space, Chunks::new(0, 10), &homes, 2), None);
+        let huge = Space::excluding(0, 1 << 40, 1).unwrap();
+        assert_eq!(Lists::new(&huge, Chunks::new(1 << 40, 1), &homes, 2), None);
+        // Of a machine with fewer nodes: not known.
+        assert_eq!(Lists::new(&space, Chunks::new(100, 10), &homes, 1).unwrap().known(), 5);
+    }
+
+    #[test]
+    fn threads_that_take_at_once_take_each_chunk_once() {
+        let (space, homes) = halves(20_000);
+        let lists = Lists::new(&space, Chunks::new(20_000, 3), &homes, 2).unwrap();
+        let queues = Queues::new(&lists);
+        let order = Order::flat(2);
+        let all = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for t in 0..4u16 {
+                let (all, queues, lists, order) = (&all, &queues, &lists, &order);
+                scope.spawn(move || {
+                    let mut mine = Vec::new();
+                    while let Some(r) = queues.next(lists, order, t % 2) {
+                        mine.push(r);
+                    }
+                    all.lock().unwrap().push(mine);
+                });
+            }
+        });
+        Table::new(20_000, all.into_inner().unwrap()).unwrap();
+    }
+}
