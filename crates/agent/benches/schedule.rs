@@ -53,10 +53,13 @@ fn libraries() -> Option<String> {
     files.iter().all(|f| f.exists()).then(|| files.map(|f| f.display().to_string()).join(":"))
 }
 
-/// Nanoseconds a chunk and thread.
+/// Nanoseconds of CPU time a chunk, which does not count what else the machine does.
 fn time(program: &Path, libraries: &str, mode: Option<Mode>) -> f64 {
     let mut command = Command::new(program);
-    command.args(["time", EXECUTIONS, ITERATIONS]).env("OMP_NUM_THREADS", "2").env("OMP_DYNAMIC", "false");
+    command
+        .args(["time", EXECUTIONS, ITERATIONS])
+        .env("OMP_NUM_THREADS", "2")
+        .env("OMP_WAIT_POLICY", "passive");
     if let Some(mode) = mode {
         let folder = program.with_extension("run");
         std::fs::create_dir_all(&folder).expect("a folder");
