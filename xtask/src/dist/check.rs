@@ -158,8 +158,15 @@ fn debian(folder: &Path, version: &str) -> Outcome {
     must(program("cp").arg(&package).arg(&copy))?;
     let include = format!("--include=gcc,libc6-dev,cmake,make,{}", copy.display());
     must(program("mmdebstrap").args(["--quiet", "--variant=minbase", &include, codename.trim()]).arg(&tree))?;
-    let mut chroot = program("chroot");
-    chroot.arg(format!("--userspec={NOBODY}:{NOBODY}")).arg(&tree).args(["/usr/bin/env", "-i", "HOME=/tmp"]);
+    // A command finds its files by /proc; the mount goes with the process.
+    let mut chroot = program("unshare");
+    let mount = "mount -t proc proc \"$0/proc\" && exec chroot \"$@\"";
+    chroot
+        .args(["--mount", "sh", "-c", mount])
+        .arg(&tree)
+        .arg(format!("--userspec={NOBODY}:{NOBODY}"))
+        .arg(&tree)
+        .args(["/usr/bin/env", "-i", "HOME=/tmp"]);
     chroot.args(["PATH=/usr/bin:/bin", "homenode"]).args(EXPLAIN);
     let told = read(&mut chroot);
     expect("deb", &told?)?;
