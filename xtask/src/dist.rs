@@ -5,7 +5,7 @@
 //! | `homenode-VERSION-x86_64-linux.tar.xz` | everything below one folder that may lie anywhere |
 //! | `homenode-VERSION-x86_64-linux-debug.tar.xz` | debug information of its binaries |
 //! | `homenode-VERSION-source.tar.xz` | the source with all crates, which builds off line |
-//! | `homenode_VERSION_amd64.deb` | for Debian and Ubuntu |
+//! | `homenode_VERSION-1_amd64.deb` | for Debian and Ubuntu |
 //! | `homenode-VERSION-py3-none-manylinux_2_XX_x86_64.whl` | the Python package with the binaries |
 //!
 //! | module | what |

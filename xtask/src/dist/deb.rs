@@ -20,6 +20,12 @@ Description: find the source line that puts memory on the wrong NUMA node
  there.
 ";
 
+/// How often this release was packed.
+const REVISION: u32 = 1;
+
+/// The project has no public address.
+const MAINTAINER: &str = "the authors of homenode <homenode@localhost>";
+
 /// Makes the package.
 pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
     let tree = root().join("target/stage-deb");
@@ -36,6 +42,12 @@ pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
     write(&doc.join("copyright"), copyright()?)?;
     write(&doc.join("changelog"), text_of(&root().join("CHANGELOG.md"))?)?;
     must(program("gzip").args(["--best", "--no-name"]).arg(doc.join("changelog")))?;
+    let date = read(program("git").args(["log", "-1", "--format=%cD"]))?;
+    let entry = format!(
+        "homenode ({version}-{REVISION}) unstable; urgency=medium\n\n  * Release {version}.\n\n -- {MAINTAINER}  {date}"
+    );
+    write(&doc.join("changelog.Debian"), entry)?;
+    must(program("gzip").args(["--best", "--no-name"]).arg(doc.join("changelog.Debian")))?;
     for page in files(&tree.join("usr/share/man/man1"))? {
         must(program("gzip").args(["--best", "--no-name"]).arg(page))?;
     }
@@ -43,18 +55,20 @@ pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
     let zsh = tree.join("usr/share/zsh");
     fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions")).map_err(|e| e.to_string())?;
     must(program("chmod").args(["--recursive", "u=rwX,go=rX"]).arg(&tree))?;
+    for library in files(&tree.join("usr/lib/homenode"))?.iter().filter(|p| p.extension().is_some()) {
+        must(program("chmod").arg("644").arg(library))?;
+    }
     let kib = read(program("du").args(["--apparent-size", "-sk"]).arg(tree.join("usr")))?;
     let kib = kib.split_whitespace().next().unwrap_or("0").to_owned();
     let control = format!(
-        "Package: homenode\nVersion: {version}\nArchitecture: amd64\nSection: devel\nPriority: optional\n\
-         Maintainer: the authors of homenode <homenode@localhost>\nInstalled-Size: {kib}\nDepends: {}\n\
+        "Package: homenode\nVersion: {version}-{REVISION}\nArchitecture: amd64\nSection: devel\nPriority: optional\n\
+         Maintainer: {MAINTAINER}\nInstalled-Size: {kib}\nDepends: {}\n\
          Recommends: gcc, libgomp1\n\
          Suggests: cmake, gfortran, numactl, qemu-system-x86, qemu-user, busybox-static, e2fsprogs, xz-utils\n{ABOUT}",
         depends(needs)?
     );
     write(&tree.join("DEBIAN/control"), control)?;
-    let path = out().join(format!("homenode_{version}_amd64.deb"));
-    must(program("dpkg-deb").args(["--build", "--root-owner-group", "-Zxz"]).arg(&tree).arg(path))
+    must(program("dpkg-deb").args(["--build", "--root-owner-group", "-Zxz"]).arg(&tree).arg(path(version)))
 }
 
 fn remove(path: &Path) -> Outcome {
@@ -96,5 +110,5 @@ fn copyright() -> Result<String, String> {
 
 /// The package that was made.
 pub fn path(version: &str) -> PathBuf {
-    out().join(format!("homenode_{version}_amd64.deb"))
+    out().join(format!("homenode_{version}-{REVISION}_amd64.deb"))
 }
