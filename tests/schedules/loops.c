@@ -1,10 +1,12 @@
-/* Loops with schedules that a run-time hands out, in every form that matters: each iteration is counted, and the last value is
- * looked at. What is printed is the same whoever hands the iterations out.
+/* Loops with schedules that a run-time hands out, in every form that matters. The program counts
+ * each iteration and looks at the last value. It prints the same, whoever hands the iterations out.
  *
  *   loops all          every form; prints a line for each
- *   loops map N        one dynamic loop N times; prints how often the threads' iterations were those of the first time
+ *   loops map N        one dynamic loop N times; prints how often the threads' iterations were
+ *                      those of the first time
  *   loops owners       who executed which iteration, in the first two executions of a loop
- *   loops time N C     N executions of a loop of C iterations without work; prints nanoseconds of CPU time a chunk
+ *   loops time N C     N executions of a loop of C iterations without work; prints nanoseconds a
+ *                      chunk
  */
 #include <limits.h>
 #include <omp.h>

@@ -67,8 +67,8 @@ impl Block {
         }
     }
 
-    /// Records nothing for this thread any more. Its accesses fill a filter of their own, so that most
-    /// of them stay on the fast path.
+    /// Records nothing for this thread any more. Its accesses fill a filter of their own, so that
+    /// most of them stay on the fast path.
     pub fn forget(&mut self) {
         self.recorder = null_mut();
         if UNRECORDED.as_ptr_range().contains(&self.used.cast_const().cast()) {

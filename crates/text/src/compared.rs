@@ -40,7 +40,8 @@ const WORTH: f64 = 1.0;
 /// What schemes are measured against: the program as it is.
 const TODAY: [&str; 2] = ["first-touch", "SI"];
 
-/// Says for each machine which scheme is the fastest, and by how much it beats the program as it is.
+/// Says for each machine which scheme is the fastest, and by how much it beats the program as it
+/// is.
 pub fn answer(table: &mut Table, plan: &Plan, cells: &Cells) {
     for (m, machine) in plan.machines.iter().enumerate() {
         let ran = |s: usize| cells.get(&(m, s))?.as_ref().ok();

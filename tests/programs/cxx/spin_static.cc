@@ -1,5 +1,6 @@
 // Threads wait for plain flags with flush, as LU of NPB in C++ does. The flags are statics of this
-// file, a scalar and an array. Nobody takes their address, so that the compiler knows who writes them.
+// file, a scalar and an array. Nobody takes their address, so that the compiler knows who writes
+// them.
 #include <cstdio>
 #include <omp.h>
 

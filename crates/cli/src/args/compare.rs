@@ -105,7 +105,8 @@ pub struct CompareArgs {
     /// Print more tables: moves by kind and iteration, accesses by node, iteration times
     #[arg(long)]
     pub statistics: bool,
-    /// Simulate with N threads of this machine; the result is the same for any N [default: one a CPU]
+    /// Simulate with N threads of this machine; the result is the same for any N [default: one a
+    /// CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// Keep the recordings in DIR, with a data set of each scheme: MACHINE-SCHEME.hnrec

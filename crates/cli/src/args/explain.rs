@@ -64,7 +64,8 @@ pub struct ExplainArgs {
     /// Simulate all rounds of a long recording [default: the first ones]
     #[arg(long)]
     pub all_rounds: bool,
-    /// Simulate with N threads of this machine; the result is the same for any N [default: one a CPU]
+    /// Simulate with N threads of this machine; the result is the same for any N [default: one a
+    /// CPU]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
     /// Keep the recording in DIR

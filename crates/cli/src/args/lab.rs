@@ -113,8 +113,9 @@ pub struct MachineArgs {
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
     pub thp: Option<Thp>,
-    /// Make every run the same, to the byte: one host thread, time counted in instructions. homenode
-    /// reads standard input to its end first and prints the program's output when it has ended
+    /// Make every run the same, to the byte: one host thread, time counted in instructions.
+    /// homenode reads standard input to its end first and prints the program's output when it has
+    /// ended
     #[arg(long, conflicts_with = "accel")]
     pub deterministic: bool,
     /// Take a file or folder along, with the libraries that its programs need; may be repeated

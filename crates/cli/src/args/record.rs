@@ -40,10 +40,10 @@ pub struct RecordArgs {
     /// Replace the recording when it exists
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Accesses that the recorder leaves out. repeats: those that every modelled cache holds between
-    /// two synchronisations (4096 lines). none: record all, for small programs and for machines that
-    /// do not cache remote memory. N: repeats within N lines, a power of two from 64 to 1048576, at
-    /// most the lines of the smallest modelled cache
+    /// Accesses that the recorder leaves out. repeats: those that every modelled cache holds
+    /// between two synchronisations (4096 lines). none: record all, for small programs and for
+    /// machines that do not cache remote memory. N: repeats within N lines, a power of two from 64
+    /// to 1048576, at most the lines of the smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
     /// Where the program runs, and what sees its accesses [default: host for a program that
@@ -51,9 +51,9 @@ pub struct RecordArgs {
     #[arg(long, value_name = "WHERE")]
     pub on: Option<On>,
     /// How a live recording learns who touches which page. auto: the best way that this machine
-    /// offers. pmu: samples of accesses, the only way that counts. hinting: the kernel's NUMA hinting
-    /// faults. writes: faults of write-protected pages. blocks: faults of pages taken away at random
-    /// times [default: auto]
+    /// offers. pmu: samples of accesses, the only way that counts. hinting: the kernel's NUMA
+    /// hinting faults. writes: faults of write-protected pages. blocks: faults of pages taken away
+    /// at random times [default: auto]
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<Wanted>,
     /// For a live recording, deal the CPUs into N nodes: who touches what is told of these

@@ -49,15 +49,16 @@ pub struct LiveArgs {
     /// A kernel: kernel:nas-cg ('homenode kernel list' shows all)
     #[arg(value_name = "kernel:NAME")]
     pub what: Option<OsString>,
-    /// How to decide which page moves where. next-touch: at the first parallel region, and once more
-    /// when homenode knows the program's iteration. next-touch=region: at every region, as long as
-    /// it pays. next-touch=asked: only where the program calls hn_next_touch. Others: see below
+    /// How to decide which page moves where. next-touch: at the first parallel region, and once
+    /// more when homenode knows the program's iteration. next-touch=region: at every region, as
+    /// long as it pays. next-touch=asked: only where the program calls hn_next_touch. Others: see
+    /// below
     #[arg(long, value_name = "POLICY", default_value = "next-touch")]
     pub policy: String,
-    /// How a policy learns who touches which page. auto: the best way that this machine offers. pmu:
-    /// samples of accesses, the only way that counts. hinting: the kernel's NUMA hinting faults.
-    /// writes: faults of write-protected pages. blocks: faults of pages taken away at random times.
-    /// regions: nothing is watched
+    /// How a policy learns who touches which page. auto: the best way that this machine offers.
+    /// pmu: samples of accesses, the only way that counts. hinting: the kernel's NUMA hinting
+    /// faults. writes: faults of write-protected pages. blocks: faults of pages taken away at
+    /// random times. regions: nothing is watched
     #[arg(long, value_name = "SOURCE", default_value_t = Wanted::Auto)]
     pub source: Wanted,
     /// Write what the policy saw and decided to DIR, one file a process ('homenode rec
