@@ -5,6 +5,9 @@
 #
 # Builds go to FOLDER/{gcc,clang,listening,tsan}. Exit status 0: all passed; what this machine lacks
 # is printed as "skipped: why". CI runs the same. SPDX-License-Identifier: MIT OR Apache-2.0
+
+# Words of a command line split where they stand, and names of files here are our own.
+# shellcheck disable=SC2086,SC2012
 set -u
 
 [ $# -ge 1 ] || { echo "usage: kernels/test.sh FOLDER [JOBS]   e.g. kernels/test.sh build/kernels 2" >&2; exit 2; }
@@ -165,7 +168,7 @@ check_matrix_file() {
     "$icg" --size 6 --save good >saved.txt || echo "$1: i-cg --save fails"
     "$icg" --matrix good >read.txt || echo "$1: i-cg --matrix fails"
     [ "$(tail -n 1 saved.txt)" = "$(tail -n 1 read.txt)" ] || echo "$1: i-cg --matrix gives another result than --save"
-    head -c 1000 good >cut
+    head -c 1000 good >"cut"
     { head -c 4000 good; printf '!'; tail -c +4002 good; } >changed
     head -c 5000 "$icg" >foreign
     : >empty

@@ -70,6 +70,7 @@ missing_packages() {
 # snap, which a container cannot run.
 wanted_packages() {
     have chromium || have chromium-browser || have google-chrome || printf 'chromium\n'
+    have shellcheck || printf 'shellcheck\n'
 }
 
 # A package that only fetches a snap is left alone, and so is one that this system does not have.

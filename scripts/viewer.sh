@@ -3,7 +3,8 @@
 # with cargo does not. 'scripts/viewer.sh FOLDER' writes them elsewhere.
 set -eu
 cd "$(dirname "$0")/../viewer"
-[ -d node_modules ] && [ node_modules/.package-lock.json -nt package-lock.json ] ||
+if [ -z "$(find node_modules/.package-lock.json -newer package-lock.json 2>/dev/null)" ]; then
     npm ci --no-audit --no-fund >&2
+fi
 npx --no-install tsc --noEmit
 node build.mjs "$@"

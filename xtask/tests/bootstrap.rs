@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 20] = [
     "chromium",
     "gcc",
     "g++",
@@ -26,6 +26,7 @@ const TOOLS: [&str; 19] = [
     "xz",
     "zstd",
     "python3",
+    "shellcheck",
 ];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";
 const OLD_CARGO: &str = "echo 'cargo 1.63.0'";
