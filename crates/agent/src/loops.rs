@@ -55,6 +55,11 @@ pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
+/// Whether loops that start now are decided; no more after the report.
+pub fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
 /// Takes the run's settings, before the program's first loop.
 pub fn start(settings: &Settings) {
     let Some(asked) = settings.schedule else { return };

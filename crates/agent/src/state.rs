@@ -374,7 +374,7 @@ fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
         if BROKEN.get().is_some() && is_own_process() {
             guarded(report_of_an_error);
-        } else if is_own_process() {
+        } else if loops::is_on() && is_own_process() {
             guarded(report_of_loops);
         }
         return;
@@ -409,6 +409,8 @@ pub fn stop() {
     if running() && is_own_process() {
         finish();
         guarded(moving::stop);
+    } else if loops::is_on() && is_own_process() {
+        finish();
     }
 }
 

@@ -45,7 +45,7 @@ pub struct PaperArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub processors: Vec<u32>,
     /// Write what `all` finds as a page: HTML or Markdown, by the end of its name; may be repeated
-    #[arg(short, long = "output", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub pages: Vec<PathBuf>,
     /// Keep recordings, and results of `all`, in DIR, and use those that are there
     #[arg(long, value_name = "DIR")]
