@@ -151,8 +151,8 @@ impl Table {
         }
     }
 
-    /// Adds a sentence of the answer that the table is the evidence of: shown first, `answer` in
-    /// JSON, left out of CSV. No new line in it.
+    /// Adds a sentence of the answer that the table is the evidence of: shown below the warnings,
+    /// `answer` in JSON, left out of CSV. No new line in it.
     pub fn answer(&mut self, sentence: impl Into<String>) {
         self.answers.push(sentence.into());
     }

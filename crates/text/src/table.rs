@@ -20,7 +20,7 @@ pub struct Shown {
     pub legend: bool,
 }
 
-/// The table in words: answer, warnings, facts, rows, notes. A column without a value is left out.
+/// The table in words: warnings, answer, facts, rows, notes. A column without a value is left out.
 pub fn render(table: &Table, how: Shown) -> String {
     let most = how.width.unwrap_or(usize::MAX);
     let mut out = String::new();
@@ -30,14 +30,14 @@ pub fn render(table: &Table, how: Shown) -> String {
             out.push('\n');
         }
     };
+    for warning in table.warnings() {
+        line(&mut out, &format!("! {}", clean(warning)));
+    }
     for answer in table.answers() {
         line(&mut out, &clean(answer));
     }
     if !table.answers().is_empty() {
         out.push('\n');
-    }
-    for warning in table.warnings() {
-        line(&mut out, &format!("! {}", clean(warning)));
     }
     if !table.facts().is_empty() {
         let facts: Vec<String> =
