@@ -154,7 +154,7 @@ fn says(f: &Facts) -> Vec<String> {
             vec![format!("stopped: {}", f.stopped.as_deref().map(foreign::clean).unwrap_or_default())]
         }
         Worked::NothingSeen => {
-            vec!["nothing to do: homenode saw no OpenMP parallel region".into()]
+            vec!["nothing to do: no parallel region was seen".into()]
         }
         Worked::Pays if f.pretended => with("moving would pay"),
         Worked::Pays => with("moving pays"),

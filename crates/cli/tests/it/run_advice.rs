@@ -149,7 +149,7 @@ fn arrays_of_c_are_named_by_variable_file_and_line() {
         "array paged, allocated at advice.c:9",
         "array rounded, allocated at advice.c:10",
         // The variable stands on another line.
-        "the array allocated at advice.c:12",
+        "array grown, allocated at advice.c:12",
         "array table, static",
     ];
     each_is_told_of(&said, &names);

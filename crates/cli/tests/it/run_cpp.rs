@@ -162,7 +162,7 @@ fn arrays_of_cplusplus_and_mappings_are_named_whatever_the_allocator() {
         let json: serde_json::Value = serde_json::from_str(&report).unwrap();
         let objects = json["processes"][0]["objects"].as_array().unwrap();
         for (name, line) in [
-            ("the array", 8),
+            ("array held,", 8),
             ("array many,", 9),
             ("array aligned,", 10),
             ("array quiet,", 11),
