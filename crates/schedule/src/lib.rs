@@ -9,7 +9,7 @@
 //! | [`queues`] | a list of chunks for each node, shared by its threads, with stealing |
 //! | [`auto`] | which schedule is the fastest, by the times of a loop's executions |
 //! | [`book`] | what is known of each loop, and what follows for its next execution |
-//! | [`file`] | recorded tables of a run for a later run |
+//! | [`file`](mod@file) | recorded tables of a run for a later run |
 //!
 //! # Terms
 //!
