@@ -15,6 +15,11 @@ const BENCHES: &[(&str, &str, &str)] = &[
     ("homenode-cli", "table", "rendering a result"),
     ("homenode-cli", "live", "what 'homenode run' costs a program, settled and while watching"),
     ("homenode-cli", "own", "homenode's own CPU time by default, over the kernels and patterns of programs"),
+    (
+        "homenode-cli",
+        "anew",
+        "what 'homenode run' costs a program that allocates its arrays anew in each round",
+    ),
     ("homenode-cli", "recorded", "what 'homenode run --record' costs over 'homenode run'"),
     ("homenode-agent", "schedule", "a chunk that homenode hands out, beside libgomp's own"),
     ("homenode-runtime", "next_touch", "next touch against plain first touch"),

@@ -479,3 +479,39 @@ fn scikit_learn_gives_the_same_results() {
         }
     }
 }
+
+/// Two arrays a round, each filled and read by both threads; the benchmark's program.
+const ANEW: &str = include_str!("../../benches/anew/anew.c");
+
+/// Runs `ANEW` for `rounds` rounds. Returns its sum and homenode's report.
+fn anew(dir: &Path, by: &str, rounds: &str) -> (String, serde_json::Value) {
+    let words = PRETEND.into_iter().filter(|w| *w != "--force");
+    let words: Vec<&str> = words.chain(["--", "./anew", by, rounds, "1"]).collect();
+    let (status, out, err) = live(dir, &words);
+    assert_eq!(status, Some(0), "{err}");
+    let (_, sum) = out.split_once(' ').unwrap_or_else(|| panic!("{out}"));
+    (sum.to_owned(), json(&dir.join("report.json")))
+}
+
+#[test]
+fn arrays_that_are_allocated_anew_are_armed_a_few_times_only() {
+    let dir = fresh("run-anew");
+    if plain(&dir, "anew", ANEW).is_none() {
+        return;
+    }
+    for by in ["malloc", "mmap"] {
+        for rounds in ["200", "1000"] {
+            let by_itself = Command::new(dir.join("anew"))
+                .args([by, rounds, "1"])
+                .env("OMP_NUM_THREADS", "2")
+                .output()
+                .unwrap();
+            let expected = String::from_utf8(by_itself.stdout).unwrap();
+            let (sum, report) = anew(&dir, by, rounds);
+            assert_eq!(Some(sum.as_str()), expected.split_once(' ').map(|(_, sum)| sum));
+            // Three regions a round: to arm at each would be 600 and 3 000 times.
+            let arms = number(&report, "arms");
+            assert!(arms < 50, "{by}, {rounds} rounds: {arms} arms\n{report:#}");
+        }
+    }
+}
