@@ -16,6 +16,7 @@ mod since;
 mod spread;
 mod testing;
 mod tidy;
+mod verdicts;
 mod versus;
 
 use std::path::PathBuf;
@@ -86,6 +87,12 @@ const COMMANDS: &[Command] = &[
         args: "[--keep DIR]",
         about: "four programs, three initial placements, three machines: how near policies come to the bound",
         run: matrix::run,
+    },
+    Command {
+        name: "verdicts",
+        args: "[--rounds N] [--only PROGRAM]…",
+        about: "whether 'homenode run' says the same of each program of tests/explain every time",
+        run: verdicts::run,
     },
     Command {
         name: "versus",

@@ -11,6 +11,7 @@ use homenode_symbols::{self as symbols, Common, Resolver};
 
 use homenode_wire::facts::{Facts, Object, Origin};
 
+use crate::answer::{self, Worked};
 use crate::facts::{addresses, numbered};
 
 /// What things are called in the source of a process.
@@ -323,9 +324,13 @@ fn short(name: &str) -> String {
 }
 
 /// Advice for each object that was on the wrong nodes and can be found in the source, the largest
-/// first.
+/// first. Empty for a short run of threads that are not bound: in the next run these threads may
+/// use other nodes.
 pub fn all(facts: &Facts, names: &Names) -> Vec<Advice> {
     let mut said: Vec<Advice> = Vec::new();
+    if answer::worked(facts) == Worked::ThreadsNotBound {
+        return said;
+    }
     for object in &facts.objects.most {
         if said.len() == SENTENCES {
             break;

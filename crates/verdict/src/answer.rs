@@ -12,7 +12,7 @@
 //! | moving pays (*would pay* on pretended nodes) | the guard says so, and the remote share of moved pages is below that of held-back ones |
 //! | nothing to gain | nearly all touched pages were at home before anything moved |
 //! | not judged, threads change nodes | the guard does not say that moving pays, and some threads change nodes |
-//! | not judged, threads share a node | the same, where threads that are not bound were all seen on one node |
+//! | not judged, threads are not bound | threads that are not bound were seen fewer than [`LOOKS`] times each, or all on one node |
 //! | cannot be told | there are too few samples |
 //!
 //! Threads that change nodes are named first, whatever the verdict: where they run decides what is
@@ -23,6 +23,7 @@ use homenode_model::Ns;
 use homenode_wire::facts::{Arming, Facts, Samples, Verdict};
 
 use crate::advice::{self, Names};
+use crate::schedule;
 use crate::text::{COLUMNS, first_that_fits, percent, seconds};
 
 /// What a run came to.
@@ -46,8 +47,8 @@ pub enum Worked {
     NothingToGain,
     /// Threads change nodes, and it cannot be told.
     ThreadsChange,
-    /// Threads are not bound and were all on one node, and it cannot be told.
-    ThreadsTogether,
+    /// Threads are not bound, and where they ran is chance: hardly seen, or all on one node.
+    ThreadsNotBound,
     /// Nothing moved, for the program asked for nothing.
     NothingAsked,
     /// A plan was carried out.
@@ -73,7 +74,7 @@ impl Worked {
             Self::Harms => "harms",
             Self::NothingToGain => "nothing-to-gain",
             Self::ThreadsChange => "threads-change-nodes",
-            Self::ThreadsTogether => "threads-on-one-node",
+            Self::ThreadsNotBound => "threads-not-bound",
             Self::NothingAsked => "nothing-asked",
             Self::Planned => "planned",
             Self::NothingMoved => "nothing-moved",
@@ -98,11 +99,31 @@ fn is_at_home(before: Samples) -> bool {
     before.all >= ENOUGH && before.remote.saturating_mul(HARDLY_ANY) <= before.all
 }
 
+/// Looks at each thread that it takes to say that the thread stays on its node. A thread changes
+/// nodes if one look in twenty finds it elsewhere.
+const LOOKS: u64 = 20;
+
+/// Whether most threads could run on any node and were hardly seen. The next run may place them
+/// otherwise, so a verdict would be chance. A bound team beside a few helper threads is judged.
+fn are_hardly_seen(f: &Facts) -> bool {
+    let t = f.threads;
+    let most_are_free = t.unbound > 1 && t.unbound > t.threads / 2;
+    f.nodes > 1 && most_are_free && t.looks < LOOKS.saturating_mul(t.threads)
+}
+
 /// Whether several threads could run on any node and were all on one: in the next run they may be
 /// on several.
 fn are_together(f: &Facts) -> bool {
     let t = f.threads;
     f.nodes > 1 && t.unbound > 1 && t.nodes == 1
+}
+
+/// Why the verdict of threads that are not bound is left open, for the long report.
+pub(crate) fn why_not_bound(f: &Facts) -> &'static str {
+    match are_hardly_seen(f) {
+        true => "the program was too short to see where they run",
+        false => "all were seen on one node",
+    }
 }
 
 /// What a process's run came to.
@@ -120,9 +141,10 @@ pub fn worked(f: &Facts) -> Worked {
     match judged {
         _ if f.nodes == 0 && f.stopped.is_some() => Worked::Stopped,
         _ if f.regions.runs == 0 && f.counters.arms == 0 => Worked::NothingSeen,
+        _ if are_hardly_seen(f) && f.plan.is_none() => Worked::ThreadsNotBound,
         Some(Worked::Pays) => Worked::Pays,
         _ if f.threads.changed_nodes > 0 && f.plan.is_none() => Worked::ThreadsChange,
-        _ if are_together(f) && f.plan.is_none() => Worked::ThreadsTogether,
+        _ if are_together(f) && f.plan.is_none() => Worked::ThreadsNotBound,
         _ if is_at_home(f.touched()) && f.plan.is_none() => Worked::NothingToGain,
         Some(judged) => judged,
         None if f.plan.is_some() => Worked::Planned,
@@ -166,7 +188,7 @@ fn says(f: &Facts) -> Vec<String> {
             let Samples { remote, all } = f.touched();
             vec![format!("nothing to gain: {remote} of {all} touched pages had another home before")]
         }
-        Worked::ThreadsChange | Worked::ThreadsTogether => {
+        Worked::ThreadsChange | Worked::ThreadsNotBound => {
             vec![format!("not judged: {moved} pages moved"), "not judged".into()]
         }
         Worked::NothingAsked => vec!["no page was moved: the program asked for none by hn_next_touch".into()],
@@ -207,9 +229,10 @@ impl Answer {
     pub fn of(processes: &[Facts], names: &[Names], command: &str) -> Option<Self> {
         let first = processes.first()?;
         if looked_at_loops_alone(first) {
+            let dealt = schedule::of(processes).map(|d| schedule::line(d, ROOM));
             return Some(Self {
-                worked: "one node with memory: no page can move".into(),
-                cost: "cost of the loops' hand-out: not measured here".into(),
+                worked: dealt.unwrap_or_else(|| "no loop was met".into()),
+                cost: "one node with memory: no page can move; cost not measured".into(),
                 next: "next: compare the program's times with and without --schedule".into(),
             });
         }
@@ -236,11 +259,12 @@ const ROOM: usize = COLUMNS - PREFIX.len();
 fn worked_line(f: &Facts, processes: usize) -> String {
     let mut heads = Vec::new();
     let t = f.threads;
-    if t.changed_nodes > 0 {
+    let not_bound = worked(f) == Worked::ThreadsNotBound;
+    if t.changed_nodes > 0 && !not_bound {
         heads.push(format!("{} of {} threads changed nodes; ", t.changed_nodes, t.threads));
     }
-    if heads.is_empty() && worked(f) == Worked::ThreadsTogether {
-        heads.push(format!("{} threads, not bound, were all on one node; ", t.threads));
+    if not_bound {
+        heads.push(format!("{} of {} threads are not bound; ", t.unbound, t.threads));
     }
     let head = match (heads.pop(), processes) {
         (Some(threads), _) => threads,
@@ -279,7 +303,7 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
     };
     let worked = worked(f);
     let by_chance = worked == Worked::NothingMoved && f.threads.unbound > 1 && f.counters.arms > 0;
-    if f.threads.changed_nodes > 0 || worked == Worked::ThreadsTogether || by_chance {
+    if f.threads.changed_nodes > 0 || worked == Worked::ThreadsNotBound || by_chance {
         return match f.pretended {
             true => run(&format!("run --bind --pretend-nodes {}", f.nodes)),
             false => run("run --bind"),
@@ -410,11 +434,11 @@ mod tests {
 
     #[test]
     fn threads_that_shared_a_node_by_chance_are_no_reason_to_say_that_nothing_is_to_be_gained() {
-        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 20 };
+        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 40 };
         let most = vec![object(0, vec![4096])];
         let f = Facts { threads, objects: Objects { most, ..Objects::default() }, pretended: true, ..ran() };
         let [first, _, next] = lines(&f);
-        assert_eq!(first, "homenode: 2 threads, not bound, were all on one node; not judged: 0 pages moved");
+        assert_eq!(first, "homenode: 2 of 2 threads are not bound; not judged: 0 pages moved");
         assert_eq!(next, "homenode: next: homenode run --bind --pretend-nodes 2 -- ./app");
         // Armed, and nobody came from elsewhere: that may be chance, too.
         let counters = Counters { arms: 1, ..Counters::default() };
@@ -424,6 +448,27 @@ mod tests {
         assert!(lines(&apart)[2].contains("run --bind"));
         for threads in [Threads { unbound: 0, ..threads }, Threads { nodes: 2, ..threads }] {
             assert_eq!(worked(&Facts { threads, ..f.clone() }), Worked::NothingToGain);
+        }
+    }
+
+    #[test]
+    fn a_short_run_of_threads_that_are_not_bound_says_the_same_every_time() {
+        // Where such threads ran is chance. So are the guard's verdict and the changes of nodes.
+        let seen = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 2, looks: 39 };
+        for threads in [seen, Threads { changed_nodes: 1, ..seen }, Threads { nodes: 1, looks: 4, ..seen }] {
+            for verdict in [Verdict::Pays, Verdict::Harms, Verdict::NoGain, Verdict::Open] {
+                let f = Facts { threads, ..judged(verdict, samples(1, 24), samples(12, 24)) };
+                let [first, _, next] = lines(&f);
+                assert_eq!(first, "homenode: 2 of 2 threads are not bound; not judged: 500 pages moved");
+                assert_eq!(next, "homenode: next: homenode run --bind -- ./app");
+            }
+        }
+        // Once they are seen often enough, or bound, the guard's verdict counts. Two helper threads
+        // of a bound team do not matter.
+        let helped = Threads { threads: 10, looks: 40, ..seen };
+        for threads in [Threads { looks: 40, ..seen }, Threads { unbound: 0, looks: 4, ..seen }, helped] {
+            let f = Facts { threads, ..judged(Verdict::Pays, samples(1, 24), samples(12, 24)) };
+            assert_eq!(worked(&f), Worked::Pays);
         }
     }
 

@@ -51,7 +51,11 @@ impl Report<'_> {
             None => self.nothing_done(),
         };
         let room = COLUMNS - PREFIX.len();
-        lines.extend(schedule::of(self.processes).map(|d| format!("{PREFIX}{}", schedule::line(d, room))));
+        // Where only loops were looked at, they are the answer's first line.
+        if !self.processes.first().is_some_and(answer::looked_at_loops_alone) {
+            lines
+                .extend(schedule::of(self.processes).map(|d| format!("{PREFIX}{}", schedule::line(d, room))));
+        }
         lines.into_iter().map(|line| line + "\n").collect()
     }
 
@@ -527,9 +531,12 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
             f.threads.threads,
             mib(moved)
         ),
-        Worked::ThreadsTogether => format!(
-            "not judged: {} threads are not bound, and all were seen on one node (sampled); {moved} pages were moved (exact)",
-            f.threads.threads
+        Worked::ThreadsNotBound => format!(
+            "not judged: {} of {} threads are not bound, and {} (sampled, {} looks); {moved} pages were moved (exact)",
+            f.threads.unbound,
+            f.threads.threads,
+            answer::why_not_bound(f),
+            f.threads.looks
         ),
         Worked::NothingAsked => "no page was moved (exact): the program asked for none by hn_next_touch".into(),
         Worked::NothingMoved => "no page was moved (exact)".into(),

@@ -15,7 +15,7 @@ fn all(n: u64, of: &str) -> String {
 pub fn line(d: &Dealt, columns: usize) -> String {
     let head = format!("schedule {}", d.mode);
     let executions = d.taken + d.own;
-    if let (0, [why, ..]) = (d.taken, d.refused.as_slice()) {
+    if let (0, 0, [why, ..]) = (d.taken, d.tables, d.refused.as_slice()) {
         let why = foreign::clean(why);
         return first_that_fits(&[format!("{head}: not used: {why}"), format!("{head}: {why}")], columns);
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_refusal_is_said() {
         let why = vec!["the recorded schedules are of another program: app".into()];
-        let d = Dealt { taken: 0, refused: why, ..dealt(Mode::Replay) };
+        let d = Dealt { taken: 0, tables: 0, refused: why, ..dealt(Mode::Replay) };
         assert_eq!(
             line(&d, 80),
             "schedule replay: not used: the recorded schedules are of another program: app"
