@@ -79,7 +79,7 @@ module homenode
    ! hn_place: the node of the thread that touches a page first, as without homenode
    integer(c_int), parameter :: HN_FIRST_TOUCH = -1
 
-   ! A node: what of it this process may use.
+   ! What this process may use of a node.
    type, bind(c) :: hn_node
       ! bytes of memory; 0: none, or none for this process
       integer(c_int64_t) :: memory
@@ -106,52 +106,54 @@ module homenode
    end type
 
    interface
-      ! Round number (from 0) of the program's outer loop begins. Call it from one thread, outside
-      ! of parallel regions or inside master/single, at the top of the loop; and once more with the
-      ! number of rounds after the loop, which ends the last round.
+      ! Says that round number (from 0) of the program's outer loop begins. Call it at the top of
+      ! the loop, from one thread, outside of parallel regions or inside master/single. Call it once
+      ! more after the loop, with the number of rounds: that ends the last round.
       function hn_iteration(number) bind(c) result(code)
          import
          integer(c_int32_t), value :: number
          integer(c_int) :: code
       end function
-      ! Each whole page in [address, address + length) goes to the node of the thread that touches
-      ! it next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned)
-      ! stays where it is.
+      ! Asks homenode to move each whole page in [address, address + length) to the node of the
+      ! thread that touches the page next. The contents stay the same. Memory that cannot be moved
+      ! safely (shared, file-backed, pinned) stays where it is.
       function hn_next_touch(address, length) bind(c) result(code)
          import
          type(c_ptr), value :: address
          integer(c_size_t), value :: length
          integer(c_int) :: code
       end function
-      ! The calling thread runs on cpu alone from now on.
+      ! Binds the calling thread to cpu.
       function hn_bind_cpu(cpu) bind(c) result(code)
          import
          integer(c_int32_t), value :: cpu
          integer(c_int) :: code
       end function
-      ! The calling thread runs on the CPUs of node alone from now on.
+      ! Binds the calling thread to the CPUs of node.
       function hn_bind_node(node) bind(c) result(code)
          import
          integer(c_int32_t), value :: node
          integer(c_int) :: code
       end function
-      ! The calling thread runs where it might before it was first bound by the two functions above.
+      ! Undoes hn_bind_cpu and hn_bind_node: the calling thread may run where it might before the
+      ! first of these calls.
       function hn_unbind() bind(c) result(code)
          import
          integer(c_int) :: code
       end function
-      ! The CPU and the node that run the caller. Either pointer may be null. A thread that is not
-      ! bound may be elsewhere when the answer arrives.
+      ! Stores the CPU and the node that run the caller. Either pointer may be null. A thread that
+      ! is not bound may have moved to another CPU when the call returns.
       function hn_here(cpu, node) bind(c) result(code)
          import
          integer(c_int32_t), intent(out), optional :: cpu
          integer(c_int32_t), intent(out), optional :: node
          integer(c_int) :: code
       end function
-      ! Pages that [address, address + length) touches and that are not in memory yet come from node
-      ! when they are first touched, whoever touches them, while the node has room; with
-      ! HN_FIRST_TOUCH from the toucher's node, as without homenode. Pages that are in memory stay.
-      ! What a program places itself, homenode run leaves alone.
+      ! Sets the node of the pages of [address, address + length) that are not in memory yet. Such a
+      ! page comes from node at its first touch, whichever thread touches it, while the node has
+      ! room. With HN_FIRST_TOUCH it comes from the toucher's node, as without homenode. Pages that
+      ! are in memory stay. homenode run does not move memory that the program placed with this
+      ! call.
       function hn_place(address, length, node) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -159,9 +161,9 @@ module homenode
          integer(c_int32_t), value :: node
          integer(c_int) :: code
       end function
-      ! Pages that [address, address + length) touches and that are in memory go to node. Contents
-      ! are kept. HN_PARTIAL: not all are there afterwards; found, which may be null, tells how
-      ! many. What a program moves itself, homenode run leaves alone.
+      ! Moves the pages of [address, address + length) that are in memory to node. The contents stay
+      ! the same. HN_PARTIAL: some pages are elsewhere afterwards. found receives the counts and may
+      ! be null. homenode run does not move memory that the program moved with this call.
       function hn_move(address, length, node, found) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -170,8 +172,8 @@ module homenode
          type(hn_placement), intent(out), optional :: found
          integer(c_int) :: code
       end function
-      ! Counts the pages that [address, address + length) touches by where they are: HN_OK when all
-      ! are on node, HN_PARTIAL when not. found may be null.
+      ! Counts the pages of [address, address + length) by where they are. HN_OK: all are on node.
+      ! HN_PARTIAL: some are not. found receives the counts and may be null.
       function hn_verify(address, length, node, found) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -180,10 +182,11 @@ module homenode
          type(hn_placement), intent(out), optional :: found
          integer(c_int) :: code
       end function
-      ! The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN,
-      ! into nodes, which has room for capacity numbers; the number of pages into pages, which may
-      ! be null. HN_ERANGE: there are more pages than room, the first capacity are answered. With
-      ! capacity 0, nodes may be null: asks for the number alone.
+      ! Stores the node of each page of [address, address + length) in nodes, or HN_ABSENT or
+      ! HN_UNKNOWN. nodes has room for capacity numbers. Stores the number of pages in pages,
+      ! which may be null. HN_ERANGE: there are more pages than capacity, and nodes has the first
+      ! capacity of them. To ask for the number of pages alone, pass capacity 0; nodes may then be
+      ! null.
       function hn_where(address, length, nodes, capacity, pages) bind(c) result(code)
          import
          type(c_ptr), value :: address
@@ -193,10 +196,10 @@ module homenode
          integer(c_size_t), intent(out), optional :: pages
          integer(c_int) :: code
       end function
-      ! Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have
-      ! gaps), into nodes, which has room for capacity of them; how many there are into count,
-      ! which may be null. HN_ERANGE: there are more than room. With capacity 0, nodes may be null:
-      ! asks for the number alone.
+      ! Stores the numbers of the nodes whose memory or CPUs this process may use in nodes,
+      ! ascending. The numbers may have gaps. nodes has room for capacity numbers. Stores how many
+      ! nodes there are in count, which may be null. HN_ERANGE: there are more nodes than capacity.
+      ! To ask for the count alone, pass capacity 0; nodes may then be null.
       function hn_nodes(nodes, capacity, count) bind(c) result(code)
          import
          integer(c_int32_t), intent(out), optional :: nodes(*)
@@ -204,14 +207,15 @@ module homenode
          integer(c_size_t), intent(out), optional :: count
          integer(c_int) :: code
       end function
-      ! What is known of a node.
+      ! Stores what this process may use of node number in node.
       function hn_node_info(number, node) bind(c) result(code)
          import
          integer(c_int32_t), value :: number
          type(hn_node), intent(out), optional :: node
          integer(c_int) :: code
       end function
-      ! Numbers of the CPUs of node that this process may use, ascending: as hn_nodes.
+      ! Stores the numbers of the CPUs of node that this process may use in cpus, ascending. Its
+      ! capacity and count work as those of hn_nodes.
       function hn_node_cpus(node, cpus, capacity, count) bind(c) result(code)
          import
          integer(c_int32_t), value :: node
@@ -220,8 +224,8 @@ module homenode
          integer(c_size_t), intent(out), optional :: count
          integer(c_int) :: code
       end function
-      ! The system's distance from CPUs of one node to memory of another: 10 is local, more is
-      ! farther.
+      ! Stores in distance the system's distance from one node's CPUs (from) to another node's
+      ! memory (to). 10 is local; a larger number is farther.
       function hn_distance(from, to, distance) bind(c) result(code)
          import
          integer(c_int32_t), value :: from
@@ -229,15 +233,15 @@ module homenode
          integer(c_int32_t), intent(out), optional :: distance
          integer(c_int) :: code
       end function
-      ! Text of a return code; never null, never to be freed.
+      ! Returns the text of a return code. It is never null. Do not free it.
       function hn_message(code) bind(c) result(text)
          import
          integer(c_int32_t), value :: code
          type(c_ptr) :: text
       end function
-      ! What the last of these functions that failed in this thread tried, on what, what the system
-      ! said, and what to do; empty if none has failed. Never null, never to be freed; changed by
-      ! the next call that fails in this thread.
+      ! Describes the last failure of these functions in the calling thread: what was tried, on
+      ! what, what the system said, and what to do. The text is empty if nothing has failed, and
+      ! never null. Do not free it. The next call that fails in this thread changes it.
       function hn_last_error() bind(c) result(text)
          import
          type(c_ptr) :: text

@@ -33,7 +33,7 @@ extern "C" {
 #define HN_UNKNOWN (-2)     /* hn_where: the system does not say where the page is */
 #define HN_FIRST_TOUCH (-1) /* hn_place: the node of the thread that touches a page first, as without homenode */
 
-/* A node: what of it this process may use. */
+/* What this process may use of a node. */
 typedef struct hn_node {
     uint64_t memory; /* bytes of memory; 0: none, or none for this process */
     uint64_t free_memory; /* bytes of it that are free now */
@@ -52,80 +52,83 @@ typedef struct hn_placement {
 
 /* ---- What homenode cannot see ---- */
 
-/* Round number (from 0) of the program's outer loop begins. Call it from one thread, outside of
- * parallel regions or inside master/single, at the top of the loop; and once more with the
- * number of rounds after the loop, which ends the last round. */
+/* Says that round number (from 0) of the program's outer loop begins. Call it at the top of the
+ * loop, from one thread, outside of parallel regions or inside master/single. Call it once
+ * more after the loop, with the number of rounds: that ends the last round. */
 int hn_iteration(uint32_t number);
 
-/* Each whole page in [address, address + length) goes to the node of the thread that touches it
- * next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays
- * where it is. */
+/* Asks homenode to move each whole page in [address, address + length) to the node of the thread
+ * that touches the page next. The contents stay the same. Memory that cannot be moved safely
+ * (shared, file-backed, pinned) stays where it is. */
 int hn_next_touch(const void *address, size_t length);
 
 /* ---- Threads ---- */
 
-/* The calling thread runs on cpu alone from now on. */
+/* Binds the calling thread to cpu. */
 int hn_bind_cpu(int32_t cpu);
 
-/* The calling thread runs on the CPUs of node alone from now on. */
+/* Binds the calling thread to the CPUs of node. */
 int hn_bind_node(int32_t node);
 
-/* The calling thread runs where it might before it was first bound by the two functions above. */
+/* Undoes hn_bind_cpu and hn_bind_node: the calling thread may run where it might before the first
+ * of these calls. */
 int hn_unbind(void);
 
-/* The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound
- * may be elsewhere when the answer arrives. */
+/* Stores the CPU and the node that run the caller. Either pointer may be null. A thread that is
+ * not bound may have moved to another CPU when the call returns. */
 int hn_here(int32_t *cpu, int32_t *node);
 
 /* ---- Memory ---- */
 
-/* Pages that [address, address + length) touches and that are not in memory yet come from node
- * when they are first touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH
- * from the toucher's node, as without homenode. Pages that are in memory stay. What a program
- * places itself, homenode run leaves alone. */
+/* Sets the node of the pages of [address, address + length) that are not in memory yet. Such a
+ * page comes from node at its first touch, whichever thread touches it, while the node has room.
+ * With HN_FIRST_TOUCH it comes from the toucher's node, as without homenode. Pages that are in
+ * memory stay. homenode run does not move memory that the program placed with this call. */
 int hn_place(const void *address, size_t length, int32_t node);
 
-/* Pages that [address, address + length) touches and that are in memory go to node. Contents are
- * kept. HN_PARTIAL: not all are there afterwards; found, which may be null, tells how many. What
- * a program moves itself, homenode run leaves alone. */
+/* Moves the pages of [address, address + length) that are in memory to node. The contents stay
+ * the same. HN_PARTIAL: some pages are elsewhere afterwards. found receives the counts and may
+ * be null. homenode run does not move memory that the program moved with this call. */
 int hn_move(const void *address, size_t length, int32_t node, hn_placement *found);
 
-/* Counts the pages that [address, address + length) touches by where they are: HN_OK when all are
- * on node, HN_PARTIAL when not. found may be null. */
+/* Counts the pages of [address, address + length) by where they are. HN_OK: all are on node.
+ * HN_PARTIAL: some are not. found receives the counts and may be null. */
 int hn_verify(const void *address, size_t length, int32_t node, hn_placement *found);
 
-/* The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into
- * nodes, which has room for capacity numbers; the number of pages into pages, which may be
- * null. HN_ERANGE: there are more pages than room, the first capacity are answered. With
- * capacity 0, nodes may be null: asks for the number alone. */
+/* Stores the node of each page of [address, address + length) in nodes, or HN_ABSENT or
+ * HN_UNKNOWN. nodes has room for capacity numbers. Stores the number of pages in pages,
+ * which may be null. HN_ERANGE: there are more pages than capacity, and nodes has the first
+ * capacity of them. To ask for the number of pages alone, pass capacity 0; nodes may then be
+ * null. */
 int hn_where(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages);
 
 /* ---- The machine ---- */
 
-/* Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have
- * gaps), into nodes, which has room for capacity of them; how many there are into count,
- * which may be null. HN_ERANGE: there are more than room. With capacity 0, nodes may be null:
- * asks for the number alone. */
+/* Stores the numbers of the nodes whose memory or CPUs this process may use in nodes, ascending.
+ * The numbers may have gaps. nodes has room for capacity numbers. Stores how many nodes there
+ * are in count, which may be null. HN_ERANGE: there are more nodes than capacity. To ask for
+ * the count alone, pass capacity 0; nodes may then be null. */
 int hn_nodes(int32_t *nodes, size_t capacity, size_t *count);
 
-/* What is known of a node. */
+/* Stores what this process may use of node number in node. */
 int hn_node_info(int32_t number, hn_node *node);
 
-/* Numbers of the CPUs of node that this process may use, ascending: as hn_nodes. */
+/* Stores the numbers of the CPUs of node that this process may use in cpus, ascending. Its
+ * capacity and count work as those of hn_nodes. */
 int hn_node_cpus(int32_t node, int32_t *cpus, size_t capacity, size_t *count);
 
-/* The system's distance from CPUs of one node to memory of another: 10 is local, more is
- * farther. */
+/* Stores in distance the system's distance from one node's CPUs (from) to another node's
+ * memory (to). 10 is local; a larger number is farther. */
 int hn_distance(int32_t from, int32_t to, int32_t *distance);
 
 /* ---- What went wrong ---- */
 
-/* Text of a return code; never null, never to be freed. */
+/* Returns the text of a return code. It is never null. Do not free it. */
 const char *hn_message(int32_t code);
 
-/* What the last of these functions that failed in this thread tried, on what, what the system
- * said, and what to do; empty if none has failed. Never null, never to be freed; changed by the
- * next call that fails in this thread. */
+/* Describes the last failure of these functions in the calling thread: what was tried, on what,
+ * what the system said, and what to do. The text is empty if nothing has failed, and never null.
+ * Do not free it. The next call that fails in this thread changes it. */
 const char *hn_last_error(void);
 
 /* ---- Without the library ---- */

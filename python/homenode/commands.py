@@ -13,8 +13,8 @@ from . import _command, errors
 from ._command import PathLike
 from .results import Change, Comparison, Explanation, Recorded
 
-#: What a command works on: a recording, the name of a kernel (``kernel:nas-cg``), or a program and its arguments as a
-#: list of words.
+#: What a command works on: a recording, the name of a kernel (``kernel:nas-cg``), or a program and
+#: its arguments as a list of words.
 Subject = Union[PathLike, Sequence[str], Any]
 
 

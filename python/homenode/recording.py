@@ -208,7 +208,7 @@ class Recording:
         if self._is_export and any(self._simulation.values()):
             raise errors.UsageError("an export tells where pages lived: it is not simulated")
 
-    # --- the tables ---------------------------------------------------------------------------------------------------
+    # --- the tables -------------------------------------------------------------------------------
 
     @property
     def meta(self) -> Table:
@@ -293,7 +293,7 @@ class Recording:
             raise KeyError(f"there is no table {name}; there are {', '.join(TABLES)}")
         return Table(self, name)
 
-    # --- what is asked of all of them ---------------------------------------------------------------------------------
+    # --- what is asked of all of them -------------------------------------------------------------
 
     def sql(self, query: str) -> Any:
         """The answer of DuckDB to a query over the tables: ``rec.sql("SELECT name, bytes FROM objects")``."""
@@ -333,7 +333,7 @@ class Recording:
         """Draws which node accessed which pages of an object; see :func:`homenode.plots.accesses`."""
         return plots.accesses(self, object, ax)
 
-    # --- the export ---------------------------------------------------------------------------------------------------
+    # --- the export -------------------------------------------------------------------------------
 
     def export(self) -> Path:
         """The folder with the recording as Parquet, made if need be."""

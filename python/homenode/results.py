@@ -354,7 +354,8 @@ class Recorded:
     path: Path
     #: The exit status of the program; 128 + n where signal n ended it.
     status: int
-    #: What the program wrote to stdout, and what both wrote to stderr. Empty where they were passed through.
+    #: What the program wrote to stdout, and what both wrote to stderr. Empty where they were passed
+    #: through.
     stdout: str
     stderr: str
     #: What homenode reports of the recording.

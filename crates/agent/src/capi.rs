@@ -11,7 +11,7 @@ use homenode_runtime::placing::{Failure, Result, memory, pages_of, threads};
 
 use crate::state;
 
-/// A node: what of it this process may use.
+/// What this process may use of a node.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "as C programs call it")]
@@ -45,9 +45,9 @@ pub struct hn_placement {
 
 // # What homenode cannot see
 
-/// Round `number` (from 0) of the program's outer loop begins. Call it from one thread, outside of
-/// parallel regions or inside `master`/`single`, at the top of the loop; and once more with the
-/// number of rounds after the loop, which ends the last round.
+/// Says that round `number` (from 0) of the program's outer loop begins. Call it at the top of the
+/// loop, from one thread, outside of parallel regions or inside `master`/`single`. Call it once
+/// more after the loop, with the number of rounds: that ends the last round.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_iteration(number: u32) -> i32 {
     match state::with(|d| d.iteration(number)) {
@@ -56,9 +56,9 @@ pub extern "C" fn hn_iteration(number: u32) -> i32 {
     }
 }
 
-/// Each whole page in [address, address + length) goes to the node of the thread that touches it
-/// next. Contents are kept. Memory that cannot be moved safely (shared, file-backed, pinned) stays
-/// where it is.
+/// Asks homenode to move each whole page in [address, address + length) to the node of the thread
+/// that touches the page next. The contents stay the same. Memory that cannot be moved safely
+/// (shared, file-backed, pinned) stays where it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
     let overflows = (address as usize).checked_add(length).is_none();
@@ -77,26 +77,27 @@ pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
 
 // # Threads
 
-/// The calling thread runs on `cpu` alone from now on.
+/// Binds the calling thread to `cpu`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_bind_cpu(cpu: i32) -> i32 {
     answer(|| threads::bind_cpu(cpu))
 }
 
-/// The calling thread runs on the CPUs of `node` alone from now on.
+/// Binds the calling thread to the CPUs of `node`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_bind_node(node: i32) -> i32 {
     answer(|| threads::bind_node(node))
 }
 
-/// The calling thread runs where it might before it was first bound by the two functions above.
+/// Undoes hn_bind_cpu and hn_bind_node: the calling thread may run where it might before the first
+/// of these calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_unbind() -> i32 {
     answer(threads::unbind)
 }
 
-/// The CPU and the node that run the caller. Either pointer may be null. A thread that is not bound
-/// may be elsewhere when the answer arrives.
+/// Stores the CPU and the node that run the caller. Either pointer may be null. A thread that is
+/// not bound may have moved to another CPU when the call returns.
 ///
 /// # Safety
 /// Each pointer is null or may be written.
@@ -115,19 +116,19 @@ pub unsafe extern "C" fn hn_here(cpu: *mut i32, node: *mut i32) -> i32 {
 
 // # Memory
 
-/// Pages that [address, address + length) touches and that are not in memory yet come from `node`
-/// when they are first touched, whoever touches them, while the node has room; with HN_FIRST_TOUCH
-/// from the toucher's node, as without homenode. Pages that are in memory stay. What a program
-/// places itself, `homenode run` leaves alone.
+/// Sets the node of the pages of [address, address + length) that are not in memory yet. Such a
+/// page comes from `node` at its first touch, whichever thread touches it, while the node has room.
+/// With HN_FIRST_TOUCH it comes from the toucher's node, as without homenode. Pages that are in
+/// memory stay. `homenode run` does not move memory that the program placed with this call.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_place(address: *const c_void, length: usize, node: i32) -> i32 {
     tell_placed(address, length, node != HN_FIRST_TOUCH);
     answer(|| memory::place(pages_of(address as usize, length)?, node))
 }
 
-/// Pages that [address, address + length) touches and that are in memory go to `node`. Contents are
-/// kept. HN_PARTIAL: not all are there afterwards; `found`, which may be null, tells how many. What
-/// a program moves itself, `homenode run` leaves alone.
+/// Moves the pages of [address, address + length) that are in memory to `node`. The contents stay
+/// the same. HN_PARTIAL: some pages are elsewhere afterwards. `found` receives the counts and may
+/// be null. `homenode run` does not move memory that the program moved with this call.
 ///
 /// # Safety
 /// `found` is null or may be written.
@@ -148,8 +149,8 @@ pub unsafe extern "C" fn hn_move(
     })
 }
 
-/// Counts the pages that [address, address + length) touches by where they are: HN_OK when all are
-/// on `node`, HN_PARTIAL when not. `found` may be null.
+/// Counts the pages of [address, address + length) by where they are. HN_OK: all are on `node`.
+/// HN_PARTIAL: some are not. `found` receives the counts and may be null.
 ///
 /// # Safety
 /// `found` is null or may be written.
@@ -169,10 +170,11 @@ pub unsafe extern "C" fn hn_verify(
     })
 }
 
-/// The node of each page that [address, address + length) touches, or HN_ABSENT or HN_UNKNOWN, into
-/// `nodes`, which has room for `capacity` numbers; the number of pages into `pages`, which may be
-/// null. HN_ERANGE: there are more pages than room, the first `capacity` are answered. With
-/// `capacity` 0, `nodes` may be null: asks for the number alone.
+/// Stores the node of each page of [address, address + length) in `nodes`, or HN_ABSENT or
+/// HN_UNKNOWN. `nodes` has room for `capacity` numbers. Stores the number of pages in `pages`,
+/// which may be null. HN_ERANGE: there are more pages than `capacity`, and `nodes` has the first
+/// `capacity` of them. To ask for the number of pages alone, pass `capacity` 0; `nodes` may then be
+/// null.
 ///
 /// # Safety
 /// `nodes` may be written `capacity` times, `pages` is null or may be written.
@@ -203,10 +205,10 @@ pub unsafe extern "C" fn hn_where(
 
 // # The machine
 
-/// Numbers of the nodes with memory or CPUs that this process may use, ascending (they may have
-/// gaps), into `nodes`, which has room for `capacity` of them; how many there are into `count`,
-/// which may be null. HN_ERANGE: there are more than room. With `capacity` 0, `nodes` may be null:
-/// asks for the number alone.
+/// Stores the numbers of the nodes whose memory or CPUs this process may use in `nodes`, ascending.
+/// The numbers may have gaps. `nodes` has room for `capacity` numbers. Stores how many nodes there
+/// are in `count`, which may be null. HN_ERANGE: there are more nodes than `capacity`. To ask for
+/// the count alone, pass `capacity` 0; `nodes` may then be null.
 ///
 /// # Safety
 /// `nodes` may be written `capacity` times, `count` is null or may be written.
@@ -219,7 +221,7 @@ pub unsafe extern "C" fn hn_nodes(nodes: *mut i32, capacity: usize, count: *mut 
     })
 }
 
-/// What is known of a node.
+/// Stores what this process may use of node `number` in `node`.
 ///
 /// # Safety
 /// `node` may be written.
@@ -240,7 +242,8 @@ pub unsafe extern "C" fn hn_node_info(number: i32, node: *mut hn_node) -> i32 {
     })
 }
 
-/// Numbers of the CPUs of `node` that this process may use, ascending: as hn_nodes.
+/// Stores the numbers of the CPUs of `node` that this process may use in `cpus`, ascending. Its
+/// `capacity` and `count` work as those of hn_nodes.
 ///
 /// # Safety
 /// `cpus` may be written `capacity` times, `count` is null or may be written.
@@ -254,7 +257,8 @@ pub unsafe extern "C" fn hn_node_cpus(node: i32, cpus: *mut i32, capacity: usize
     })
 }
 
-/// The system's distance from CPUs of one node to memory of another: 10 is local, more is farther.
+/// Stores in `distance` the system's distance from one node's CPUs (`from`) to another node's
+/// memory (`to`). 10 is local; a larger number is farther.
 ///
 /// # Safety
 /// `distance` may be written.
@@ -274,25 +278,26 @@ pub unsafe extern "C" fn hn_distance(from: i32, to: i32, distance: *mut i32) -> 
 
 // # What went wrong
 
-/// Text of a return code; never null, never to be freed.
+/// Returns the text of a return code. It is never null. Do not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_message(code: i32) -> *const c_char {
     code::message(code).as_ptr()
 }
 
-/// What the last of these functions that failed in this thread tried, on what, what the system
-/// said, and what to do; empty if none has failed. Never null, never to be freed; changed by the
-/// next call that fails in this thread.
+/// Describes the last failure of these functions in the calling thread: what was tried, on what,
+/// what the system said, and what to do. The text is empty if nothing has failed, and never null.
+/// Do not free it. The next call that fails in this thread changes it.
 #[unsafe(no_mangle)]
 pub extern "C" fn hn_last_error() -> *const c_char {
     LAST.try_with(|last| last.get().cast::<c_char>().cast_const()).unwrap_or(c"".as_ptr())
 }
 
-/// Longest text that [`hn_last_error`] keeps, with its closing zero.
+/// Bytes of the longest text that [`hn_last_error`] keeps, with its closing zero.
 const LONGEST: usize = 512;
 
 thread_local! {
-    /// What [`hn_last_error`] answers. No destructor: it may be asked for while the thread ends.
+    /// The text of [`hn_last_error`]. It has no destructor: the program may ask while the thread
+    /// ends.
     static LAST: UnsafeCell<[u8; LONGEST]> = const { UnsafeCell::new([0; LONGEST]) };
 }
 
@@ -310,14 +315,14 @@ fn remember(text: &str) {
     });
 }
 
-/// Tells the live runtime first, so that it arms nothing there in between.
+/// Tells the live runtime first, so that the runtime arms nothing there meanwhile.
 fn tell_placed(address: *const c_void, length: usize, by_program: bool) {
     if let Ok(span) = pages_of(address as usize, length) {
         state::with(|d| d.placed(span, by_program));
     }
 }
 
-/// Runs `f` as homenode and turns what came of it into a code.
+/// Runs `f` as homenode and turns its result into a return code.
 fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
     match state::guarded(f) {
         Some(Ok(())) => HN_OK,

@@ -21,12 +21,12 @@ use homenode_runtime::watch::objects::SMALLEST;
 
 use crate::{alloc, callers};
 
-/// Every one of them, called with more arguments than it has: those beyond are never looked at.
+/// Each operator, called with three arguments. An operator with fewer parameters ignores the rest.
 type Real = unsafe extern "C-unwind" fn(usize, usize, usize) -> usize;
-/// What a call goes to first: with the arguments, and the return address.
+/// A front end: the operator's three arguments and the caller's return address.
 type Front = unsafe extern "C-unwind" fn(usize, usize, usize, usize) -> usize;
 
-/// What it is, and which argument says how memory is aligned.
+/// Kind of an operator. The second argument of `NewAligned` is the alignment.
 #[derive(Clone, Copy)]
 enum Form {
     New,
@@ -37,24 +37,25 @@ use Form::{Delete, New, NewAligned};
 
 const FORMS: usize = 20;
 
-/// Where a call goes: looked up when it is made first, or when this library starts.
+/// Where each operator's calls go. Looked up at the first call or when this library starts. 0: not
+/// yet.
 static TARGETS: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
-/// The function behind this library; of those that are not there, the C library's or the program's
-/// for the same.
+/// The operator behind this library. If there is none, the `malloc`, `aligned_alloc` or `free` that
+/// does its work.
 static REAL: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
 
 thread_local! {
-    /// What this thread has got last that is large: what `operator new` returns may have been told
-    /// of already.
+    /// Address of the large object that this thread has noted last. An operator's `malloc` may have
+    /// noted the same object already.
     static TOLD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// This thread has got this object, which is told of.
+/// Says that this thread has noted the large object at `address`.
 pub fn told(address: usize) {
     TOLD.set(address);
 }
 
-/// The C++ libraries' own go to `malloc` and `free`.
+/// Whether the function is one of the C++ library, which calls `malloc` and `free`.
 fn is_of_the_language(function: usize) -> bool {
     // SAFETY: asks the loader; `info` is filled when it returns non-zero.
     let name = unsafe {
@@ -119,7 +120,7 @@ unsafe extern "C-unwind" fn new_by_malloc<const I: usize>(
 ) -> usize {
     let some = bytes.max(1);
     let p = match FORM[I] {
-        // As the C++ library: by whole multiples.
+        // Rounds up to a multiple of the alignment, as the C++ library does.
         NewAligned => some
             .checked_next_multiple_of(b.max(1))
             .map_or(0, |whole| unsafe { noted(whole, || real::<I>()(b, whole, 0)) }),
@@ -135,7 +136,7 @@ unsafe extern "C-unwind" fn new_by_malloc<const I: usize>(
     }
 }
 
-/// What `allocate` gives, told of if it is large and nobody has.
+/// Calls `allocate`, and notes the object if it is large and not noted yet.
 #[inline]
 fn noted(bytes: usize, allocate: impl FnOnce() -> usize) -> usize {
     if bytes < SMALLEST {
@@ -149,7 +150,7 @@ fn noted(bytes: usize, allocate: impl FnOnce() -> usize) -> usize {
     p
 }
 
-/// Before the function is known.
+/// The front end of an operator that has not been looked up yet.
 unsafe extern "C-unwind" fn first<const I: usize>(a: usize, b: usize, c: usize, caller: usize) -> usize {
     // SAFETY: one of the fronts above, or the function itself, which has fewer arguments.
     unsafe { std::mem::transmute::<usize, Front>(look::<I>())(a, b, c, caller) }
@@ -171,7 +172,7 @@ macro_rules! entries {
             #[unsafe(naked)]
             #[allow(non_snake_case)]
             pub unsafe extern "C-unwind" fn $name() {
-                // The register is that of a fourth argument, which none has.
+                // `rcx` is the register of a fourth argument, which no operator has.
                 naked_asm!(
                     "mov rax, qword ptr [rip + {targets} + 8*{number}]",
                     "mov rcx, [rsp]",
@@ -184,11 +185,10 @@ macro_rules! entries {
                 )
             }
         )*
-        /// Looks all of them up.
+        /// Looks up all operators.
         pub fn look_all() {
             $(look::<$number>();)*
-            // What is missing is no error of the program's.
-            // SAFETY: forgets this thread's.
+            // SAFETY: clears this thread's error: a missing operator is not the program's error.
             unsafe { libc::dlerror() };
         }
     };

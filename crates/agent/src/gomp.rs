@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::ffi::CStr;
 
 use crate::loops_gomp::{self, Ascends, Named};
+use crate::stub::front;
 use crate::{callers, loops, state};
 
 /// The call as it came, and what the stub adds: entry point and return address.
@@ -38,6 +39,16 @@ pub fn missing(name: &CStr) -> ! {
 
 fn target(caller: usize, entry: usize) -> callers::Target {
     callers::target(caller, entry, NAMES[entry]).unwrap_or_else(|| missing(NAMES[entry]))
+}
+
+/// Calls a function of a run-time with the words of a call.
+///
+/// # Safety
+/// The words are the caller's arguments of this function, or others that it takes.
+#[inline(always)]
+pub unsafe fn call(function: Real, [a, b, c, d, e, f, g, h]: [usize; 8]) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { function(a, b, c, d, e, f, g, h) }
 }
 
 pub fn real(target: callers::Target) -> Real {
@@ -81,19 +92,17 @@ impl Call {
 
 macro_rules! forward {
     ($(#[$doc:meta])* $name:ident($call:ident, $result:ident) $before:block $after:block) => {
-        $(#[$doc])*
-        #[allow(clippy::too_many_arguments)]
-        unsafe extern "C-unwind" fn $name(
-            a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize,
-            caller: usize, entry: usize,
-        ) -> usize {
-            let target = target(caller, entry);
-            let $call = Call { function: a, third: c, caller, entry };
-            if !target.libomp $before
-            // SAFETY: the caller's arguments.
-            let $result = unsafe { real(target)(a, b, c, d, e, f, g, h) };
-            if !target.libomp $after
-            $result
+        front! {
+            $(#[$doc])*
+            fn $name(words, caller, entry) {
+                let target = target(caller, entry);
+                let $call = Call { function: words[0], third: words[2], caller, entry };
+                if !target.libomp $before
+                // SAFETY: the caller's arguments.
+                let $result = unsafe { call(real(target), words) };
+                if !target.libomp $after
+                $result
+            }
         }
     };
 }
@@ -113,33 +122,24 @@ fn first_loop(entry: usize) -> Option<(Named, Ascends)> {
     FIRST.into_iter().find(|(e, ..)| *e as usize == entry).map(|(_, named, ascends)| (named, ascends))
 }
 
-/// Runs a team from its start to its end.
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn team(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    g: usize,
-    h: usize,
-    caller: usize,
-    entry: usize,
-) -> usize {
-    let target = target(caller, entry);
-    if target.libomp || !loops::asked() {
+front! {
+    /// Runs a team from its start to its end.
+    fn team(words, caller, entry) {
+        let [a, b, c, d, e, f, g, h] = words;
+        let target = target(caller, entry);
+        if target.libomp || !loops::asked() {
+            // SAFETY: the caller's arguments.
+            return unsafe { team_as_it_is(a, b, c, d, e, f, g, h, caller, entry) };
+        }
+        let call = Call { function: a, third: c, caller, entry };
+        call.begins();
+        let first = first_loop(entry)
+            .and_then(|(named, ascends)| loops_gomp::first_loop(named, ascends, [d, e, f, g], caller));
         // SAFETY: the caller's arguments.
-        return unsafe { team_as_it_is(a, b, c, d, e, f, g, h, caller, entry) };
+        let result = unsafe { loops_gomp::run(real(target), words, caller, first) };
+        state::region_end();
+        result
     }
-    let call = Call { function: a, third: c, caller, entry };
-    call.begins();
-    let first = first_loop(entry)
-        .and_then(|(named, ascends)| loops_gomp::first_loop(named, ascends, [d, e, f, g], caller));
-    // SAFETY: the caller's arguments.
-    let result = unsafe { loops_gomp::run(real(target), [a, b, c, d, e, f, g, h], caller, first) };
-    state::region_end();
-    result
 }
 
 forward! {
@@ -168,26 +168,24 @@ pub fn waiting() -> bool {
 
 macro_rules! waits {
     ($(#[$doc:meta])* $name:ident($first:ident, $result:ident) $cancelled:expr) => {
-        $(#[$doc])*
-        #[allow(clippy::too_many_arguments)]
-        unsafe extern "C-unwind" fn $name(
-            a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize,
-            caller: usize, entry: usize,
-        ) -> usize {
-            let target = target(caller, entry);
-            let $first = a;
-            if loops::asked() {
-                loops::end_loop();
+        front! {
+            $(#[$doc])*
+            fn $name(words, caller, entry) {
+                let target = target(caller, entry);
+                let $first = words[0];
+                if loops::asked() {
+                    loops::end_loop();
+                }
+                // While it waits the thread may run tasks, which may wait themselves.
+                let before = WAITING.replace(target.libomp);
+                // SAFETY: the caller's arguments.
+                let $result = unsafe { call(real(target), words) };
+                WAITING.set(before);
+                if !$cancelled {
+                    state::barrier(caller);
+                }
+                $result
             }
-            // While it waits the thread may run tasks, which may wait themselves.
-            let before = WAITING.replace(target.libomp);
-            // SAFETY: the caller's arguments.
-            let $result = unsafe { real(target)(a, b, c, d, e, f, g, h) };
-            WAITING.set(before);
-            if !$cancelled {
-                state::barrier(caller);
-            }
-            $result
         }
     };
 }

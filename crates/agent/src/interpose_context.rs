@@ -20,7 +20,7 @@ fn holds(context: Context) {
     }
 }
 
-/// What the context blocks is blocked from now on: but never the faults.
+/// Removes SIGSEGV and SIGBUS from the context's blocked signals: homenode needs them.
 fn enters(context: Context) {
     holds(context);
     if state::running() {
@@ -33,7 +33,7 @@ fn enters(context: Context) {
     }
 }
 
-/// The stack that the context is to run on.
+/// Excludes the stack that the context will run on from arming.
 unsafe fn stands_on(context: Context) {
     // SAFETY: the caller's context, in which it has named a stack.
     let stack = unsafe { (*context).uc_stack };
@@ -44,7 +44,7 @@ unsafe fn stands_on(context: Context) {
 
 macro_rules! contexts {
     ($($name:ident $before:ident($a:ident, $b:ident) $do:block)*) => { $(
-        /// What comes before it; where to go on.
+        /// Runs homenode's part, then returns the function to jump to.
         unsafe extern "C" fn $before($a: Context, $b: Context) -> *mut c_void {
             $do
             next!($name: unsafe extern "C" fn()).map_or(std::ptr::null_mut(), |f| f as *mut c_void)
@@ -57,8 +57,8 @@ macro_rules! contexts {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
-            // All arguments are in these registers, or above the return address; none in a
-            // vector's.
+            // All arguments are in these registers or above the return address; none is in a
+            // vector register.
             naked_asm!(
                 "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
                 "call {before}",

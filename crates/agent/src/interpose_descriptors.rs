@@ -8,7 +8,7 @@ use homenode_runtime::moving::descriptor::{is_own, next_own, stays_own};
 
 use crate::next::next;
 
-/// There is no such descriptor.
+/// Fails with `EBADF`: there is no such descriptor.
 pub fn bad_descriptor() -> c_int {
     // SAFETY: this thread's errno.
     unsafe { *libc::__errno_location() = libc::EBADF };
@@ -28,8 +28,8 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     next!(close: unsafe extern "C-unwind" fn(c_int) -> c_int).map_or(-1, |f| unsafe { f(fd) })
 }
 
-/// `dup2`: homenode's have numbers that no program asks for, but for a reason; as if they were
-/// beyond the limit.
+/// `dup2`. Onto one of homenode's descriptors it fails with `EBADF`, as for a number beyond the
+/// limit.
 ///
 /// # Safety
 /// As `dup2`.
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     next!(dup3: Real).map_or(-1, |f| unsafe { f(old, new, flags) })
 }
 
-/// `close_range`: what lies between homenode's own.
+/// `close_range`. Leaves homenode's descriptors open.
 ///
 /// # Safety
 /// As `close_range`.
@@ -68,7 +68,8 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     between_own(first, last, flags, |first, last, flags| unsafe { f(first, last, flags) })
 }
 
-/// Calls `close` for each part of a range that has none of homenode's own, until one call fails.
+/// Calls `close` for each part of a range that has none of homenode's descriptors, until a call
+/// fails.
 pub fn between_own(
     first: c_uint,
     last: c_uint,
@@ -84,7 +85,7 @@ pub fn between_own(
             if close(from, own - 1, flags) != 0 {
                 return -1;
             }
-            // Once is enough.
+            // One such call is enough.
             flags &= !(libc::CLOSE_RANGE_UNSHARE as c_int);
         }
         if own == last {
@@ -92,7 +93,7 @@ pub fn between_own(
         }
         from = own + 1;
     }
-    // The rest, or all of it, right or wrong.
+    // The rest, or the whole range, even if its bounds are wrong.
     close(from, last, flags)
 }
 

@@ -9,7 +9,7 @@ use homenode_runtime::moving;
 use crate::next::next;
 use crate::state;
 
-/// Makes a child by `make`, which answers as `fork`: 0 in the child.
+/// Makes a child by `make`, which returns what `fork` does: 0 in the child.
 pub fn forked<N: Copy + Into<i64>>(make: impl FnOnce() -> N) -> N {
     moving::before_bare_fork();
     let child = make();
@@ -37,9 +37,9 @@ pub unsafe extern "C" fn _Fork() -> i32 {
     next!(_Fork: unsafe extern "C" fn() -> i32).map_or(-1, |f| forked(|| unsafe { f() }))
 }
 
-/// `vfork`: a child that shares the parent's memory and its stack frame cannot be had from a
-/// function in between, which has to let go of the memory first. POSIX lets it be `fork`. Where
-/// nothing is ever armed it is what the program has asked for.
+/// `vfork`. Where homenode may arm memory, this is a `fork`, which POSIX allows: a front end has to
+/// disarm the memory first, and a child of `vfork` cannot return through its frame. Elsewhere it is
+/// the C library's `vfork`.
 ///
 /// # Safety
 /// As `vfork`.
@@ -57,7 +57,7 @@ unsafe extern "C" fn fork_or_vfork() -> *mut c_void {
 
 type Work = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
 
-/// What a child is to do.
+/// What the child runs, and its argument.
 struct Child {
     run: Work,
     argument: *mut c_void,
@@ -73,8 +73,8 @@ unsafe extern "C-unwind" fn begin(child: *mut c_void) -> c_int {
     }
 }
 
-/// `clone`: a child that shares the memory shares homenode, too. Who waits for it to start another
-/// program has nothing armed meanwhile.
+/// `clone`. A child that shares the memory shares homenode, too. While the parent waits for such a
+/// child to start another program, nothing is armed.
 ///
 /// # Safety
 /// As `clone`.
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn clone(
     tls: usize,
     child: usize,
 ) -> c_int {
-    // The last three are there only where the flags say so; what was not passed is not looked at.
+    // The caller passes the last three only if the flags say so. The C library ignores the others.
     type Real =
         unsafe extern "C" fn(Option<Work>, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
     let Some(f) = next!(clone: Real) else { return -1 };
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn clone(
         return made;
     };
     let mut work = Child { run: real, argument };
-    // Only the parent comes back.
+    // Only the parent returns here.
     // SAFETY: the caller's arguments; the child has a copy of this frame.
     forked(|| unsafe { f(Some(begin), stack, flags, (&raw mut work).cast(), parent, tls, child) })
 }

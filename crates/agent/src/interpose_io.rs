@@ -15,11 +15,11 @@ use crate::kernel_calls::table::MOST;
 use crate::next::next;
 use crate::state;
 
-/// Buffers of a vector.
+/// A vector of fewer buffers is published buffer by buffer.
 const VECTOR: usize = 4;
 
-/// The buffers of a vector; where there are more than the mover tells apart, one that stands for
-/// all. In a frame of its own, where nothing else is published.
+/// Publishes a vector and its buffers during `f`. From [`VECTOR`] buffers on, publishes one span
+/// that covers all. Not inlined, so that nothing else is published in its frame.
 #[inline(never)]
 unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() -> R) -> R {
     let mut spans = [Span::EMPTY; VECTOR + 1];
@@ -35,7 +35,7 @@ unsafe fn with_vector<R>(vector: *const libc::iovec, n: usize, f: impl FnOnce() 
             all = Span { start: all.start.min(s.start), end: all.end.max(s.end) };
         }
     }
-    // Two: the vector itself and what it spans.
+    // Two spans: the vector itself, and all that its buffers cover.
     let own = span(vector, n);
     let flight = if n < VECTOR {
         spans[n] = own;
@@ -112,7 +112,7 @@ vectors! {
     pwritev64v2(fd: i32, v: *const libc::iovec, n: i32, at: i64, flags: i32);
 }
 
-/// `send`: its buffer is published.
+/// `send`. Publishes the buffer.
 ///
 /// # Safety
 /// As `send`.
@@ -128,7 +128,7 @@ pub unsafe extern "C-unwind" fn send(fd: i32, p: *const c_void, n: usize, flags:
     result
 }
 
-/// `sendto`: its buffer is published.
+/// `sendto`. Publishes the buffer.
 ///
 /// # Safety
 /// As `sendto`.
@@ -256,45 +256,45 @@ macro_rules! peers {
 peers! { process_vm_readv process_vm_writev }
 
 front! {
-    /// The stream's buffer from now on.
+    /// The C library uses this memory as the stream's buffer from now on.
     setvbuf(file: *mut File, p: *mut c_char, mode: i32, n: usize) -> i32,
         if !p.is_null() { moving::exclude(span(p, n)) };
-    /// The stream's buffer from now on.
+    /// The C library uses this memory as the stream's buffer from now on.
     setbuffer(file: *mut File, p: *mut c_char, n: usize) -> (),
         if !p.is_null() { moving::exclude(span(p, n)) };
-    /// The stream's buffer from now on.
+    /// The C library uses this memory as the stream's buffer from now on.
     setbuf(file: *mut File, p: *mut c_char) -> (),
         if !p.is_null() { moving::exclude(span(p, libc::BUFSIZ as usize)) };
-    /// Pages may be given to the pipe.
+    /// The kernel may take the pages into the pipe.
     vmsplice(fd: i32, v: *const libc::iovec, n: usize, flags: u32) -> isize,
         moving::pins("a pipe that holds the program's own pages (vmsplice)");
-    /// libaio's.
+    /// Of libaio.
     io_setup(n: i32, context: *mut c_void) -> i32, moving::pins("asynchronous I/O (io_setup)");
-    /// Some pin memory.
+    /// Some options pin memory.
     socket(family: i32, kind: i32, protocol: i32) -> i32, moving::see_family(family);
-    /// Some pin memory, and its buffer is published.
+    /// Some options pin memory. Publishes the buffer, too.
     setsockopt(fd: i32, level: i32, name: i32, p: *const c_void, n: libc::socklen_t) -> i32, {
         moving::see_option(level, name);
         moving::publish(&[span(p, n as usize)])
     };
-    /// liburing's.
+    /// Of liburing.
     io_uring_queue_init(n: u32, ring: *mut c_void, flags: u32) -> i32, moving::pins(RING);
-    /// liburing's.
+    /// Of liburing.
     io_uring_queue_init_params(n: u32, ring: *mut c_void, p: *mut c_void) -> i32, moving::pins(RING);
-    /// liburing's.
+    /// Of liburing.
     io_uring_setup(n: u32, p: *mut c_void) -> i32, moving::pins(RING);
 }
 
 const RING: &str = "io_uring, which can register buffers";
 
-/// `ioctl`: what its number says that its argument is long.
+/// `ioctl`. Publishes as many bytes as the request's number encodes.
 ///
 /// # Safety
 /// As `ioctl`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: i32, request: u64, argument: *mut c_void) -> i32 {
     let Some(f) = next!(ioctl: unsafe extern "C-unwind" fn(i32, u64, *mut c_void) -> i32) else { return -1 };
-    // Older requests do not say: what terminals and sockets take is shorter than this.
+    // Older requests encode no size. Those of terminals and sockets are shorter than this.
     let bytes = match request >> 16 & 0x3fff {
         0 => 256,
         n => n as usize,
@@ -308,7 +308,7 @@ pub unsafe extern "C-unwind" fn ioctl(fd: i32, request: u64, argument: *mut c_vo
 
 /// Bytes of a `timespec`.
 const TIME: usize = size_of::<libc::timespec>();
-/// Since Linux 5.16 and 6.7, the same number on all machines.
+/// Since Linux 5.16 and 6.7. The number is the same on all machines.
 const SYS_FUTEX_WAITV: c_long = 449;
 const SYS_FUTEX_WAIT: c_long = 455;
 
@@ -321,7 +321,7 @@ struct FutexWait {
     reserved: u32,
 }
 
-/// What `futex` sleeps on or looks at; what it reads of the time to sleep.
+/// Excludes the words that `futex` sleeps on or reads from arming. Returns the span of its timeout.
 fn sleeps_on(word: usize, operation: usize, time: usize, other: usize) -> Span {
     moving::exclude(Span::new(word, 4));
     match operation as i32 & libc::FUTEX_CMD_MASK {
@@ -340,7 +340,7 @@ fn sleeps_on(word: usize, operation: usize, time: usize, other: usize) -> Span {
     }
 }
 
-/// What `futex_waitv` sleeps on.
+/// Excludes the words that `futex_waitv` sleeps on from arming.
 unsafe fn exclude_each(waits: *const FutexWait, n: usize) {
     /// The kernel's own limit (`FUTEX_WAITV_MAX`).
     const MOST: usize = 128;
@@ -350,10 +350,10 @@ unsafe fn exclude_each(waits: *const FutexWait, n: usize) {
     }
 }
 
-/// Bytes of a set of nodes: as many as the kernel is built for at most.
+/// Bytes of the largest set of nodes that the kernel can be built for.
 const NODES: usize = 128;
 
-/// Whether a system call makes a child that gets a copy of the memory.
+/// Whether a system call makes a child with a copy of the memory.
 unsafe fn forks(number: c_long, a: usize) -> bool {
     let shares = |flags: u64| flags & libc::CLONE_VM as u64 != 0;
     match number {
@@ -365,7 +365,7 @@ unsafe fn forks(number: c_long, a: usize) -> bool {
     }
 }
 
-/// `syscall`: what it does to memory, for those calls that programs make this way.
+/// `syscall`. Treats the system calls that programs make this way as their own front ends do.
 ///
 /// # Safety
 /// As `syscall`.
@@ -403,7 +403,7 @@ pub unsafe extern "C-unwind" fn syscall(
                 state::stop();
             }
             by_prctl(a as i32);
-            // Numbers, too: nothing lies there.
+            // The argument may be a number. Publishing it is harmless: no memory is there.
             const SHORT: usize = 256;
             buffers[0] = at(b, SHORT);
             buffers[1] = at(e, SHORT);
@@ -461,7 +461,7 @@ pub unsafe extern "C-unwind" fn syscall(
         }
         _ => match kernel_calls::touches(number, &[a, b, c, d, e, g]) {
             Some(touched) => buffers = touched,
-            // Whatever it does: nothing is armed meanwhile.
+            // Its effect on memory is unknown, so nothing is armed meanwhile.
             None => quiet = true,
         },
     }
@@ -470,7 +470,7 @@ pub unsafe extern "C-unwind" fn syscall(
     // SAFETY: the caller's arguments.
     let result = unsafe {
         if forks(number, a) {
-            // Nothing comes back twice to one stack: see the front end of `vfork`.
+            // Parent and child cannot both return to one stack: see the front end of `vfork`.
             let number = if number == libc::SYS_vfork { libc::SYS_fork } else { number };
             forked(|| f(number, a, b, c, d, e, g))
         } else {

@@ -1,4 +1,4 @@
-//! Files that the program loads and unloads at run time.
+//! Modules that the program loads and unloads at run time.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -8,18 +8,19 @@ use crate::modules::{self, Places};
 use crate::next::next;
 use crate::{callers, state, statics};
 
-/// The function behind this library.
+/// The C library's `dlopen`.
 static DLOPEN: AtomicUsize = AtomicUsize::new(0);
-/// So many times more it is asked whether a file has come.
+/// Number of checks left for a module that a `dlopen` loads.
 static LOOKS: AtomicU32 = AtomicU32::new(0);
-/// Files that had come and gone when that was asked last.
+/// Number of modules loaded and unloaded, at the last check.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
-/// A file is there some milliseconds after it is asked for, and the caller does not say when.
+/// Number of checks after each `dlopen`. The module appears some milliseconds after the call, and
+/// nothing says when.
 const MOST_LOOKS: u32 = 1024;
 
-/// `dlopen`, which must see who called it, for that is where it finds the folders to look in: so
-/// nothing can be done here when it returns. That something may come is written down.
+/// `dlopen`. It searches the folders of its caller's module, so this front end jumps to it and
+/// cannot act when it returns. It notes beforehand that a module may appear.
 ///
 /// # Safety
 /// As `dlopen`.
@@ -57,8 +58,8 @@ extern "C" fn look() -> usize {
     if found == 0 { none as *const () as usize } else { found }
 }
 
-/// Whether files may have come or gone since the last time: after a `dlopen` it takes some 50 ns to
-/// say that none has.
+/// Whether modules may have been loaded or unloaded since the last call. After a `dlopen`, a call
+/// takes about 50 ns.
 #[inline]
 pub fn changed() -> bool {
     LOOKS.load(Ordering::Relaxed) > 0 && ask()
@@ -71,7 +72,7 @@ fn ask() -> bool {
     SEEN.swap(now, Ordering::Relaxed) != now
 }
 
-/// `dlclose`: another object may come to lie where the closed one was.
+/// `dlclose`. Another object may later be where the closed module was.
 ///
 /// # Safety
 /// As `dlclose`.

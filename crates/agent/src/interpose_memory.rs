@@ -56,14 +56,14 @@ front! {
 }
 
 fn advised(memory: Span, advice: i32) -> InFlight {
-    // What devices register is advised so first.
+    // Programs give this advice before a device registers memory.
     if matches!(advice, libc::MADV_DONTFORK | libc::MADV_WIPEONFORK) {
         moving::exclude(memory);
     }
     moving::before_change(memory)
 }
 
-/// `mremap`: the old place is disarmed; the new one is an object.
+/// `mremap`. Disarms the old range. The new range is an object.
 ///
 /// # Safety
 /// As `mremap`.
@@ -104,7 +104,7 @@ fn last_error() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// The same of what arming has split; as `mremap` answers.
+/// Moves a range that arming has split into several mappings. Returns what `mremap` does.
 fn in_parts(old: Span, bytes: usize, flags: i32, to: *mut c_void) -> *mut c_void {
     let plain =
         flags & !(libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) == 0 && flags & libc::MREMAP_MAYMOVE != 0;
@@ -113,7 +113,8 @@ fn in_parts(old: Span, bytes: usize, flags: i32, to: *mut c_void) -> *mut c_void
     moved.map_or(libc::MAP_FAILED, |p| p as *mut c_void)
 }
 
-/// Somebody is about to sleep on this: the kernel looks at it then, and glibc aborts if it cannot.
+/// Excludes memory that a thread is about to sleep on from arming. The kernel reads it, and glibc
+/// aborts if that read fails.
 #[inline]
 fn sleeps_on<T>(p: *const T) {
     if state::running() {
@@ -121,10 +122,11 @@ fn sleeps_on<T>(p: *const T) {
     }
 }
 
-/// Nobody sleeps on a mutex that is tried; but the kernel looks at a robust one, and its neighbours
-/// in the thread's list, when its owner dies.
+/// Excludes a mutex from arming if it is robust or inherits priorities. A try to lock it does not
+/// sleep. But the kernel reads robust mutexes, and their neighbours in the thread's list, when the
+/// owner dies.
 fn tries(mutex: *const libc::pthread_mutex_t) {
-    /// Where glibc has a mutex's kind, and what is set of a robust one and of one that inherits
+    /// Offset of a mutex's kind in glibc, and the bits of a robust mutex and of one that inherits
     /// priorities.
     const KIND: usize = 16;
     const KERNEL_LOOKS: i32 = 16 | 32;
@@ -134,7 +136,7 @@ fn tries(mutex: *const libc::pthread_mutex_t) {
     }
 }
 
-/// Somebody may be about to sleep until another has done what is done once.
+/// Excludes a once-flag that is not done from arming: a thread may be about to sleep on it.
 fn once(control: *const i32) {
     /// glibc's `__PTHREAD_ONCE_DONE`.
     const DONE: i32 = 2;
@@ -145,7 +147,7 @@ fn once(control: *const i32) {
 }
 
 type Time = *const libc::timespec;
-/// C11's are glibc's POSIX ones.
+/// C11's mutexes are glibc's POSIX mutexes.
 type Mutex = *mut libc::pthread_mutex_t;
 type Condition = *mut libc::pthread_cond_t;
 type ReadWrite = *mut libc::pthread_rwlock_t;
@@ -182,7 +184,7 @@ front! {
     pthread_barrier_wait(m: *mut libc::pthread_barrier_t) -> i32, sleeps_on(m);
     sem_wait(m: *mut libc::sem_t) -> i32, sleeps_on(m);
     sem_timedwait(m: *mut libc::sem_t, t: Time) -> i32, sleeps_on(m);
-    /// A stack.
+    /// Memory that the program uses as a stack.
     pthread_attr_setstack(a: *mut libc::pthread_attr_t, p: *mut c_void, n: usize) -> i32,
         moving::exclude(span(p, n));
 }
@@ -196,7 +198,7 @@ macro_rules! conditions {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(c: Condition, m: Mutex $(, $arg: $ty)*) -> i32 {
             type Real = unsafe extern "C-unwind" fn(Condition, Mutex $(, $ty)*) -> i32;
-            // There is another, of 1998.
+            // Another version exists, of 1998.
             let Some(f) = next!($name, c"GLIBC_2.3.2": Real) else { return libc::ENOSYS };
             sleeps_on(c);
             sleeps_on(m);

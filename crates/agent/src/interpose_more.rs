@@ -8,9 +8,9 @@ use crate::interpose::{buffers, path, span};
 type Text = *const c_char;
 type Time = *const libc::timespec;
 
-/// A name of the machine.
+/// Bytes of a host's name.
 const NAME: usize = 256;
-/// What `ptrace` reads or writes: registers, with all vectors.
+/// Bytes that `ptrace` reads or writes at most: all registers, with vector registers.
 const REGISTERS: usize = 16 << 10;
 
 buffers! {

@@ -34,15 +34,15 @@ struct Event {
 
 const _: () = assert!(size_of::<Event>() == size_of::<libc::sigevent>());
 
-/// A function of the program's, and what it is called with.
+/// The program's function and its argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Work {
     function: usize,
     value: usize,
 }
 
-/// The one `Work` of each kind, for ever: the C library does not tell when it has called for the
-/// last time.
+/// Each distinct `Work`, never freed: nothing says when the C library has called it for the last
+/// time.
 fn kept(work: Work) -> Option<&'static Work> {
     static ALL: Mutex<Option<HashMap<Work, &'static Work>>> = Mutex::new(None);
     state::guarded(|| {
@@ -52,8 +52,8 @@ fn kept(work: Work) -> Option<&'static Work> {
     })
 }
 
-/// What the C library calls in the thread that it has made. The program's function may leave it by
-/// `pthread_exit`.
+/// Runs in the thread that the C library has made, and calls the program's function, which may end
+/// the thread by `pthread_exit`.
 unsafe extern "C-unwind" fn called(work: *const Work) {
     let before = signals::admit_faults();
     if state::may_arm() {
@@ -69,8 +69,8 @@ unsafe extern "C-unwind" fn called(work: *const Work) {
     signals::block_as(before);
 }
 
-/// What the C library is given instead of `event`: the same, or with our function in place of the
-/// program's.
+/// The event that the C library gets: `event`, or for `SIGEV_THREAD` a copy with homenode's
+/// function in place of the program's.
 ///
 /// # Safety
 /// Null or a `struct sigevent`.
@@ -127,8 +127,8 @@ pub unsafe extern "C-unwind" fn mq_notify(queue: i32, how: *const libc::sigevent
     result
 }
 
-/// An order of asynchronous I/O and its buffer are never armed again: workers of the C library use
-/// both.
+/// Excludes a request for asynchronous I/O and its buffer from arming for ever: workers of the C
+/// library use both.
 unsafe fn exclude_order(order: *const libc::aiocb) {
     expect_workers(Workers::Orders);
     // SAFETY: null or the caller's order.
@@ -138,7 +138,7 @@ unsafe fn exclude_order(order: *const libc::aiocb) {
     }
 }
 
-/// Several of them, and the list.
+/// Excludes several requests, and the list of them.
 unsafe fn exclude_orders(orders: *const *mut libc::aiocb, n: i32) {
     let n = n.max(0) as usize;
     if !orders.is_null() {
@@ -153,18 +153,18 @@ unsafe fn exclude_orders(orders: *const *mut libc::aiocb, n: i32) {
 type Order = *mut libc::aiocb;
 
 front! {
-    /// The order is never armed again.
+    /// The request is never armed again.
     // SAFETY of these: the caller's order.
     aio_read(order: Order) -> i32, unsafe { exclude_order(order) };
-    /// The order is never armed again.
+    /// The request is never armed again.
     aio_read64(order: Order) -> i32, unsafe { exclude_order(order) };
-    /// The order is never armed again.
+    /// The request is never armed again.
     aio_write(order: Order) -> i32, unsafe { exclude_order(order) };
-    /// The order is never armed again.
+    /// The request is never armed again.
     aio_write64(order: Order) -> i32, unsafe { exclude_order(order) };
-    /// The order is never armed again.
+    /// The request is never armed again.
     aio_fsync(how: i32, order: Order) -> i32, unsafe { exclude_order(order) };
-    /// The order is never armed again.
+    /// The request is never armed again.
     aio_fsync64(how: i32, order: Order) -> i32, unsafe { exclude_order(order) };
 }
 
@@ -179,7 +179,7 @@ pub struct Question {
     reserved: [i32; 5],
 }
 
-/// A worker of the C library reads the questions and writes the answers.
+/// Excludes the questions from arming: a worker of the C library reads them and writes the answers.
 unsafe fn exclude_questions(list: *const *mut Question, n: i32) {
     let n = n.max(0) as usize;
     if list.is_null() {
@@ -227,7 +227,7 @@ lists! {
     getaddrinfo_a(Question) exclude_questions;
 }
 
-/// `aio_suspend`: who waits reads the orders; the time is the kernel's.
+/// `aio_suspend`. The waiting thread reads the requests; the kernel reads the timeout.
 ///
 /// # Safety
 /// As `aio_suspend`.

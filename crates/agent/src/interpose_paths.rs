@@ -1,4 +1,4 @@
-//! Calls with a path: the kernel reads the path, and writes what it knows of the file.
+//! Calls with a path. The kernel reads the path and writes facts about the file.
 //!
 //! An interpreter's paths lie in the same large blocks as its data.
 
@@ -85,7 +85,7 @@ buffers! {
     listxattr(name: *const c_char, out: *mut c_char, n: usize) -> isize, [path(name), span(out, n)];
     inotify_add_watch(fd: i32, name: *const c_char, mask: u32) -> i32, [path(name)];
     opendir(name: *const c_char) -> *mut c_void, [path(name)];
-    // The C library's buffer follows its struct.
+    // The C library's buffer follows the struct.
     readdir(folder: *mut u8) -> *mut c_void, [span(folder, FOLDER)];
     readdir64(folder: *mut u8) -> *mut c_void, [span(folder, FOLDER)];
     fopen(name: *const c_char, mode: *const c_char) -> *mut libc::FILE, [path(name)];
@@ -96,11 +96,11 @@ buffers! {
         [path(name)];
 }
 
-/// What glibc takes for an open folder: 32 KiB and a little.
+/// Bytes that glibc allocates for an open folder: 32 KiB and a header.
 const FOLDER: usize = (32 << 10) + 128;
 
 buffers! {
-    // What programs and libraries call that were built for glibc 2.32 or older.
+    // Programs and libraries that were built for glibc 2.32 or older call these.
     __xstat(version: i32, name: *const c_char, out: Stat) -> i32, [path(name), span(out, 1)];
     __xstat64(version: i32, name: *const c_char, out: Stat64) -> i32, [path(name), span(out, 1)];
     __lxstat(version: i32, name: *const c_char, out: Stat) -> i32, [path(name), span(out, 1)];
@@ -172,8 +172,8 @@ macro_rules! opens {
     )* };
 }
 
-// The mode is there only where a file is made; an argument that was not passed is any number, and
-// is not looked at.
+// The caller passes a mode only if a file may be created. Otherwise the argument is any number, and
+// the C library ignores it.
 opens! {
     open(name: *const c_char, flags: i32, mode: u32), name;
     open64(name: *const c_char, flags: i32, mode: u32), name;

@@ -50,9 +50,10 @@ macro_rules! printfs {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C-unwind" fn $name() {
-            // What a compiler makes of `va_start` (System V ABI, AMD64, 3.5.7): 176 bytes of
-            // registers, and before them the list, of how many of them are named arguments', where
-            // the others begin, and where those begin that came on the stack.
+            // Does what a compiler generates for `va_start` (System V ABI, AMD64, 3.5.7). The list
+            // comes first: offsets past the registers of named arguments, the address of the
+            // arguments on the stack, and the address of the saved registers. The 176 bytes of
+            // saved registers follow.
             naked_asm!(
                 ".cfi_startproc",
                 "sub rsp, 216",
@@ -92,7 +93,7 @@ macro_rules! printfs {
     )* };
 }
 
-// The register is that of the argument after the named ones.
+// The register is the one of the first argument after the named ones.
 printfs! {
     printf "1" "rsi" vprintf;
     fprintf "2" "rdx" vfprintf;

@@ -35,14 +35,15 @@ front! {
     setns(fd: c_int, kind: c_int) -> i32, leave_if_threads();
 }
 
-/// Bytes of the longer of `capset`'s structures.
+/// Bytes of the longer of the two structures of `capset`.
 const CAPABILITIES: usize = 24;
 
 buffers! {
     capget(header: *mut c_void, data: *mut c_void) -> i32, [span(header, CAPABILITIES), span(data, CAPABILITIES)];
 }
 
-/// `prctl`'s that threads have each for itself, and that must hold for all of the process.
+/// Ends homenode's threads before an option of `prctl` that applies to one thread and must hold for
+/// the whole process.
 pub fn by_prctl(what: i32) {
     if matches!(
         what,
@@ -56,7 +57,7 @@ pub fn by_prctl(what: i32) {
     }
 }
 
-/// The same by number.
+/// Ends homenode's threads before a system call that makes such a change.
 pub fn by_number(number: c_long) {
     if number == libc::SYS_exit {
         thread_exits();

@@ -11,7 +11,7 @@ use crate::interpose_small::bits;
 use crate::next::next;
 use crate::state;
 
-/// The set that is passed on instead of `set`.
+/// `set` without SIGBUS and SIGSEGV, as the C library gets it.
 unsafe fn passed(set: *const Set, copy: &mut Option<Set>) -> *const Set {
     // SAFETY: null or the caller's set.
     match unsafe { set.as_ref() } {
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn sigaction(signal: i32, new: *const Action, old: *mut Ac
             return 0;
         }
         let Some(f) = real else { return -1 };
-        // A handler that runs with them blocked would be killed at an armed page.
+        // A handler that runs with these signals blocked would be killed at an armed page.
         let mut copy = new.as_ref().copied();
         let new = match &mut copy {
             Some(a) => {
@@ -86,7 +86,7 @@ plain! {
 /// As `sigset`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigset(signal: i32, handler: usize) -> usize {
-    /// Blocks it, and leaves the handler as it is (<bits/signum-generic.h>).
+    /// Blocks the signal and leaves its handler (<bits/signum-generic.h>).
     const SIG_HOLD: usize = 2;
     let real = next!(sigset: unsafe extern "C" fn(i32, usize) -> usize);
     // SAFETY: all fields may be zero; the handler is the caller's.
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn sigignore(signal: i32) -> i32 {
     }
 }
 
-/// `sighold`: SIGBUS and SIGSEGV are never blocked.
+/// `sighold`. Does not block SIGBUS and SIGSEGV.
 ///
 /// # Safety
 /// As `sighold`.
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn sighold(signal: i32) -> i32 {
     }
 }
 
-/// A mask as 4.2BSD has it, of the first 32 signals, without those that are never blocked.
+/// A mask of the first 32 signals, as 4.2BSD has it, without SIGBUS and SIGSEGV.
 fn old_mask(mask: i32) -> i32 {
     // SAFETY: all fields may be zero; a set of the C library's begins with the kernel's bits.
     unsafe {
@@ -218,7 +218,7 @@ macro_rules! blocking {
 
 blocking! { sigprocmask pthread_sigmask }
 
-/// `sigaltstack`: the program's stack in place of ours.
+/// `sigaltstack`. Puts the program's stack in place of homenode's.
 ///
 /// # Safety
 /// As `sigaltstack`.
@@ -250,7 +250,8 @@ macro_rules! processes {
                 return $crate::interpose::Absent::absent();
             };
             let quiet = moving::before_process();
-            // A child that shares the parent's memory does not come back to let go.
+            // A child that shares the parent's memory does not return here, so it releases this
+            // first.
             let comes_back = state::is_own_process();
             if !comes_back {
                 moving::retire(quiet);

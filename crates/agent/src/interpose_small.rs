@@ -19,21 +19,21 @@ type TimeOut = *mut libc::timespec;
 type Signals = *const libc::sigset_t;
 type Text = *const c_char;
 
-/// The longest address of a socket.
+/// Bytes of the longest socket address.
 const ADDRESS: usize = 128;
 
-/// An address that the kernel writes.
+/// Span of a socket address that the kernel writes.
 fn address(p: Socket) -> Span {
     span(p.cast::<u8>(), ADDRESS)
 }
 
-/// What `length` says that `p` has room for.
+/// Span of as many bytes at `p` as `length` says.
 fn room(p: *mut c_void, length: Length) -> Span {
     // SAFETY: null or the caller's length.
     span(p, unsafe { length.as_ref() }.map_or(0, |n| *n as usize))
 }
 
-/// The first `n` descriptors' bits: the kernel works on whole words.
+/// Span of the first `n` descriptors' bits, in whole words as the kernel uses them.
 pub fn bits(set: Set, n: c_int) -> Span {
     span(set.cast::<u64>(), (n.max(0) as usize).div_ceil(64))
 }
@@ -119,8 +119,8 @@ buffers! {
     shmctl(memory: i32, what: i32, p: *mut libc::shmid_ds) -> i32, [span(p, 1)];
     semop(all: i32, p: *mut libc::sembuf, n: usize) -> i32, [span(p, n)];
     semtimedop(all: i32, p: *mut libc::sembuf, n: usize, wait: Time) -> i32, [span(p, n), span(wait, 1)];
-    // The last is a number, a structure, or one number for each; or it was not passed: then it is
-    // not looked at.
+    // The last argument is a number, a structure or an array of numbers. If it was not passed, the
+    // kernel ignores it.
     semctl(all: i32, which: i32, what: i32, p: *mut c_void) -> i32, [span(p, SEMAPHORES)];
     mq_open(name: Text, flags: i32, mode: u32, p: *mut libc::mq_attr) -> i32,
         [path(name), span(p, usize::from(flags & libc::O_CREAT != 0))];
@@ -134,12 +134,12 @@ buffers! {
         [span(p, n), span(first, 1), span(wait, 1)];
 }
 
-/// A message of `n` bytes behind its kind.
+/// Span of a message: its kind and `n` bytes.
 fn message(p: *const c_void, n: usize) -> Span {
     span(p, n.saturating_add(size_of::<c_long>()))
 }
 
-/// Bytes of as many semaphores' numbers as a set has at most (`SEMMSL`).
+/// Bytes of the numbers of the largest set of semaphores (`SEMMSL`).
 const SEMAPHORES: usize = 32_000 * 2;
 
 buffers! {
@@ -158,7 +158,7 @@ buffers! {
 /// Bytes of a thread's name.
 const NAME: usize = 16;
 
-/// `prctl`: what it reads or writes is short.
+/// `prctl`. What it reads or writes is short.
 ///
 /// # Safety
 /// As `prctl`.
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn prctl(what: i32, a: usize, b: usize, c: usize, d: usize
     let Some(f) = next!(prctl: unsafe extern "C" fn(i32, usize, usize, usize, usize) -> i32) else {
         return -1;
     };
-    /// Since Linux 5.17: gives a name to mappings.
+    /// Names a mapping; since Linux 5.17.
     const PR_SET_VMA: i32 = 0x5356_4d41;
     const SHORT: usize = 256;
     if what == libc::PR_SET_SECCOMP {
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn prctl(what: i32, a: usize, b: usize, c: usize, d: usize
     }
     by_prctl(what);
     let held = (what == PR_SET_VMA).then(|| moving::before_change(Span::new(b, c)));
-    // Numbers, too: nothing lies there.
+    // The argument may be a number. Publishing it is harmless: no memory is there.
     let flight = moving::publish(&[Span::new(a, SHORT), Span::new(d, SHORT)]);
     // SAFETY: the caller's arguments; those that were not passed are not looked at.
     let result = unsafe { f(what, a, b, c, d) };
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn prctl(what: i32, a: usize, b: usize, c: usize, d: usize
     result
 }
 
-/// `clock_gettime`: published for those clocks that only the kernel can read.
+/// `clock_gettime`. Publishes the buffer for clocks that only the kernel can read.
 ///
 /// # Safety
 /// As `clock_gettime`.
@@ -213,7 +213,7 @@ macro_rules! controls {
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(fd: i32, command: i32, argument: usize) -> i32 {
             let Some(f) = next!($name: unsafe extern "C-unwind" fn(i32, i32, usize) -> i32) else { return -1 };
-            // Others take a number, or none: then it is not looked at.
+            // Other commands take a number or no argument.
             let flight = match command {
                 libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW
                 | libc::F_OFD_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW

@@ -1,4 +1,4 @@
-//! Threads of the program: each gets a stack for homenode's handlers before its first instruction.
+//! Threads of the program. Each gets a stack for homenode's handlers before its first instruction.
 
 use std::ffi::{c_int, c_void};
 
@@ -7,14 +7,15 @@ use homenode_runtime::moving::handler_stack::Spare;
 use crate::next::next;
 use crate::state;
 
-/// What the thread is to do: the maker leaves it at the lower end of the stack.
+/// The thread's function and argument. The creating thread leaves them at the lower end of the
+/// stack.
 #[repr(C)]
 struct Work<F> {
     start: F,
     argument: *mut c_void,
 }
 
-/// A thread of the program's begins.
+/// Gives a new thread its stack for handlers. Returns the thread's function and argument.
 unsafe fn begin<F: Copy>(place: *mut c_void) -> Work<F> {
     // SAFETY: the maker told the place and left the work there for this thread.
     unsafe {
@@ -27,7 +28,7 @@ unsafe fn begin<F: Copy>(place: *mut c_void) -> Work<F> {
 
 macro_rules! threads {
     ($($name:ident($handle:ty $(, $attributes:ident: $a:ty)?) $start:ident: $result:ty;)*) => { $(
-        /// Ended by cancellation or by exit, too: nothing here has a destructor.
+        /// Cancellation or `pthread_exit` may end it, too: nothing here has a destructor.
         unsafe extern "C-unwind" fn $start(place: *mut c_void) -> $result {
             // SAFETY: as `begin`; the program's function with its argument.
             unsafe {

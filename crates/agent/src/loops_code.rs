@@ -64,7 +64,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         return 0;
     }
     for i in 0..usize::from(info.dlpi_phnum) {
-        // SAFETY: so many headers are there.
+        // SAFETY: the loader has `dlpi_phnum` headers at `dlpi_phdr`.
         let h = unsafe { &*info.dlpi_phdr.add(i) };
         let readable = libc::PF_R | libc::PF_X;
         if h.p_type != libc::PT_LOAD || h.p_flags & (readable | libc::PF_W) != readable {

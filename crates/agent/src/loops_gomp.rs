@@ -17,8 +17,9 @@ use homenode_schedule::Space;
 use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
-use crate::gomp::{Real, missing, real};
+use crate::gomp::{Real, call, missing, real};
 use crate::loops::{self, Ask, Known, Level, Next, Numbers, Start, Team};
+use crate::stub::{exported, front};
 
 /// The number of the first entry point here, behind those of [`crate::gomp`].
 const BASE: usize = 64;
@@ -212,111 +213,83 @@ unsafe fn seen(answer: usize, from: usize, to: usize) {
     loops::seen(chunk);
 }
 
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn start(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    g: usize,
-    h: usize,
-    caller: usize,
-    entry: usize,
-) -> usize {
-    let target = target(caller, entry);
-    let function = real(target);
-    // SAFETY: the caller's arguments.
-    let theirs = || unsafe { function(a, b, c, d, e, f, g, h) };
-    let does = DOES.get(entry.wrapping_sub(BASE)).copied();
-    let Some(Does::Start { unsigned: is_unsigned, named, ascends }) = does else { return theirs() };
-    if target.libomp || !loops::asked() {
-        return theirs();
-    }
-    let (start, end, step, rest) = if is_unsigned { (b, c, d, [e, f, g]) } else { (a, b, c, [d, e, f]) };
-    // A schedule that the program has set brings no chunk size along.
-    let [chunk, from, to] = if named == Named::Runtime { [0, rest[0], rest[1]] } else { rest };
-    let space = match is_unsigned {
-        true => unsigned(a, start, end, step),
-        false => Space::excluding(signed(start), signed(end), signed(step)),
-    };
-    let ask = space.zip(promise(caller, named, ascends, chunk)).map(|(space, (chunk, promise))| Ask {
-        site: caller,
-        space,
-        chunk,
-        promise,
-        including: false,
-    });
-    match ask.map_or(Start::Theirs, |ask| loops::start_loop(&ask)) {
-        Start::Theirs => theirs(),
-        Start::Watched => {
-            let answer = theirs();
-            // SAFETY: libgomp has answered.
-            unsafe { seen(answer, from, to) };
-            answer
+front! {
+    fn start(words, caller, entry) {
+        let [a, b, c, d, e, f, g, _] = words;
+        let target = target(caller, entry);
+        let function = real(target);
+        // SAFETY: the caller's arguments.
+        let theirs = || unsafe { call(function, words) };
+        let does = DOES.get(entry.wrapping_sub(BASE)).copied();
+        let Some(Does::Start { unsigned: is_unsigned, named, ascends }) = does else { return theirs() };
+        if target.libomp || !loops::asked() {
+            return theirs();
         }
-        Start::Dealt => {
-            let mut nowhere = [0_u64; 2];
-            let [x, y] = nowhere.each_mut().map(|word| std::ptr::from_mut(word).addr());
-            // SAFETY: an empty loop, as the program would start one.
-            unsafe {
-                match (is_unsigned, named) {
-                    (false, Named::Runtime) => function(0, 0, 1, x, y, 0, 0, 0),
-                    (false, _) => function(0, 0, 1, 1, x, y, 0, 0),
-                    (true, Named::Runtime) => function(1, 0, 0, 1, x, y, 0, 0),
-                    (true, _) => function(1, 0, 0, 1, 1, x, y, 0),
-                };
-                hand(loops::next(), from, to).unwrap_or(0)
+        let (start, end, step, rest) = if is_unsigned { (b, c, d, [e, f, g]) } else { (a, b, c, [d, e, f]) };
+        // A schedule that the program has set brings no chunk size along.
+        let [chunk, from, to] = if named == Named::Runtime { [0, rest[0], rest[1]] } else { rest };
+        let space = match is_unsigned {
+            true => unsigned(a, start, end, step),
+            false => Space::excluding(signed(start), signed(end), signed(step)),
+        };
+        let ask = space.zip(promise(caller, named, ascends, chunk)).map(|(space, (chunk, promise))| Ask {
+            site: caller,
+            space,
+            chunk,
+            promise,
+            including: false,
+        });
+        match ask.map_or(Start::Theirs, |ask| loops::start_loop(&ask)) {
+            Start::Theirs => theirs(),
+            Start::Watched => {
+                let answer = theirs();
+                // SAFETY: libgomp has answered.
+                unsafe { seen(answer, from, to) };
+                answer
+            }
+            Start::Dealt => {
+                let mut nowhere = [0_u64; 2];
+                let [x, y] = nowhere.each_mut().map(|word| std::ptr::from_mut(word).addr());
+                // SAFETY: an empty loop, as the program would start one.
+                unsafe {
+                    match (is_unsigned, named) {
+                        (false, Named::Runtime) => function(0, 0, 1, x, y, 0, 0, 0),
+                        (false, _) => function(0, 0, 1, 1, x, y, 0, 0),
+                        (true, Named::Runtime) => function(1, 0, 0, 1, x, y, 0, 0),
+                        (true, _) => function(1, 0, 0, 1, 1, x, y, 0),
+                    };
+                    hand(loops::next(), from, to).unwrap_or(0)
+                }
             }
         }
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn next(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    g: usize,
-    h: usize,
-    caller: usize,
-    entry: usize,
-) -> usize {
-    let next = loops::next();
-    let is_watched = matches!(next, Next::Watched);
-    // SAFETY: the caller's arguments.
-    unsafe {
-        if let Some(answer) = hand(next, a, b) {
-            return answer;
+front! {
+    fn next(words, caller, entry) {
+        let [from, to, ..] = words;
+        let next = loops::next();
+        let is_watched = matches!(next, Next::Watched);
+        // SAFETY: the caller's arguments.
+        unsafe {
+            if let Some(answer) = hand(next, from, to) {
+                return answer;
+            }
+            let answer = call(real(target(caller, entry)), words);
+            if is_watched {
+                seen(answer, from, to);
+            }
+            answer
         }
-        let answer = real(target(caller, entry))(a, b, c, d, e, f, g, h);
-        if is_watched {
-            seen(answer, a, b);
-        }
-        answer
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn end(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    g: usize,
-    h: usize,
-    caller: usize,
-    entry: usize,
-) -> usize {
-    loops::end_loop();
-    // SAFETY: the caller's arguments.
-    unsafe { real(target(caller, entry))(a, b, c, d, e, f, g, h) }
+front! {
+    fn end(words, caller, entry) {
+        loops::end_loop();
+        // SAFETY: the caller's arguments.
+        unsafe { call(real(target(caller, entry)), words) }
+    }
 }
 
 macro_rules! does {
@@ -333,22 +306,8 @@ macro_rules! does {
 
 macro_rules! entries {
     ($($how:ident ($($kind:tt)*) $name:ident;)*) => {
-        /// Names of the entry points, by number.
-        static NAMES: &[&CStr] = &[$(crate::stub::name(concat!(stringify!($name), "\0"))),*];
         static DOES: &[Does] = &[$(does!($how $($kind)*)),*];
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Entry { $($name),* }
-        $(
-            /// Passes its arguments on, with its return address and number.
-            ///
-            /// # Safety
-            /// Called by compiler-generated code.
-            #[unsafe(no_mangle)]
-            #[unsafe(naked)]
-            pub unsafe extern "C-unwind" fn $name() {
-                crate::stub::stub!($how, BASE + Entry::$name as usize)
-            }
-        )*
+        exported!(BASE; $($how $name)*);
     };
 }
 

@@ -13,9 +13,10 @@ use homenode_schedule::Space;
 use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
-use crate::gomp::{missing, real};
+use crate::gomp::{call, missing, real};
 use crate::loops::{self, Ask, Known, Level, Next, Start, Team};
 use crate::loops_gomp::{Ascends, promise_of_set, set_schedule};
+use crate::stub::{exported, front};
 
 /// The number of the first entry point here, behind those of [`crate::loops_gomp`].
 pub const BASE: usize = 128;
@@ -106,85 +107,67 @@ fn type_of(entry: usize) -> Type {
     TYPES.get(entry.wrapping_sub(BASE)).copied().unwrap_or(Type { bytes: 8, signed: true })
 }
 
-/// `init(place, thread, schedule, lower, upper, step, chunk)`
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn init(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    g: usize,
-    h: usize,
-    caller: usize,
-    entry: usize,
-) -> usize {
-    let (function, of) = (real(target(caller, entry)), type_of(entry));
-    if loops::asked() {
-        // libomp's loops have no end of their own but the next one's start.
-        loops::end_loop();
-        let space = Space::including(of.value(d), of.value(e), of.step(f));
-        let promise = promise(c as u32, of.step(g), || set_schedule(caller));
-        let ask = space.zip(promise).map(|(space, (chunk, promise))| Ask {
-            site: caller,
-            space,
-            chunk,
-            promise,
-            including: true,
-        });
-        if ask.is_some_and(|ask| loops::start_loop(&ask) == Start::Dealt) {
-            // SAFETY: an empty loop, as the program would start one.
-            return unsafe { function(a, b, DYNAMIC as usize, 1, 0, 1, 1, 0) };
+front! {
+    /// `init(place, thread, schedule, lower, upper, step, chunk)`
+    fn init(words, caller, entry) {
+        let [place, thread, schedule, lower, upper, step, chunk, _] = words;
+        let (function, of) = (real(target(caller, entry)), type_of(entry));
+        if loops::asked() {
+            // libomp's loops have no end of their own but the next one's start.
+            loops::end_loop();
+            let space = Space::including(of.value(lower), of.value(upper), of.step(step));
+            let promise = promise(schedule as u32, of.step(chunk), || set_schedule(caller));
+            let ask = space.zip(promise).map(|(space, (chunk, promise))| Ask {
+                site: caller,
+                space,
+                chunk,
+                promise,
+                including: true,
+            });
+            if ask.is_some_and(|ask| loops::start_loop(&ask) == Start::Dealt) {
+                // SAFETY: an empty loop, as the program would start one.
+                return unsafe { function(place, thread, DYNAMIC as usize, 1, 0, 1, 1, 0) };
+            }
         }
+        // SAFETY: the caller's arguments.
+        unsafe { call(function, words) }
     }
-    // SAFETY: the caller's arguments.
-    unsafe { function(a, b, c, d, e, f, g, h) }
 }
 
-/// `next(place, thread, &last, &lower, &upper, &step)`
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C-unwind" fn next(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    g: usize,
-    h: usize,
-    caller: usize,
-    entry: usize,
-) -> usize {
-    let of = type_of(entry);
-    let next = loops::next();
-    let is_watched = matches!(next, Next::Watched);
-    // SAFETY: the caller's arguments and places.
-    unsafe {
-        if let Next::Run(space, run) = next {
-            if c != 0 {
-                (c as *mut i32).write((run.end == space.count()).into());
+front! {
+    /// `next(place, thread, &last, &lower, &upper, &step)`
+    fn next(words, caller, entry) {
+        let [place, thread, last, lower, upper, step, ..] = words;
+        let of = type_of(entry);
+        let next = loops::next();
+        let is_watched = matches!(next, Next::Watched);
+        // SAFETY: the caller's arguments and places.
+        unsafe {
+            if let Next::Run(space, run) = next {
+                if last != 0 {
+                    (last as *mut i32).write((run.end == space.count()).into());
+                }
+                of.write(lower, space.value(run.begin));
+                of.write(upper, space.value(run.end - 1));
+                if step != 0 {
+                    of.write(step, space.parts().1 as u64);
+                }
+                return 1;
             }
-            of.write(d, space.value(run.begin));
-            of.write(e, space.value(run.end - 1));
-            if f != 0 {
-                of.write(f, space.parts().1 as u64);
+            let function = real(target(caller, entry));
+            if matches!(next, Next::End) {
+                let mut nowhere = [0_u64; 4];
+                let [last, lower, upper, step] = nowhere.each_mut().map(|w| std::ptr::from_mut(w).addr());
+                function(place, thread, last, lower, upper, step, 0, 0);
+                return 0;
             }
-            return 1;
+            let answer = call(function, words);
+            if is_watched {
+                let chunk = (answer as u32 != 0).then(|| (of.read(lower), of.read(upper)));
+                loops::seen(chunk);
+            }
+            answer
         }
-        let function = real(target(caller, entry));
-        if matches!(next, Next::End) {
-            let mut nowhere = [0_u64; 4];
-            let [last, lower, upper, step] = nowhere.each_mut().map(|w| std::ptr::from_mut(w).addr());
-            function(a, b, last, lower, upper, step, g, h);
-            return 0;
-        }
-        let answer = function(a, b, c, d, e, f, g, h);
-        if is_watched {
-            let chunk = (answer as u32 != 0).then(|| (of.read(d), of.read(e)));
-            loops::seen(chunk);
-        }
-        answer
     }
 }
 
@@ -203,9 +186,9 @@ thread_local! {
     static BEFORE: Cell<*mut Before> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// The thread enters a team of so many threads as the one of that number. libomp's word for the
-/// team
-/// is at `parallel`; a later team may have the same word when all threads have entered this one.
+/// The calling thread enters a team of `threads` threads as thread `number`. `parallel` is the
+/// address of the word that libomp keeps for the team. A later team may have the same address, when
+/// all threads have entered this one.
 pub fn enters(parallel: usize, threads: u32, number: u32) {
     let team = (parallel != 0 && threads > 1).then(|| {
         let mut teams = TEAMS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,22 +226,8 @@ pub fn leaves() {
 
 macro_rules! entries {
     ($($how:ident($bytes:literal $signed:literal) $name:ident;)*) => {
-        /// Names of the entry points, by number.
-        static NAMES: &[&CStr] = &[$(crate::stub::name(concat!(stringify!($name), "\0"))),*];
         static TYPES: &[Type] = &[$(Type { bytes: $bytes, signed: $signed }),*];
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Entry { $($name),* }
-        $(
-            /// Passes its arguments on, with its return address and number.
-            ///
-            /// # Safety
-            /// Called by compiler-generated code.
-            #[unsafe(no_mangle)]
-            #[unsafe(naked)]
-            pub unsafe extern "C-unwind" fn $name() {
-                crate::stub::stub!($how, BASE + Entry::$name as usize)
-            }
-        )*
+        exported!(BASE; $($how $name)*);
     };
 }
 

@@ -117,7 +117,7 @@ pub fn writable(base: u64) -> Vec<Span> {
         if info.dlpi_addr != wanted.base {
             return 0;
         }
-        // SAFETY: so many headers are there.
+        // SAFETY: the loader has `dlpi_phnum` headers at `dlpi_phdr`.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let data = headers.iter().filter(|h| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W != 0);
         wanted.found =

@@ -32,11 +32,12 @@ static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, too
 
 /// The other tool's answer; null: there is no other.
 static OTHER: AtomicPtr<StartToolResult> = AtomicPtr::new(std::ptr::null_mut());
-/// libomp's own function, behind the one that the other tool gets.
+/// libomp's `ompt_set_callback`. The other tool gets homenode's.
 static SET: AtomicUsize = AtomicUsize::new(0);
-/// libomp's own function for names.
+/// libomp's look-up function.
 static LOOKUP: AtomicUsize = AtomicUsize::new(0);
-/// What the other tool registered for the events that homenode wants, by [`OURS`].
+/// The other tool's call-backs for the events that homenode uses, in the order of [`OURS`]. 0:
+/// none.
 static THEIRS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
 // ompt_callbacks_t
@@ -44,15 +45,15 @@ const PARALLEL_BEGIN: c_int = 3;
 const PARALLEL_END: c_int = 4;
 const IMPLICIT_TASK: c_int = 7;
 const SYNC_REGION: c_int = 23;
-/// The last one is only wanted where homenode hands out the iterations of loops.
+/// Events that homenode uses. It uses the last one only if it hands out the iterations of loops.
 const OURS: [c_int; 4] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION, IMPLICIT_TASK];
 // ompt_task_flag_t
 const INITIAL: c_int = 1;
 // ompt_scope_endpoint_t
 const BEGIN: c_int = 1;
 const END: c_int = 2;
-// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers; 1, 2, 3 and 8 those that a program's text
-// has
+// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers. Only 1, 2, 3 and 8 are in a program's
+// source.
 const EXPLICIT_BARRIERS: [c_int; 4] = [1, 2, 3, 8];
 // ompt_set_result_t
 const SET_ALWAYS: c_int = 5;
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char
     &raw mut RESULT
 }
 
-/// Asks the tool that libomp would have found without us.
+/// Starts the tool that libomp would have found without homenode. Null: there is none.
 unsafe fn other_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolResult {
     // SAFETY: the symbol has this type wherever it is defined; libraries that are no tools are
     // closed again.
@@ -198,7 +199,7 @@ unsafe extern "C" fn get_for_other(which: c_int, out: *mut Option<AnyFn>) -> c_i
     }
 }
 
-/// The other tool's call-back for an event, as its type.
+/// The other tool's call-back for the event of this index in [`OURS`], as its type.
 unsafe fn their<F>(which: usize) -> Option<F> {
     let f = THEIRS[which].load(Ordering::Acquire);
     // SAFETY: the caller names the event's own type; registered function pointers are as large as a
@@ -240,8 +241,8 @@ unsafe extern "C" fn sync_region(
     task: *mut u64,
     caller: *const c_void,
 ) {
-    // The end of a region is a barrier, too, of no region any more: before LLVM 15 of the same kind
-    // as a loop's.
+    // A region ends with a barrier, too, but then `parallel` is null. Before LLVM 15 it has the
+    // same kind as a loop's barrier.
     if endpoint == END && !parallel.is_null() && EXPLICIT_BARRIERS.contains(&kind) && !gomp::waiting() {
         state::barrier(caller as usize);
     }
@@ -253,7 +254,7 @@ unsafe extern "C" fn sync_region(
     }
 }
 
-/// A thread enters a team, or leaves it.
+/// A thread enters or leaves a team.
 unsafe extern "C" fn implicit_task(
     endpoint: c_int,
     parallel: *mut u64,

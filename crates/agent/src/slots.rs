@@ -97,7 +97,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     // SAFETY: the loader's headers; the library of `Library::with`.
     let (info, library) = unsafe { (&*info, &mut *data.cast::<Library>()) };
     let base = info.dlpi_addr as usize;
-    // SAFETY: so many headers are there.
+    // SAFETY: the loader has `dlpi_phnum` headers at `dlpi_phdr`.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let span = |h: &libc::Elf64_Phdr| Span::new(base + h.p_vaddr as usize, h.p_memsz as usize);
     if !headers.iter().any(|h| h.p_type == libc::PT_LOAD && span(h).contains(library.function)) {

@@ -1,4 +1,4 @@
-//! The one driver of the process, and the rules under which front ends reach it.
+//! The process's only driver, and the rules by which front ends (the replaced functions) call it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,76 +19,79 @@ use crate::{
 };
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
-/// There is a driver, and this is the process that it was made for.
+/// There is a driver, and this process is not a forked child.
 static RUNNING: AtomicBool = AtomicBool::new(false);
-/// 0 before, 1 while, 2 after the start.
+/// 0: not started. 1: starting. 2: started.
 static STARTED: AtomicU8 = AtomicU8::new(0);
-/// Its regions are the program's sequence of regions: the thread that started the first one.
+/// Identifies the thread that started the first region. Only its regions are watched. 0: no region
+/// yet.
 static TEAM_THREAD: AtomicUsize = AtomicUsize::new(0);
-/// A thread of homenode's own is to ask and look; it starts with the first region.
+/// The policy needs homenode's own thread, and that thread has not started yet. It starts with the
+/// first region.
 static WATCHED: AtomicBool = AtomicBool::new(false);
-/// What is seen is for a recording: programs without parallel regions are watched, too.
+/// This run is recorded. A recorded program is watched even if it has no parallel region.
 static RECORDED: AtomicBool = AtomicBool::new(false);
-/// There is a plan, and no team yet to compare it with.
+/// There is a plan, and the driver has not compared it with a team yet.
 static PLANNED: AtomicBool = AtomicBool::new(false);
-/// Regions that another thread started.
+/// Number of regions that other threads started.
 static OTHERS_REGIONS: AtomicUsize = AtomicUsize::new(0);
-/// The first error of homenode's own, with its place in the source.
+/// homenode's first internal error, with its place in the source.
 static BROKEN: OnceLock<String> = OnceLock::new();
-/// The process that homenode was started in: a forked child leaves no report.
+/// Id of the process that homenode started in. A forked child leaves no report.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// libomp tells of its regions.
+/// libomp reports its regions through OMPT.
 static LIBOMP: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The thread is in homenode: what it allocates is homenode's.
+    /// The thread is executing homenode. Its allocations are homenode's, not the program's.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// Regions that the thread has started and that have not ended.
+    /// Number of regions that the thread has started and not ended yet.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Where its stack ended when it started the outermost of them.
+    /// End of the thread's stack when it started the outermost of these regions.
     static BEGAN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Says something on the standard error. Allocates; not for handlers.
+/// Writes a line to standard error. Allocates, so signal handlers must not call it.
 pub fn complain(text: &str) {
     let line = format!("homenode: {text}\n");
-    // SAFETY: writes the line; nobody can be told that it fails.
+    // SAFETY: the buffer is the line. A failure is ignored: there is nowhere to report it.
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// Whether homenode may come to take pages away from threads that are made now: it does, or it is
-/// yet to start.
+/// Whether homenode arms pages in this process, or may do so once it has started. Threads that are
+/// made now must then be able to take page faults.
 pub fn may_arm() -> bool {
     static ASKED: AtomicU8 = AtomicU8::new(0);
     if STARTED.load(Ordering::Relaxed) == 2 {
         return running() && moving::mechanism() != moving::Mechanism::None;
     }
     if ASKED.load(Ordering::Relaxed) == 0 {
-        // SAFETY: a C string; another library's constructor asks, or the loader's thread.
+        // SAFETY: a C string. Another library's constructor calls this, on the loader's thread.
         let folder = unsafe { libc::getenv(c"HOMENODE_RUN_DIR".as_ptr()) };
         ASKED.store(if folder.is_null() { 1 } else { 2 }, Ordering::Relaxed);
     }
     ASKED.load(Ordering::Relaxed) == 2
 }
 
-/// Whether front ends have something to tell.
+/// Whether homenode is on: front ends report to the driver.
 #[inline]
 pub fn running() -> bool {
     RUNNING.load(Ordering::Relaxed)
 }
 
-/// Whether the thread is in homenode.
+/// Whether the calling thread is executing homenode.
 #[inline]
 pub fn inside() -> bool {
     INSIDE.get()
 }
 
-/// What went wrong, as a person can pass it on.
+/// homenode's internal error as a phrase for a message.
 fn broken() -> Option<String> {
     BROKEN.get().map(|what| format!("an error of homenode's own ({what})"))
 }
 
-/// Notes the place of a panic. Its own words would go to the program's standard error.
+/// Notes the place and text of a panic. The default hook would print to the program's standard
+/// error.
 fn note_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
@@ -97,8 +100,8 @@ fn note_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let _ = BROKEN.set(format!("{place}: {text}"));
 }
 
-/// Runs `f` as homenode: `errno` is kept, allocations are not the program's, and a panic turns
-/// homenode off.
+/// Runs `f` as homenode. Restores `errno`, counts allocations as homenode's, and turns homenode off
+/// if `f` panics. `None`: the thread was executing homenode already, or `f` panicked.
 pub fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
     if INSIDE.replace(true) {
         return None;
@@ -116,7 +119,8 @@ pub fn guarded<R>(f: impl FnOnce() -> R) -> Option<R> {
     result.ok()
 }
 
-/// Does something with the driver; `None` when there is none, or the thread is in homenode already.
+/// Runs `f` with the driver. Waits for the driver's lock. `None`: there is no driver, or the thread
+/// is executing homenode already.
 pub fn with<R>(f: impl FnOnce(&mut Driver) -> R) -> Option<R> {
     if !running() {
         return None;
@@ -130,7 +134,8 @@ pub fn with<R>(f: impl FnOnce(&mut Driver) -> R) -> Option<R> {
     })?
 }
 
-/// Tells the driver; if somebody has it, later: never waits.
+/// Reports `what` to the driver and never waits. If another thread holds the driver, the report is
+/// kept, and the next caller delivers it.
 pub fn tell(what: Told) {
     if !running() {
         return;
@@ -147,8 +152,8 @@ pub fn tell(what: Told) {
     });
 }
 
-/// Reads the settings and makes the driver, once. Called by the constructor, or by libomp if that
-/// is earlier.
+/// Reads the settings and makes the driver, once. The library's constructor calls it, or libomp,
+/// whichever comes first.
 pub fn start() {
     if STARTED.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return;
@@ -165,12 +170,12 @@ pub fn start() {
             unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
             loops::start(settings);
             if loops::asked() && settings.machine.nodes() < 2 {
-                // Nothing can move; the program's loops are all that there is to do.
+                // On one node no page can move. Only the loops' schedules remain.
                 std::panic::set_hook(Box::new(note_panic));
                 return;
             }
         }
-        // Of all threads: some of what is measured here takes two.
+        // CPU time of all threads: some of the measurements below use two.
         let began = (Clocks::KERNEL.process)();
         match settings.and_then(make) {
             Ok(driver) => {
@@ -200,7 +205,7 @@ fn make(settings: Settings) -> Result<Driver, String> {
     RECORDED.store(settings.record, Ordering::Relaxed);
     let mut driver = Driver::new(settings, mover, eyes, Clocks::KERNEL)?;
     if let Some(path) = plan {
-        // Before any object is told of.
+        // The plan must be known before the first object.
         driver.follow(modules::plan(&driver, &path)?);
         PLANNED.store(driver.asks_for_team(), Ordering::Relaxed);
     }
@@ -211,26 +216,26 @@ fn make(settings: Settings) -> Result<Driver, String> {
     Ok(driver)
 }
 
-/// In a forked child there is no homenode: its memory is the parent's.
+/// Turns homenode off in a forked child: the child's memory is a copy of the parent's.
 pub unsafe extern "C" fn in_child() {
     RUNNING.store(false, Ordering::Relaxed);
     loops::in_child();
 }
 
-/// Whether the caller is of the process that homenode was made for, not of a child that shares its
-/// memory.
+/// Whether the caller is in the process that homenode started in. False in a child of `vfork`,
+/// which shares the parent's memory.
 pub fn is_own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
-/// libomp has a tool: us.
+/// Notes that libomp has accepted homenode as its tool.
 pub fn with_libomp() {
     LIBOMP.store(true, Ordering::Relaxed);
 }
 
-/// Whether the calling thread's regions are the sequence that is watched.
+/// Whether the calling thread's regions are watched. The first thread to ask becomes that thread.
 fn is_team_thread() -> bool {
-    // Any address that is the thread's own and does not move.
+    // The address of a thread-local identifies the thread.
     let me = INSIDE.with(|i| std::ptr::from_ref(i).addr());
     match TEAM_THREAD.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => true,
@@ -238,8 +243,8 @@ fn is_team_thread() -> bool {
     }
 }
 
-/// The thread starts a team. `threads` tells of how many, if a plan is to be compared with it; 0:
-/// that is not known.
+/// The thread starts a team. `threads` returns the team's size, or 0 if it is unknown; it is called
+/// only if a plan must be compared with the team.
 pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> usize) {
     if !running() {
         return;
@@ -269,7 +274,8 @@ pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> us
     }
 }
 
-/// Has the driver told what files have brought and taken away since it was last asked.
+/// Reports to the driver the static arrays of modules that were loaded or unloaded since the last
+/// call.
 #[inline]
 pub fn files(driver: &mut Driver) {
     if interpose_loader::changed() {
@@ -278,14 +284,15 @@ pub fn files(driver: &mut Driver) {
     }
 }
 
-/// The program makes a thread: from its first one on somebody may share memory with somebody.
+/// The program creates a thread. From its first one on, two threads may share memory, so a
+/// recording begins to watch.
 pub fn thread_begins() {
     if RECORDED.load(Ordering::Relaxed) && running() && !inside() && is_own_process() {
         start_watching();
     }
 }
 
-/// The first region begins: from now on there is something to see.
+/// Starts homenode's own thread, if the policy or the recording needs one and it has not started.
 #[cold]
 fn start_watching() {
     if !WATCHED.swap(false, Ordering::Relaxed) {
@@ -297,15 +304,15 @@ fn start_watching() {
     }
 }
 
-/// What homenode's own thread does from time to time.
+/// One step of homenode's own thread. Returns the time until the next step; `None` ends the thread.
 fn tick() -> Option<Ns> {
     let next = with(Driver::tick)?;
     keep_modules();
     next
 }
 
-/// Tells a recording of files that were loaded since it began: a program that is killed tells
-/// nothing at its end. The look takes at most one part in a hundred of the time.
+/// Records the modules that were loaded since the recording began. This is not left to the
+/// program's end, because a killed program records nothing there. Takes at most 1 % of the time.
 fn keep_modules() {
     static DUE: AtomicU64 = AtomicU64::new(0);
     const SOONEST: Ns = Ns(1_000_000_000);
@@ -314,7 +321,8 @@ fn keep_modules() {
         return;
     }
     let cpu = (Clocks::KERNEL.thread)();
-    // Who has the loader's lock may wait for the driver: one after the other.
+    // A thread that holds the loader's lock may wait for the driver, so this takes the two locks
+    // one after the other.
     let loaded = guarded(modules::loaded).unwrap_or_default();
     let took = with(|d| {
         d.record_modules(&loaded);
@@ -326,8 +334,8 @@ fn keep_modules() {
     DUE.store(begin.0 + gap.0, Ordering::Relaxed);
 }
 
-/// Leaves a message for the launcher, whole or not at all: the program may be killed in the middle
-/// of it. A launcher that is gone takes none.
+/// Writes a message for the launcher. A rename makes it visible whole or not at all, even if the
+/// program is killed meanwhile. Errors are ignored: the launcher may be gone.
 fn leave<M: Message>(folder: &Path, name: &str, message: &M) {
     let new = folder.join(format!("new.{}", std::process::id()));
     match homenode_wire::encode(message) {
@@ -340,7 +348,7 @@ fn leave<M: Message>(folder: &Path, name: &str, message: &M) {
     }
 }
 
-/// The team has joined.
+/// The team has joined: the region ends.
 pub fn region_end() {
     if !running() {
         return;
@@ -352,8 +360,8 @@ pub fn region_end() {
     }
 }
 
-/// Where the stack of the calling thread ends, but for a distance that is the same in each call
-/// from one place of homenode's.
+/// Address near the end of the calling thread's stack. The distance to the end is the same in each
+/// call from one place in homenode.
 #[inline(never)]
 fn stack_here() -> usize {
     let here = 0_u8;
@@ -362,14 +370,14 @@ fn stack_here() -> usize {
 
 /// The thread leaves a barrier.
 pub fn barrier(caller: usize) {
-    // Workers' barriers are the same ones: only the team's first thread tells.
+    // The workers leave the same barrier, so only the team's first thread reports it.
     if running() && DEPTH.get() == 1 && is_team_thread() {
         let depth = BEGAN.get().wrapping_sub(stack_here());
         with(|d| d.barrier(caller, depth));
     }
 }
 
-/// The program ends: everything in place, then the report.
+/// Ends homenode at the program's end: disarms all memory, then leaves the report for the launcher.
 fn finish() {
     if !RUNNING.swap(false, Ordering::AcqRel) {
         if BROKEN.get().is_some() && is_own_process() {
@@ -398,13 +406,13 @@ fn finish() {
         let mut facts = report::facts(&driver, loaded);
         facts.schedule = loops::finish(leave);
         leave(folder, &Facts::file_name(facts.pid), &facts);
-        // Its memory may hold what handlers still look at.
+        // Signal handlers may still read the driver's memory.
         std::mem::forget(driver);
     });
 }
 
-/// The program is about to forbid itself system calls, perhaps with death: everything in place, the
-/// report, and nothing any more.
+/// Ends homenode early, with its report: the program is about to forbid itself system calls, and a
+/// later one might kill it.
 pub fn stop() {
     if running() && is_own_process() {
         finish();
@@ -414,7 +422,8 @@ pub fn stop() {
     }
 }
 
-/// Nothing could move, and homenode has handed out iterations all the same.
+/// Leaves the report of a process in which no page could move and homenode only handed out loops'
+/// iterations.
 fn report_of_loops() {
     if let (Some((folder, mut facts)), Some(dealt)) = (loops::facts_alone(), loops::finish(leave)) {
         facts.schedule = Some(dealt);
@@ -423,8 +432,8 @@ fn report_of_loops() {
     }
 }
 
-/// Homenode ended before the program did. The driver is as the error left it: it is not asked any
-/// more.
+/// Leaves the report of an internal error that turned homenode off. The driver may be inconsistent,
+/// so this does not use it.
 fn report_of_an_error() {
     if let (Some(why), Some(folder)) = (broken(), std::env::var_os(settings::RUN_DIR)) {
         let facts = Facts::of_an_error(std::process::id(), &why);

@@ -1,5 +1,8 @@
 //! What every front end of a run-time's function begins with: the call as it came, with its return
 //! address.
+//!
+//! [`stub!`] is the exported function, [`front!`] the function that it goes to, and [`exported!`] a
+//! list of the former.
 
 use std::ffi::CStr;
 
@@ -33,6 +36,54 @@ macro_rules! stub {
     };
 }
 pub(crate) use stub;
+
+/// A function that [`stub!`] goes to. It takes the eight words of the call, its return address and
+/// the number of the entry point.
+macro_rules! front {
+    ($(#[$doc:meta])* fn $name:ident($words:ident, $caller:ident, $entry:ident) $body:block) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        unsafe extern "C-unwind" fn $name(
+            a: usize,
+            b: usize,
+            c: usize,
+            d: usize,
+            e: usize,
+            f: usize,
+            g: usize,
+            h: usize,
+            $caller: usize,
+            $entry: usize,
+        ) -> usize {
+            let $words = [a, b, c, d, e, f, g, h];
+            $body
+        }
+    };
+}
+pub(crate) use front;
+
+/// Functions that this library exports with `homenode_` before the run-time's name, numbered from
+/// `$base` on: `NAMES` has the run-time's names, by number.
+macro_rules! exported {
+    ($base:expr; $($how:ident $name:ident)*) => {
+        /// Names of the entry points, by number.
+        static NAMES: &[&CStr] = &[$($crate::stub::name(concat!(stringify!($name), "\0"))),*];
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Entry { $($name),* }
+        $(
+            /// Passes its arguments on, with its return address and number.
+            ///
+            /// # Safety
+            /// Called by compiler-generated code.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub unsafe extern "C-unwind" fn $name() {
+                $crate::stub::stub!($how, $base + Entry::$name as usize)
+            }
+        )*
+    };
+}
+pub(crate) use exported;
 
 /// The run-time's name of an entry point that this library exports with `homenode_` before it.
 /// `with_zero` ends with a zero byte.

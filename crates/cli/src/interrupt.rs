@@ -1,7 +1,7 @@
-//! Ctrl-C: the first asks, the second insists.
+//! Ctrl-C. The first one asks homenode to stop. The second one may end it at once ([`Second`]).
 //!
-//! A handler does nothing but set a flag. Long loops poll [`Interrupt::asked`] and stop with what
-//! they have ([`crate::exit::Exit::Partial`]).
+//! A handler does nothing but set a flag. Long loops poll [`Interrupt::asked`] and stop with the
+//! results so far ([`crate::exit::Exit::Partial`]).
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use signal_hook::flag;
 pub enum Second {
     /// Ends homenode at once, with the status of a program ended by that signal.
     Ends,
-    /// Nothing either: the signal is the program's, which homenode waits for.
+    /// Does nothing: the program gets the signal, and homenode waits for the program.
     IsThePrograms,
 }
 
@@ -33,7 +33,7 @@ impl Interrupt {
     /// `exec`.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system does not take the handler.
     pub fn install(second: Second) -> io::Result<Self> {
         let this = Self::default();
         for signal in [SIGINT, SIGTERM] {
@@ -51,7 +51,7 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Asks it.
+    /// Asks homenode to stop.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

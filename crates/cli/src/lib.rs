@@ -4,13 +4,13 @@
 //! |---|---|
 //! | exit status | [`exit`] |
 //! | stdout, stderr, `--json`, `--csv`, `--summary` | [`output`] |
-//! | a recording on disk as a data set | [`open`] |
-//! | what needs a trace refuses a data set | [`tables`] |
+//! | opening a recording as a data set | [`open`] |
+//! | the error where a trace is needed and a data set is given | [`tables`] |
 //! | a task of a library, seen from the terminal | [`task`], [`progress`] |
 //! | Ctrl-C | [`interrupt`] |
-//! | running one under the live runtime | [`live`] |
-//! | what commands take | [`args`] |
-//! | what commands do | [`cmd`] |
+//! | running a program under the live runtime | [`live`] |
+//! | the arguments of each command | [`args`] |
+//! | the work of each command | [`cmd`] |
 
 #![forbid(unsafe_code)]
 

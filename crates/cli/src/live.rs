@@ -2,11 +2,10 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | what can be loaded into the program, what stands in the way | [`homenode_launch::loadable`] |
-//! | the policies that it takes | [`policies`] |
-//! | the nodes that the library in the program is told of | [`homenode_runtime::nodes`] |
-//! | what that library left behind, and the closing report on it | [`homenode_verdict`] |
-//! | a data set of what happened | [`recording`] |
+//! | whether the library can be loaded into the program, and why not |
+//! [`homenode_launch::loadable`] | | the policies | [`policies`] | | the nodes that the library in
+//! the program works with | [`homenode_runtime::nodes`] | | the closing report, from the facts that
+//! the library left | [`homenode_verdict`] | | the data set of `--record` | [`recording`] |
 
 pub mod policies;
 pub mod recording;

@@ -11,12 +11,12 @@ use homenode_model::Bytes;
 use homenode_schemes::{self as schemes, Loaded};
 use homenode_task::Task;
 
-/// How to simulate a recording that tells what a program did, but not where its pages lived.
+/// How to simulate a recording that has a program's accesses but not its pages' homes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Simulation<'a> {
     /// The machine; `None`: [`schemes::default_machine`].
     pub machine: Option<&'a str>,
-    /// The policy; `None`: what Linux does.
+    /// The policy; `None`: first touch, as Linux does.
     pub policy: Option<&'a str>,
     /// The page size; `None`: the machine's smallest.
     pub page: Option<Bytes>,

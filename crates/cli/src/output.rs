@@ -59,7 +59,7 @@ impl OutputArgs {
     /// Refuses conditions that name no column of a table, before anything runs.
     ///
     /// # Errors
-    /// A condition names what the table lacks.
+    /// A condition names a column or row that the table lacks.
     pub fn check(&self, table: &Table) -> Result<()> {
         self.fail_if.iter().try_for_each(|condition| condition.check(table))
     }
@@ -67,7 +67,7 @@ impl OutputArgs {
     /// Prints `table` to stdout and judges the conditions of `--fail-if`.
     ///
     /// # Errors
-    /// When stdout cannot be written, or a condition names what the table lacks.
+    /// stdout cannot be written, or a condition names a column or row that the table lacks.
     pub fn print(&self, table: &Table) -> Result<Exit> {
         let held = self.judge(table)?;
         self.warn(table);
@@ -136,7 +136,7 @@ impl OutputArgs {
     /// Whether a condition of `--fail-if` holds, for commands that print in their own way.
     ///
     /// # Errors
-    /// A condition names what the table lacks.
+    /// A condition names a column or row that the table lacks.
     pub fn judge(&self, table: &Table) -> Result<Exit> {
         let mut exit = Exit::Done;
         for condition in &self.fail_if {

@@ -32,7 +32,7 @@ enum Show {
 }
 
 impl Progress {
-    /// Starts; `what` reads as in "recording nas-cg", `total` is in whatever
+    /// Starts. `what` is a phrase such as "recording nas-cg". `total` has the unit that
     /// [`advance`](homenode_task::Progress::advance) counts.
     pub fn new(what: impl Into<String>, total: Option<u64>) -> Self {
         let what = what.into();
@@ -123,7 +123,7 @@ fn line(what: &str, done: u64, total: Option<u64>, elapsed: Duration) -> String 
     }
 }
 
-/// What remains, if it goes on as it went; nothing of what has not begun or is over.
+/// Estimated time left at the speed so far. `None` before the first step and after the last.
 fn left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
     let rest = total.checked_sub(done).filter(|rest| *rest > 0 && done > 0)?;
     Some(elapsed.mul_f64(rest as f64 / done as f64))

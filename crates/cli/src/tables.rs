@@ -1,4 +1,4 @@
-//! Recordings that are data sets: what commands that need a trace say of them.
+//! The error of commands that need a trace and get a data set.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use homenode_dataset::{Dataset, Kind};
 use homenode_error::{Context, Error, Result};
 use homenode_launch::record::shown;
 
-/// For commands that need a trace.
+/// Refuses a recording that is a data set.
 ///
 /// # Errors
-/// The recording is a data set, with what can be done instead.
+/// The recording is a data set. The error names the commands that read it.
 pub fn refuse(path: &Path, what: &str) -> Result<()> {
     if !Dataset::is_at(path) {
         return Ok(());

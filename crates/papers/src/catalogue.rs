@@ -401,7 +401,7 @@ pub fn list() -> Table {
         ]);
     }
     table.note(
-        "about: with the default classes on two cores, programs not built yet; homenode paper all runs all",
+        "about: rough estimates for two idle cores and programs not built yet; homenode paper all runs all",
     );
     table
 }

@@ -214,7 +214,8 @@ impl<'a> Niko<'a> {
         part
     }
 
-    /// All versions of a program on so many processors; `times` as many iterations as the paper's.
+    /// All versions of a program on `processors` processors, with `times` the paper's number of
+    /// iterations.
     fn versions(
         &self,
         experiment: &Experiment,
@@ -253,7 +254,7 @@ struct Simulated {
     all: u32,
 }
 
-/// The first nodes of a machine that have `processors` CPUs, two a node where there are so many.
+/// The machine cut down to its first nodes: as many as it takes to have `processors` CPUs.
 fn first_nodes(machine: &Topology, processors: u32) -> Topology {
     let mut nodes = 0;
     let mut cpus = 0;

@@ -306,17 +306,17 @@ impl Book {
             auto.took(candidate, u64::try_from(each).unwrap_or(u64::MAX));
         }
         let Some(rows) = outcome.rows else { return };
+        let too_many = format!(
+            "a loop of {} iterations was not recorded: it has too many chunks of {}",
+            shape.space.count(),
+            shape.chunk
+        );
         if outcome.overflowed {
-            let attempts = self.shapes.get(shape).map_or(0, |k| k.attempts);
-            if attempts >= ATTEMPTS {
-                self.refuse(format!(
-                    "a loop of {} iterations was not recorded: it has too many chunks of {}",
-                    shape.space.count(),
-                    shape.chunk
-                ));
-            }
+            self.refuse(too_many);
             return;
         }
+        // An earlier execution had no room; this one has.
+        self.refused.remove(&too_many);
         self.recorded += outcome.chunks;
         let mut threads = vec![Vec::new(); shape.team as usize];
         let mut nodes = vec![None; shape.team as usize];

@@ -67,7 +67,8 @@ class Outcome:
 
     #: The data set: a folder of Parquet files, or a file of JSON lines.
     path: Path
-    #: All rows: programs in the order of the description, machines within them, policies within those.
+    #: All rows: programs in the order of the description, machines within them, policies within
+    #: those.
     rows: Tuple[Mapping[str, Any], ...]
     #: Cells that were computed now.
     computed: int
@@ -168,7 +169,7 @@ class _Run:
         found, _ = _command.answer(["machine", "show", "--json", name], "homenode/machine/1")
         return key_of(found)
 
-    # --- progress -----------------------------------------------------------------------------------------------------
+    # --- progress ---------------------------------------------------------------------------------
 
     def _tell(self, doing: str) -> None:
         if self._progress is None:
@@ -179,7 +180,7 @@ class _Run:
         seconds = (time.monotonic() - self._begin) / here * left if here > 0 else None
         self._progress(Progress(self.spec.cells, done, failed, seconds, doing))
 
-    # --- work ---------------------------------------------------------------------------------------------------------
+    # --- work -------------------------------------------------------------------------------------
 
     def all(self, executor: futures.Executor) -> None:
         """Records, then simulates."""
@@ -264,7 +265,7 @@ class _Run:
         content = digest_of_file(binary) if binary.is_file() else program.command[0]
         return key_of({**parts, "binary": content, "args": program.command[1:], "folder": program.folder})
 
-    # --- results ------------------------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[Dict[str, Any]]:
         """All rows in the order of the description."""

@@ -95,7 +95,7 @@ class Store:
             if number.isdigit() and not Path(f"/proc/{number}").exists():
                 shutil.rmtree(part, ignore_errors=True)
 
-    # --- cells --------------------------------------------------------------------------------------------------------
+    # --- cells ------------------------------------------------------------------------------------
 
     def _cell(self, key: str) -> Path:
         return self.folder / "cells" / key[:2] / f"{key}.json"
@@ -112,7 +112,7 @@ class Store:
         """Keeps the result of a cell."""
         write(self._cell(key), json.dumps(values, sort_keys=True, ensure_ascii=False).encode())
 
-    # --- recordings ---------------------------------------------------------------------------------------------------
+    # --- recordings -------------------------------------------------------------------------------
 
     def recording(self, key: str) -> Path:
         """Where the recording of a program is or will be."""
@@ -140,7 +140,7 @@ class Store:
             return {}
         return found if isinstance(found, dict) else {}
 
-    # --- results ------------------------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def write_results(self, rows: List[Dict[str, Any]], form: Optional[str]) -> Path:
         """Writes all rows; the same rows give the same bytes. ``form``: ``parquet``, ``jsonl``, or what is possible."""

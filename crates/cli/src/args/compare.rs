@@ -30,9 +30,9 @@ pub enum Yardsticks {
     /// None.
     #[default]
     None,
-    /// Floor and bound: what one pass over the recording yields.
+    /// Floor and bound, from one pass over the recording.
     Bound,
-    /// Each page by itself and the best placement found, too: a second pass.
+    /// Also each page by itself and the best placement found, from a second pass.
     All,
 }
 
@@ -179,7 +179,7 @@ pub struct GuestArgs {
 }
 
 impl GuestArgs {
-    /// What is said here, over what `lab` has.
+    /// Overrides `lab` with the options that were given here.
     pub fn over(&self, lab: &mut MachineArgs) {
         lab.nodes = self.nodes.unwrap_or(lab.nodes);
         lab.cpus = self.cpus.unwrap_or(lab.cpus);

@@ -34,10 +34,10 @@ pub struct DiffArgs {
     /// The second one
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
-    /// Show what did not change, too
+    /// Show unchanged rows, too
     #[arg(long)]
     pub all: bool,
-    /// How many objects to list, those that changed most first [default: 20; all with --json and
+    /// Number of objects to list, the most changed ones first [default: 20; all with --json and
     /// --csv]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,

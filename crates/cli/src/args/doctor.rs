@@ -22,7 +22,7 @@ pub struct DoctorArgs {
     /// A program to look into; it is not run
     #[arg(last = true, value_name = "APP")]
     pub app: Vec<OsString>,
-    /// Only probe, and print what was found
+    /// Only probe, and print the findings
     #[arg(long, hide = true)]
     pub probe: bool,
     /// The form of the table.

@@ -52,7 +52,7 @@ pub struct LabRunArgs {
     /// The machine.
     #[command(flatten)]
     pub lab: MachineArgs,
-    /// End the program after so many seconds
+    /// End the program after SECONDS
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,
     /// Leave files that the program writes in the guest
@@ -74,7 +74,7 @@ pub struct LabShellArgs {
     pub lab: MachineArgs,
 }
 
-/// The virtual machine and what travels to it.
+/// The virtual machine, and the files and variables that go into it.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Machine")]
 pub struct MachineArgs {
@@ -180,7 +180,7 @@ pub enum Thp {
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// Its value; `None`: what it is here.
+    /// Its value; `None`: the value in this process's environment.
     pub value: Option<String>,
 }
 

@@ -26,8 +26,8 @@ Noisy (~): the median varies by more than 2 %. Status 3: some cells are missing.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(after_help = EXAMPLES)]
 pub struct MeasureArgs {
-    /// Fewer loops, fewer points, shorter: within a minute on four nodes. Without --time and
-    /// --buffer, what has not begun by then is left out
+    /// Measure with fewer loops and points, for less time: within a minute on four nodes. Without
+    /// --time and --buffer, skip measurements that have not begun by then
     #[arg(long)]
     pub quick: bool,
     /// Measure these alone: latency, bandwidth, loaded, core, migration
@@ -72,7 +72,7 @@ pub struct MeasureArgs {
     /// [default: 2; with --quick 3, as far as there is time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..100))]
     pub passes: Option<u32>,
-    /// Measure nothing: report what a machine (a name, a file, hwloc's notation) is described as
+    /// Measure nothing: report the description of a machine (a name, a file, hwloc's notation)
     #[arg(long, value_name = "M", conflicts_with = "tree")]
     pub synthetic: Option<String>,
     /// Measure nothing: report on a machine whose /sys and /proc were recorded (a folder, or a file

@@ -44,10 +44,10 @@ pub struct PaperArgs {
     /// Nikolopoulos's: numbers of processors [default: 16,32,64,128]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub processors: Vec<u32>,
-    /// Write what `all` finds as a page: HTML or Markdown, by the end of its name; may be repeated
+    /// Write the results of `all` as a page: HTML or Markdown, by FILE's extension; may be repeated
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub pages: Vec<PathBuf>,
-    /// Keep recordings, and results of `all`, in DIR, and use those that are there
+    /// Keep recordings and the results of `all` in DIR, and reuse those that are there
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Host threads that simulate; the result does not depend on it [default: one a CPU]

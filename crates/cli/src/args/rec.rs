@@ -69,8 +69,8 @@ pub enum RecCommand {
         /// The second
         #[arg(value_name = "REC")]
         second: PathBuf,
-        /// Whose caches the accesses of traces meet: those that a recording of the lab was made
-        /// with
+        /// Machine whose caches are simulated for traces. For a fair comparison, take the one that
+        /// the lab's recording was made with
         #[arg(short, long, value_name = "MACHINE")]
         machine: Option<String>,
         /// Leave out smaller objects
@@ -131,10 +131,10 @@ pub enum RecCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Feed what a policy was told to a fresh one, and compare what they decide
+    /// Give the input in a policy's journal to the policy again, and compare the decisions
     ///
-    /// Exit status 0: every decision is the same; 1: one differs. With --policy, another policy is
-    /// told the same and its decisions are printed; the homes that it is told are those of its own
+    /// Exit status 0: every decision is the same; 1: one differs. With --policy, another policy
+    /// gets the same input, and its decisions are printed. The homes in its input follow its own
     /// decisions.
     #[command(after_help = REPLAY_EXAMPLES)]
     ReplayPolicy {

@@ -56,7 +56,8 @@ pub struct RecordArgs {
     /// at random times [default: auto]
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<Wanted>,
-    /// For a live recording, deal the CPUs into N nodes: who touches what is told of these
+    /// For a live recording, deal the CPUs into N pretended nodes and record which of them touches
+    /// each page
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
     /// Write the report to FILE instead of stderr
@@ -94,7 +95,7 @@ pub enum Filter {
     Repeats,
     /// Nothing: for small programs, and machines that do not cache remote memory.
     None,
-    /// Repeats within so many lines, a power of two.
+    /// Repeats within this number of lines, a power of two.
     Lines(u32),
 }
 

@@ -120,7 +120,7 @@ pub struct LiveArgs {
 pub struct Budget {
     /// Thousandths of the run time.
     pub permille: u64,
-    /// And so many milliseconds in any case.
+    /// Milliseconds that homenode may always spend in addition.
     pub milliseconds: u64,
 }
 

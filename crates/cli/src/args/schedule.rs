@@ -1,4 +1,4 @@
-//! Who hands out the iterations of loops, as `homenode run` is told.
+//! Options of `homenode run` that say who hands out the iterations of loops.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `homenode diff`: finds out what it is given two of.
+//! `homenode diff`: finds out which kind of file both arguments are, and compares them.
 
 mod comparisons;
 mod folders;
@@ -22,7 +22,7 @@ use homenode_error::{Context as _, Error, Failure, Result};
 
 /// Most bytes of a file that are read.
 const MOST: u64 = 16 << 20;
-/// Memory that what one file holds may take.
+/// Most memory that the content of one file may take.
 const MOST_HELD: Bytes = Bytes(80 << 20);
 
 /// What one side is.

@@ -231,7 +231,7 @@ impl MachineArgs {
         if let Some(threads) = threads {
             all.insert("OMP_NUM_THREADS".into(), threads.to_string().into());
         }
-        // Threads that spin take the emulator's CPUs from those that work.
+        // Threads that spin take the emulator's CPUs from threads that work.
         all.entry("OMP_WAIT_POLICY".into()).or_insert_with(|| "passive".into());
         for variable in &self.env {
             match variable.value.clone().map(OsString::from).or_else(|| env::var_os(&variable.name)) {

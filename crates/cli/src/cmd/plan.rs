@@ -124,12 +124,11 @@ impl PlanArgs {
 }
 
 /// The CPUs of a machine dealt into `n` nodes, in contiguous groups, as
-/// `homenode run --pretend-nodes` deals them. What another node costs is assumed: twice the
-/// latency.
+/// `homenode run --pretend-nodes` deals them. Another node is assumed to have twice the latency.
 ///
-/// Only the smallest cache is modelled, with the size of the recorder's filter: what is tried on
-/// pretended nodes is often so small that larger caches hold all of it, and then no access would
-/// tell who uses which page.
+/// Only the smallest cache is modelled, with the size of the recorder's filter. Programs that are
+/// tried on pretended nodes are often so small that larger caches would hold all their data. Then
+/// no access would show who uses which page.
 fn pretend(here: &Topology, n: usize) -> Topology {
     let all: Bytes = here.nodes.iter().map(|node| node.memory).sum();
     let local = here.latency.at(NodeId(0), NodeId(0));

@@ -151,7 +151,7 @@ fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> 
     if let Err(e) = recording.symbols() {
         problems.push(e.to_string());
     }
-    // A cut-off recording lacks what came later in any case.
+    // A recording that was cut off lacks its end anyway.
     if cut_off == 0 && problems.is_empty() {
         let lacking = homenode_simulated::gaps(recording);
         problems.extend(lacking.or_else(|| homenode_simulated::members_without_log(recording)));

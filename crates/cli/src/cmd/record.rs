@@ -107,7 +107,7 @@ impl RecordArgs {
     }
 }
 
-/// Program, arguments, and what the recording is called after.
+/// Program, arguments, and the name from which the recording's name is made.
 fn program(subject: Subject, run: &RunArgs, way: Way) -> Result<(OsString, Vec<OsString>, OsString)> {
     match subject {
         Subject::Kernel { name, args } => {

@@ -79,7 +79,7 @@ impl Policy {
     }
 }
 
-/// The policy of one of several ranks: of next touch only what the kernel does alone is left.
+/// The policy of one of several ranks. The kernel alone moves pages for it.
 const BY_KERNEL: &str = "competitive";
 const RANKS: &str = "one of several ranks: pages are moved by the kernel alone (competitive), for other ranks may read this memory";
 
@@ -146,7 +146,7 @@ impl LiveArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let mut live = Live::new()?;
-        // Without --record, what the page shows is kept as long as homenode runs.
+        // Without --record, the recording that the page shows is kept while homenode runs.
         let shown_alone = || self.view.then(|| live.folder.join("shown.hnrec"));
         let recorded = self.record.clone().or_else(shown_alone);
         let recording = recorded.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
@@ -241,8 +241,8 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
     all.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The folder that the library in the program reports to, removed in the end; and what is known
-/// before the program runs.
+/// The folder that the library in the program reports to, and what is known before the program
+/// runs. The folder is removed at the end.
 pub(super) struct Live {
     pub folder: PathBuf,
     /// What a person should know.
@@ -250,7 +250,7 @@ pub(super) struct Live {
     pub before: Vec<String>,
     /// The program is watched for a recording, and nothing moves.
     pub record: bool,
-    /// Where what happens is streamed to.
+    /// The folder that the library streams its events to.
     pub stream: Option<PathBuf>,
 }
 

@@ -23,7 +23,7 @@ impl ViewArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let task = Terminal::watching(self.quiet)?;
         let source = self.source.clone().unwrap_or_else(|| ".".into());
-        // The port is taken before anything is read: a wrong one is told at once.
+        // Take the port before reading anything, so that a wrong one fails at once.
         let server = match &self.output {
             None => Some(listen(self.port.unwrap_or(0))?),
             Some(_) => None,
@@ -43,7 +43,7 @@ impl ViewArgs {
         let sets = self.sets(&task)?;
         let job = Job { sets, source: Some(&source), explain: &explain, task: &task };
         match (server, &self.output) {
-            // Ctrl-C is how this ends; the page said what is missing.
+            // Ctrl-C ends the server. The page itself says what is missing.
             (Some(server), _) => {
                 self.tell(&server)?;
                 job.serve(server).map(|()| Exit::Done)
@@ -60,7 +60,7 @@ impl ViewArgs {
         }
     }
 
-    /// The recording, and what stands beside it.
+    /// The recording, and the one to compare it with.
     fn sets(&self, task: &Terminal) -> Result<Vec<Dataset>> {
         let how = Simulation {
             machine: self.machine.as_deref(),

@@ -1,12 +1,12 @@
-//! The policies that `homenode run` takes: those of the simulator, but for the one that follows a
-//! plan, and next touch in three ways.
+//! The policies that `homenode run` takes: the simulator's without `plan`, and three forms of next
+//! touch.
 
 use std::fmt::Write as _;
 
 use homenode_error::{Error, suggest};
 use homenode_policy::{POLICIES, PolicySpec, SpecError};
 
-/// How next touch is asked for, and what is armed then.
+/// The forms of next touch, and when each arms pages.
 const NEXT_TOUCH: [(&str, &str); 3] = [
     (
         "next-touch",
@@ -16,7 +16,7 @@ const NEXT_TOUCH: [(&str, &str); 3] = [
     ("next-touch=asked", "only what the program asks for by hn_next_touch"),
 ];
 
-/// Name and meaning of each.
+/// Name and meaning of each policy.
 fn all() -> Vec<(&'static str, &'static str)> {
     let of = |p: &'static PolicySpec| match p.name {
         "plan" => Vec::new(),
@@ -26,7 +26,7 @@ fn all() -> Vec<(&'static str, &'static str)> {
     POLICIES.iter().flat_map(of).collect()
 }
 
-/// Names of all.
+/// Names of all policies.
 pub fn names() -> Vec<&'static str> {
     all().into_iter().map(|(name, _)| name).collect()
 }
@@ -56,7 +56,7 @@ pub fn section() -> String {
     out
 }
 
-/// The error for what names no policy of a run.
+/// The error for a text that names no policy of `homenode run`.
 pub fn error(text: &str, why: &SpecError) -> Error {
     match why {
         SpecError::UnknownPolicy { .. } => suggest::unknown_of("policy", text, &names()),

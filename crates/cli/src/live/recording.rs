@@ -52,10 +52,10 @@ impl Recording {
         let _ = directory::remove(&path);
     }
 
-    /// Fills the tables. `complete` says what else the data set should say of itself.
+    /// Fills the tables. `complete` adds facts to the data set's description.
     ///
     /// # Errors
-    /// They cannot be written. The streams are kept then, and can still be read.
+    /// The tables cannot be written. The streams are then kept and can still be read.
     pub fn finish(mut self, ran: &Ran, complete: impl FnOnce(&mut Meta)) -> Result<(PathBuf, Summary)> {
         let path = self.path().to_owned();
         let failed = || format!("cannot finish the recording {}", path.display());

@@ -34,7 +34,8 @@ fn one_line_says_what_the_schedule_did() {
     for nodes in ["", "--pretend-nodes 2 "] {
         let (status, out, err) = run(&dir, &format!("{nodes}--schedule replay"), &["map", "20"]);
         assert_eq!((status, out.as_str()), (Some(0), "19 of 19\n"), "{err}");
-        let line = err.lines().last().unwrap_or_default();
+        // Where no page can move, the loops are the answer; else they follow it.
+        let line = if nodes.is_empty() { err.lines().next() } else { err.lines().last() }.unwrap_or_default();
         assert!(line.starts_with("homenode: schedule replay: 1 loop, 95.0 % of chunks replayed"), "{err}");
         assert!(err.lines().all(|l| l.chars().count() <= 80), "{err}");
     }

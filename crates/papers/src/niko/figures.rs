@@ -9,9 +9,9 @@ use super::{ALL, Niko, Seen, Version, digits, mean, of};
 use crate::verdict::{Says, Shown};
 
 const DRAWN: &str = "the paper draws it and prints no number";
-/// Times within so many percent of each other count as equal ("matches").
+/// Largest difference of two times, in percent, that counts as equal ("matches").
 const EQUAL: f64 = 2.0;
-/// "In par": within so many percent.
+/// Largest difference of two times, in percent, that counts as "in par".
 const NEAR: f64 = 10.0;
 /// The programs of Fig. 1.
 const FIVE: [&str; 5] = ["BT", "SP", "CG", "FT", "MG"];
@@ -23,7 +23,7 @@ const OWNERS: &str = "caches as sources: a line that another CPU changed comes f
                       read are the busier the more processors there are";
 const SYSTEM: &str = "the system's own memory, code and stacks, whose accesses the paper's counters have too";
 
-/// Times of the versions of a program on so many processors.
+/// Times of the versions of a program on `processors` processors.
 struct Times {
     program: &'static Program,
     processors: u32,

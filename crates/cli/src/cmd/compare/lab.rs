@@ -15,7 +15,7 @@ use crate::cmd::record::modelled;
 use crate::exit::Exit;
 use crate::task::Terminal;
 
-/// Has the papers' programs bound what is counted to their timed iterations
+/// Variable that makes the papers' programs count their timed iterations only
 /// (`kernels/common/report.c`).
 const ITERATIONS: &str = "HOMENODE_LAB_ITERATIONS";
 
@@ -54,7 +54,7 @@ fn request(args: &CompareArgs, machine: &MachineArgs) -> Result<Request> {
     let mut lab = machine.lab(None)?;
     let threads = args.run.threads.unwrap_or_else(|| lab.machine.cpus());
     lab.env.insert("OMP_NUM_THREADS".into(), threads.to_string().into());
-    // A thread stays where it is, so that what moves is pages.
+    // Bind the threads, so that only pages move.
     for (name, value) in [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "threads")] {
         lab.env.entry(name.into()).or_insert_with(|| value.into());
     }

@@ -1,9 +1,8 @@
-//! `homenode rec agree`: do two recordings of one program tell the same of its arrays, page by
-//! page?
+//! `homenode rec agree`: whether two recordings of one program agree on its arrays, page by page.
 //!
-//! Counts of the lab are taken as they are. Traces are simulated on the machine that is named, with
-//! first touch; where the pages lie does not matter, for the main-memory accesses of all nodes to a
-//! page are added up. Pages are told apart by their place in the array, and arrays by their names.
+//! Counts of the lab are taken as they are. Traces are simulated with first touch on the named
+//! machine. The pages' homes do not matter, because the main-memory accesses of all nodes to a page
+//! are added up. A page is identified by its place in the array, and an array by its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `homenode rec replay-policy`: does a policy decide elsewhere what it decided there?
+//! `homenode rec replay-policy`: whether a policy decides on this machine what it decided when its
+//! journal was written.
 
 use std::fmt;
 use std::io::Read as _;

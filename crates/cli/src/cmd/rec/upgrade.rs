@@ -1,4 +1,4 @@
-//! `homenode rec upgrade`: which form and version recordings have, and what they would become.
+//! `homenode rec upgrade`: the form and version of recordings, and the version that they would get.
 //!
 //! A data set of an older version needs no command: homenode upgrades it whenever it reads it
 //! (`crates/dataset/src/upgrade.rs`).

@@ -44,8 +44,8 @@ pub(in crate::cmd) fn modelled(lab: &Lab, name: Option<&str>) -> Result<Topology
 
 impl RecordArgs {
     pub(super) fn on_lab(self) -> Result<Exit> {
-        // With homenode's C library kernels tell of their iterations, and what is counted is told
-        // apart by them.
+        // Kernels that are linked with homenode's C library report their iterations. The counts are
+        // then split by iteration.
         let program = program(self.subject()?, &self.run, Variant::Linked)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;

@@ -97,7 +97,7 @@ impl RecordArgs {
         Ok(Exit::of_program(ran.status))
     }
 
-    /// Program, arguments, and what the recording is called after.
+    /// Program, arguments, and the name from which the recording's name is made.
     fn of_live(&self, subject: Subject) -> Result<(OsString, Vec<OsString>, OsString)> {
         match subject {
             Subject::Kernel { name, args } => {
@@ -140,7 +140,7 @@ fn words(program: &OsStr, args: &[OsString]) -> Vec<String> {
     words.map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
-/// Lines for a person; `quiet`: only what is wrong.
+/// The report for a person. `quiet`: only problems.
 fn report(path: &Path, summary: &Summary, ran: &Ran, quiet: bool) -> String {
     let mut out = String::new();
     let path = shown(path);

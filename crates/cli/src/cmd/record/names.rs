@@ -1,4 +1,4 @@
-//! Names for what a process on the lab told, from the program's own files.
+//! Names of the objects and places that a process on the lab reported, from the program's files.
 
 use homenode_lab::recording::told::{Names, Static, Variable, Wanted};
 use homenode_log::recording::{Module, SourcePlace};
