@@ -136,7 +136,7 @@ impl Mover for Hands {
     fn prefer(&mut self, _: usize, _: usize, _: Option<NodeId>) -> Result<bool, String> {
         Ok(false)
     }
-    fn threads(&self, tell: &mut dyn FnMut(u32, u32, bool)) {
+    fn threads(&self, _node_of: &dyn Fn(u32) -> Option<NodeId>, tell: &mut dyn FnMut(u32, u32, bool)) {
         self.0.lock().unwrap().threads.iter().for_each(|(id, cpu, bound)| tell(*id, *cpu, *bound));
     }
     fn sees_first_touches(&self) -> bool {

@@ -353,9 +353,19 @@ pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
     all(facts, names).iter().map(Advice::sentence).collect()
 }
 
+fn in_turn(seen: &str) -> String {
+    format!(
+        "used by several nodes in turn: {seen}. Give each thread the same part in every loop (schedule(static)), or leave it \
+         interleaved (numactl -i all)"
+    )
+}
+
 fn finding(object: &Object) -> Option<(String, Remedy)> {
     let pages: u64 = object.homes.iter().sum();
     let touched: u64 = object.touched.iter().sum();
+    if object.contested {
+        return Some((in_turn("no placement of its pages lasts"), Remedy::SamePart));
+    }
     if pages == 0 || touched == 0 || object.moved * 100 < touched * USES {
         return None;
     }
@@ -363,9 +373,7 @@ fn finding(object: &Object) -> Option<(String, Remedy)> {
     let users: Vec<usize> =
         (0..object.touched.len()).filter(|n| object.touched[*n] * 100 >= touched * USES).collect();
     if object.ping_pongs * 2 > object.moved {
-        let text = "used by several nodes in turn: its pages went back and forth. Give each thread the same part in every loop \
-                    (schedule(static)), or leave it interleaved (numactl -i all)";
-        return Some((text.into(), Remedy::SamePart));
+        return Some((in_turn("its pages went back and forth"), Remedy::SamePart));
     }
     Some(match (owner, users.as_slice()) {
         (Some(owner), [one]) if owner != *one => (
@@ -445,6 +453,7 @@ mod tests {
             touched,
             python: None,
             lives: 1,
+            contested: false,
         }
     }
 

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | moving pays (*would pay* on pretended nodes) | the guard says so, and the remote share of moved pages is below that of held-back ones |
 //! | nothing to gain | nearly all touched pages were at home before anything moved |
+//! | no placement lasts | the guard gave no verdict, and pilots of an object were used by another node each time |
 //! | not judged, threads change nodes | the guard does not say that moving pays, and some threads change nodes |
 //! | not judged, threads are not bound | threads that are not bound were seen fewer than [`LOOKS`] times each, or all on one node |
 //! | cannot be told | there are too few samples |
@@ -23,6 +24,7 @@ use homenode_model::Ns;
 use homenode_wire::facts::{Arming, Facts, Samples, Verdict};
 
 use crate::advice::{self, Names};
+use crate::report::mib;
 use crate::schedule;
 use crate::text::{COLUMNS, first_that_fits, percent, seconds};
 
@@ -45,6 +47,8 @@ pub enum Worked {
     Harms,
     /// Nearly all pages were where they are used.
     NothingToGain,
+    /// Several nodes use the same pages, and no placement would last.
+    Contested,
     /// Threads change nodes, and it cannot be told.
     ThreadsChange,
     /// Threads are not bound, and where they ran is chance: hardly seen, or all on one node.
@@ -73,6 +77,7 @@ impl Worked {
             Self::NoDifference => "no-difference",
             Self::Harms => "harms",
             Self::NothingToGain => "nothing-to-gain",
+            Self::Contested => "contested",
             Self::ThreadsChange => "threads-change-nodes",
             Self::ThreadsNotBound => "threads-not-bound",
             Self::NothingAsked => "nothing-asked",
@@ -88,6 +93,8 @@ impl Worked {
 const ENOUGH: u64 = 24;
 /// There is nothing to gain where at most one touched page in so many had another home.
 const HARDLY_ANY: u64 = 50;
+/// Bytes of a page as counts of pages mean it.
+pub(crate) const SMALL_PAGE: u64 = 4096;
 
 /// Whether moved pages are touched remotely less often than those held back.
 fn is_better(moved: Samples, held: Samples) -> bool {
@@ -99,9 +106,10 @@ fn is_at_home(before: Samples) -> bool {
     before.all >= ENOUGH && before.remote.saturating_mul(HARDLY_ANY) <= before.all
 }
 
-/// Looks at each thread that it takes to say that the thread stays on its node. A thread changes
-/// nodes if one look in twenty finds it elsewhere.
-const LOOKS: u64 = 20;
+/// Looks at each thread that it takes to say that the thread stays on its node. Looks are at least
+/// 20 ms apart, so that takes ten seconds. In shorter runs the system's scheduler decided the
+/// verdict.
+const LOOKS: u64 = 500;
 
 /// Whether most threads could run on any node and were hardly seen. The next run may place them
 /// otherwise, so a verdict would be chance. A bound team beside a few helper threads is judged.
@@ -148,6 +156,7 @@ pub fn worked(f: &Facts) -> Worked {
         _ if is_at_home(f.touched()) && f.plan.is_none() => Worked::NothingToGain,
         Some(judged) => judged,
         None if f.plan.is_some() => Worked::Planned,
+        None if f.guard.contested > 0 && verdict.is_some() => Worked::Contested,
         None if f.objects.moved == 0 && f.arming == Arming::Asked && f.counters.arms == 0 => {
             Worked::NothingAsked
         }
@@ -187,6 +196,10 @@ fn says(f: &Facts) -> Vec<String> {
         Worked::NothingToGain => {
             let Samples { remote, all } = f.touched();
             vec![format!("nothing to gain: {remote} of {all} touched pages had another home before")]
+        }
+        Worked::Contested => {
+            let size = mib(f.guard.contested / SMALL_PAGE);
+            vec![format!("no placement lasts: {size} are used by another node each time")]
         }
         Worked::ThreadsChange | Worked::ThreadsNotBound => {
             vec![format!("not judged: {moved} pages moved"), "not judged".into()]
@@ -361,7 +374,7 @@ mod tests {
 
     fn judged(verdict: Verdict, moved: Samples, held: Samples) -> Facts {
         let objects = Objects { moved: 500, ..Objects::default() };
-        Facts { guard: Guard { off: false, verdict, moved, held }, objects, ..ran() }
+        Facts { guard: Guard { off: false, verdict, moved, held, contested: 0 }, objects, ..ran() }
     }
 
     fn object(moved: u64, touched: Vec<u64>) -> Object {
@@ -421,7 +434,7 @@ mod tests {
 
     #[test]
     fn threads_that_change_nodes_come_first_and_take_no_gain_away() {
-        let threads = Threads { threads: 4, unbound: 4, changed_nodes: 3, nodes: 2, looks: 200 };
+        let threads = Threads { threads: 4, unbound: 4, changed_nodes: 3, nodes: 2, looks: 4 * LOOKS };
         for verdict in [Verdict::Harms, Verdict::NoGain, Verdict::Open, Verdict::AtHome] {
             let f = Facts { threads, ..judged(verdict, samples(20, 24), samples(2, 24)) };
             let [first, _, next] = lines(&f);
@@ -434,7 +447,7 @@ mod tests {
 
     #[test]
     fn threads_that_shared_a_node_by_chance_are_no_reason_to_say_that_nothing_is_to_be_gained() {
-        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 40 };
+        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 2 * LOOKS };
         let most = vec![object(0, vec![4096])];
         let f = Facts { threads, objects: Objects { most, ..Objects::default() }, pretended: true, ..ran() };
         let [first, _, next] = lines(&f);
@@ -454,7 +467,7 @@ mod tests {
     #[test]
     fn a_short_run_of_threads_that_are_not_bound_says_the_same_every_time() {
         // Where such threads ran is chance. So are the guard's verdict and the changes of nodes.
-        let seen = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 2, looks: 39 };
+        let seen = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 2, looks: 2 * LOOKS - 1 };
         for threads in [seen, Threads { changed_nodes: 1, ..seen }, Threads { nodes: 1, looks: 4, ..seen }] {
             for verdict in [Verdict::Pays, Verdict::Harms, Verdict::NoGain, Verdict::Open] {
                 let f = Facts { threads, ..judged(verdict, samples(1, 24), samples(12, 24)) };
@@ -466,10 +479,26 @@ mod tests {
         // Once they are seen often enough, or bound, the guard's verdict counts. Two helper threads
         // of a bound team do not matter.
         let helped = Threads { threads: 10, looks: 40, ..seen };
-        for threads in [Threads { looks: 40, ..seen }, Threads { unbound: 0, looks: 4, ..seen }, helped] {
+        for threads in
+            [Threads { looks: 2 * LOOKS, ..seen }, Threads { unbound: 0, looks: 4, ..seen }, helped]
+        {
             let f = Facts { threads, ..judged(Verdict::Pays, samples(1, 24), samples(12, 24)) };
             assert_eq!(worked(&f), Worked::Pays);
         }
+    }
+
+    #[test]
+    fn memory_that_several_nodes_use_each_time_is_named_and_nothing_more_is_said_of_moving() {
+        let f = judged(Verdict::Open, Samples::default(), Samples::default());
+        let f = Facts { guard: Guard { contested: 8 << 20, ..f.guard }, ..f };
+        assert_eq!(worked(&f), Worked::Contested);
+        assert_eq!(lines(&f)[0], "homenode: no placement lasts: 8.0 MiB are used by another node each time");
+        // Other memory of the program may pay.
+        let pays = judged(Verdict::Pays, samples(1, 24), samples(12, 24));
+        assert_eq!(
+            worked(&Facts { guard: Guard { contested: 8 << 20, ..pays.guard }, ..pays }),
+            Worked::Pays
+        );
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
 }
 
 /// Bytes of so many small pages.
-fn mib(pages: u64) -> String {
+pub(crate) fn mib(pages: u64) -> String {
     format!("{:.1} MiB", pages as f64 / 256.0)
 }
 
@@ -524,6 +524,10 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
                 before.remote, before.all
             )
         }
+        Worked::Contested => format!(
+            "no placement lasts: {} were used by another node each time that homenode looked (presence); {moved} pages were moved (exact)",
+            mib(f.guard.contested / answer::SMALL_PAGE)
+        ),
         Worked::ThreadsChange => format!(
             "not judged: {} of {} threads changed nodes (sampled), and where they run decides what is remote; {moved} pages \
              were moved, {} (exact)",
@@ -675,7 +679,7 @@ mod tests {
         assert!(result(moved.clone()).contains("256 pages were moved, 1.0 MiB (exact); too few samples"));
         let (few, many) = (Samples { remote: 1, all: 24 }, Samples { remote: 12, all: 24 });
         let pays = Facts {
-            guard: Guard { verdict: Verdict::Pays, moved: few, held: many, off: false },
+            guard: Guard { verdict: Verdict::Pays, moved: few, held: many, off: false, contested: 0 },
             pretended: true,
             ..moved
         };

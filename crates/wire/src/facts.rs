@@ -250,6 +250,8 @@ pub struct Guard {
     pub moved: Samples,
     /// Samples of pages held back.
     pub held: Samples,
+    /// Bytes of objects that another node used each time that homenode looked.
+    pub contested: u64,
 }
 
 impl fmt::Display for Guard {
@@ -289,6 +291,8 @@ pub struct Object {
     pub python: Option<String>,
     /// How many allocations the counts are of: those of one origin that are gone are joined.
     pub lives: u64,
+    /// Whether another node used its pages each time that homenode looked: no placement lasts.
+    pub contested: bool,
 }
 
 impl Object {
@@ -303,6 +307,7 @@ impl Object {
             touched: Vec::new(),
             python: None,
             lives: 1,
+            contested: false,
         }
     }
 }
@@ -312,7 +317,7 @@ impl Object {
 pub struct Threads {
     /// Threads that were seen.
     pub threads: u64,
-    /// Of these, threads that may run on more than one CPU.
+    /// Of these, threads that may run on CPUs of several nodes.
     pub unbound: u64,
     /// Of these, threads that one look in twenty, or more, found on another node than most looks.
     pub changed_nodes: u64,
@@ -455,7 +460,7 @@ pub struct Facts {
 
 impl Message for Facts {
     const KIND: Kind = Kind::Facts;
-    const VERSION: u16 = 4;
+    const VERSION: u16 = 5;
     const MOST: usize = 16 << 20;
 }
 

@@ -399,9 +399,23 @@ fn an_array_of_python_code_has_its_line_and_a_change_of_it_its_effect() {
     let changed: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(changed["gone"].as_array().unwrap().len(), 1, "{changed:#}");
     assert_eq!(changed["new"].as_array().unwrap().len(), 0, "{changed:#}");
-    let promised = finding["fixes"][0]["effect"]["after_ns"].as_f64().unwrap();
-    let really = changed["after"]["timed_ns"].as_f64().unwrap();
+    // Two recordings of one Python program differ by up to 15 % of their time, for its threads take
+    // turns in the interpreter as chance has it: the medians of three are compared.
+    let after = |answer: &Value| answer["findings"][0]["fixes"][0]["effect"]["after_ns"].as_f64().unwrap();
+    let (mut promised, mut really) =
+        (vec![after(&answer)], vec![changed["after"]["timed_ns"].as_f64().unwrap()]);
+    for _ in 0..2 {
+        let json = |fixed| serde_json::from_str::<Value>(&explain(&[], fixed).1).unwrap();
+        promised.push(after(&json(false)));
+        really.push(json(true)["timed_ns"].as_f64().unwrap());
+    }
+    let (promised, really) = (median(promised), median(really));
     assert!((promised - really).abs() < 0.2 * really, "expected {promised} ns, it takes {really} ns");
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
 }
 
 #[test]

@@ -348,10 +348,9 @@ impl Driver {
     /// Adds pages to `list`, without held-back blocks unless the program asks for them.
     fn add_to_arm(&mut self, pages: PageRange, list: &mut ToArm) {
         let Some(start) = self.objects.numbers().address(pages.first) else { return };
-        let Some(object) = self.objects.at(start) else { return };
-        object.armed = true;
-        let bytes = object.bytes;
-        let (block, list) = (block_of(bytes), list.of(self.manner(bytes)));
+        self.objects.at(start).into_iter().for_each(|o| o.armed = true);
+        let Some(object) = self.objects.get(start) else { return };
+        let (block, list) = (block_of(object.bytes), list.of(self.manner(object)));
         let end = start + pages.count as usize * PAGE;
         let mut from = start;
         if !self.asked {
@@ -385,9 +384,10 @@ impl Driver {
 
     /// The manner in which pages of an object of `bytes` bytes come to their toucher: one by one if
     /// a node's part may be no longer than what one touch brings along.
-    pub(super) fn manner(&self, bytes: usize) -> Manner {
-        let small = bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
-        if small && self.settings.arming == Arming::First { Manner::Alone } else { Manner::Around }
+    pub(super) fn manner(&self, object: &Object) -> Manner {
+        let small = object.bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
+        let alone = (small || object.mixed) && self.settings.arming == Arming::First;
+        if alone { Manner::Alone } else { Manner::Around }
     }
 
     /// Arms seams once more, to come page by page. At a seam, homes of two nodes meet, and whoever

@@ -162,8 +162,8 @@ impl Mover for Live {
         moving::prefer(Span::new(address, bytes), node).map_err(|e| e.to_string())
     }
 
-    fn threads(&self, tell: &mut dyn FnMut(u32, u32, bool)) {
-        threads::each(tell);
+    fn threads(&self, node_of: &dyn Fn(u32) -> Option<NodeId>, tell: &mut dyn FnMut(u32, u32, bool)) {
+        threads::each(node_of, tell);
     }
 
     fn team_starts(&mut self) {

@@ -64,8 +64,8 @@ pub trait Mover: Send {
     /// The system's answer.
     fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String>;
     /// Reports the program's threads: number, the CPU that the thread ran on last, whether it may
-    /// run on that CPU only.
-    fn threads(&self, _tell: &mut dyn FnMut(u32, u32, bool)) {}
+    /// run on CPUs of one node only. `node_of`: the node of a CPU.
+    fn threads(&self, _node_of: &dyn Fn(u32) -> Option<NodeId>, _tell: &mut dyn FnMut(u32, u32, bool)) {}
     /// The calling thread is about to start a team.
     fn team_starts(&mut self) {}
     /// Whether to arm pages that do not exist yet, because only their first touch tells their home.

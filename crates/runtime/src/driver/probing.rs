@@ -187,7 +187,7 @@ impl Driver {
                 || self.probing.probes.get(&at).is_some_and(|p| p.rounds < ROUNDS)
             {
                 // The object is about to come to where it is used.
-            } else if lot.is_for(bytes, nodes) && self.manner(bytes) == Manner::Around {
+            } else if lot.is_for(bytes, nodes) && self.manner(object) == Manner::Around {
                 self.waiting.add(Why::Probed, at, id);
                 self.probing.probes.insert(at, Probes::new(id, lot));
             } else {

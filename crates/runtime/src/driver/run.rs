@@ -431,8 +431,9 @@ impl Driver {
     fn look_at_threads(&mut self, now: Ns) {
         let begin = (self.clocks.thread)();
         let Self { seen_on, settings, mover, .. } = self;
-        mover.threads(&mut |id, cpu, bound| {
-            if let Some(node) = settings.machine.node_of(cpu as usize) {
+        let node_of = |cpu: u32| settings.machine.node_of(cpu as usize);
+        mover.threads(&node_of, &mut |id, cpu, bound| {
+            if let Some(node) = node_of(cpu) {
                 seen_on.saw(id, node, bound);
             }
         });
@@ -575,7 +576,8 @@ impl Driver {
             Arming::Asked => return false,
             Arming::First | Arming::Watch => {
                 let news = self.objects.region_starts();
-                (news, news || tells || self.waiting.is_due(now))
+                let rested = self.wait_rested(now);
+                (news, news || tells || rested || self.waiting.is_due(now))
             }
             Arming::Region => {
                 let lets = self.regions[id.0 as usize].guard.lets();

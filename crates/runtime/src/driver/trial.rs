@@ -18,6 +18,11 @@
 //!   of these, moving lasts, and the whole object follows. As long as one node alone has touched
 //!   all pilots of all objects, no object follows. Programs whose threads steal work fail the
 //!   second test.
+//! - *Neighbours.* Each pilot that is armed once more has a companion: the page [`APART`] pages
+//!   farther on among those that one touch brings along. If they often have different users, each
+//!   page follows alone. Loops with `schedule(static, 1)` over short rows are such a case.
+//! - *Phases.* A program may use its memory otherwise later. Half of the pilots of an object that
+//!   stays are armed again when the program has run twice as long as it had then.
 //! - *Licence.* The licence gives the whole budget. The driver grants it when [`SURE`] pilots of an
 //!   object pass both tests, or when the guard's verdict is that moving pays; the verdict grants it
 //!   once. After each [`REVIEW`] of own time the driver withdraws the licence if less than one in
@@ -30,8 +35,8 @@
 //! # Properties
 //!
 //! `what_is_used_where_it_is_costs_a_few_pages`, `what_one_thread_initialised_follows_as_a_whole`,
-//! `what_other_nodes_use_each_time_stays`, `without_a_gain_the_allowance_holds` in
-//! `tests/driver/trial.rs`.
+//! `what_other_nodes_use_each_time_stays`, `another_phase_is_found`,
+//! `without_a_gain_the_allowance_holds` in `tests/driver/trial.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +44,7 @@ use homenode_model::{Event, NodeId, Ns, ObjectId, PageNo, PageRange};
 use homenode_sys::Span;
 use homenode_wire::facts::Arming;
 
-use super::arming::ToArm;
+use super::arming::{AROUND, ToArm};
 use super::mover::{Manner, Touch};
 use super::run::Driver;
 use super::waiting::Why;
@@ -63,6 +68,11 @@ const FAR: u32 = 8;
 const STRAY: u32 = 8;
 /// Second pilots that must be touched before the whole budget may be spent.
 const SURE: u32 = 12;
+/// Pages between a pilot and its companion. Odd, and no divisor of [`AROUND`]: parts of 1, 2, 4 or 8
+/// pages that two nodes use in turn show.
+const APART: usize = 5;
+/// Pairs that it takes to tell whether companions have different users.
+const PAIRS: usize = 4;
 /// Starts of regions without a touched pilot after which the driver waits no longer.
 const QUIET: u32 = 16;
 /// Own time between two reviews of the licence. Below: the part of the copied pages that must have
@@ -70,6 +80,8 @@ const QUIET: u32 = 16;
 const REVIEW: Ns = Ns(30_000_000);
 const GAINS: u64 = 16;
 const PRICE: Ns = Ns(100_000);
+/// The shortest time after which the pilots of an object that stays are armed again.
+const SOONEST: Ns = Ns(100_000_000);
 
 /// The allowance for `of`: CPU time of the process, or elapsed time.
 pub(super) fn allows(of: Ns) -> Ns {
@@ -86,6 +98,10 @@ struct Pilots {
     told: u32,
     /// Pilots that came from another node.
     far: Vec<usize>,
+    /// Addresses of companions that nobody has touched yet.
+    beside: BTreeSet<usize>,
+    /// Who touched pilots and companions.
+    users: BTreeMap<usize, NodeId>,
     /// Whether these pilots are armed for the second time.
     again: bool,
     /// Starts of regions since a pilot was last touched.
@@ -106,7 +122,17 @@ enum Says {
 impl Pilots {
     fn new(id: ObjectId, open: BTreeSet<usize>, again: bool) -> Self {
         let armed = open.len() as u32;
-        Self { id, open, armed, told: 0, far: Vec::new(), again, quiet: 0, seen: 0 }
+        let (beside, users) = Default::default();
+        Self { id, open, armed, told: 0, far: Vec::new(), beside, users, again, quiet: 0, seen: 0 }
+    }
+
+    /// Whether pilots and their companions often have different users.
+    fn are_mixed(&self) -> bool {
+        let users = self.users.iter();
+        let pairs: Vec<bool> =
+            users.filter_map(|(at, n)| Some(self.users.get(&companion(*at))? != n)).collect();
+        let differ = pairs.iter().filter(|differ| **differ).count();
+        pairs.len() >= PAIRS && differ * STRAY as usize > pairs.len()
     }
 
     /// Evaluates the pilots at the start of a region.
@@ -148,8 +174,10 @@ pub(super) struct Trial {
     /// The nodes that touched pilots. If there is one only, the whole team runs there now, and its
     /// threads may run elsewhere soon.
     nodes: BTreeSet<NodeId>,
-    /// Bytes of objects that other nodes use each time.
-    strays: u64,
+    /// Objects that stay, by address, and the time at which their pilots are armed again.
+    resting: BTreeMap<usize, (ObjectId, Ns)>,
+    /// The earliest of these times.
+    rests_until: Option<Ns>,
 }
 
 impl Trial {
@@ -158,6 +186,20 @@ impl Trial {
         self.pilots.remove(&address);
         self.unlooked.remove(&address);
         self.followed.remove(&address);
+        self.resting.remove(&address);
+    }
+
+    fn rests(&mut self, address: usize, id: ObjectId, until: Ns) {
+        self.resting.insert(address, (id, until));
+        self.rests_until = Some(self.rests_until.map_or(until, |earliest| earliest.min(until)));
+    }
+
+    /// Removes and returns the objects whose pilots are to be armed again by now.
+    fn take_rested(&mut self, now: Ns) -> Vec<(usize, ObjectId)> {
+        let rested = self.resting.extract_if(.., |_, (_, until)| *until <= now);
+        let rested = rested.map(|(address, (id, _))| (address, id)).collect();
+        self.rests_until = self.resting.values().map(|(_, until)| *until).min();
+        rested
     }
 
     /// Everything was disarmed.
@@ -194,6 +236,13 @@ fn drawn(count: u64) -> impl Iterator<Item = u64> {
     })
 }
 
+/// The page [`APART`] pages farther on among those that one touch brings along, from their begin
+/// again after their end.
+const fn companion(page: usize) -> usize {
+    let around = AROUND * PAGE;
+    page / around * around + (page + APART * PAGE) % around
+}
+
 impl Driver {
     /// Whether the trial holds: there is no gain so far, and no budget of the user's.
     pub fn is_on_trial(&self) -> bool {
@@ -221,7 +270,7 @@ impl Driver {
         let (id, pages, block) = (object.id, object.pages, block_of(object.bytes));
         let (start, again) = (object.whole_pages().start, object.pilot);
         let (mut there, mut missing) = (BTreeSet::new(), Vec::new());
-        for index in drawn(pages.count) {
+        for index in drawn(pages.count).step_by(if again { 2 } else { 1 }) {
             let (at, page) = (start + index as usize * PAGE, PageNo(pages.first.0 + index));
             if self.hold.was_held(at, block) || self.placed.has(at) {
                 continue;
@@ -272,7 +321,10 @@ impl Driver {
             pilots.far.extend(is_far.then_some(touch.address));
             self.trial.news = true;
             self.trial.nodes.insert(touch.node);
+        } else if !pilots.beside.remove(&touch.address) {
+            return;
         }
+        pilots.users.insert(touch.address, touch.node);
     }
 
     /// At the start of a region: evaluates the pilots. Returns whether an object should follow.
@@ -289,11 +341,7 @@ impl Driver {
         for (address, says) in said {
             match says {
                 Says::Nothing => {}
-                Says::Stay => {
-                    let strays = self.trial.pilots.remove(&address).is_some_and(|p| p.again);
-                    let bytes = self.objects.get(address).map_or(0, |o| o.bytes as u64);
-                    self.trial.strays += if strays { bytes } else { 0 };
-                }
+                Says::Stay => self.stays(address),
                 // Threads that run on one node at a time have no right placement.
                 Says::TryAgain | Says::Follow if self.trial.nodes.len() < 2 => {
                     self.trial.pilots.remove(&address);
@@ -308,21 +356,56 @@ impl Driver {
         follows
     }
 
+    /// Notes that the object stays where it is for now.
+    fn stays(&mut self, address: usize) {
+        let Some(pilots) = self.trial.pilots.remove(&address) else { return };
+        self.objects.at(address).into_iter().for_each(|o| o.contested = pilots.again);
+        let elapsed = self.elapsed();
+        let until = (self.clocks.wall)() + elapsed.max(SOONEST);
+        self.trial.rests(address, pilots.id, until);
+    }
+
+    /// Queues objects whose pilots are to be armed again. Returns whether there are any.
+    pub(super) fn wait_rested(&mut self, now: Ns) -> bool {
+        if self.trial.rests_until.is_none_or(|until| now < until) {
+            return false;
+        }
+        let rested = self.trial.take_rested(now);
+        for (address, id) in &rested {
+            self.waiting.add(Why::New, *address, *id);
+        }
+        !rested.is_empty()
+    }
+
     /// Arms the pilots that came from another node once more.
     fn arm_again(&mut self, address: usize) {
         let Some(pilots) = self.trial.pilots.remove(&address) else { return };
         let far: BTreeSet<usize> = pilots.far.into_iter().collect();
-        let alone: Vec<Span> = far.iter().map(|at| Span::new(*at, PAGE)).collect();
+        let beside = self.companions(address, &far);
+        let alone: Vec<Span> = far.union(&beside).map(|at| Span::new(*at, PAGE)).collect();
         if self.within_budget() && self.arm(&ToArm::alone(alone)) > 0 {
-            self.trial.pilots.insert(address, Pilots::new(pilots.id, far, true));
+            let pilots = Pilots { beside, ..Pilots::new(pilots.id, far, true) };
+            self.trial.pilots.insert(address, pilots);
         }
+    }
+
+    /// The companions of pilots that exist and are no pilots themselves.
+    fn companions(&mut self, address: usize, pilots: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let Some(object) = self.objects.get(address) else { return BTreeSet::new() };
+        let (start, first, count) = (object.whole_pages().start, object.pages.first.0, object.pages.count);
+        let whole = start..start + count as usize * PAGE;
+        let beside = pilots.iter().map(|at| companion(*at)).filter(|at| whole.contains(at));
+        let beside: Vec<usize> = beside.filter(|at| !pilots.contains(at) && !self.placed.has(*at)).collect();
+        let page = |at: usize| PageNo(first + ((at - start) / PAGE) as u64);
+        beside.into_iter().filter(|at| self.has_page(address, page(*at), *at)).collect()
     }
 
     /// Lets all of the object follow its next touch, and grants the licence if enough pilots agree.
     fn all_follows(&mut self, address: usize) {
-        let sure = self.trial.pilots.remove(&address).is_some_and(|p| p.told >= SURE);
+        let Some(pilots) = self.trial.pilots.remove(&address) else { return };
+        let sure = pilots.told >= SURE;
         let Some(object) = self.objects.at(address) else { return };
-        object.pilot = false;
+        (object.pilot, object.contested, object.mixed) = (false, false, pilots.are_mixed());
         let id = object.id;
         self.trial.unlooked.insert(address);
         self.trial.followed.insert(address);
@@ -366,9 +449,15 @@ impl Driver {
         (self.own_time(), self.mover.counters().copies, self.trial.moved)
     }
 
+    /// Bytes of objects that other nodes use each time.
+    pub fn contested(&self) -> u64 {
+        let all = self.objects.live().chain(self.objects.past());
+        all.filter(|o| o.contested).map(|o| o.bytes as u64).sum()
+    }
+
     /// Notes the objects that other nodes use each time.
     pub(super) fn note_strays(&mut self) {
-        let mib = self.trial.strays >> 20;
+        let mib = self.contested() >> 20;
         if mib > 0 {
             self.note(format!(
                 "{mib} MiB were used by another node each time that homenode looked: no placement would last, and nothing of them was moved"

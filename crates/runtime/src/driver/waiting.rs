@@ -277,7 +277,7 @@ impl Driver {
         let held = blocks.filter(|b| self.hold.was_held(b.start, block));
         let rest: Vec<Span> = held.flat_map(|b| self.placed.rest_of(b)).collect();
         let count = rest.iter().map(|s| s.pages() as u64).sum();
-        list.of(self.manner(object.bytes)).extend(rest);
+        list.of(self.manner(object)).extend(rest);
         count
     }
 

@@ -549,7 +549,7 @@ impl Driver {
             let held = watching.held.contains(&(address & !(block - 1)));
             (held && self.hold.group(address, block) == Group::Held).then_some(Group::Held)
         };
-        let compared = group.and_then(|group| Some((group, self.hold.saw(group, homes, node)?)));
+        let compared = group.and_then(|group| Some((group, self.hold.saw((group, address), homes, node)?)));
         match &mut watching.telling {
             Telling::Touches => self.tell(Event::Touched { page, home, node }),
             Telling::Counts(tally) => tally.add(page, node, kind.unwrap_or(AccessKind::Read)),

@@ -65,7 +65,7 @@ fn guard(d: &Driver) -> Guard {
     let (hold, verdict) = d.hold_back();
     let samples = |share: crate::guard::holdback::Share| Samples { remote: share.remote, all: share.all };
     let (moved, held) = hold.samples();
-    Guard { off: hold.off, verdict, moved: samples(moved), held: samples(held) }
+    Guard { off: hold.off, verdict, moved: samples(moved), held: samples(held), contested: d.contested() }
 }
 
 /// What could not be done, one sentence each.
@@ -135,6 +135,7 @@ fn objects(d: &Driver) -> Objects {
         touched: by_node(&o.touched),
         python: o.python.as_deref().map(line),
         lives: o.lives,
+        contested: o.contested,
     });
     Objects {
         living: all.len() as u64,

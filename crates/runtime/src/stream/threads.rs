@@ -17,6 +17,8 @@ const RARELY: u64 = 1000;
 const SOONEST: Ns = Ns(20_000_000);
 /// Threads that are followed.
 const MOST: usize = 1024;
+/// The highest number of a CPU in a list of CPUs.
+const MOST_CPUS: u32 = 1 << 16;
 
 /// A thread's stay on a CPU, since a time.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +65,8 @@ impl Threads {
         let begin = call::thread_time();
         let mut ended = Vec::new();
         for id in tasks() {
-            let Some((cpu, bound)) = place(id) else { continue };
+            let Some((cpu, allowed)) = place(id) else { continue };
+            let bound = is_of_one_node(&allowed, |cpu| self.node_of.get(cpu as usize).copied().flatten());
             let fresh = |number| Stay { number, cpu, from: time, seen: time, bound };
             let many = self.stays.len() >= MOST;
             match self.stays.get_mut(&id) {
@@ -107,7 +110,7 @@ pub struct SeenOn {
 struct Looks {
     /// Number of looks by node.
     nodes: BTreeMap<NodeId, u64>,
-    /// Whether the thread was bound to one CPU at the last look.
+    /// Whether the thread was bound to CPUs of one node at the last look.
     bound: bool,
 }
 
@@ -172,13 +175,23 @@ impl SeenOn {
 }
 
 /// Reports the program's threads: number, the CPU that the thread ran on last, whether it may run
-/// on that CPU only.
-pub fn each(mut tell: impl FnMut(u32, u32, bool)) {
+/// on CPUs of one node only.
+pub fn each(node_of: &dyn Fn(u32) -> Option<NodeId>, tell: &mut dyn FnMut(u32, u32, bool)) {
     for id in tasks() {
-        if let Some((cpu, bound)) = place(id) {
-            tell(id, cpu, bound);
+        if let Some((cpu, allowed)) = place(id) {
+            tell(id, cpu, is_of_one_node(&allowed, node_of));
         }
     }
+}
+
+/// Whether all CPUs of a list such as `0-3,64-67` that have a node have the same one.
+fn is_of_one_node(list: &str, node_of: impl Fn(u32) -> Option<NodeId>) -> bool {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?.min(MOST_CPUS))
+    };
+    let mut nodes = list.split(',').filter_map(|part| range(part.trim())).flatten().filter_map(node_of);
+    nodes.next().is_some_and(|first| nodes.all(|node| node == first))
 }
 
 /// The threads of this process, without homenode's own.
@@ -189,9 +202,9 @@ fn tasks() -> Vec<u32> {
     all
 }
 
-/// The CPU that a thread ran on last, and whether it may run on that CPU only. `None`: the thread
-/// has ended, or is homenode's own.
-fn place(id: u32) -> Option<(u32, bool)> {
+/// The CPU that a thread ran on last, and the list of the CPUs that it may run on. `None`: the
+/// thread has ended, or is homenode's own.
+fn place(id: u32) -> Option<(u32, String)> {
     let stat = fs::read_to_string(format!("/proc/self/task/{id}/stat")).ok()?;
     let (name, rest) = stat.rsplit_once(')')?;
     if name.contains("(homenode") {
@@ -201,7 +214,7 @@ fn place(id: u32) -> Option<(u32, bool)> {
     let cpu = rest.split_whitespace().nth(36)?.parse().ok()?;
     let status = fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
     let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?.trim();
-    Some((cpu, list.parse::<u32>().is_ok()))
+    Some((cpu, list.to_owned()))
 }
 
 #[cfg(test)]
@@ -226,6 +239,27 @@ mod tests {
         assert!(seen.any_changes());
         seen.threads.remove(&3);
         assert!(!seen.any_changes() && seen.is_due(Ns(1)));
+    }
+
+    #[test]
+    fn a_thread_is_bound_if_all_its_cpus_are_of_one_node() {
+        // CPUs 0 to 3 and their siblings 8 to 11 are of node 0, the other eight of node 1.
+        let node_of = |cpu: u32| (cpu < 16).then_some(NodeId((cpu % 8 / 4) as u16));
+        for (list, bound) in [
+            ("5", true),
+            ("0,8", true),
+            ("0-3,8-11", true),
+            ("0-15", false),
+            ("3-4", false),
+            ("0,12", false),
+            // CPU 16 has no node.
+            ("1,16", true),
+            ("16", false),
+            ("", false),
+            ("0-4294967295", false),
+        ] {
+            assert_eq!(is_of_one_node(list, node_of), bound, "{list}");
+        }
     }
 
     #[test]

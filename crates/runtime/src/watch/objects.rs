@@ -50,6 +50,10 @@ pub struct Object {
     pub is_recorded: bool,
     /// Whether pilots test the object, and nothing else of it has been armed so far.
     pub pilot: bool,
+    /// Whether another node used its pilots each time: no placement lasts.
+    pub contested: bool,
+    /// Whether neighbouring pages have different users, so that each page follows alone.
+    pub mixed: bool,
 }
 
 /// No node.
@@ -292,6 +296,8 @@ impl Objects {
             born: self.now,
             is_recorded: false,
             pilot: false,
+            contested: false,
+            mixed: false,
         };
         if object.pages.count > 0 {
             if self.unseen.len() < UNSEEN {
@@ -340,6 +346,7 @@ impl Objects {
                 let p = &mut self.past[i];
                 p.bytes = p.bytes.max(object.bytes);
                 p.lives += object.lives;
+                p.contested |= object.contested;
                 p.moved += object.moved;
                 p.ping_pongs += object.ping_pongs;
                 for (list, more) in [(&mut p.touched, &object.touched), (&mut p.homes, &object.homes)] {

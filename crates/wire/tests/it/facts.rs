@@ -30,6 +30,7 @@ fn object() -> impl Strategy<Value = Object> {
             touched,
             python,
             lives: moved,
+            contested: moved % 2 == 1,
         },
     )
 }
@@ -94,7 +95,7 @@ fn facts() -> impl Strategy<Value = Facts> {
                 longest: vec![Region { function: n[15], caller: n[16], runs: 1, ..Region::default() }],
             },
             rounds: Rounds { count: n[17], before, after },
-            guard: Guard { off: yes[2], verdict: verdicts[v], moved, held },
+            guard: Guard { off: yes[2], verdict: verdicts[v], moved, held, contested: n[5] },
             threads: Threads { threads: n[0], unbound: n[1], changed_nodes: n[2], nodes: n[4], looks: n[3] },
             objects: Objects { living: n[18], most, ..Objects::default() },
             watch: yes[3].then(|| Watch {
