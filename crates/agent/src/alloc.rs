@@ -249,11 +249,9 @@ entries! {
     pvalloc => pvalloc_for, "rsi";
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
-// same name.
-
 unsafe extern "C" fn malloc_for(bytes: usize, caller: usize) -> *mut c_void {
     match allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) {
+        // SAFETY: the next function of this name and type, with the caller's arguments.
         Some(f) => born(unsafe { f(bytes) }, bytes, caller),
         None => early::give(bytes, 16),
     }
@@ -261,6 +259,7 @@ unsafe extern "C" fn malloc_for(bytes: usize, caller: usize) -> *mut c_void {
 
 unsafe extern "C" fn calloc_for(n: usize, size: usize, caller: usize) -> *mut c_void {
     match allocator!(calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
+        // SAFETY: the next function of this name and type, with the caller's arguments.
         Some(f) => born(unsafe { f(n, size) }, n.saturating_mul(size), caller),
         None => early::give(n.saturating_mul(size), 16),
     }
@@ -269,16 +268,19 @@ unsafe extern "C" fn calloc_for(n: usize, size: usize, caller: usize) -> *mut c_
 unsafe extern "C" fn realloc_for(p: *mut c_void, bytes: usize, caller: usize) -> *mut c_void {
     if early::is(p) {
         // Nothing says how long it was; what follows it is ours as well.
+        // SAFETY: the caller's promise for `realloc` covers a call of `malloc`.
         let new = unsafe { malloc_for(bytes, caller) };
         if !new.is_null() {
             let end = (early::give(0, 16) as usize).max(p as usize);
             let copied = bytes.min(end - p as usize);
+            // SAFETY: `copied` bytes from `p` lie in the early arena, and the new memory has `bytes` or more.
             unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
         }
         return new;
     }
     let held = dies(p);
     let new = match allocator!(realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void) {
+        // SAFETY: the next function of this name and type, with the caller's arguments.
         Some(f) => born(unsafe { f(p, bytes) }, bytes, caller),
         None => early::give(bytes, 16),
     };
@@ -297,6 +299,7 @@ pub unsafe extern "C" fn free(p: *mut c_void) {
     }
     let held = dies(p);
     if let Some(f) = allocator!(free: unsafe extern "C" fn(*mut c_void)) {
+        // SAFETY: the next function of this name and type, with the caller's arguments.
         unsafe { f(p) }
     }
     held.into_iter().for_each(moving::retire);
@@ -310,8 +313,10 @@ unsafe extern "C" fn posix_memalign_for(
 ) -> i32 {
     match allocator!(posix_memalign: unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> i32) {
         Some(f) => {
+            // SAFETY: the next function of this name and type, with the caller's arguments.
             let code = unsafe { f(out, align, bytes) };
             if code == 0 {
+                // SAFETY: the function succeeded, so it wrote to `out`.
                 born(unsafe { *out }, bytes, caller);
             }
             code
@@ -324,6 +329,7 @@ macro_rules! aligned {
     ($($f:ident $name:ident)*) => { $(
         unsafe extern "C" fn $f(align: usize, bytes: usize, caller: usize) -> *mut c_void {
             match allocator!($name: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
+                // SAFETY: the next function of this name and type, with the caller's arguments.
                 Some(f) => born(unsafe { f(align, bytes) }, bytes, caller),
                 None => early::give(bytes, align),
             }
@@ -338,6 +344,7 @@ macro_rules! paged {
         unsafe extern "C" fn $f(bytes: usize, caller: usize) -> *mut c_void {
             // What the loader gets early on is not aligned so far; it does not ask for pages.
             match allocator!($name: unsafe extern "C" fn(usize) -> *mut c_void) {
+                // SAFETY: the next function of this name and type, with the caller's arguments.
                 Some(f) => born(unsafe { f(bytes) }, bytes, caller),
                 None => std::ptr::null_mut(),
             }

@@ -98,15 +98,14 @@ fn real<const I: usize>() -> Real {
     unsafe { std::mem::transmute::<usize, Real>(REAL[I].load(Ordering::Relaxed)) }
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
-// same name.
-
 unsafe extern "C-unwind" fn new<const I: usize>(bytes: usize, b: usize, c: usize, _: usize) -> usize {
+    // SAFETY: the C++ library's function of this name and type, with the caller's arguments.
     unsafe { noted(bytes, || real::<I>()(bytes, b, c)) }
 }
 
 unsafe extern "C-unwind" fn delete<const I: usize>(p: usize, b: usize, c: usize, _: usize) -> usize {
     let held = alloc::dies(p as *mut c_void);
+    // SAFETY: the C++ library's function of this name and type, with the caller's arguments.
     unsafe { real::<I>()(p, b, c) };
     held.into_iter().for_each(moving::retire);
     0
@@ -121,9 +120,11 @@ unsafe extern "C-unwind" fn new_by_malloc<const I: usize>(
     let some = bytes.max(1);
     let p = match FORM[I] {
         // Rounds up to a multiple of the alignment, as the C++ library does.
-        NewAligned => some
-            .checked_next_multiple_of(b.max(1))
-            .map_or(0, |whole| unsafe { noted(whole, || real::<I>()(b, whole, 0)) }),
+        NewAligned => some.checked_next_multiple_of(b.max(1)).map_or(0, |whole| {
+            // SAFETY: the C++ library's function of this name and type, with the caller's arguments.
+            unsafe { noted(whole, || real::<I>()(b, whole, 0)) }
+        }),
+        // SAFETY: as above.
         _ => unsafe { noted(some, || real::<I>()(some, 0, 0)) },
     };
     if p != 0 {

@@ -55,17 +55,18 @@ unsafe fn collected(words: Words, exec: impl FnOnce(Text, &[Text], usize) -> i32
     }
 }
 
-// SAFETY of these: the caller's path and strings, with a null behind them.
-
 unsafe extern "C" fn with_path(words: Words) -> i32 {
+    // SAFETY: the caller's path and strings, with a null behind them.
     unsafe { collected(words, |path, args, _| execv(path, args.as_ptr())) }
 }
 
 unsafe extern "C" fn with_name(words: Words) -> i32 {
+    // SAFETY: the caller's name and strings, with a null behind them.
     unsafe { collected(words, |path, args, _| execvp(path, args.as_ptr())) }
 }
 
 unsafe extern "C" fn with_environment(words: Words) -> i32 {
+    // SAFETY: the caller's path, strings and environment, each with a null behind it.
     unsafe { collected(words, |path, args, next| execve(path, args.as_ptr(), words.at(next).cast())) }
 }
 

@@ -61,27 +61,30 @@ mod glibc {
 
     use super::function;
 
-    // SAFETY of all: as the function of this name; glibc's own, which has this type.
-
     pub unsafe fn malloc(bytes: usize) -> *mut c_void {
+        // SAFETY: glibc's own function, which has this type; the caller keeps its contract.
         unsafe { transmute::<usize, unsafe extern "C" fn(usize) -> *mut c_void>(function(0))(bytes) }
     }
     pub unsafe fn calloc(bytes: usize) -> *mut c_void {
+        // SAFETY: as for `malloc`.
         unsafe {
             transmute::<usize, unsafe extern "C" fn(usize, usize) -> *mut c_void>(function(1))(1, bytes)
         }
     }
     pub unsafe fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+        // SAFETY: as for `malloc`.
         unsafe {
             transmute::<usize, unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>(function(2))(p, bytes)
         }
     }
     pub unsafe fn memalign(align: usize, bytes: usize) -> *mut c_void {
+        // SAFETY: as for `malloc`.
         unsafe {
             transmute::<usize, unsafe extern "C" fn(usize, usize) -> *mut c_void>(function(3))(align, bytes)
         }
     }
     pub unsafe fn free(p: *mut c_void) {
+        // SAFETY: as for `malloc`.
         unsafe { transmute::<usize, unsafe extern "C" fn(*mut c_void)>(function(4))(p) }
     }
 }

@@ -77,9 +77,11 @@ buffers! {
 }
 
 buffers! {
-    // SAFETY of these: the caller's strings.
+    // SAFETY: the caller's string, with a null behind it.
     fputs(p: *const c_char, file: *mut File) -> i32, [unsafe { text(p) }];
+    // SAFETY: as for `fputs`.
     fputs_unlocked(p: *const c_char, file: *mut File) -> i32, [unsafe { text(p) }];
+    // SAFETY: as for `fputs`.
     puts(p: *const c_char) -> i32, [unsafe { text(p) }];
 }
 

@@ -154,17 +154,22 @@ type Order = *mut libc::aiocb;
 
 front! {
     /// The request is never armed again.
-    // SAFETY of these: the caller's order.
+    // SAFETY: the caller's order.
     aio_read(order: Order) -> i32, unsafe { exclude_order(order) };
     /// The request is never armed again.
+    // SAFETY: as for `aio_read`.
     aio_read64(order: Order) -> i32, unsafe { exclude_order(order) };
     /// The request is never armed again.
+    // SAFETY: as for `aio_read`.
     aio_write(order: Order) -> i32, unsafe { exclude_order(order) };
     /// The request is never armed again.
+    // SAFETY: as for `aio_read`.
     aio_write64(order: Order) -> i32, unsafe { exclude_order(order) };
     /// The request is never armed again.
+    // SAFETY: as for `aio_read`.
     aio_fsync(how: i32, order: Order) -> i32, unsafe { exclude_order(order) };
     /// The request is never armed again.
+    // SAFETY: as for `aio_read`.
     aio_fsync64(how: i32, order: Order) -> i32, unsafe { exclude_order(order) };
 }
 

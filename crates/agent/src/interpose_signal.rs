@@ -207,9 +207,14 @@ macro_rules! blocking {
             let Some(f) = next!($name: Real) else { return -1 };
             let mut copy = None;
             let flight = moving::publish(&[span(set, 1), span(old, 1)]);
+            let set = if how == libc::SIG_UNBLOCK {
+                set
+            } else {
+                // SAFETY: the caller's set.
+                unsafe { passed(set, &mut copy) }
+            };
             // SAFETY: the caller's arguments, but for what would be blocked.
-            let result =
-                unsafe { f(how, if how == libc::SIG_UNBLOCK { set } else { passed(set, &mut copy) }, old) };
+            let result = unsafe { f(how, set, old) };
             moving::retire(flight);
             result
         }

@@ -19,21 +19,24 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 
-// SAFETY of these: the loader's addresses of functions of these names, which have these types; the
-// arguments are the caller's.
-
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    // SAFETY: the slot holds the C library's function of this type.
     let f = unsafe { std::mem::transmute::<usize, Malloc>(THEIRS[0].load(Ordering::Relaxed)) };
+    // SAFETY: the caller's arguments.
     clib::keep(unsafe { f(bytes) }, bytes)
 }
 
 unsafe extern "C" fn calloc(n: usize, each: usize) -> *mut c_void {
+    // SAFETY: the slot holds the C library's function of this type.
     let f = unsafe { std::mem::transmute::<usize, Calloc>(THEIRS[1].load(Ordering::Relaxed)) };
+    // SAFETY: the caller's arguments.
     clib::keep(unsafe { f(n, each) }, n.saturating_mul(each))
 }
 
 unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
+    // SAFETY: the slot holds the C library's function of this type.
     let f = unsafe { std::mem::transmute::<usize, Realloc>(THEIRS[2].load(Ordering::Relaxed)) };
+    // SAFETY: the caller's arguments.
     clib::keep(unsafe { f(p, bytes) }, bytes)
 }
 

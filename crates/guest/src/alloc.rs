@@ -37,13 +37,11 @@ homenode_trace::with_pc! {
     mremap, "r9", remap;
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
-// same name.
-
 extern "C" fn allocate(bytes: usize, site: usize) -> *mut c_void {
     let Some(f) = allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) else {
         return early::give(bytes, 16);
     };
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     let p = unsafe { f(bytes) };
     born(p, bytes, site);
     p
@@ -53,6 +51,7 @@ extern "C" fn allocate_zeroed(n: usize, size: usize, site: usize) -> *mut c_void
     let Some(f) = allocator!(calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void) else {
         return early::give(n.saturating_mul(size), 16);
     };
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     let p = unsafe { f(n, size) };
     born(p, n.saturating_mul(size), site);
     p
@@ -64,6 +63,7 @@ extern "C" fn reallocate(p: *mut c_void, bytes: usize, site: usize) -> *mut c_vo
         let new = allocate(bytes, site);
         if !new.is_null() {
             let copied = bytes.min(early::end() - p as usize);
+            // SAFETY: `copied` bytes from `p` lie in the early arena, and the new memory has `bytes` or more.
             unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
         }
         return new;
@@ -72,6 +72,7 @@ extern "C" fn reallocate(p: *mut c_void, bytes: usize, site: usize) -> *mut c_vo
         return std::ptr::null_mut();
     };
     dies(p);
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     let new = unsafe { f(p, bytes) };
     born(new, bytes, site);
     new
@@ -88,6 +89,7 @@ pub unsafe extern "C" fn free(p: *mut c_void) {
     }
     dies(p);
     if let Some(f) = allocator!(free: unsafe extern "C" fn(*mut c_void)) {
+        // SAFETY: the next function of this name and type, with the caller's arguments.
         unsafe { f(p) }
     }
 }
@@ -95,8 +97,10 @@ pub unsafe extern "C" fn free(p: *mut c_void) {
 extern "C" fn allocate_for(out: *mut *mut c_void, align: usize, bytes: usize, site: usize) -> i32 {
     let f = allocator!(posix_memalign: unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> i32);
     let Some(f) = f else { return libc::ENOMEM };
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     let code = unsafe { f(out, align, bytes) };
     if code == 0 {
+        // SAFETY: the function succeeded, so it wrote to `out`.
         born(unsafe { *out }, bytes, site);
     }
     code
@@ -108,6 +112,7 @@ macro_rules! aligned {
             let Some(f) = allocator!($name: unsafe extern "C" fn(usize, usize) -> *mut c_void) else {
                 return early::give(bytes, align);
             };
+            // SAFETY: the next function of this name and type, with the caller's arguments.
             let p = unsafe { f(align, bytes) };
             born(p, bytes, site);
             p
@@ -135,6 +140,7 @@ pub unsafe extern "C" fn mmap(
 ) -> *mut c_void {
     type Map = unsafe extern "C" fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
     let Some(f) = next!(mmap: Map) else { return libc::MAP_FAILED };
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     let p = unsafe { f(at, bytes, prot, flags, fd, offset) };
     if p != libc::MAP_FAILED && prot & libc::PROT_EXEC == 0 && !is_arena(bytes, prot, flags) {
         born(p, bytes, 0);
@@ -150,6 +156,7 @@ pub unsafe extern "C" fn mmap(
 pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: usize) -> i32 {
     let Some(f) = next!(munmap: unsafe extern "C" fn(*mut c_void, usize) -> i32) else { return -1 };
     dies(at);
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     unsafe { f(at, bytes) }
 }
 
@@ -164,6 +171,7 @@ extern "C" fn remap(
     type Remap = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
     let Some(f) = next!(mremap: Remap) else { return libc::MAP_FAILED };
     dies(old);
+    // SAFETY: the next function of this name and type, with the caller's arguments.
     let p = unsafe { f(old, old_bytes, bytes, flags, at) };
     if p == libc::MAP_FAILED {
         born(old, old_bytes, site);

@@ -49,24 +49,24 @@ fn waiting(mutex: Mutex, site: usize, real: impl FnOnce() -> i32) -> i32 {
     code
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
-// same name.
-
 extern "C-unwind" fn wait(condition: Condition, mutex: Mutex, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex) -> i32;
     let Some(f) = version!(c"pthread_cond_wait", c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
+    // SAFETY: the C library's function of this version and type, with the caller's arguments.
     waiting(mutex, site, || unsafe { f(condition, mutex) })
 }
 
 extern "C-unwind" fn wait_until(condition: Condition, mutex: Mutex, until: Time, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex, Time) -> i32;
     let Some(f) = version!(c"pthread_cond_timedwait", c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
+    // SAFETY: as in `wait`.
     waiting(mutex, site, || unsafe { f(condition, mutex, until) })
 }
 
 extern "C-unwind" fn wait_by_clock(c: Condition, mutex: Mutex, clock: i32, until: Time, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex, i32, Time) -> i32;
     let Some(f) = version!(c"pthread_cond_clockwait", c"GLIBC_2.30", Wait) else { return libc::ENOSYS };
+    // SAFETY: as in `wait`.
     waiting(mutex, site, || unsafe { f(c, mutex, clock, until) })
 }
 

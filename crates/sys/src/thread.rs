@@ -30,8 +30,10 @@ fn start_permitted(stack: usize, run: fn()) -> Result<Span> {
     // SAFETY: initialised before it is used, destroyed after.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let attributes = &raw mut attributes;
+    // SAFETY: the pointer is to attributes that live to the end of this function.
     unsafe { libc::pthread_attr_init(attributes) };
     let made = make(stack, run, attributes);
+    // SAFETY: initialised above, and nothing uses them any more.
     unsafe { libc::pthread_attr_destroy(attributes) };
     made
 }

@@ -145,16 +145,15 @@ with_pc! {
     __wrap__ZnamSt11align_val_tRKSt9nothrow_t, "rcx", new_array_aligned_nothrow;
 }
 
-// SAFETY of all below: the arguments are the caller's, passed on unchanged to the function of the
-// same name.
-
 extern "C" fn malloc(bytes: usize, site: usize) -> *mut c_void {
+    // SAFETY: the caller's arguments.
     let p = unsafe { libc::malloc(bytes) };
     born(p, bytes, site);
     p
 }
 
 extern "C" fn calloc(n: usize, size: usize, site: usize) -> *mut c_void {
+    // SAFETY: the caller's arguments.
     let p = unsafe { libc::calloc(n, size) };
     born(p, n.saturating_mul(size), site);
     p
@@ -162,26 +161,31 @@ extern "C" fn calloc(n: usize, size: usize, site: usize) -> *mut c_void {
 
 extern "C" fn realloc(p: *mut c_void, bytes: usize, site: usize) -> *mut c_void {
     dies(p);
+    // SAFETY: the caller's arguments.
     let new = unsafe { libc::realloc(p, bytes) };
     born(new, bytes, site);
     new
 }
 
 extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, bytes: usize, site: usize) -> i32 {
+    // SAFETY: the caller's arguments.
     let code = unsafe { libc::posix_memalign(out, align, bytes) };
     if code == 0 {
+        // SAFETY: the function succeeded, so it wrote to `out`.
         born(unsafe { *out }, bytes, site);
     }
     code
 }
 
 extern "C" fn aligned_alloc(align: usize, bytes: usize, site: usize) -> *mut c_void {
+    // SAFETY: the caller's arguments.
     let p = unsafe { libc::aligned_alloc(align, bytes) };
     born(p, bytes, site);
     p
 }
 
 extern "C" fn memalign(align: usize, bytes: usize, site: usize) -> *mut c_void {
+    // SAFETY: the caller's arguments.
     let p = unsafe { libc::memalign(align, bytes) };
     born(p, bytes, site);
     p
@@ -194,6 +198,7 @@ extern "C" fn memalign(align: usize, bytes: usize, site: usize) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_free(p: *mut c_void) {
     dies(p);
+    // SAFETY: the caller's pointer.
     unsafe { libc::free(p) }
 }
 
@@ -210,6 +215,7 @@ pub unsafe extern "C" fn __wrap_mmap(
     fd: i32,
     offset: i64,
 ) -> *mut c_void {
+    // SAFETY: the caller's arguments.
     let p = unsafe { libc::mmap(at, bytes, prot, flags, fd, offset) };
     if p != libc::MAP_FAILED {
         born(p, bytes, 0);
@@ -224,6 +230,7 @@ pub unsafe extern "C" fn __wrap_mmap(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __wrap_munmap(at: *mut c_void, bytes: usize) -> i32 {
     dies(at);
+    // SAFETY: the caller's arguments.
     unsafe { libc::munmap(at, bytes) }
 }
 
@@ -236,6 +243,7 @@ extern "C" fn mremap(
     site: usize,
 ) -> *mut c_void {
     dies(old);
+    // SAFETY: the caller's arguments.
     let p = unsafe { libc::mremap(old, old_bytes, bytes, flags, at) };
     if p == libc::MAP_FAILED {
         born(old, old_bytes, site);
@@ -250,7 +258,9 @@ macro_rules! operator_new {
         extern "C-unwind" fn $name(bytes: usize $(, $arg: $ty)*, site: usize) -> *mut c_void {
             let real = next!(first $symbol: unsafe extern "C-unwind" fn(usize $(, $ty)*) -> *mut c_void);
             let p = match real {
+                // SAFETY: the next function of this name and type, with the caller's arguments.
                 Some(f) => unsafe { f(bytes $(, $arg)*) }, // may throw std::bad_alloc through this frame
+                // SAFETY: any size may be asked for.
                 None => unsafe { libc::malloc(bytes) },
             };
             born(p, bytes, site);
@@ -280,7 +290,9 @@ macro_rules! operator_delete {
         pub unsafe extern "C" fn $wrap(p: *mut c_void $(, $arg: $ty)*) {
             dies(p);
             match next!(first $symbol: unsafe extern "C" fn(*mut c_void $(, $ty)*)) {
+                // SAFETY: the next function of this name and type, with the caller's arguments.
                 Some(f) => unsafe { f(p $(, $arg)*) },
+                // SAFETY: the caller's pointer.
                 None => unsafe { libc::free(p) },
             }
         }

@@ -30,6 +30,7 @@ struct Region {
 unsafe extern "C-unwind" fn member(region: *mut c_void) {
     // SAFETY: made by `fork`, whose frame outlives the team.
     let region = unsafe { &*region.cast::<Region>() };
+    // SAFETY: OpenMP's functions of these names, which have this type.
     let ask = |f: Option<unsafe extern "C" fn() -> i32>| f.map_or(0, |f| unsafe { f() } as u64);
     let number = ask(next!(omp_get_thread_num: unsafe extern "C" fn() -> i32));
     let team = ask(next!(omp_get_num_threads: unsafe extern "C" fn() -> i32)).max(1);

@@ -124,6 +124,7 @@ unsafe extern "C" fn implicit_task(
         // that never began.
         let instance = unsafe { parallel.as_ref().map_or(0, |p| *p) };
         if !task.is_null() {
+            // SAFETY: the runtime's place for the task's data, which is not null.
             unsafe { *task = instance };
         }
         if instance != 0 {

@@ -118,8 +118,8 @@ pub fn synchronise() {
 /// Starts the calling thread.
 pub fn start() {
     let errno = errno();
-    // SAFETY: this thread's block.
     let tls = tls();
+    // SAFETY: this thread's block.
     unsafe { (*tls).starting = true };
     let made = if emulator::active() {
         Some(null_mut())

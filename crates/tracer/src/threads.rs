@@ -26,10 +26,11 @@ static NAMES: [(AtomicU64, AtomicU64); 1024] = [const { (AtomicU64::new(0), Atom
 static IDS: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C-unwind" fn run(child: *mut c_void) -> *mut c_void {
-    // SAFETY: made by `pthread_create` below for this thread alone; the block is this thread's own.
     // Nothing that needs a destructor is left in this frame: `pthread_exit` and cancellation unwind
     // through it.
+    // SAFETY: made by `pthread_create` below for this thread alone.
     let Child { start, arg, id } = unsafe { *Box::from_raw(child.cast::<Child>()) };
+    // SAFETY: this thread's block.
     unsafe { (*tls()).id = id };
     thread::with(|_| ());
     // SAFETY: the program's own function and argument.

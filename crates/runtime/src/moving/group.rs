@@ -455,8 +455,8 @@ const fn no_room(call: &'static str, on: Span) -> homenode_sys::Error {
 unsafe fn leave_mapping(span: Span, to: usize) -> Result<()> {
     let most = Span { start: span.start, end: span.end - PAGE };
     let last = Span { start: span.end - PAGE, end: span.end };
-    // SAFETY: the caller's promise, for both.
     let leave = |part: Span| {
+        // SAFETY: the caller's promise, for both.
         events::own(part, || unsafe { memory::move_leaving_mapping(part, to + (part.start - span.start)) })
     };
     let registered = |page: usize| {
