@@ -10,7 +10,7 @@ mod parse;
 
 use std::fs;
 
-use crate::tidy::File;
+use crate::texts::File;
 use crate::{Outcome, none, root};
 
 /// Return codes.

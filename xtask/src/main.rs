@@ -2,11 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+mod base;
 mod bench;
 mod c_api;
 mod ci;
 mod dataset;
 mod dist;
+mod map;
 mod matrix;
 mod metadata;
 mod new_policy;
@@ -15,15 +17,14 @@ mod python;
 mod since;
 mod spread;
 mod testing;
+mod texts;
 mod tidy;
 mod verdicts;
 mod versus;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What a command returns: nothing, or why it failed.
-type Outcome = Result<(), String>;
+use base::{Outcome, none, root};
 
 /// A command: its name, its arguments, what it does.
 struct Command {
@@ -57,6 +58,12 @@ const COMMANDS: &[Command] = &[
         args: "",
         about: "the rules of ARCHITECTURE.md that no compiler checks",
         run: tidy::run,
+    },
+    Command {
+        name: "map",
+        args: "[CRATE]…",
+        about: "which file of a crate uses which, floor by floor, and the circles among them",
+        run: map::run,
     },
     Command {
         name: "new-policy",
@@ -126,16 +133,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The repository's root.
-fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.pop();
-    root
-}
-
-/// Refuses arguments.
-fn none(args: &[String]) -> Outcome {
-    if args.is_empty() { Ok(()) } else { Err(format!("takes no arguments, got '{}'", args.join(" "))) }
 }

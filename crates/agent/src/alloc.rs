@@ -273,7 +273,7 @@ unsafe extern "C" fn realloc_for(p: *mut c_void, bytes: usize, caller: usize) ->
         if !new.is_null() {
             let end = (early::give(0, 16) as usize).max(p as usize);
             let copied = bytes.min(end - p as usize);
-            // SAFETY: `copied` bytes from `p` lie in the early arena, and the new memory has `bytes` or more.
+            // SAFETY: `copied` bytes from `p` lie in the early arena; the new memory has as many.
             unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
         }
         return new;

@@ -121,7 +121,7 @@ unsafe extern "C-unwind" fn new_by_malloc<const I: usize>(
     let p = match FORM[I] {
         // Rounds up to a multiple of the alignment, as the C++ library does.
         NewAligned => some.checked_next_multiple_of(b.max(1)).map_or(0, |whole| {
-            // SAFETY: the C++ library's function of this name and type, with the caller's arguments.
+            // SAFETY: the C++ library's function of this type, with the caller's arguments.
             unsafe { noted(whole, || real::<I>()(b, whole, 0)) }
         }),
         // SAFETY: as above.

@@ -63,7 +63,7 @@ extern "C" fn reallocate(p: *mut c_void, bytes: usize, site: usize) -> *mut c_vo
         let new = allocate(bytes, site);
         if !new.is_null() {
             let copied = bytes.min(early::end() - p as usize);
-            // SAFETY: `copied` bytes from `p` lie in the early arena, and the new memory has `bytes` or more.
+            // SAFETY: `copied` bytes from `p` lie in the early arena; the new memory has as many.
             unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
         }
         return new;

@@ -12,6 +12,9 @@ use std::rc::Rc;
 
 pub(crate) mod c;
 pub(crate) mod fortran;
+mod target;
+
+pub(crate) use target::Target;
 
 /// Longest source file that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
@@ -19,19 +22,6 @@ const LONGEST: u64 = 4 << 20;
 const KEPT: u64 = 64 << 20;
 /// Linux: opening a FIFO returns at once.
 const O_NONBLOCK: i32 = 0o4000;
-
-/// A target of an assignment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    /// As the source writes it, without an index's value: `u`, `g->cells`, `rows[]`.
-    pub name: String,
-    /// The variable at its root.
-    pub root: String,
-    /// The function that is called, or `new`; empty for Fortran's `allocate`.
-    pub call: String,
-    /// The line of the target.
-    pub line: u32,
-}
 
 /// Source files that were read.
 #[derive(Debug, Default)]

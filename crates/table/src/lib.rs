@@ -241,17 +241,6 @@ impl Table {
         &self.notes
     }
 
-    /// As a JSON object.
-    ///
-    /// ```text
-    /// {"schema": "homenode/compare/1", "facts": {…}, "columns": [{"key", "title", "unit"}, …],
-    ///  "rows": [{key: value, …}, …], "missing": [{"row", "column", "why"}, …], "notes": […],
-    ///  "warnings": […], where there are any}
-    /// ```
-    pub fn to_json(&self) -> String {
-        machine_readable::json(self)
-    }
-
     /// How many columns it has.
     pub fn width(&self) -> usize {
         self.columns.len()
@@ -260,11 +249,6 @@ impl Table {
     /// Its name.
     pub const fn name(&self) -> &'static str {
         self.name
-    }
-
-    /// As CSV (RFC 4180): keys, then rows. Cells without a value are empty.
-    pub fn to_csv(&self) -> String {
-        machine_readable::csv(self)
     }
 }
 

@@ -4,24 +4,34 @@ use serde::{Serialize, Serializer};
 
 use super::{Cell, Row, Table};
 
-pub(super) fn json(table: &Table) -> String {
-    let mut out =
-        serde_json::to_string_pretty(&Document::of(table)).expect("keys are strings and numbers finite");
-    out.push('\n');
-    out
-}
-
-pub(super) fn csv(table: &Table) -> String {
-    let mut out = String::new();
-    let mut line = |fields: Vec<String>| {
-        out += &fields.iter().map(|f| quoted(f)).collect::<Vec<_>>().join(",");
-        out += "\r\n";
-    };
-    line(table.columns.iter().map(|c| c.key.to_owned()).collect());
-    for row in &table.rows {
-        line(row.cells.iter().map(field).collect());
+impl Table {
+    /// As a JSON object.
+    ///
+    /// ```text
+    /// {"schema": "homenode/compare/1", "facts": {…}, "columns": [{"key", "title", "unit"}, …],
+    ///  "rows": [{key: value, …}, …], "missing": [{"row", "column", "why"}, …], "notes": […],
+    ///  "warnings": […], where there are any}
+    /// ```
+    pub fn to_json(&self) -> String {
+        let mut out =
+            serde_json::to_string_pretty(&Document::of(self)).expect("keys are strings and numbers finite");
+        out.push('\n');
+        out
     }
-    out
+
+    /// As CSV (RFC 4180): keys, then rows. Cells without a value are empty.
+    pub fn to_csv(&self) -> String {
+        let mut out = String::new();
+        let mut line = |fields: Vec<String>| {
+            out += &fields.iter().map(|f| quoted(f)).collect::<Vec<_>>().join(",");
+            out += "\r\n";
+        };
+        line(self.columns.iter().map(|c| c.key.to_owned()).collect());
+        for row in &self.rows {
+            line(row.cells.iter().map(field).collect());
+        }
+        out
+    }
 }
 
 fn quoted(field: &str) -> String {

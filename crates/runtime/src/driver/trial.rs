@@ -68,8 +68,8 @@ const FAR: u32 = 8;
 const STRAY: u32 = 8;
 /// Second pilots that must be touched before the whole budget may be spent.
 const SURE: u32 = 12;
-/// Pages between a pilot and its companion. Odd, and no divisor of [`AROUND`]: parts of 1, 2, 4 or 8
-/// pages that two nodes use in turn show.
+/// Pages between a pilot and its companion. Odd, and no divisor of [`AROUND`]: parts of 1, 2, 4 or
+/// 8 pages that two nodes use in turn show.
 const APART: usize = 5;
 /// Pairs that it takes to tell whether companions have different users.
 const PAIRS: usize = 4;
