@@ -5,6 +5,7 @@ mod edges;
 mod files;
 mod guarantees;
 mod policies;
+mod prose;
 mod unsafety;
 
 use crate::texts::{self, File};
@@ -23,6 +24,7 @@ pub fn run(args: &[String]) -> Outcome {
         circles::check(&map::drawings(&files)),
         unsafety::check(&files),
         policies::check(&files),
+        prose::check(&files),
         files::check_lengths(&files),
         files::check_widths(&files),
         files::check_markers(&files),

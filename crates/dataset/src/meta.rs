@@ -79,7 +79,7 @@ pub struct Meta {
     pub pretended: bool,
     /// The policy, as its users spell it.
     pub policy: Option<String>,
-    /// What told of the accesses.
+    /// What reported the accesses: the recorder, a sensor or a monitor.
     pub source: String,
     /// Whose time it tells.
     pub clock: Clock,
@@ -181,7 +181,7 @@ table! {
         pretended: bool,
         /// The policy, as its users spell it.
         policy: Option<String>,
-        /// What told of the accesses.
+        /// What reported the accesses: the recorder, a sensor or a monitor.
         source: String,
         /// Whose time it tells.
         clock: Clock,

@@ -51,7 +51,7 @@ pub struct Summary {
     pub nodes: Vec<NodeId>,
     /// The policy.
     pub policy: Option<String>,
-    /// What told of the accesses.
+    /// What reported the accesses: the recorder, a sensor or a monitor.
     pub source: String,
     /// Whose time it tells.
     pub clock: Clock,
