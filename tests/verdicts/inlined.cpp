@@ -1,4 +1,4 @@
-// run: pays array=this->particles rounds=15000 lab=375
+// run: pays array=this->particles rounds=1500 lab=375
 // The array is allocated deep in inlined code of a library's headers, on a line of this file.
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@ struct Domain {
 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? std::atoi(argv[1]) : 15000;
+    const int rounds = argc > 1 ? std::atoi(argv[1]) : 1500;
     const long count = 1 << 20;
     Domain domain;
     domain.allocate(count);

@@ -1,4 +1,4 @@
-// run: pays array=field rounds=8000 lab=200
+// run: pays array=field rounds=800 lab=200
 // A small array lives for one round only, in each round. One thread initialises a large array.
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 enum { CELLS = 1 << 20, SMALL = 125 * 512 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 8000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 800;
     double *field = malloc(CELLS * sizeof *field);
     if (!field) return 1;
     for (long i = 0; i < CELLS; i++) field[i] = i;

@@ -1,4 +1,4 @@
-// run: pays array=sums rounds=14000 lab=350
+// run: pays array=sums rounds=1400 lab=350
 // All threads read a file that is mapped; one thread initialises the array beside it.
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 enum { CELLS = 1 << 20 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 14000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1400;
     char name[] = "/tmp/mapped-XXXXXX";
     const int file = mkstemp(name);
     if (file < 0 || ftruncate(file, CELLS * sizeof(double))) return 1;

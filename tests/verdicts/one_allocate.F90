@@ -1,4 +1,4 @@
-! run: pays array=scattered rounds=28000 lab=700
+! run: pays array=scattered rounds=2800 lab=700
 ! Two arrays are allocated by one statement. One thread initialises the second.
 program one_allocate
   implicit none
@@ -6,7 +6,7 @@ program one_allocate
   integer :: i, round, rounds
   double precision, allocatable :: settled(:), scattered(:)
   character(16) :: word
-  rounds = 28000
+  rounds = 2800
   call get_command_argument(1, word)
   if (word /= "") read (word, *) rounds
   allocate (settled(cells), scattered(cells))

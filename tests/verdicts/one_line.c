@@ -1,4 +1,4 @@
-// run: pays array=scattered rounds=28000 lab=700
+// run: pays array=scattered rounds=2800 lab=700
 // Two arrays are allocated on one line. The threads that use `settled` touch it first; one thread
 // initialises `scattered`.
 #include <stdio.h>
@@ -7,7 +7,7 @@
 enum { CELLS = 1 << 19 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 28000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 2800;
     double *settled = malloc(CELLS * sizeof *settled), *scattered = malloc(CELLS * sizeof *scattered);
     if (!settled || !scattered) return 1;
     for (long i = 0; i < CELLS; i++) scattered[i] = i;

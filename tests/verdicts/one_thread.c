@@ -1,4 +1,4 @@
-// run: nothing-seen unbound=nothing-seen rounds=15000 lab=375
+// run: nothing-seen unbound=nothing-seen rounds=1500 lab=375
 // One thread does everything.
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 enum { CELLS = 1 << 20 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 15000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1500;
     double *field = malloc(CELLS * sizeof *field);
     if (!field) return 1;
     for (long i = 0; i < CELLS; i++) field[i] = i;

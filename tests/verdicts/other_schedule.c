@@ -1,4 +1,4 @@
-// run: pays array=matrix rounds=20000 lab=500
+// run: pays array=matrix rounds=2000 lab=500
 // The initialising loop deals blocks of rows to the threads, the working loop single rows.
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 enum { ROWS = 512, COLUMNS = 2048 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 20000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 2000;
     double *matrix = aligned_alloc(4096, sizeof(double) * ROWS * COLUMNS);
     if (!matrix) return 1;
 #pragma omp parallel for schedule(static)

@@ -1,4 +1,4 @@
-// run: pays array=field rounds=15000 lab=375
+// run: pays array=field rounds=1500 lab=375
 // After a third of the rounds each thread works on another part of the array, and keeps to it.
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 enum { CELLS = 1 << 20, BLOCKS = 64 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 15000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1500;
     const long each = CELLS / BLOCKS;
     double *field = malloc(CELLS * sizeof *field);
     if (!field) return 1;

@@ -1,4 +1,4 @@
-// run: pays array=field rounds=2400 lab=60
+// run: pays array=field rounds=800 lab=60
 // A pipeline as in NAS LU: a thread waits for its neighbour by a flag in a static array. One thread
 // initialises the array.
 #include <omp.h>
@@ -34,7 +34,7 @@ static void sweep(double *field) {
 }
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 2400;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 800;
     double *field = malloc(sizeof(double) * PLANES * ROWS * COLUMNS);
     if (!field) return 1;
     for (long i = 0; i < (long)PLANES * ROWS * COLUMNS; i++) field[i] = i % 7;

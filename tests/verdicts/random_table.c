@@ -1,12 +1,12 @@
-// run: contested array=table rounds=7000 lab=175
+// run: contested array=table rounds=1500 lab=175
 // One thread fills a table that all threads then read at random.
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ENTRIES = 1 << 20, READS = 1 << 20 };
+enum { ENTRIES = 1 << 20, READS = 1 << 18 };
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 7000;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1500;
     double *table = malloc(sizeof(double) * ENTRIES);
     double sum = 0;
     if (!table) return 1;

@@ -1,4 +1,4 @@
-! run: pays array=temperature rounds=24000 lab=600
+! run: pays array=temperature rounds=2400 lab=600
 ! One thread initialises an allocatable array.
 program serial_allocatable
   implicit none
@@ -6,7 +6,7 @@ program serial_allocatable
   integer :: i, j, round, rounds
   double precision, allocatable :: temperature(:, :)
   character(16) :: word
-  rounds = 24000
+  rounds = 2400
   call get_command_argument(1, word)
   if (word /= "") read (word, *) rounds
   allocate (temperature(rows, columns))

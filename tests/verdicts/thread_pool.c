@@ -1,4 +1,4 @@
-// run: nothing-seen unbound=nothing-seen rounds=14000 lab=350
+// run: nothing-seen unbound=nothing-seen rounds=1400 lab=350
 // Threads of the program's own with a barrier that spins: homenode sees no region of theirs.
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 enum { CELLS = 1 << 20, THREADS = 2 };
 
 static double *field;
-static int rounds = 14000;
+static int rounds = 1400;
 static atomic_int arrived, generation;
 
 static void wait_for_all(void) {

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | moving pays (*would pay* on pretended nodes) | the guard says so, and the remote share of moved pages is below that of held-back ones |
 //! | nothing to gain | nearly all touched pages were at home before anything moved |
-//! | no placement lasts | the guard gave no verdict, and pilots of an object were used by another node each time |
+//! | no placement lasts | the guard does not say that moving pays, and other nodes use the memory each time: an object's pilots were used by another node, or its pages went back and forth |
 //! | not judged, threads change nodes | the guard does not say that moving pays, and some threads change nodes |
 //! | not judged, threads are not bound | threads that are not bound were seen fewer than [`LOOKS`] times each, or all on one node |
 //! | cannot be told | there are too few samples |
@@ -126,6 +126,12 @@ fn are_together(f: &Facts) -> bool {
     f.nodes > 1 && t.unbound > 1 && t.nodes == 1
 }
 
+/// Whether other nodes use half or more of the memory each time. Who comes first is then chance,
+/// and so is the guard's comparison.
+const fn is_mostly_contested(f: &Facts) -> bool {
+    f.guard.contested > 0 && f.guard.contested / SMALL_PAGE * 2 >= f.objects.pages
+}
+
 /// Why the verdict of threads that are not bound is left open, for the long report.
 pub(crate) fn why_not_bound(f: &Facts) -> &'static str {
     match are_hardly_seen(f) {
@@ -154,6 +160,7 @@ pub fn worked(f: &Facts) -> Worked {
         _ if f.threads.changed_nodes > 0 && f.plan.is_none() => Worked::ThreadsChange,
         _ if are_together(f) && f.plan.is_none() => Worked::ThreadsNotBound,
         _ if is_at_home(f.touched()) && f.plan.is_none() => Worked::NothingToGain,
+        Some(_) if is_mostly_contested(f) => Worked::Contested,
         Some(judged) => judged,
         None if f.plan.is_some() => Worked::Planned,
         None if f.guard.contested > 0 && verdict.is_some() => Worked::Contested,
@@ -493,6 +500,18 @@ mod tests {
         let f = Facts { guard: Guard { contested: 8 << 20, ..f.guard }, ..f };
         assert_eq!(worked(&f), Worked::Contested);
         assert_eq!(lines(&f)[0], "homenode: no placement lasts: 8.0 MiB are used by another node each time");
+        // Against moving, the guard's numbers are chance where most memory is such.
+        for verdict in [Verdict::Harms, Verdict::NoGain, Verdict::AtHome] {
+            let harms = judged(verdict, samples(20, 24), samples(2, 24));
+            let objects = Objects { pages: 2048, ..harms.objects.clone() };
+            let of = |contested| Facts {
+                guard: Guard { contested, ..harms.guard },
+                objects: objects.clone(),
+                ..harms.clone()
+            };
+            assert_eq!(worked(&of(8 << 20)), Worked::Contested);
+            assert_ne!(worked(&of(1 << 20)), Worked::Contested);
+        }
         // Other memory of the program may pay.
         let pays = judged(Verdict::Pays, samples(1, 24), samples(12, 24));
         assert_eq!(

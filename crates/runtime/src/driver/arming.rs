@@ -59,8 +59,8 @@ impl Run {
 /// Spans to arm, by the manner in which their pages come to the toucher.
 #[derive(Default)]
 pub(super) struct ToArm {
-    around: Vec<Span>,
-    alone: Vec<Span>,
+    pub(super) around: Vec<Span>,
+    pub(super) alone: Vec<Span>,
 }
 
 impl ToArm {
@@ -616,6 +616,7 @@ impl Driver {
         self.mover.disarm();
         // Other threads of the team may have touched pages before the disarming.
         self.take_touches();
+        self.objects.note_contested();
         self.stop_watching();
         self.probing = Probing::default();
         self.later.undo();

@@ -18,7 +18,6 @@
 //!
 //! Meanwhile, and for [`ROUNDS`] rounds after something was armed to follow, the guard does not
 //! judge. The guard would otherwise judge pages that are still being corrected.
-//! moving pays: it would be judged of what is being put right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -236,7 +235,7 @@ impl Driver {
     }
 
     /// Whether the pages exist. Notes the homes of pages that have come to exist.
-    fn has_pages(&mut self, object: usize, pages: PageRange) -> bool {
+    pub(super) fn has_pages(&mut self, object: usize, pages: PageRange) -> bool {
         let known = |page| self.objects.get(object).and_then(|o| o.home(page)).is_some();
         pages.iter().all(known) || self.introduce(object, pages) > 0
     }

@@ -21,6 +21,9 @@
 //! - *Neighbours.* Each pilot that is armed once more has a companion: the page [`APART`] pages
 //!   farther on among those that one touch brings along. If they often have different users, each
 //!   page follows alone. Loops with `schedule(static, 1)` over short rows are such a case.
+//! - *Blocks.* For some pilots, all pages that one touch brings along are armed the second time. If
+//!   another node than the pilot's often takes them, each page follows alone. That is so in a
+//!   pipeline: the first thread reads a page at the border of each part before its owner does.
 //! - *Phases.* A program may use its memory otherwise later. Half of the pilots of an object that
 //!   stays are armed again when the program has run twice as long as it had then.
 //! - *Licence.* The licence gives the whole budget. The driver grants it when [`SURE`] pilots of an
@@ -51,6 +54,7 @@ use super::waiting::Why;
 use crate::guard::Verdict;
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
+use crate::watch::objects::Object;
 
 /// Allowance in thousandths of the process's CPU time, and of elapsed time.
 const PERMILLE: u64 = 25;
@@ -71,8 +75,11 @@ const SURE: u32 = 12;
 /// Pages between a pilot and its companion. Odd, and no divisor of [`AROUND`]: parts of 1, 2, 4 or
 /// 8 pages that two nodes use in turn show.
 const APART: usize = 5;
-/// Pairs that it takes to tell whether companions have different users.
+/// Pairs, or blocks, that it takes to tell whether neighbouring pages have different users.
 const PAIRS: usize = 4;
+/// One in this many of the pilots that are armed once more is armed as a block, up to [`BLOCKS`].
+const ONE_BLOCK_IN: usize = 3;
+const BLOCKS: usize = 8;
 /// Starts of regions without a touched pilot after which the driver waits no longer.
 const QUIET: u32 = 16;
 /// Own time between two reviews of the licence. Below: the part of the copied pages that must have
@@ -102,6 +109,10 @@ struct Pilots {
     beside: BTreeSet<usize>,
     /// Who touched pilots and companions.
     users: BTreeMap<usize, NodeId>,
+    /// Blocks that nobody has touched yet, and the nodes that used their pilots.
+    blocks: BTreeMap<usize, NodeId>,
+    /// Touched blocks, and those of them that another node took.
+    taken: [u32; 2],
     /// Whether these pilots are armed for the second time.
     again: bool,
     /// Starts of regions since a pilot was last touched.
@@ -122,12 +133,29 @@ enum Says {
 impl Pilots {
     fn new(id: ObjectId, open: BTreeSet<usize>, again: bool) -> Self {
         let armed = open.len() as u32;
-        let (beside, users) = Default::default();
-        Self { id, open, armed, told: 0, far: Vec::new(), beside, users, again, quiet: 0, seen: 0 }
+        let (far, beside, users, blocks, taken) = Default::default();
+        Self { id, open, armed, told: 0, far, beside, users, blocks, taken, again, quiet: 0, seen: 0 }
     }
 
-    /// Whether pilots and their companions often have different users.
+    /// Counts the touch of pages that came together. Returns whether they were a block of these.
+    fn took(&mut self, touch: &Touch) -> bool {
+        let Some(pilots) = self.blocks.remove(&neighbourhood(touch.address)).filter(|_| touch.pages > 1)
+        else {
+            return false;
+        };
+        self.taken[0] += 1;
+        self.taken[1] += u32::from(pilots != touch.node);
+        self.told += 1;
+        true
+    }
+
+    /// Whether pilots and their companions often have different users, or another node often takes
+    /// a block.
     fn are_mixed(&self) -> bool {
+        let [all, astray] = self.taken;
+        if all as usize >= PAIRS && astray * STRAY > all {
+            return true;
+        }
         let users = self.users.iter();
         let pairs: Vec<bool> =
             users.filter_map(|(at, n)| Some(self.users.get(&companion(*at))? != n)).collect();
@@ -243,6 +271,11 @@ const fn companion(page: usize) -> usize {
     page / around * around + (page + APART * PAGE) % around
 }
 
+/// The first byte of the pages that one touch brings along with this one.
+const fn neighbourhood(page: usize) -> usize {
+    page & !(AROUND * PAGE - 1)
+}
+
 impl Driver {
     /// Whether the trial holds: there is no gain so far, and no budget of the user's.
     pub fn is_on_trial(&self) -> bool {
@@ -316,6 +349,10 @@ impl Driver {
     /// Counts the touch of a page, if the page is a pilot. `is_far`: it was on another node.
     pub(super) fn pilot_told(&mut self, object: (usize, ObjectId), touch: &Touch, is_far: bool) {
         let Some(pilots) = self.trial.pilots.get_mut(&object.0).filter(|p| p.id == object.1) else { return };
+        if pilots.took(touch) {
+            self.trial.news = true;
+            return;
+        }
         if pilots.open.remove(&touch.address) {
             pilots.told += 1;
             pilots.far.extend(is_far.then_some(touch.address));
@@ -380,13 +417,45 @@ impl Driver {
     /// Arms the pilots that came from another node once more.
     fn arm_again(&mut self, address: usize) {
         let Some(pilots) = self.trial.pilots.remove(&address) else { return };
-        let far: BTreeSet<usize> = pilots.far.into_iter().collect();
-        let beside = self.companions(address, &far);
-        let alone: Vec<Span> = far.union(&beside).map(|at| Span::new(*at, PAGE)).collect();
-        if self.within_budget() && self.arm(&ToArm::alone(alone)) > 0 {
-            let pilots = Pilots { beside, ..Pilots::new(pilots.id, far, true) };
-            self.trial.pilots.insert(address, pilots);
+        let mut far: BTreeSet<usize> = pilots.far.into_iter().collect();
+        let blocks = self.blocks_of(address, &far, &pilots.users);
+        far.retain(|at| !blocks.contains_key(&neighbourhood(*at)));
+        let mut beside = self.companions(address, &far);
+        beside.retain(|at| !blocks.contains_key(&neighbourhood(*at)));
+        let alone = far.union(&beside).map(|at| Span::new(*at, PAGE)).collect();
+        let around = blocks.keys().map(|at| Span::new(*at, AROUND * PAGE)).collect();
+        if self.within_budget() && self.arm(&ToArm { around, alone }) > 0 {
+            let again = Pilots::new(pilots.id, far, true);
+            let armed = again.armed + blocks.len() as u32;
+            self.trial.pilots.insert(address, Pilots { armed, beside, blocks, ..again });
         }
+    }
+
+    /// Blocks around some of the pilots, with the nodes that used these. All pages of a block exist.
+    fn blocks_of(
+        &mut self,
+        address: usize,
+        pilots: &BTreeSet<usize>,
+        users: &BTreeMap<usize, NodeId>,
+    ) -> BTreeMap<usize, NodeId> {
+        let Some(object) = self.objects.get(address) else { return BTreeMap::new() };
+        let (start, first, count) = (object.whole_pages().start, object.pages.first.0, object.pages.count);
+        let whole = start..=start + count as usize * PAGE;
+        let mut blocks = BTreeMap::new();
+        for (at, node) in pilots.iter().step_by(ONE_BLOCK_IN).filter_map(|at| Some((*at, *users.get(at)?))) {
+            let span = Span::new(neighbourhood(at), AROUND * PAGE);
+            let is_whole = whole.contains(&span.start) && whole.contains(&span.end);
+            let is_free = pilots.range(span.start..span.end).count() == 1;
+            let is_full = blocks.len() == BLOCKS || !is_whole || !is_free;
+            if is_full || self.placed.rest_of(span) != [span] {
+                continue;
+            }
+            let first = PageNo(first + ((span.start - start) / PAGE) as u64);
+            if self.has_pages(address, PageRange { first, count: AROUND as u64 }) {
+                blocks.insert(span.start, node);
+            }
+        }
+        blocks
     }
 
     /// The companions of pilots that exist and are no pilots themselves.
@@ -452,7 +521,14 @@ impl Driver {
     /// Bytes of objects that other nodes use each time.
     pub fn contested(&self) -> u64 {
         let all = self.objects.live().chain(self.objects.past());
-        all.filter(|o| o.contested).map(|o| o.bytes as u64).sum()
+        all.filter(|o| self.is_contested(o)).map(|o| o.bytes as u64).sum()
+    }
+
+    /// Whether no placement of the object lasts: its pilots said so, or its pages went back and
+    /// forth. The guard's undo moves pages back, too, and has noted before which objects these are.
+    pub fn is_contested(&self, object: &Object) -> bool {
+        let is_undone = matches!(self.hold.verdict(), Verdict::NoGain | Verdict::Harms);
+        object.contested || !is_undone && object.goes_back_and_forth()
     }
 
     /// Notes the objects that other nodes use each time.
@@ -460,7 +536,7 @@ impl Driver {
         let mib = self.contested() >> 20;
         if mib > 0 {
             self.note(format!(
-                "{mib} MiB were used by another node each time that homenode looked: no placement would last, and nothing of them was moved"
+                "{mib} MiB were used by another node each time that homenode looked: no placement would last"
             ));
         }
     }

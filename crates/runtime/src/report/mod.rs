@@ -135,7 +135,7 @@ fn objects(d: &Driver) -> Objects {
         touched: by_node(&o.touched),
         python: o.python.as_deref().map(line),
         lives: o.lives,
-        contested: o.contested,
+        contested: d.is_contested(o),
     });
     Objects {
         living: all.len() as u64,

@@ -56,6 +56,9 @@ pub struct Object {
     pub mixed: bool,
 }
 
+/// With fewer moves than this, moves back may be chance.
+const FEW: u64 = 16;
+
 /// No node.
 const NOWHERE: u8 = u8::MAX;
 
@@ -118,6 +121,11 @@ impl Object {
         *came_from = std::mem::replace(now, byte(node));
         self.ping_pongs += u64::from(back);
         back
+    }
+
+    /// Whether most moves of its pages were back to a node that they had left.
+    pub const fn goes_back_and_forth(&self) -> bool {
+        self.moved >= FEW && self.ping_pongs * 2 > self.moved
     }
 
     /// Whether the page at `address` is no longer where it was first seen.
@@ -416,6 +424,11 @@ impl Objects {
     /// The live objects, by address.
     pub fn live_mut(&mut self) -> impl Iterator<Item = &mut Object> {
         self.live.values_mut()
+    }
+
+    /// Notes which live objects go back and forth.
+    pub fn note_contested(&mut self) {
+        self.live_mut().for_each(|o| o.contested |= o.goes_back_and_forth());
     }
 
     /// Dead objects that took part, joined by origin.

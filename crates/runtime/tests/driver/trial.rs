@@ -145,3 +145,37 @@ fn another_phase_is_found() {
     assert_eq!((elsewhere(&world, object, swapped), d.hold_back().1), (0, Verdict::Pays));
     assert!(armed < 2 * ALL, "each page moves once: {armed} of {ALL}");
 }
+
+#[test]
+fn parts_as_short_as_what_one_touch_brings_follow_page_by_page() {
+    // A pipeline: parts of 64 KiB for two nodes in turn. The first thread reads the first page of
+    // the other's parts before their owner, so all 16 pages would come to the first thread.
+    fn owner(address: usize) -> u16 {
+        u16::from(address / PAGE % 32 > 16)
+    }
+    let (mut d, world, object) = on_trial();
+    for _ in 0..200 {
+        later(20_000_000);
+        d.region_begin(RegionKey { function: 7, caller: 9 });
+        let mut w = world.lock().unwrap();
+        for (address, bytes, manner) in std::mem::take(&mut w.arms) {
+            let (mut at, all) = (address, address + bytes);
+            while at < all {
+                let next = if manner == Manner::Around { 16 * PAGE } else { PAGE };
+                let end = (at + 1).next_multiple_of(next).min(all);
+                let node = NodeId((at..end).step_by(PAGE).map(owner).min().unwrap());
+                (at..end).step_by(PAGE).for_each(|at| _ = w.homes.insert(at, node));
+                let pages = ((end - at) / PAGE) as u32;
+                w.touches.push(Touch { address: at, pages, node, moved: true });
+                (w.own_ns, w.copies) = (w.own_ns + COST, w.copies + u64::from(pages));
+                at = end;
+            }
+        }
+        drop(w);
+        d.region_end();
+    }
+    let world = world.lock().unwrap();
+    let pages = (0..ALL).map(|page| object + page * PAGE);
+    let wrong = pages.filter(|at| world.homes[at].0 != owner(*at)).count();
+    assert_eq!((wrong, d.hold_back().1), (0, Verdict::Pays), "of {ALL}");
+}
