@@ -7,6 +7,7 @@ mod c_api;
 mod ci;
 mod dataset;
 mod dist;
+mod fuzz_programs;
 mod matrix;
 mod metadata;
 mod new_policy;
@@ -87,6 +88,12 @@ const COMMANDS: &[Command] = &[
         args: "[--keep DIR]",
         about: "four programs, three initial placements, three machines: how near policies come to the bound",
         run: matrix::run,
+    },
+    Command {
+        name: "fuzz-programs",
+        args: "[--seed N] [--count K] [--shrink]",
+        about: "programs from a grammar, alone and under homenode: what differs, made smaller on request",
+        run: fuzz_programs::run,
     },
     Command {
         name: "verdicts",
