@@ -8,6 +8,7 @@ mod c_api;
 mod ci;
 mod dataset;
 mod dist;
+mod fuzz_programs;
 mod map;
 mod matrix;
 mod metadata;
@@ -94,6 +95,12 @@ const COMMANDS: &[Command] = &[
         args: "[--keep DIR]",
         about: "four programs, three initial placements, three machines: how near policies come to the bound",
         run: matrix::run,
+    },
+    Command {
+        name: "fuzz-programs",
+        args: "[--seed N] [--count K] [--shrink]",
+        about: "programs from a grammar, alone and under homenode: what differs, made smaller on request",
+        run: fuzz_programs::run,
     },
     Command {
         name: "verdicts",
