@@ -21,7 +21,8 @@ struct Place {
 }
 
 const PLACES: usize = 1 << 14;
-/// Live objects by address. An object that finds no place is not told of, but counted.
+/// Live objects by address. An object without a place is counted, and the runtime does not hear of
+/// it.
 static OBJECTS: [Place; PLACES] =
     [const { Place { address: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; PLACES];
 /// How many there are whose first place is this one, so that `free` of anything else costs one

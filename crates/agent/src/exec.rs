@@ -21,7 +21,7 @@ impl Words {
     /// The word of that number.
     ///
     /// # Safety
-    /// The caller has passed so many.
+    /// Number of words that the caller has passed.
     unsafe fn at(self, n: usize) -> Text {
         // SAFETY: behind the registers' there is the return address.
         unsafe { self.0.add(n + usize::from(n >= IN_REGISTERS)).read() }

@@ -49,7 +49,7 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, data: *mut li
     0
 }
 
-/// From the first to behind the last byte of what is loaded of a file, before it is put somewhere.
+/// The loaded part of a file, from its first to behind its last byte, before relocation.
 unsafe fn extent(info: &libc::dl_phdr_info) -> (u64, u64) {
     let (mut low, mut high) = (u64::MAX, 0);
     for i in 0..usize::from(info.dlpi_phnum) {

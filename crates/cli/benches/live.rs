@@ -267,7 +267,7 @@ impl Ratios {
     }
 }
 
-/// Alone, settled, alone, watching, alone … so many times.
+/// Alone, settled, alone, watching, alone …, repeated.
 fn wall(program: &Program, pairs: usize, folder: &Path) {
     let name = program.name;
     let alone = || program.alone().expect("the program alone");

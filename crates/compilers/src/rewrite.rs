@@ -277,7 +277,8 @@ fn instruction<'a>(line: &str) -> Line<'a> {
     Line::Plain(mentioned)
 }
 
-/// Whether a call's target is told of an access in one line, and if so whether of a store.
+/// Whether a call tells its target about an access within one line. The value: whether the access
+/// is a store.
 fn access_of(operand: &str) -> Option<bool> {
     let name = match operand.strip_prefix('*') {
         Some(indirect) => indirect.strip_suffix("@GOTPCREL(%rip)")?,

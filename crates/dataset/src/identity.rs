@@ -6,7 +6,7 @@
 //! | variable of a library | `NAME@libfoo.so` |
 //! | allocation | `SITE < CALLER #SLOT` |
 //! | stack | `stack of thread N` |
-//! | memory that nobody has told of | `other memory` |
+//! | memory without a known object | `other memory` |
 //!
 //! *Site* is the place of the allocating call and *caller* that of the call of its function, each
 //! as `file.c:12`, or as `libfoo.so+0x1a2b` without debug information. Neither depends on where
@@ -57,7 +57,7 @@ pub fn of_stack(thread: u32) -> String {
     format!("stack of thread {thread}")
 }
 
-/// The object that stands for all memory of a process that nobody has told of: the small heap,
+/// The object that stands for all memory of a process without a known object: the small heap,
 /// unknown mappings. Its pages are counted from address 0.
 pub fn other_memory(object: ObjectId, process: u32) -> Object {
     Object {

@@ -46,7 +46,7 @@ words! {
         Allocated = "allocated",
         /// A thread's stack.
         Stack = "stack",
-        /// Memory that nobody has told of: the small heap, unknown mappings.
+        /// Memory without a known object: the small heap, unknown mappings.
         Other = "other",
     }
 }

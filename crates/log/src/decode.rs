@@ -141,7 +141,7 @@ impl ChunkDecoder {
     /// after the last. In a chunk of which marks have been asked for, records cannot be.
     ///
     /// # Errors
-    /// As [`ChunkDecoder::next`], of what is looked at.
+    /// As [`ChunkDecoder::next`], for a chunk that is only peeked at.
     pub fn next_mark(&mut self) -> Result<Option<Mark>, Wrong> {
         loop {
             self.head += usual(&self.raw[self.head..self.heads_end]);

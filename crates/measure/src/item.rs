@@ -221,13 +221,13 @@ impl Streams {
     }
 }
 
-/// Memory traffic's share of reads: so many lines are read for each that is written back. Of
+/// Lines of memory traffic that are read, and lines that are written back beside them. With
 /// `(1, 1)` each line is read and written; with `writes` 0 none is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mix {
     /// Lines read …
     pub reads: u32,
-    /// … for so many written, 0 or 1.
+    /// Lines written for that number of lines read, 0 or 1.
     pub writes: u32,
 }
 

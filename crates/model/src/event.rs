@@ -75,7 +75,7 @@ pub enum Event {
         /// Who touched it.
         node: NodeId,
     },
-    /// `count` main-memory accesses of `node` to `page` since the last time the driver told of
+    /// `count` main-memory accesses of `node` to `page` since the driver last reported
     /// them. Delivered before `RegionEnd`, `Iteration` and wake-ups, as the [`Interest`] asks, in
     /// ascending order of (page, node, kind). Reads that a copy served count as well.
     Accesses {

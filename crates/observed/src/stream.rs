@@ -10,7 +10,7 @@ use homenode_model::Ns;
 use homenode_wire::facts::Module;
 use homenode_wire::live::{Dropped, Live, Reader, Says};
 
-/// Streams of at most so many processes are read.
+/// Highest number of processes whose streams are read.
 const MOST: usize = 4096;
 /// Bytes that a page may have.
 const PAGE: RangeInclusive<u64> = 512..=1 << 30;

@@ -33,7 +33,7 @@ const THIS: &str = "this";
 /// A node of a description is to have room for the arrays of two threads, three each, and as much
 /// again.
 const FITS: u64 = 12;
-/// Shares within so many percent of the paper's count as reached.
+/// Shares within this percentage of the paper's count as reached.
 const NEAR: f64 = 25.0;
 
 /// A pair of the paper: the bricks of a thread and of its memory.

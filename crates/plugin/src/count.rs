@@ -54,7 +54,7 @@ pub struct Row {
 }
 
 impl Counts {
-    /// Of so many physical pages and nodes.
+    /// Counts for the given numbers of physical pages and nodes.
     pub fn new(pages: usize, nodes: usize) -> Self {
         Self {
             nodes,

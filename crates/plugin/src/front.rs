@@ -77,7 +77,7 @@ pub enum Met {
 }
 
 impl Front {
-    /// For a first-level cache of so many sets and ways, `alone`: of one CPU.
+    /// For a first-level cache of the given numbers of sets and ways. `alone`: of one CPU.
     pub fn new(sets: u64, ways: u32, alone: bool) -> Self {
         // Lines with the same last bits as one in the same set: then too many make room, never too
         // few.
@@ -185,7 +185,7 @@ impl Front {
         self.place_of(line).filter(|place| self.told[*place].load(Ordering::Relaxed) < heard)
     }
 
-    /// Another CPU has written `line`; the model has heard of so many accesses of this one.
+    /// Another CPU has written `line`. `heard`: this CPU's accesses that the model knows.
     #[inline]
     pub fn lose(&self, line: Line, heard: u64) {
         if let Some(place) = self.place_of_old(line, heard) {

@@ -22,8 +22,8 @@ struct Block {
 pub struct Memory(Vec<Block>);
 
 impl Memory {
-    /// Finds the memory of nodes of so many bytes each; nothing where QEMU was started without such
-    /// names.
+    /// Finds the memory of `nodes`, given by their sizes in bytes. Finds nothing where QEMU was
+    /// started without such names.
     pub fn find(nodes: &[u64]) -> Self {
         let text = fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Self::among(&text, nodes)
@@ -69,7 +69,7 @@ impl Memory {
     }
 }
 
-/// The address of a mapping that is all of so many bytes.
+/// The address of a mapping of exactly this number of bytes.
 fn whole(line: &str, bytes: u64) -> Option<usize> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;

@@ -54,7 +54,7 @@ impl Grain {
         1 << self.shift
     }
 
-    /// No blocks yet, for an object of so many pages.
+    /// No blocks yet, for `object`, whose pages have `page_bytes` bytes.
     pub fn blocks(self, object: &Object, page_bytes: u64) -> Blocks {
         Blocks { blocks: Vec::new(), most: (pages(object, page_bytes) >> self.shift).saturating_add(1) }
     }

@@ -6,7 +6,7 @@ use homenode_model::{NodeId, Ps};
 
 /// Largest number of nodes whose latencies are kept: a square of 2048 nodes takes 32 MiB.
 const MOST_NODES: usize = 2048;
-/// Up to so many nodes with memory, each is tried as a home. Above, the accessing nodes are.
+/// Up to this number of nodes with memory, each is tried as a home. Above, the accessing nodes are.
 const MOST_CANDIDATES: usize = 64;
 
 /// The machine.

@@ -99,7 +99,7 @@ impl Report {
         Self::watched(set, &mut |_| {})
     }
 
-    /// The same; `read` is told of the rows of accesses that were read so far, now and then.
+    /// The same; now and then it calls `read` with the number of rows of accesses read so far.
     pub fn watched(set: &Dataset, read: &mut dyn FnMut(u64)) -> Self {
         let meta = set.meta();
         let machine = Machine::of(set);

@@ -75,7 +75,7 @@ fn pages_that_come_alone_cost_little_memory() {
 #[test]
 fn a_whole_gib_is_armed_and_comes_back() {
     const GIB: usize = 1 << 30;
-    /// A page in so many has contents.
+    /// One page in this many has contents.
     const EACH: usize = 61 * PAGE;
     let Some(_one) = cases::ready() else { return };
     let all = map_aligned(2 * GIB + 16 * PAGE, GIB, Access::ReadWrite).unwrap();

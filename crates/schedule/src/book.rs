@@ -123,7 +123,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty book for a machine with so many nodes.
+    /// An empty book for a machine with `nodes` nodes.
     pub fn new(mode: Mode, nodes: u16) -> Self {
         Self {
             mode,
@@ -176,7 +176,7 @@ impl Book {
                         self.learn(shape, &table, &nodes);
                         (known.table, known.nodes) = (Some(table), nodes);
                     }
-                    // A file that was refused as a whole has been told of.
+                    // The report has named a file that was refused as a whole.
                     Err(_) if from.is_empty() => {}
                     Err(why) => self.refuse(why),
                 }

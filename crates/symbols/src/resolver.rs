@@ -133,7 +133,7 @@ fn statics(image: &Image, smallest: u64) -> Vec<StaticVariable> {
             let last = address.saturating_add(bytes);
             let (Some(name), true) = (debug.name(global.die), bytes > 0) else { continue };
             covered.push((*address, last));
-            // Parts of what is already named.
+            // Parts of variables that already have a name.
             if bytes < smallest || last <= end {
                 continue;
             }

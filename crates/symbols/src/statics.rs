@@ -19,7 +19,7 @@ pub fn statics_of(path: &Path, smallest: u64) -> Vec<Static> {
 
 /// The large static objects of a file.
 pub(crate) fn statics(binary: &Binary, module: u64) -> Vec<Static> {
-    // Aliases, and parts of what is already named, are left out.
+    // Aliases, and parts of variables that already have a name, are left out.
     let mut end = 0;
     let mut statics = Vec::new();
     for symbol in &binary.data {

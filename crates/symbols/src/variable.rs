@@ -35,7 +35,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Extents of an array of so many bytes, slowest first; empty unless all of them are known and
+    /// Extents of an array of `bytes` bytes, slowest first; empty unless all of them are known and
     /// fit.
     pub fn extents(&self, bytes: u64) -> Vec<u64> {
         let all: Option<Vec<u64>> = self.dimensions.iter().map(|d| d.extent).collect();

@@ -55,7 +55,7 @@ impl fmt::Debug for CpuSet {
 pub fn get() -> Result<CpuSet> {
     let mut set = CpuSet::NONE;
     let (at, bytes) = (set.0.as_mut_ptr() as usize, size_of_val(&set.0));
-    // SAFETY: writes at most so many bytes; 0 is the calling thread.
+    // SAFETY: writes at most the given number of bytes; 0 is the calling thread.
     let r = unsafe { raw(libc::SYS_sched_getaffinity, [0, bytes, at, 0, 0, 0]) };
     check("sched_getaffinity", Span::EMPTY, r).map(|_| set)
 }
@@ -66,7 +66,7 @@ pub fn get() -> Result<CpuSet> {
 /// `EINVAL` if none of them exists and is allowed.
 pub fn set(cpus: &CpuSet) -> Result<()> {
     let (at, bytes) = (cpus.0.as_ptr() as usize, size_of_val(&cpus.0));
-    // SAFETY: reads so many bytes; 0 is the calling thread.
+    // SAFETY: reads the given number of bytes; 0 is the calling thread.
     let r = unsafe { raw(libc::SYS_sched_setaffinity, [0, bytes, at, 0, 0, 0]) };
     check("sched_setaffinity", Span::EMPTY, r).map(drop)
 }

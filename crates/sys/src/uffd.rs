@@ -84,7 +84,7 @@ pub enum Event {
     Other(u8),
 }
 
-/// How a copy of several pages ended: so many bytes are done, and why it stopped there.
+/// How a copy of several pages ended: the bytes that are done, and why it stopped there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// Bytes done.
@@ -233,7 +233,7 @@ impl Uffd {
         self.ioctl("UFFDIO_WRITEPROTECT", span, WRITEPROTECT, a.as_mut_ptr() as usize).map(drop)
     }
 
-    /// Waits for an event, so many milliseconds at most (negative: for ever). Whether there is one.
+    /// Waits at most `milliseconds` for an event (negative: for ever). Returns whether one came.
     pub fn wait(&self, milliseconds: i32) -> bool {
         self.wait_or(-1, milliseconds)
     }

@@ -35,7 +35,7 @@ pub fn table(plan: &Plan) -> Table {
     Table::new("compare", 1, columns)
 }
 
-/// Less than so many percent of the time is no difference worth a sentence.
+/// A smaller percentage of the time is no difference worth a sentence.
 const WORTH: f64 = 1.0;
 /// What schemes are measured against: the program as it is.
 const TODAY: [&str; 2] = ["first-touch", "SI"];

@@ -77,7 +77,7 @@ pub fn modelled(time: Ps) -> String {
     self::time(time.ns())
 }
 
-/// A number with so many digits after the point. There is no `-0.0`.
+/// A number with `digits` digits after the point. There is no `-0.0`.
 pub fn fixed(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     let is_zero = text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));

@@ -165,11 +165,11 @@ pub struct Order<S> {
     iterations: Option<IterationSource>,
     /// Logs without a record.
     empty: u64,
-    /// Threads that have told of their end.
+    /// Threads whose logs have a record of their end.
     finished: u64,
 }
 
-/// What the recorder told of lines that bypass its filter, because one thread writes and another
+/// What the recorder says about lines that bypass its filter, because one thread writes and another
 /// uses them between two barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bypass {
@@ -258,7 +258,7 @@ impl<S: Source> Order<S> {
         Ok(order)
     }
 
-    /// Passes on these rounds as if the program had told of them. It must not.
+    /// Passes on these rounds as if the program had marked them. The program must not mark any.
     #[must_use]
     pub fn with_rounds(mut self, found: Begins) -> Self {
         self.rounds = Pending::new(found);
@@ -273,7 +273,7 @@ impl<S: Source> Order<S> {
     pub const fn cut_off(&self) -> u64 {
         self.cut_off
     }
-    /// Threads that have not told of their end, as far as the logs have been read: at their end,
+    /// Threads without a record of their end, as far as the logs have been read: at their end,
     /// those that were cut off.
     pub const fn unfinished(&self) -> u64 {
         (self.threads.len() as u64).saturating_sub(self.finished)
@@ -294,7 +294,7 @@ impl<S: Source> Order<S> {
     pub fn region_pcs(&self) -> &[u64] {
         &self.region_pcs
     }
-    /// First touches so far, as far as the sinks told of new lines.
+    /// First touches so far, as far as the sinks reported new lines.
     pub const fn firsts(&self) -> &Firsts {
         &self.firsts
     }

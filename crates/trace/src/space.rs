@@ -190,7 +190,7 @@ impl Space {
         self.find(address)
     }
 
-    /// Gives the piece of 1 MiB around an address that nobody has told of its place, cut where its
+    /// Gives the piece of 1 MiB around an address without a known object, cut where its
     /// neighbours begin. Above the heap's start pieces begin at multiples of 1 MiB from there;
     /// elsewhere the address is in the middle.
     fn piece(&mut self, address: u64) {

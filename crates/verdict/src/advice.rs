@@ -98,12 +98,13 @@ fn file_name(path: &str) -> &str {
 
 /// Objects that are worth a sentence.
 const SENTENCES: usize = 6;
-/// A node alone had so many percent of the pages.
+/// A node owns an object if it had this percentage of the pages.
 const ALONE: u64 = 90;
-/// A node that touched so many percent of the pages uses the object.
+/// A node that touched this percentage of the pages uses the object.
 const USES: u64 = 5;
 
-/// What an object is called: `array a, allocated at init.c:31`. `among` are all that are told of.
+/// What an object is called: `array a, allocated at init.c:31`. `among`: all objects that the
+/// report names.
 pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
     if let Some(frames) = &object.python {
         return format!("the array allocated near {}", frames.replace(" < ", ", called from "));

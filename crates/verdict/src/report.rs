@@ -39,7 +39,7 @@ pub struct Report<'a> {
 const NO_REPORT: &str =
     "no process left a report: it was killed, or ended by _exit or exec, before homenode could write one";
 
-/// Processes that are told of one by one.
+/// Processes that the report describes one by one.
 const PROCESSES: usize = 4;
 
 impl Report<'_> {
@@ -156,7 +156,7 @@ fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fm
     Ok(())
 }
 
-/// Bytes of so many small pages.
+/// The size of `pages` small pages.
 pub(crate) fn mib(pages: u64) -> String {
     format!("{:.1} MiB", pages as f64 / 256.0)
 }

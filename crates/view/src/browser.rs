@@ -16,7 +16,7 @@ pub fn start(url: &str) {
     }
 }
 
-/// What a person is told of where the page is: the address, and the line for a tunnel from another
+/// What a person reads about where the page is: the address, and the line for a tunnel from another
 /// machine.
 pub fn directions(url: &str, port: u16) -> String {
     format!(

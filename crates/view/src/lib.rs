@@ -6,7 +6,7 @@
 //! | [`model`] | everything that the page is told |
 //! | [`findings`] | what to change in the source, in the words of `homenode explain` |
 //! | [`source`] | lines of the source beside them, from a folder that the user names |
-//! | [`opened`] | a recording that was read, and what the page is told of it and of another beside it |
+//! | [`opened`] | a recording that was read, and what the page gets of it and of another beside it |
 //! | [`cache`] | what was drawn, kept beside the recording |
 //! | [`job`] | reads, draws, explains, and serves the page or writes it |
 //! | [`live`] | a recording under way: read again and again while the program runs |

@@ -8,7 +8,7 @@
 //! | [`Pulse`]: a few sums, from what was appended since the last look | [`LOOK`], whatever the size |
 //! | the whole page, from the beginning | at most every [`SOONEST`], and with at most a quarter of one CPU |
 //!
-//! The page is told of both ([`crate::server::Progress`]). When the recording has its end, it is
+//! The page gets both ([`crate::server::Progress`]). When the recording has its end, it is
 //! read once more.
 
 use std::collections::BTreeMap;
@@ -34,9 +34,9 @@ use crate::tiles::build::Budget;
 pub const LOOK: Duration = Duration::from_millis(200);
 /// The page is made anew no sooner than that.
 pub const SOONEST: Duration = Duration::from_millis(400);
-/// Making the page takes at most one part in so many of the time.
+/// Making the page takes at most one part in this number of the time.
 const PART: u32 = 4;
-/// Streams of at most so many processes are followed.
+/// Highest number of processes whose streams are followed.
 const MOST: usize = 256;
 
 /// What a program did until now, in a few sums.

@@ -364,7 +364,7 @@ pub struct Watch {
     pub state: Bytes,
     /// The program's memory that it is for.
     pub program: Bytes,
-    /// Blocks that the policy was told of by proportions.
+    /// Blocks that the driver reported to the policy as proportions.
     pub blocks: u64,
     /// Touches told before anything moved.
     pub before: Samples,

@@ -398,7 +398,8 @@ pub(crate) fn fill(
     header.check(payload).map_err(|fault| (fault, 0))
 }
 
-/// Reads so many bytes. The buffer grows with what arrives, and never beyond what was announced.
+/// Reads into `to` until it has `wanted` bytes. It grows with the bytes that arrive, and never
+/// beyond the length that the frame announced.
 fn gather(from: &mut impl Read, to: &mut Vec<u8>, wanted: u64) -> Result<(), Fault> {
     const STEP: u64 = 64 << 10;
     loop {

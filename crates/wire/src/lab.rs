@@ -112,7 +112,7 @@ pub struct Entry {
 pub enum EntryKind {
     /// A folder.
     Folder,
-    /// A file with so many bytes, which follow the frame.
+    /// A file's length in bytes; the bytes follow the frame.
     File(u64),
     /// A symbolic link.
     Link(#[serde(with = "os")] PathBuf),

@@ -153,7 +153,7 @@ pub enum Says {
     /// There are none.
     #[default]
     Nothing,
-    /// Each stands for so many accesses.
+    /// Accesses that each stands for.
     Sampled {
         /// Accesses that one sample stands for.
         one_in: u64,

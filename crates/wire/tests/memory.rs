@@ -58,7 +58,7 @@ fn announcing<M: Message>(length: usize) -> Vec<u8> {
     framed(M::KIND, M::VERSION, length as u32, &payload)
 }
 
-/// A buffer of so many bytes, and its half, which is copied when it grows to that.
+/// A buffer of this size in bytes, and its half, which is copied when it grows to that.
 const fn growing(bytes: usize) -> usize {
     bytes / 2 * 3
 }

@@ -9,7 +9,7 @@
 pub enum Size {
     /// So many bytes.
     Bytes(usize),
-    /// As many things as that argument says, of so many bytes each.
+    /// As many things as that argument says; the number is the bytes of each.
     Each(usize, usize),
     /// As many bits as that argument says, in whole words.
     Bits(usize),

@@ -92,7 +92,7 @@ pub fn kernel(dir: &Path, name: &str) -> bool {
     true
 }
 
-/// The arrays as `homes.c` has told of them at `when`.
+/// The arrays as `homes.c` has printed them at `when`.
 pub fn read(file: &Path, when: &str) -> BTreeMap<Key, Array> {
     let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     let mut all = BTreeMap::new();
@@ -228,7 +228,7 @@ pub fn owner_in_rows((bytes, number): Key, offset: u64, counts: [u64; NODES]) ->
     dominant(counts, 100)
 }
 
-/// The thread that has at least so many percent of the accesses.
+/// The thread that has at least this percentage of the accesses.
 pub fn dominant(counts: [u64; NODES], percent: u64) -> Option<usize> {
     let sum: u64 = counts.iter().sum();
     (0..NODES).find(|n| sum > 0 && counts[*n] * 100 >= sum * percent)

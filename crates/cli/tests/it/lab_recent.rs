@@ -14,7 +14,7 @@ use crate::support::{compilers, fresh, outcome};
 
 /// What the report calls the source by.
 const WRITES: &str = "writes to write-protected pages (WP_ASYNC and perf)";
-/// Policies that are told of writers.
+/// Policies that hear of writers.
 const TOLD: [&str; 2] = ["competitive", "presence"];
 /// Name, iterations of heat at first, points an edge, percent of the pages that are to be at their
 /// owner, of homenode. By writers 64 KiB at a time move, of which some are two nodes', and each has

@@ -10,7 +10,7 @@ use crate::support::{compilers, fresh, outcome};
 
 /// Units of 64 KiB, what a policy decides on without counts; two for each node.
 pub const UNITS: &str = "64 8";
-/// The program goes on until most of what belongs elsewhere has moved, for so many seconds at most.
+/// The program goes on until most pages that belong elsewhere have moved, for some seconds at most.
 /// In the emulated guest a page that is taken away and touched takes milliseconds: some ten a
 /// second are what a hundredth of the time allows, and eight tell whose a unit is.
 pub const SECONDS: u32 = 90;

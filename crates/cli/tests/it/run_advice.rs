@@ -120,7 +120,7 @@ fn advice(dir: &Path, want: &str) -> Option<(Vec<String>, Sizes)> {
     Some((said, objects))
 }
 
-/// Each array is told of, as it is called, once.
+/// The report names each array once.
 fn each_is_told_of(said: &[String], names: &[&str]) {
     for name in names {
         let mine: Vec<_> = said.iter().filter(|s| s.starts_with(&format!("{name}, "))).collect();

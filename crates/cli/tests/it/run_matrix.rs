@@ -117,7 +117,7 @@ fn alone(dir: &Path, name: &str, library: Library<'_>) -> String {
     out
 }
 
-/// The kernel under a policy, armed every so many milliseconds.
+/// The kernel under a policy, armed at intervals given in milliseconds.
 fn with_homenode(dir: &Path, name: &str, policy: &str, library: Library<'_>, every: &str) -> Ran {
     let mut c = homenode(dir);
     c.args(["run", "--threads", "2", "--class", class(name), "--json", "--summary", "matrix.json"]);

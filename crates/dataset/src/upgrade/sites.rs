@@ -96,7 +96,7 @@ impl Sites {
         self.lines.get(number)?.as_ref().map(|(line, object)| (line, *object))
     }
 
-    /// The object that stands for all memory of a process that nobody has told of, made if need be.
+    /// The object that stands for all memory of a process without a known object, made if need be.
     /// Its pages are counted from address 0.
     pub fn other(&mut self, process: u32) -> ObjectId {
         let objects = &mut self.objects;

@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(all, (6 + 3 + 14 + 1, 2 + 4 + 1));
         let first = set.rows::<Access>().next().unwrap();
         assert_eq!((first.object, first.page, first.kind), (Some(ObjectId(0)), 0, Some(AccessKind::Read)));
-        // What nobody told of is an object of its process, with pages counted from address 0.
+        // Memory without a known object is one object of its process; its pages count from 0.
         let other = set.rows::<Object>().last().unwrap();
         assert_eq!((other.object, other.kind, other.process), (ObjectId(1), ObjectKind::Other, 70));
         let last = set.rows::<Access>().last().unwrap();
@@ -574,7 +574,7 @@ mod tests {
         let touches: Vec<_> =
             set.rows::<FirstTouch>().map(|t| (t.object.0, t.page, t.pages, t.node.0, t.thread)).collect();
         // Both nodes came to both pages, which were on node 0; nobody knows who used memory that
-        // nobody told of.
+        // has no known object.
         assert_eq!(touches, [(0, 0, 2, 0, None)]);
         assert!(said.notes.iter().any(|n| n.contains("first toucher")), "{said:?}");
     }

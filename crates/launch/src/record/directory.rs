@@ -29,7 +29,7 @@ pub enum Target {
 pub const OBJECTS: &str = "objects.csv";
 /// Who was seen at which page while the program ran here.
 pub const SIGHTINGS: &str = "sightings.csv";
-/// What told of that, and what it is worth.
+/// What reported the accesses, and the basis of the counts.
 pub const LIVE: &str = "live.json";
 
 /// Most numbers that are tried for a free name.

@@ -36,7 +36,7 @@ pub struct Summary {
     pub bytes: u64,
     /// Instances of regions.
     pub regions: u64,
-    /// Rounds that the program told of (`hn_iteration`).
+    /// Rounds that the program marked (`hn_iteration`).
     pub iterations: u64,
     /// Lines that one thread writes and another uses between two barriers.
     pub shared_lines: u64,

@@ -17,7 +17,7 @@ const OVER: u64 = u64::MAX;
 const SAMPLE: Duration = Duration::from_micros(200);
 /// Round trips of a sample, at most.
 const MOST: u64 = 2000;
-/// Samples are taken until there are so many, unless that takes ten times as long as was asked for.
+/// Samples are taken until there are this many, for at most ten times as long as was asked for.
 const ENOUGH: usize = 8;
 /// Turns of the wait after which the CPU is offered to others: where there are fewer real CPUs than
 /// these, nothing else lets the partner run. A line between two CPUs takes far fewer.

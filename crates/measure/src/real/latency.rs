@@ -15,7 +15,7 @@ use crate::stats::Summary;
 /// not show.
 const SAMPLES: u64 = 64;
 const LEAST: u64 = 1 << 10;
-/// Samples are taken until there are so many, however long they take.
+/// Samples are taken until there are this many, however long they take.
 const ENOUGH: usize = 8;
 
 impl Real {

@@ -22,7 +22,7 @@ const PIECE: usize = 512;
 const WARM: Duration = Duration::from_millis(20);
 /// Steps of a sample.
 const STEPS: u64 = 1 << 11;
-/// A point has so many samples, however long they take.
+/// A point has this many samples, however long they take.
 const ENOUGH: usize = 8;
 /// What the one that measures and those that load share.
 struct Shared {
@@ -266,8 +266,8 @@ fn point(
     Some(Point { pause, rate: moved as f64 / during.as_secs_f64() / 1e6, samples })
 }
 
-/// Loads memory until it is over. Of each so many pieces one is read and written back, the others
-/// are read.
+/// Loads memory until the measurement ends. `mix` says how many pieces are only read for each piece
+/// that is read and written back.
 fn inject(block: &mut Block, mix: Mix, shared: &Shared, moved: &AtomicU64) {
     let numbers = block.floats_mut();
     numbers.fill(1.0);

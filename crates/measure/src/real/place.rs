@@ -47,7 +47,7 @@ impl Pool {
     pub fn give_ring(&mut self, node: Node, page: PageSize, ring: homenode_sys::ring::Ring) {
         self.rings.insert((node, page, ring.slots()), ring);
     }
-    /// A ring of so many slots, if there is one; all others are dropped, for each is large.
+    /// The ring with this number of slots, if there is one. All others are dropped: each is large.
     pub fn ring(&mut self, node: Node, page: PageSize, slots: usize) -> Option<homenode_sys::ring::Ring> {
         let found = self.rings.remove(&(node, page, slots));
         self.rings.clear();

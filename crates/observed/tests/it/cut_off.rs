@@ -29,7 +29,7 @@ fn cut_off_at_every_byte_it_is_a_data_set_that_says_so() {
         most = most.max(last);
         let missing = set.missing();
         assert!(missing.iter().all(|m| m.to_string().contains("process 7")), "{cut}: {missing:?}");
-        // What is told of an interval that did not end is there, too.
+        // Records of an interval that did not end are there, too.
         let intervals = set.rows::<Interval>().count();
         let moves = set.rows::<Migration>().count();
         assert!(moves <= intervals, "{cut}: {moves} moves, {intervals} intervals");

@@ -50,7 +50,7 @@ pub fn frame(records: &[Live]) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Frames of at most so many records.
+/// Frames of at most this number of records.
 pub fn frames(records: &[Live], most: usize) -> Vec<u8> {
     records.chunks(most).flat_map(frame).collect()
 }

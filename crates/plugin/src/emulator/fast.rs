@@ -86,7 +86,7 @@ extern "C" fn first(what: u32, address: u64, pc: u64, cpu: u32) {
 
 macro_rules! call_back {
     ($name:ident, $table:ident, $writes:literal, $most:literal) => {
-        /// An access of at most so many bytes.
+        /// An access of at most this number of bytes.
         #[unsafe(naked)]
         extern "C" fn $name(_cpu: u32, _what: u32, _address: u64, _pc: *mut c_void) {
             naked_asm!(
@@ -127,7 +127,7 @@ call_back!(store_4, written, true, 4);
 call_back!(store_8, written, true, 8);
 call_back!(store_16, written, true, 16);
 
-/// For a load of at most so many bytes.
+/// For a load of at most this number of bytes.
 pub const fn load(bytes: u64) -> Accessed {
     match bytes {
         1 => load_1,
@@ -137,7 +137,7 @@ pub const fn load(bytes: u64) -> Accessed {
     }
 }
 
-/// For a store of at most so many bytes.
+/// For a store of at most this number of bytes.
 pub const fn store(bytes: u64) -> Accessed {
     match bytes {
         1 => store_1,

@@ -27,9 +27,9 @@ pub enum Access {
 /// Only what is common is told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Does {
-    /// Only loads, at most so many bytes.
+    /// Only loads, of at most this number of bytes.
     Load(u64),
-    /// Only stores, at most so many bytes.
+    /// Only stores, of at most this number of bytes.
     Store(u64),
     /// Anything, of any size.
     #[default]

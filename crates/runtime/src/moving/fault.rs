@@ -556,7 +556,7 @@ mod tests {
     /// is pinned.
     const NOWHERE: NodeId = NodeId(1000);
 
-    /// Has `node` touch armed pages of a window, and gives back what is told of it: bytes, and
+    /// Has `node` touch armed pages of a window, and returns what the handler reports: bytes, and
     /// whether they stayed.
     fn touched(window: Span, armed: Pages, node: NodeId) -> Vec<(usize, bool)> {
         for block in Block::all(window) {

@@ -113,8 +113,8 @@ impl Spare {
     /// Makes the stack the calling thread's, unless the program has given the thread one.
     pub fn adopt(self) {
         let Some(key) = key() else { return };
-        // SAFETY: the key's value is a number; the kernel is told of memory that is this thread's
-        // alone.
+        // SAFETY: the key's value is a number; the kernel gets the address of memory that is this
+        // thread's alone.
         unsafe {
             if libc::pthread_setspecific(key, (self.place + 1) as *const libc::c_void) != 0 {
                 return self.leave();

@@ -22,7 +22,7 @@ fn at(ms: u64) -> Ns {
     START + MS.times(ms)
 }
 
-/// Objects of so many whole pages, each behind a gap.
+/// Objects with these numbers of whole pages, each behind a gap.
 fn objects(pages: &[usize]) -> Objects {
     let mut all = Objects::default();
     for (i, pages) in pages.iter().enumerate() {

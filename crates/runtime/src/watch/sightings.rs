@@ -85,7 +85,7 @@ impl Sightings {
         }
     }
 
-    /// The rows in order, how often each was told of, and how many pages each stands for.
+    /// The rows in order, how often each was reported, and how many pages each stands for.
     /// Neighbouring pages are joined until there are at most `most` rows, if that is possible. It
     /// is empty afterwards.
     pub fn take(&mut self, most: usize) -> (BTreeMap<Row, u32>, u32) {

@@ -142,7 +142,7 @@ const LARGE: usize = BASE + (1 << 24);
 const TWO: Set = Set::Machine(2, 2);
 const FOUR: Set = Set::Machine(4, 1);
 
-/// A program with an object of so many pages, by the number of the page.
+/// A program with one object: the user of each page, by the page's number.
 struct Program<'a> {
     machine: Set,
     arming: Arming,

@@ -160,7 +160,7 @@ impl Collected {
 enum Division {
     /// There was no mark yet: intervals of this length.
     Equal { length: u64 },
-    /// Intervals of so many iterations.
+    /// Intervals of this number of iterations.
     Rounds { each: u32 },
 }
 
@@ -404,8 +404,8 @@ impl Collector {
                 for i in self.done.iter_mut().skip(1).filter(|i| i.rounds > 1) {
                     i.iteration = None;
                 }
-                // A stay counts if one of the new intervals ends in it: after every so many marks,
-                // and now.
+                // A stay counts if one of the new intervals ends in it: after every `marks`
+                // marks, and now.
                 let (now, last) = (self.marks, |n: u32| n.next_multiple_of(marks));
                 self.homes.coarsen(
                     |from, until| (last(from) <= until || until + 1 >= now).then_some((from, until)),

@@ -18,14 +18,14 @@ use crate::stream::MemWhat;
 
 /// Lines of a unit whose first touch the order remembers.
 const LINES_OF_UNIT: u64 = UNIT / LineNo::BYTES;
-/// A policy that still decides after so many polls at one moment will not stop.
+/// A policy that still decides after this number of polls at one moment will not stop.
 const MAX_POLLS: u32 = 1 << 10;
 
 /// What the policy is told, and wants.
 #[derive(Debug)]
 pub(super) struct Told {
     interest: Interest,
-    /// Accesses since the policy was last told of them, if it wants them.
+    /// Accesses since the driver last reported accesses to the policy, if the policy wants them.
     pub(super) histogram: Option<Histogram>,
     /// The pages in it, in order of their first access.
     pub(super) listed: Vec<PageNo>,

@@ -56,7 +56,7 @@ use super::epoch::Epoch;
 /// The sum of all weights.
 const ONE: u64 = 4096;
 
-/// Up to so many homes, one move within an epoch is priced pair by pair.
+/// Up to this number of homes, one move within an epoch is priced pair by pair.
 const MAX_PAIRS: usize = 8;
 
 /// What gets the weight.

@@ -8,7 +8,7 @@ use super::{Debug, Die, ENTRIES, Entry, Unit, within};
 use crate::binary::Reader;
 use crate::names::foreign;
 
-/// Most variables of a function, with those of what is inlined into it.
+/// Most variables of a function, with those of functions that are inlined into it.
 const VARIABLES: usize = 20_000;
 /// Most blocks and inlined calls of a function.
 const BLOCKS: usize = 50_000;

@@ -1,4 +1,4 @@
-//! The page's program is what its source says, and the hashes are those of what is checked in.
+//! The page's program is what its source says, and the hashes are those of the assets in the tree.
 
 use std::io::Write as _;
 use std::path::Path;
