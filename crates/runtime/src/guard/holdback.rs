@@ -155,8 +155,8 @@ impl HoldBack {
     }
 
     /// Counts a touch by `node` that was not asked for, of the page at `address` that is at `home`
-    /// and was at `first`. Returns the home that the touch was compared with. `None`: there is a verdict
-    /// already, and its numbers stay.
+    /// and was at `first`. Returns the home that the touch was compared with. `None`: there is a
+    /// verdict already, and its numbers stay.
     pub fn saw(
         &mut self,
         (group, address): (Group, usize),
