@@ -1,5 +1,6 @@
 ! run: nothing-to-gain rounds=1900 lab=475
-! Arrays of a COMMON block, as NAS FT has them. All loops deal the same elements to the same threads.
+! Arrays of a COMMON block, as NAS FT has them. All loops deal the same elements to the same
+! threads.
 subroutine start
   integer, parameter :: cells = 2**19
   double precision :: u0(cells), u1(cells), twiddle(cells)

@@ -104,8 +104,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "verdicts",
-        args: "[--rounds N] [--only PROGRAM]…",
-        about: "whether 'homenode run' says the same of each program of tests/explain every time",
+        args: "[--explain | --lab] [--rounds N] [--only PROGRAM]… [--debug]",
+        about: "whether 'homenode run' says what is right of each program of tests/verdicts, the same every time",
         run: verdicts::run,
     },
     Command {

@@ -1,113 +1,216 @@
-//! Whether `homenode run` says the same of a program every time. The programs are those of
-//! `tests/explain`, on two pretended nodes, with bound and unbound threads.
+//! Whether `homenode run` gives the right verdict of each program, the same every time. The
+//! programs are those of `tests/verdicts`, whose first lines say what is right. With `--explain`,
+//! they are those of `tests/explain`, of which the command asks only that a program has one
+//! verdict.
 //!
-//! The command prints each distinct verdict of a program, and the number of runs that gave it. A
-//! verdict is the report's first line without its numbers, and the array of the first advice. The
-//! command fails if a program has more than one verdict.
+//! Each program runs with bound and with unbound threads: on two pretended nodes, or with `--lab`
+//! on two nodes of the lab. Unbound threads run a quarter of the rounds, because a verdict of
+//! threads that are seen for ten seconds depends on the system's scheduler.
+//!
+//! The command prints a row for each answer: the verdict, the array of the first advice, and the
+//! number of runs that gave it. It fails if an answer is wrong, or if a program has several.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::process::{self, cargo, program};
 use crate::{Outcome, root};
 
-const USAGE: &str = "[--rounds N] [--only PROGRAM]…";
-const BINDING: [(&str, &[&str]); 2] = [("unbound", &[]), ("bound", &["--bind"])];
+#[path = "../../tests/verdicts/expected.rs"]
+mod expected;
 
-/// The number of runs, and the names of programs from the command line. No names: all programs.
-fn asked(mut args: &[String]) -> Result<(usize, Vec<&str>), String> {
-    let (mut rounds, mut only) = (5, Vec::new());
-    while let [option, value, rest @ ..] = args {
-        match option.as_str() {
-            "--rounds" => rounds = value.parse().map_err(|_| format!("--rounds {value}: not a number"))?,
-            "--only" => only.push(value.as_str()),
-            _ => break,
+use expected::{Expected, OPTIONS, compiler};
+
+const USAGE: &str = "[--explain | --lab] [--rounds N] [--only PROGRAM]… [--debug]";
+/// Unbound threads run one in this many rounds.
+const UNBOUND: u32 = 4;
+/// Seconds until the lab gives up: a run takes some seconds on a busy machine.
+const LAB_SECONDS: usize = 90;
+
+/// What the command line asks for.
+#[derive(Default)]
+struct Asked<'a> {
+    rounds: usize,
+    only: Vec<&'a str>,
+    explain: bool,
+    lab: bool,
+    debug: bool,
+}
+
+fn asked(mut args: &[String]) -> Result<Asked<'_>, String> {
+    let mut all = Asked { rounds: 5, ..Asked::default() };
+    while let [option, rest @ ..] = args {
+        args = match (option.as_str(), rest) {
+            ("--explain", _) => (all.explain = true, rest).1,
+            ("--lab", _) => (all.lab = true, rest).1,
+            ("--debug", _) => (all.debug = true, rest).1,
+            ("--rounds", [value, rest @ ..]) => {
+                all.rounds = value.parse().map_err(|_| format!("--rounds {value}: not a number"))?;
+                rest
+            }
+            ("--only", [value, rest @ ..]) => (all.only.push(value), rest).1,
+            _ => return Err(format!("verdicts takes {USAGE}")),
         }
-        args = rest;
     }
-    if args.is_empty() && rounds > 0 { Ok((rounds, only)) } else { Err(format!("verdicts takes {USAGE}")) }
-}
-
-/// The compiler of a source. `None`: the file is not a program that is compiled.
-fn compiler(source: &Path) -> Option<&'static str> {
-    match source.extension()?.to_str()? {
-        "c" => Some("gcc"),
-        "cpp" => Some("g++"),
-        "F90" => Some("gfortran"),
-        _ => None,
+    if all.rounds == 0 || all.explain && all.lab {
+        return Err(format!("verdicts takes {USAGE}, and at least one round"));
     }
-}
-
-fn name(source: &Path) -> String {
-    source.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// The sources of all programs, by name.
-fn sources() -> Result<Vec<PathBuf>, String> {
-    let folder = root().join("tests/explain");
-    let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut all: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
-    all.retain(|path| compiler(path).is_some());
-    all.sort();
     Ok(all)
 }
 
-/// Runs the program once and returns its verdict.
-fn verdict(homenode: &Path, program: &Path, options: &[&str], folder: &Path) -> Result<String, String> {
-    let report = folder.join("report.json");
-    let mut command = std::process::Command::new(homenode);
-    command.args(["run", "--quiet", "--json", "--pretend-nodes", "2", "--threads", "2", "--summary"]);
-    command.arg(&report).args(options).arg("--").arg(program).stdout(std::process::Stdio::null());
-    process::run(&mut command)?;
-    let text = std::fs::read_to_string(&report).map_err(|e| format!("{}: {e}", report.display()))?;
-    let json: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", report.display()))?;
-    let worked = json["answer"]["worked"].as_str().ok_or("the report has no answer")?;
-    // The reason why a run was not judged may differ.
-    let worked = worked.find("not judged").map_or(worked, |_| "not judged");
-    let words: String = worked.chars().filter(|c| !c.is_ascii_digit()).collect();
-    let advice = json["processes"][0]["advice"][0].as_str().and_then(|a| a.split(", ").next());
-    Ok(advice.map_or_else(|| words.clone(), |array| format!("{words} [{array}]")))
+/// A program to run: its source, and what is right, if that is known.
+struct Tried {
+    name: String,
+    source: PathBuf,
+    right: Option<Expected>,
+}
+
+fn tried(asked: &Asked) -> Result<Vec<Tried>, String> {
+    let mut all: Vec<Tried> = if asked.explain {
+        let folder = root().join("tests/explain");
+        let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let sources = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|s| compiler(s).is_some());
+        let name = |source: &Path| source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        sources.map(|source| Tried { name: name(&source), source, right: None }).collect()
+    } else {
+        let all = Expected::all(&root().join("tests/verdicts"))?;
+        let tried = |e: Expected| Tried { name: e.name.clone(), source: e.source.clone(), right: Some(e) };
+        all.into_iter().map(tried).collect()
+    };
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some(unknown) = asked.only.iter().find(|only| all.iter().all(|t| t.name != **only)) {
+        let names: Vec<&str> = all.iter().map(|t| t.name.as_str()).collect();
+        return Err(format!("there is no program '{unknown}'; there are {}", names.join(", ")));
+    }
+    all.retain(|t| asked.only.is_empty() || asked.only.contains(&t.name.as_str()));
+    Ok(all)
+}
+
+/// A run of a program.
+struct Run<'a> {
+    of: &'a Tried,
+    bound: bool,
+    number: usize,
+}
+
+impl Run<'_> {
+    /// The file of its report.
+    fn report(&self) -> String {
+        format!("{}.{}.{}.json", self.of.name, self.binding(), self.number)
+    }
+
+    fn binding(&self) -> &'static str {
+        if self.bound { "bound" } else { "unbound" }
+    }
+
+    /// The words behind `homenode`, below the folder of the program.
+    fn words(&self, in_lab: bool) -> Vec<String> {
+        let mut words: Vec<String> =
+            ["run", "--quiet", "--json", "--threads", "2", "--summary"].map(Into::into).into();
+        words.push(self.report());
+        if !in_lab {
+            words.extend(["--pretend-nodes", "2"].map(Into::into));
+        }
+        words.extend(self.bound.then(|| "--bind".into()));
+        words.extend(["--".into(), format!("./{}", self.of.name)]);
+        if let Some(right) = &self.of.right {
+            let rounds = if in_lab { right.lab } else { right.rounds };
+            words.push((if self.bound { rounds } else { rounds.div_ceil(UNBOUND) }).to_string());
+        }
+        words
+    }
+
+    /// Its answer, and whether that is right.
+    fn judged(&self, folder: &Path) -> Result<(String, bool), String> {
+        let path = folder.join(self.report());
+        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let json: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        if let Some(right) = &self.of.right {
+            return Ok(right.judges(&json, self.bound));
+        }
+        let process = &json["processes"][0];
+        // Why a run of unbound threads was not judged may differ.
+        let worked = match process["worked"].as_str().ok_or("the report has no verdict")? {
+            "threads-not-bound" | "threads-change-nodes" => "not judged",
+            other => other,
+        };
+        let advice = process["advice"][0].as_str().and_then(|a| a.split(", ").next());
+        Ok((advice.map_or_else(|| worked.to_owned(), |array| format!("{worked}, {array}")), true))
+    }
+}
+
+/// All runs in one boot of the lab.
+fn in_lab(homenode: &Path, folder: &Path, runs: &[Run]) -> Outcome {
+    let lines = runs.iter().map(|run| {
+        format!(
+            "{} {} >/dev/null || echo {} failed\n",
+            homenode.display(),
+            run.words(true).join(" "),
+            run.report()
+        )
+    });
+    let script: String = lines.collect();
+    std::fs::write(folder.join("script"), script).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut command = Command::new(homenode);
+    command.current_dir(folder).stdin(Stdio::null()).args(["lab", "run", "--nodes", "2", "--mem", "384M"]);
+    // Time in instructions: other work on this machine counts as nobody's.
+    command.args(["--deterministic", "--numa-balancing", "off", "--thp", "never", "--timeout"]);
+    command.arg((60 + LAB_SECONDS * runs.len()).to_string());
+    command.arg("--with").arg(homenode).arg("--with").arg(homenode.with_file_name("libhomenode.so"));
+    process::run(command.args(["--", "sh", "script"]))
+}
+
+fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run]) -> Outcome {
+    runs.iter().try_for_each(|run| {
+        let mut command = Command::new(homenode);
+        // A team that waits does not take the other threads' CPUs.
+        command.current_dir(folder).env("OMP_WAIT_POLICY", "passive").args(run.words(false));
+        process::run(command.stdout(Stdio::null()))
+    })
 }
 
 pub fn run(args: &[String]) -> Outcome {
-    let (rounds, only) = asked(args)?;
-    let sources = sources()?;
-    if let Some(unknown) = only.iter().find(|only| sources.iter().all(|s| name(s) != **only)) {
-        let names: Vec<String> = sources.iter().map(|s| name(s)).collect();
-        return Err(format!("there is no program '{unknown}'; there are {}", names.join(", ")));
-    }
-    process::run(cargo().args(["build", "--release", "--workspace", "--locked", "--quiet"]))?;
-    let homenode = root().join("target/release/homenode");
+    let asked = asked(args)?;
+    let tried = tried(&asked)?;
+    let profile = if asked.debug { "debug" } else { "release" };
+    let mut build = cargo();
+    build.args(["build", "--workspace", "--locked", "--quiet"]);
+    process::run(build.args((!asked.debug).then_some("--release")))?;
+    let homenode = root().join("target").join(profile).join("homenode");
     let folder = root().join("target/verdicts");
+    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    println!(
-        "| program | threads | the report's first line, without numbers; array of the first advice | runs |"
-    );
+    for of in &tried {
+        let compiler = compiler(&of.source).unwrap_or("gcc");
+        process::run(program(compiler).args(OPTIONS).arg(folder.join(&of.name)).arg(&of.source))?;
+    }
+    println!("| program | threads | verdict, array of the first advice | runs |");
     println!("|---|---|---|---|");
-    let mut unsteady = Vec::new();
-    for source in sources {
-        let name = name(&source);
-        if !only.is_empty() && !only.contains(&name.as_str()) {
-            continue;
-        }
-        let built = folder.join(&name);
-        let compiler = compiler(&source).unwrap_or("gcc");
-        let options = ["-O2", "-g", "-fopenmp", "-w", "-o"];
-        process::run(program(compiler).args(options).arg(&built).arg(&source))?;
-        for (binding, options) in BINDING {
-            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-            for _ in 0..rounds {
-                *seen.entry(verdict(&homenode, &built, options, &folder)?).or_default() += 1;
+    let mut wrong = Vec::new();
+    for bound in [true, false] {
+        let of = |of| (0..asked.rounds).map(move |number| Run { of, bound, number });
+        let runs: Vec<Run> = tried.iter().flat_map(of).collect();
+        // In the lab, a boot takes as long as some runs.
+        for runs in runs.chunks(if asked.lab { runs.len().max(1) } else { asked.rounds }) {
+            let carry_out = if asked.lab { in_lab } else { on_pretended_nodes };
+            carry_out(&homenode, &folder, runs)?;
+            let mut seen: BTreeMap<(&str, &str, String, bool), usize> = BTreeMap::new();
+            for run in runs {
+                let (says, is_right) = run.judged(&folder)?;
+                *seen.entry((&run.of.name, run.binding(), says, is_right)).or_default() += 1;
             }
-            for (line, runs) in &seen {
-                println!("| {name} | {binding} | {line} | {runs} of {rounds} |");
-            }
-            if seen.len() > 1 {
-                unsteady.push(format!("{name} ({binding})"));
+            for ((name, binding, says, is_right), count) in &seen {
+                let mark = if *is_right { "" } else { " (wrong)" };
+                println!("| {name} | {binding} | {says}{mark} | {count} of {} |", asked.rounds);
+                if !is_right || *count < asked.rounds {
+                    wrong.push(format!("{name} ({binding})"));
+                }
             }
         }
     }
-    if unsteady.is_empty() { Ok(()) } else { Err(format!("no steady verdict: {}", unsteady.join(", "))) }
+    wrong.dedup();
+    if wrong.is_empty() { Ok(()) } else { Err(format!("no right and steady verdict: {}", wrong.join(", "))) }
 }

@@ -670,7 +670,7 @@ impl Driver {
             };
             self.heavy(|d| d.mover.disarm());
             self.probing.disarmed();
-            self.trial.disarmed();
+            self.trial.disarmed((self.clocks.wall)());
             if self.watches() {
                 self.stop_watching();
                 self.stopped = Some(text.clone());

@@ -39,6 +39,7 @@
 //!
 //! `what_is_used_where_it_is_costs_a_few_pages`, `what_one_thread_initialised_follows_as_a_whole`,
 //! `what_other_nodes_use_each_time_stays`, `another_phase_is_found`,
+//! `a_trial_goes_on_after_a_pause`, `parts_as_short_as_what_one_touch_brings_follow_page_by_page`,
 //! `without_a_gain_the_allowance_holds` in `tests/driver/trial.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +51,7 @@ use homenode_wire::facts::Arming;
 use super::arming::{AROUND, ToArm};
 use super::mover::{Manner, Touch};
 use super::run::Driver;
-use super::waiting::Why;
+use super::waiting::{GAP, Why};
 use crate::guard::Verdict;
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
@@ -149,6 +150,22 @@ impl Pilots {
         true
     }
 
+    /// These pilots when all of them were disarmed, to be armed once more later. `Err`: too few
+    /// were touched.
+    fn paused(mut self) -> Result<Self, ObjectId> {
+        if self.again {
+            // They had come to their users before.
+            self.far = self.open.iter().chain(self.users.keys()).copied().collect();
+            (self.again, self.told, self.armed) = (false, self.far.len() as u32, self.far.len() as u32);
+        }
+        if self.told == 0 || 2 * self.told < self.armed {
+            return Err(self.id);
+        }
+        self.armed = self.told;
+        (self.open, self.beside, self.blocks) = Default::default();
+        Ok(self)
+    }
+
     /// Whether pilots and their companions often have different users, or another node often takes
     /// a block.
     fn are_mixed(&self) -> bool {
@@ -230,9 +247,15 @@ impl Trial {
         rested
     }
 
-    /// Everything was disarmed.
-    pub fn disarmed(&mut self) {
-        self.pilots.clear();
+    /// Everything was disarmed, because the budget had run out. The trial goes on once there is
+    /// room: from pilots that have come to their users, or from new ones.
+    pub fn disarmed(&mut self, now: Ns) {
+        for (address, pilots) in std::mem::take(&mut self.pilots) {
+            match pilots.paused() {
+                Ok(pilots) => _ = self.pilots.insert(address, pilots),
+                Err(id) => self.rests(address, id, now + GAP),
+            }
+        }
     }
 
     /// Whether the object has armed pilots.
@@ -380,9 +403,7 @@ impl Driver {
                 Says::Nothing => {}
                 Says::Stay => self.stays(address),
                 // Threads that run on one node at a time have no right placement.
-                Says::TryAgain | Says::Follow if self.trial.nodes.len() < 2 => {
-                    self.trial.pilots.remove(&address);
-                }
+                Says::TryAgain | Says::Follow if self.trial.nodes.len() < 2 => self.asks_later(address),
                 Says::TryAgain => self.heavy(|d| d.arm_again(address)),
                 Says::Follow => {
                     self.all_follows(address);
@@ -395,10 +416,15 @@ impl Driver {
 
     /// Notes that the object stays where it is for now.
     fn stays(&mut self, address: usize) {
+        let again = self.trial.pilots.get(&address).is_some_and(|p| p.again);
+        self.objects.at(address).into_iter().for_each(|o| o.contested = again);
+        self.asks_later(address);
+    }
+
+    /// Lets the object's pilots be armed again when the program has run twice as long.
+    fn asks_later(&mut self, address: usize) {
         let Some(pilots) = self.trial.pilots.remove(&address) else { return };
-        self.objects.at(address).into_iter().for_each(|o| o.contested = pilots.again);
-        let elapsed = self.elapsed();
-        let until = (self.clocks.wall)() + elapsed.max(SOONEST);
+        let until = (self.clocks.wall)() + self.elapsed().max(SOONEST);
         self.trial.rests(address, pilots.id, until);
     }
 
@@ -414,8 +440,11 @@ impl Driver {
         !rested.is_empty()
     }
 
-    /// Arms the pilots that came from another node once more.
+    /// Arms the pilots that came from another node once more, if the budget has room.
     fn arm_again(&mut self, address: usize) {
+        if !self.within_budget() {
+            return;
+        }
         let Some(pilots) = self.trial.pilots.remove(&address) else { return };
         let mut far: BTreeSet<usize> = pilots.far.into_iter().collect();
         let blocks = self.blocks_of(address, &far, &pilots.users);
@@ -424,14 +453,15 @@ impl Driver {
         beside.retain(|at| !blocks.contains_key(&neighbourhood(*at)));
         let alone = far.union(&beside).map(|at| Span::new(*at, PAGE)).collect();
         let around = blocks.keys().map(|at| Span::new(*at, AROUND * PAGE)).collect();
-        if self.within_budget() && self.arm(&ToArm { around, alone }) > 0 {
+        if self.arm(&ToArm { around, alone }) > 0 {
             let again = Pilots::new(pilots.id, far, true);
             let armed = again.armed + blocks.len() as u32;
             self.trial.pilots.insert(address, Pilots { armed, beside, blocks, ..again });
         }
     }
 
-    /// Blocks around some of the pilots, with the nodes that used these. All pages of a block exist.
+    /// Blocks around some of the pilots, with the nodes that used these. All pages of a block
+    /// exist.
     fn blocks_of(
         &mut self,
         address: usize,

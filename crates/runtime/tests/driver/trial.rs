@@ -179,3 +179,19 @@ fn parts_as_short_as_what_one_touch_brings_follow_page_by_page() {
     let wrong = pages.filter(|at| world.homes[at].0 != owner(*at)).count();
     assert_eq!((wrong, d.hold_back().1), (0, Verdict::Pays), "of {ALL}");
 }
+
+#[test]
+fn a_trial_goes_on_after_a_pause() {
+    let (mut d, world, object) = on_trial();
+    // The first pilots cost more than the allowance of a short run.
+    region(&mut d, &world, object, halves);
+    world.lock().unwrap().own_ns += 100_000_000;
+    for _ in 0..20 {
+        region(&mut d, &world, object, halves);
+    }
+    assert!(elsewhere(&world, object, halves) > ALL / 3, "it pauses");
+    for _ in 0..400 {
+        region(&mut d, &world, object, halves);
+    }
+    assert_eq!((elsewhere(&world, object, halves), d.hold_back().1), (0, Verdict::Pays));
+}
