@@ -14,7 +14,7 @@ use homenode_schemes::scheme::Layout;
 use homenode_schemes::{self as schemes, Loaded, Pass};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::{Enough, Job};
+use homenode_sim::run::{Enough, Job, Results};
 use homenode_simulated::Simulated;
 use homenode_simulated::places::Places;
 use homenode_task::Task;
@@ -31,7 +31,7 @@ use crate::pattern::Pattern;
 use crate::remedy::{FixKind, How, Remedy};
 use crate::usage::{Class, ObjectUse, Usage};
 use crate::warning::{Warning, WarningKind};
-use crate::{observed, pattern};
+use crate::{observed, pattern, rounds, sockets};
 
 /// A finding whose first fix saves less than so many percent of the time is left out.
 pub const LEAST: f64 = 3.0;
@@ -43,6 +43,14 @@ const LONG: u64 = 20_000_000;
 const LINE: u64 = 64;
 /// Fewer rounds are too few for a judgement.
 const FEW_ROUNDS: usize = 3;
+/// Huge pages are no larger.
+const HUGE: Bytes = Bytes(32 << 20);
+/// What makes the C library's allocations ask for huge pages, in front of a command.
+const ASK_FOR_HUGE: &str = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
+/// Percent of the recorded time in input and output from which on a warning comes. A recorded
+/// program computes several times as slowly and waits as long, so that its share is larger without
+/// recording.
+const WAITS: u64 = 20;
 
 /// What to explain a recording for.
 #[derive(Clone, Debug)]
@@ -109,8 +117,18 @@ fn explain_and<T>(
     let mut first = today.clone();
     first.options.collect = Some(Collect::default());
     // What is missing at the end must be met.
-    let enough = (!request.all_rounds && pass.has_ends()?).then_some(ENOUGH);
-    let results = pass.simulate_until(std::slice::from_ref(&first), enough)?;
+    let mut enough = (!request.all_rounds && pass.has_ends()?).then_some(ENOUGH);
+    let mut results = pass.simulate_until(std::slice::from_ref(&first), enough)?;
+    let mut all = None;
+    if results.stopped_early {
+        all = pass.rounds()?;
+        if later_rounds_differ(&pass, &today, &results, all)? {
+            task.remark(&format_args!("later rounds use memory differently: all rounds are simulated"));
+            enough = None;
+            results = pass.simulate_until(std::slice::from_ref(&first), None)?;
+        }
+    }
+    let differ = enough.is_none() && all.is_some();
     let outcome = results
         .outcomes
         .into_iter()
@@ -137,7 +155,7 @@ fn explain_and<T>(
         it.object.name = identity::without_slot(&it.object.name).to_owned();
     }
     let simulated = outcome.marks.len().saturating_sub(1) as u64;
-    let all = if results.stopped_early { pass.rounds()?.unwrap_or(simulated) } else { simulated };
+    let all = if results.stopped_early { all.unwrap_or(simulated) } else { simulated };
     let run = Run {
         loaded,
         request,
@@ -156,6 +174,9 @@ fn explain_and<T>(
             "the first {simulated} of {all} rounds were simulated, and the others are taken to be like the last two of these: \
              --all-rounds simulates all"
         ));
+    }
+    if differ {
+        notes.push("all rounds were simulated: later rounds use memory in another way than the first".into());
     }
     let emulated = loaded.recording.meta.kind == "emulated";
     let mut explanation = Explanation {
@@ -196,6 +217,19 @@ fn explain_and<T>(
         explanation.no_finding = Some(run.reason(&explanation, tried));
     }
     Ok((explanation, read))
+}
+
+/// Whether the rounds that were not simulated use memory in another way than those that were.
+fn later_rounds_differ(pass: &Pass<'_>, job: &Job, so_far: &Results, all: Option<u64>) -> Result<bool> {
+    let simulated = so_far.outcomes.iter().flatten().next().map_or(0, |o| o.marks.len().saturating_sub(1));
+    let all = all.map_or(simulated, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    if simulated == 0 || all <= simulated {
+        return Ok(false);
+    }
+    let go_on = || !pass.task.stop_asked();
+    let order = pass.open()?;
+    rounds::differ(order, &job.machine, &job.binding, job.page.0, (simulated, all), go_on)
+        .ok_or_else(Error::interrupted)
 }
 
 /// A recording under way to its explanation.
@@ -332,6 +366,20 @@ impl<'a> Run<'a> {
                 );
             }
         }
+        let ended = self.loaded.recording.meta.ended.as_ref();
+        if let Some((waits, all)) = ended.and_then(|e| Some((e.io_wait_ns?, e.elapsed_ns)))
+            && u128::from(waits) * 100 >= u128::from(all) * u128::from(WAITS)
+            && all > 0
+        {
+            let percent = waits as f64 / all as f64 * 100.0;
+            warn(
+                WarningKind::InputOutput,
+                format!(
+                    "the program waits for input and output {percent:.0} % of the time while it is recorded, and \
+                     relatively longer without: no finding speaks of that part"
+                ),
+            );
+        }
         if self.waiting() < 5.0 && self.usage.accesses.seen() > 0 {
             warn(
                 WarningKind::DoesNotWait,
@@ -417,25 +465,21 @@ impl<'a> Run<'a> {
         let Some(collected) = &self.outcome.collected else { return Ok(()) };
         let places = Places::new(&collected.extents, self.trace, self.request.page);
         let command = &self.request.command;
-        let whole = [
-            (FixKind::HomenodeRun, format!("homenode run -- {command}"), "next-touch:at=first-region"),
-            (FixKind::NumactlInterleave, format!("numactl --interleave=all {command}"), "round-robin"),
-        ];
-        let interleaved = self.request.today != TODAY;
-        // What numactl does today is no remedy.
-        let whole =
-            whole.into_iter().filter(|(kind, ..)| !interleaved || *kind != FixKind::NumactlInterleave);
-        let whole: Vec<_> = whole.collect();
+        let whole = self.whole(command);
         let mut jobs = Jobs { all: Vec::new(), ranges: Vec::new(), vary: self.trace.accesses <= LONG };
         let variants = jobs.variants(&self.today);
-        let globals: Vec<usize> =
-            whole.iter().map(|(.., policy)| jobs.plain(under(&self.today, *policy))).collect();
+        let globals: Vec<usize> = whole.iter().map(|(.., job)| jobs.plain(job.clone())).collect();
         let mut local = None;
         let mut at: Vec<Vec<usize>> = Vec::new();
         for group in &groups {
             let objects = group.objects();
             let mut own = Vec::new();
             for remedy in &group.remedies {
+                // The call places pages as the first fix does.
+                if let Some(first) = own.first().filter(|_| remedy.kind == FixKind::HnPlace) {
+                    own.push(*first);
+                    continue;
+                }
                 let job = match remedy.how {
                     How::Best => planned(&self.today, best(self.machine(), self.outcome, &places, &objects)),
                     How::Deal => planned(&self.today, dealt(self.machine(), self.outcome, &places, &objects)),
@@ -477,11 +521,12 @@ impl<'a> Run<'a> {
             let basis = if Some(number) == local { EffectBasis::Bound } else { EffectBasis::Simulated };
             effect::effect(basis, &today, &of(number), self.more)
         };
-        let globals: Vec<Fix> = whole
+        let mut globals: Vec<Fix> = whole
             .into_iter()
             .zip(globals)
             .map(|((kind, text, _), number)| Fix { kind, text, at: None, effect: effect(number) })
             .collect();
+        leave_out_what_adds_nothing(&mut globals);
         let mut findings: Vec<Finding> = groups
             .into_iter()
             .zip(at)
@@ -507,6 +552,32 @@ impl<'a> Run<'a> {
             explanation.warnings.insert(0, Warning::new(WarningKind::OneNodeWins, text));
         }
         Ok(())
+    }
+
+    /// What helps the whole program without a change of its source, and how it is simulated.
+    fn whole(&self, command: &str) -> Vec<(FixKind, String, Job)> {
+        let today = &self.today;
+        let run = format!("homenode run -- {command}");
+        let moved = under(today, "next-touch:at=first-region");
+        let mut all = vec![(FixKind::HomenodeRun, run.clone(), moved.clone())];
+        // What numactl does today is no remedy, and it stands in front of the others.
+        if self.request.today != TODAY {
+            return all;
+        }
+        let interleaved = format!("numactl --interleave=all {command}");
+        all.push((FixKind::NumactlInterleave, interleaved, under(today, "round-robin")));
+        let larger = |size: &&Bytes| **size > self.request.page && **size <= HUGE;
+        if let Some(page) = self.machine().page_sizes.iter().find(larger).copied() {
+            let with = |job: &Job| Job { page, ..job.clone() };
+            all.push((FixKind::HugePages, format!("{ASK_FOR_HUGE} {command}"), with(today)));
+            all.push((FixKind::HugePages, format!("{ASK_FOR_HUGE} {run}"), with(&moved)));
+        }
+        if let Some(machine) = sockets::merged(self.machine()) {
+            let text =
+                "one node a socket in the machine's firmware: NPS1 (AMD), or SNC off (Intel)".to_owned();
+            all.push((FixKind::OneNodeASocket, text, Job { machine: Arc::new(machine), ..today.clone() }));
+        }
+        all
     }
 
     fn finding(
@@ -536,8 +607,11 @@ impl<'a> Run<'a> {
         {
             fixes.swap(0, 1);
         }
-        let mut others: Vec<Fix> = globals.iter().filter(|f| pays(f)).cloned().collect();
-        others.sort_by_key(|f| std::cmp::Reverse(f.effect.map_or(0, |e| e.saved_ns())));
+        let mut others: Vec<Fix> = fixes.drain(1.min(fixes.len())..).collect();
+        others.retain(|f| f.kind != FixKind::HnPlace || pays(f));
+        others.extend(globals.iter().filter(|f| pays(f)).cloned());
+        // The sort is stable: of fixes that take as much effort the one that saves more.
+        others.sort_by_key(|f| (f.kind.effort(), std::cmp::Reverse(f.effect.map_or(0, |e| e.saved_ns()))));
         fixes.extend(others);
         observed::finding(self.usage, &members, &found, fixes)
     }
@@ -622,6 +696,15 @@ impl Jobs {
         let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
         self.add(std::iter::once(job.clone()).chain(all))
     }
+}
+
+/// Leaves out what takes less than [`LEAST`] percent from the time under `homenode run` alone.
+fn leave_out_what_adds_nothing(whole: &mut Vec<Fix>) {
+    let run = whole.iter().find(|f| f.kind == FixKind::HomenodeRun).and_then(|f| f.effect);
+    let Some(run) = run.map(|e| e.after_ns) else { return };
+    let combined = |f: &Fix| f.kind == FixKind::HugePages && f.text.contains("homenode run");
+    let adds = |f: &Fix| f.effect.is_some_and(|e| change(run, e.after_ns) <= -LEAST);
+    whole.retain(|f| !combined(f) || adds(f));
 }
 
 /// Whether a fix saves enough.

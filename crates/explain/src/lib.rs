@@ -12,6 +12,8 @@
 //! | [`remedy`] | from the fault to fixes, in the source's words |
 //! | [`effect`] | what a fix brings, simulated |
 //! | [`exact`] | findings from a recording of every access |
+//! | `rounds` | whether rounds that are not simulated use memory as the simulated ones do |
+//! | `sockets` | the machine with one node a socket |
 //! | [`observed`] | findings from a data set of a live run: without effects |
 //! | [`against`] | what a change of the program brought |
 //! | [`numactl`] | a program behind numactl |
@@ -43,6 +45,8 @@ pub mod numactl;
 pub mod observed;
 pub mod pattern;
 pub mod remedy;
+mod rounds;
+mod sockets;
 pub mod source;
 pub mod usage;
 pub mod warning;

@@ -29,6 +29,12 @@ pub enum FixKind {
     NumactlInterleave,
     /// Leave out the placement that overrides first touch.
     FirstTouch,
+    /// Place the pages by a call of homenode's C API before their first touch.
+    HnPlace,
+    /// Run the program with larger pages.
+    HugePages,
+    /// Make one node of all nodes of a socket, in the firmware.
+    OneNodeASocket,
 }
 
 impl FixKind {
@@ -45,6 +51,20 @@ impl FixKind {
             Self::HomenodeRun => "homenode-run",
             Self::NumactlInterleave => "numactl-interleave",
             Self::FirstTouch => "first-touch",
+            Self::HnPlace => "hn-place",
+            Self::HugePages => "huge-pages",
+            Self::OneNodeASocket => "one-node-a-socket",
+        }
+    }
+
+    /// How much work a fix is: 0 for another command line, 1 for another environment, 2 for a
+    /// change of the source, 3 for a change of the machine.
+    pub const fn effort(self) -> u8 {
+        match self {
+            Self::HomenodeRun | Self::NumactlInterleave => 0,
+            Self::HugePages => 1,
+            Self::OneNodeASocket => 3,
+            _ => 2,
         }
     }
 }
@@ -223,6 +243,20 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
         let text = format!("keep a copy of {name} on each node: all threads only read it");
         all.push(fix(FixKind::Replicate, text, None, How::Bound));
     }
+    // The same placement by a call: without another loop, for a program that links homenode.
+    let how = all[0].how;
+    let call = match how {
+        How::Best if found.pattern != Pattern::RegionsDisagree => {
+            Some(format!("hn_place each thread's part of {name} on the thread's node"))
+        }
+        How::Deal => Some(format!("hn_place the pages of {name} on all nodes in turns")),
+        _ => None,
+    };
+    if let Some(call) = call.filter(|_| language != Language::Python) {
+        let at = Some(found.touched.clone()).filter(|p| !p.is_unknown());
+        let before = at.as_ref().map_or_else(|| "its first touch".to_owned(), |_| touched.clone());
+        all.push(fix(FixKind::HnPlace, format!("{call}, before {before}"), at, how));
+    }
     all
 }
 
@@ -249,5 +283,28 @@ mod tests {
         assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop at a.F90:7");
         assert!(text(serial, "a.cpp", false).starts_with("#pragma omp"));
         assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7 sets all elements: give u an allocator"));
+    }
+
+    #[test]
+    fn a_call_is_offered_where_it_places_pages_as_the_first_fix_does() {
+        let touched = Place { file: Some("/src/a.c".into()), line: Some(7), function: None };
+        let subject = Subject { name: "u", allocated: &touched, used: None, page: 4096 };
+        let fixes = |pattern| {
+            let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
+            remedies(&found, &subject)
+        };
+        // The names that a program can call.
+        let header = include_str!("../../../include/homenode.h");
+        for (pattern, how) in [(Pattern::SerialFirstTouch, How::Best), (Pattern::ContestedTable, How::Deal)] {
+            let all = fixes(pattern);
+            let call = all.iter().find(|r| r.kind == FixKind::HnPlace).unwrap();
+            assert_eq!(call.how, how);
+            assert!(call.text.ends_with("before a.c:7"), "{}", call.text);
+            let name = call.text.split(' ').next().unwrap();
+            assert!(header.contains(&format!("int {name}(")), "{name}");
+        }
+        for pattern in [Pattern::Transposed, Pattern::PhaseChange, Pattern::RegionsDisagree] {
+            assert!(fixes(pattern).iter().all(|r| r.kind != FixKind::HnPlace), "{pattern:?}");
+        }
     }
 }

@@ -29,6 +29,8 @@ pub enum WarningKind {
     FewRounds,
     /// Most of the time is initialisation.
     Initialisation,
+    /// The program waits for input and output.
+    InputOutput,
     /// One thread works while the others wait.
     Serial,
     /// The program does not wait for memory.

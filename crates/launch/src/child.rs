@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use homenode_error::{Context, Error, Failure, Result};
 use homenode_task::{self as task, Task};
 
+use crate::io_wait::IoWait;
+
 /// How often signals are looked for that only homenode got.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -23,6 +25,9 @@ pub struct Ran {
     pub status: ExitStatus,
     /// From start to end.
     pub elapsed: Duration,
+    /// How long it waited for input and output, as samples tell; `None`: nobody looked, or too
+    /// briefly.
+    pub io_wait: Option<Duration>,
 }
 
 /// Runs a program to its end. Ctrl-C is the program's: the terminal sends it there, and homenode
@@ -39,10 +44,36 @@ pub fn run(command: Command, program: &OsStr, path: &Path, task: &dyn Task) -> R
 /// # Errors
 /// As [`run`].
 pub fn run_watched(
+    command: Command,
+    program: &OsStr,
+    path: &Path,
+    task: &dyn Task,
+    started: &mut dyn FnMut(u32),
+) -> Result<Ran> {
+    wait(command, program, path, task, None, started)
+}
+
+/// As [`run`]; also samples what the program waits for. `own`: the folder of its recording, whose
+/// writes do not count.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(
+    command: Command,
+    program: &OsStr,
+    path: &Path,
+    task: &dyn Task,
+    own: &Path,
+) -> Result<Ran> {
+    wait(command, program, path, task, Some(own), &mut |_| {})
+}
+
+fn wait(
     mut command: Command,
     program: &OsStr,
     path: &Path,
     task: &dyn Task,
+    own: Option<&Path>,
     started: &mut dyn FnMut(u32),
 ) -> Result<Ran> {
     let mut signals = task.signals().context(|| "cannot watch for signals".into())?;
@@ -50,6 +81,7 @@ pub fn run_watched(
     let mut child = command.spawn().map_err(|e| cannot_start(program, path, &e))?;
     let pid = Pid::from_child(&child);
     started(child.id());
+    let mut io = own.map(|own| IoWait::new(child.id(), own));
     let (tell, ended) = mpsc::channel();
     thread::spawn(move || {
         let status = child.wait();
@@ -61,9 +93,11 @@ pub fn run_watched(
                 return Ok(Ran {
                     status: status.context(|| format!("cannot wait for {}", program.display()))?,
                     elapsed,
+                    io_wait: io.as_ref().and_then(IoWait::share).map(|share| elapsed.mul_f64(share)),
                 });
             }
             Err(RecvTimeoutError::Timeout) => {
+                io.iter_mut().for_each(IoWait::look);
                 while let Some(signal) = signals.next() {
                     // It may have ended in between.
                     let _ = kill_process(pid, number(signal));

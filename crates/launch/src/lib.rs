@@ -9,6 +9,7 @@
 //! | programs built with a sanitizer | [`sanitized`] |
 //! | recorded schedules of loops, from a run to a later one | [`schedule`] |
 //! | run it and wait, passing signals on | [`child`] |
+//! | what share of its time it waits for input and output | `io_wait` |
 //! | record it | [`mod@record`] |
 //! | which rank of a job this is | [`rank`](mod@rank) |
 //! | a folder for recordings that a command makes for itself | [`folder`] |
@@ -17,6 +18,7 @@
 
 pub mod child;
 pub mod folder;
+mod io_wait;
 pub mod loadable;
 pub mod places;
 pub mod preload;

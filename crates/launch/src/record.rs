@@ -156,6 +156,7 @@ pub fn record(spec: &RecordSpec, task: &dyn Task) -> Result<Recorded> {
         status: ran.status.code(),
         signal: std::os::unix::process::ExitStatusExt::signal(&ran.status),
         elapsed_ns: u64::try_from(ran.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        io_wait_ns: ran.io_wait.map(|t| u64::try_from(t.as_nanos()).unwrap_or(u64::MAX)),
     };
     let illegal = ended.signal == Some(rustix::process::Signal::ILL.as_raw());
     let (summary, mut trouble) = finish::finish(&mut recording, ended);

@@ -64,6 +64,10 @@ pub struct Ended {
     pub signal: Option<i32>,
     /// Elapsed time in nanoseconds, recording included.
     pub elapsed_ns: u64,
+    /// Part of `elapsed_ns` in which no thread ran and one waited for input or output, from
+    /// samples; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_wait_ns: Option<u64>,
 }
 
 /// `symbols.json`.

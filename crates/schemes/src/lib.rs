@@ -580,7 +580,11 @@ impl Pass<'_> {
     pub fn threads(&self) -> Result<usize> {
         Ok(self.open()?.threads())
     }
-    fn open(&self) -> Result<Order<LogReader>> {
+    /// The recording in its canonical order.
+    ///
+    /// # Errors
+    /// Its logs cannot be read.
+    pub fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
         homenode_order::open(&logs, self.loaded.statics()).map_err(|e| self.cannot(&e))

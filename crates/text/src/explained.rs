@@ -100,7 +100,12 @@ pub fn answer(it: &Explanation) -> Vec<String> {
             format!("evidence: {}, rounds 1–{first} of {all}", it.evidence.text)
         }
         (Some(n), _) => {
-            format!("evidence: {}, {threads}, {}", it.evidence.text, plural(n, "round", "rounds"))
+            let rounds = plural(n, "round", "rounds");
+            let all = format!("evidence: {}, {threads}, {rounds}", it.evidence.text);
+            match width(&all) <= WIDTH {
+                true => all,
+                false => format!("evidence: {}, {rounds}", it.evidence.text),
+            }
         }
         (None, _) => format!("evidence: {}, {threads}", it.evidence.text),
     };
@@ -225,7 +230,10 @@ fn finding(it: &Explanation, finding: &Finding, first: bool, verbose: bool) -> V
             lines.extend(hanging("  ", &format!("{}: {}{at}{times}", v.name, bytes(Bytes(v.bytes)))));
         }
     }
-    let whole = |fix: &&Fix| matches!(fix.kind, FixKind::HomenodeRun | FixKind::NumactlInterleave);
+    let whole = |fix: &&Fix| {
+        use FixKind::{HomenodeRun, HugePages, NumactlInterleave, OneNodeASocket};
+        matches!(fix.kind, HomenodeRun | NumactlInterleave | HugePages | OneNodeASocket)
+    };
     let fixes = finding.fixes.iter().filter(|f| first || !whole(f));
     for (number, fix) in fixes.take(if verbose { usize::MAX } else { FIXES }).enumerate() {
         lines.extend(self::fix(it, fix, number == 0));

@@ -6,6 +6,7 @@
 //! otherwise. The kernel tells where pages live while a program runs ([`seen`]).
 
 mod balancing;
+mod predicted;
 mod seen;
 
 use std::ffi::{OsStr, OsString};
@@ -27,6 +28,7 @@ use homenode_task::Task;
 use crate::scheme::{Scheme, select};
 use crate::statistics::{interval, median};
 use balancing::Balancing;
+pub use predicted::Prediction;
 use seen::Seen;
 
 /// Repetitions unless asked for others: the fewest from which an interval leaves one run out.
@@ -51,6 +53,8 @@ pub struct Request {
     pub threads: Option<u32>,
     /// Nodes that `homenode run` pretends.
     pub pretend_nodes: Option<u16>,
+    /// What predicts the times beside the measured ones.
+    pub prediction: Option<Prediction>,
 }
 
 /// One run of the program.
@@ -64,6 +68,8 @@ struct Run {
 struct Tried {
     name: &'static str,
     scheme: Scheme,
+    /// Simulated time in picoseconds.
+    predicted: Option<u64>,
     /// By repetition.
     runs: Vec<std::result::Result<Run, String>>,
 }
@@ -84,6 +90,7 @@ pub fn table() -> Table {
         Column::number("to_first", "to the first"),
         Column::number("low", "from"),
         Column::number("high", "to"),
+        Column::number("predicted", "predicted"),
         Column::text("homes", "pages by node, %"),
         Column::number("changed", "threads that changed nodes"),
     ];
@@ -101,6 +108,11 @@ pub fn run(request: &Request, task: &dyn Task) -> Result<(Table, bool)> {
     if nodes.with_memory() < 2 && request.pretend_nodes.is_none() {
         return Err(one_node(&schemes, request));
     }
+    // What is wrong with the recording is told before anything runs.
+    let predicted = match &request.prediction {
+        Some(prediction) => predicted::times(prediction, &schemes, task)?,
+        None => vec![None; schemes.len()],
+    };
     let bench = Bench {
         request,
         nodes,
@@ -108,8 +120,11 @@ pub fn run(request: &Request, task: &dyn Task) -> Result<(Table, bool)> {
         folder: Folder::new("compare-host", None)?,
         task,
     };
-    let mut tried: Vec<Tried> =
-        schemes.iter().map(|(name, scheme)| Tried { name, scheme: *scheme, runs: Vec::new() }).collect();
+    let mut tried: Vec<Tried> = schemes
+        .iter()
+        .zip(predicted)
+        .map(|((name, scheme), predicted)| Tried { name, scheme: *scheme, predicted, runs: Vec::new() })
+        .collect();
     let all = u64::from(request.repetitions) * tried.len() as u64;
     let mut progress = task.progress("running schemes", Some(all));
     // The first run reads the program from the disk; nobody counts it.
@@ -279,6 +294,14 @@ impl Bench<'_> {
             "to the first: median over that of {} in the same repetition, with its 95 % interval (sign test)",
             first.name
         ));
+        if let Some(prediction) = &self.request.prediction {
+            table.note(format!(
+                "predicted: simulated time of the whole program over that of {}, from {} on {}",
+                first.name,
+                shown(&prediction.recording),
+                prediction.machine.name
+            ));
+        }
         table.explain("pages by node: private pages, as the kernel told at the last look before the end");
         if self.balancing.was_on() {
             table.note(
@@ -297,6 +320,8 @@ struct Compared {
     ratio: f64,
     low: f64,
     high: f64,
+    /// Simulated time over that of the first.
+    predicted: Option<f64>,
 }
 
 impl Compared {
@@ -311,6 +336,10 @@ impl Compared {
             ratio: median(ratios).unwrap_or(f64::NAN),
             low,
             high,
+            predicted: one
+                .predicted
+                .zip(first.predicted.filter(|t| *t > 0))
+                .map(|(one, first)| one as f64 / first as f64),
         }
     }
 }
@@ -337,6 +366,11 @@ fn row(one: &Tried, compared: &Compared, is_first: bool) -> Vec<Cell> {
         ratio(compared.ratio),
         ratio(compared.low),
         ratio(compared.high),
+        match compared.predicted {
+            _ if is_first => Cell::missing("the first is compared with no other"),
+            Some(value) => Cell::float(value, 3),
+            None => Cell::missing("not simulated: --predict REC does that, but for Linux's balancing"),
+        },
         homes.map_or_else(|| missing("the run was over before the first look at it"), Cell::text),
         changed.map_or_else(|| missing("it did not run"), |n| Cell::int(n as u64)),
     ]
@@ -359,7 +393,7 @@ mod tests {
 
     fn tried(name: &'static str, seconds: &[f64]) -> Tried {
         let run = |s: &f64| Ok(Run { seconds: *s, seen: Seen::default() });
-        Tried { name, scheme: Scheme::FirstTouch, runs: seconds.iter().map(run).collect() }
+        Tried { name, scheme: Scheme::FirstTouch, predicted: None, runs: seconds.iter().map(run).collect() }
     }
 
     #[test]
@@ -376,10 +410,22 @@ mod tests {
     }
 
     #[test]
+    fn predicted_times_stand_beside_measured_ones() {
+        let first = Tried { predicted: Some(400), ..tried("first-touch", &[1.0]) };
+        let half = Tried { predicted: Some(100), ..tried("next-touch", &[0.5]) };
+        assert_eq!(Compared::of(&half, &first).predicted, Some(0.25));
+        let cells = row(&half, &Compared::of(&half, &first), false);
+        assert!(matches!(cells[5], Cell::Float(ratio, _) if ratio == 0.25));
+        assert_eq!(Compared::of(&tried("balancing", &[1.0]), &first).predicted, None);
+    }
+
+    #[test]
     fn a_failed_scheme_says_why() {
         let first = tried("first-touch", &[1.0]);
         let broken = Tried { runs: vec![Err("no numactl".into())], ..tried("interleave", &[]) };
-        let cells = row(&broken, &Compared::of(&broken, &first), false);
+        let mut cells = row(&broken, &Compared::of(&broken, &first), false);
+        // What is simulated does not depend on a run.
+        cells.remove(5);
         assert!(
             cells[1..].iter().all(|c| matches!(c, Cell::Missing(why) if why == "no numactl")),
             "{cells:?}"

@@ -25,6 +25,20 @@ pub enum Scheme {
     Live(&'static str),
 }
 
+impl Scheme {
+    /// The policy that simulates the scheme; `None`: nothing simulates Linux's own balancing, and
+    /// one recording has one way to initialise.
+    pub fn simulated(self) -> Option<&'static str> {
+        match self {
+            Self::FirstTouch => Some("first-touch"),
+            Self::Interleave => Some("round-robin"),
+            Self::Live("next-touch") => Some("next-touch:at=first-region"),
+            Self::Live("next-touch=region") => Some("next-touch:at=region"),
+            Self::ParallelInit | Self::Balancing | Self::Live(_) => None,
+        }
+    }
+}
+
 const SCHEMES: [(&str, Scheme); 6] = [
     ("first-touch", Scheme::FirstTouch),
     ("parallel-init", Scheme::ParallelInit),
@@ -55,6 +69,15 @@ pub fn select(asked: &[String], kernel: bool, place: &str) -> Result<Vec<(&'stat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn simulated_schemes_are_policies() {
+        let machine = homenode_schemes::machine("2s-xeon").unwrap().topology;
+        let context = homenode_policy::PolicyContext::of(&machine, homenode_model::Bytes::kib(4));
+        let simulated: Vec<&str> = SCHEMES.iter().filter_map(|(_, s)| s.simulated()).collect();
+        assert_eq!(simulated.len(), 4);
+        assert!(simulated.iter().all(|policy| homenode_policy::build(policy, &context).is_ok()));
+    }
 
     #[test]
     fn schemes_are_found_or_explained() {

@@ -123,6 +123,10 @@ pub struct CompareArgs {
     /// With --on host: deal the CPUs into N nodes for 'homenode run', to try it on one node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
+    /// With --on host: also simulate the schemes from a recording of the same program, and print
+    /// the predicted times beside the measured ones; -m names the machine [default: this]
+    #[arg(long, value_name = "REC")]
+    pub predict: Option<PathBuf>,
     /// Check machines, schemes and options, and run nothing
     #[arg(long, conflicts_with = "on")]
     pub check: bool,
@@ -242,6 +246,10 @@ impl CompareArgs {
         if self.on == On::Simulator && (self.repeat.is_some() || self.pretend_nodes.is_some()) {
             return Err(Error::usage("an option of real runs is given, but the schemes are simulated")
                 .hint("--on host compares on this machine, --on lab on a virtual one"));
+        }
+        if self.on != On::Host && self.predict.is_some() {
+            return Err(Error::usage("--predict is for --on host, whose times it stands beside")
+                .hint("to simulate a recording alone: homenode compare REC"));
         }
         let subject = self.run.subject_or_recording(self.what.as_deref())?;
         match &subject {

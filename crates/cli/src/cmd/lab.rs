@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,8 +57,11 @@ impl LabArgs {
 
 impl LabRunArgs {
     fn run(&self) -> Result<Exit> {
-        let program = program(self.subject()?, &self.run, Variant::Native)?;
+        let program = program(own(self.subject()?), &self.run, Variant::Native)?;
         let mut lab = self.lab.lab(self.run.threads)?;
+        if is_own(&program.path) {
+            lab.with.extend(needs(&program.args)?);
+        }
         lab.sync = !self.no_sync;
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
         let quiet = self.quiet;
@@ -81,6 +84,33 @@ impl LabRunArgs {
         }
         Ok(exit_of(&outcome))
     }
+}
+
+/// The command `homenode` is this one where the search path has none.
+fn own(subject: Subject) -> Subject {
+    match subject {
+        Subject::Program { program, args } if program == "homenode" && program::find(&program).is_err() => {
+            let program = env::current_exe().map_or(program, PathBuf::into_os_string);
+            Subject::Program { program, args }
+        }
+        other => other,
+    }
+}
+
+/// Whether a program is this command.
+fn is_own(path: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    env::current_exe().is_ok_and(|own| real(&own).is_some() && real(&own) == real(path))
+}
+
+/// What this command needs in the guest: its libraries, and the program that it runs there.
+fn needs(args: &[OsString]) -> Result<Vec<PathBuf>> {
+    let mut all = vec![places::live_library()?];
+    all.extend(places::loops_library());
+    if let Some(program) = args.iter().skip_while(|word| *word != "--").nth(1) {
+        all.push(program::find(program)?);
+    }
+    Ok(all)
 }
 
 /// This process's own streams. A terminal never ends, so that nothing is read from it where all
@@ -274,6 +304,18 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn homenode_in_front_of_a_program_is_this_one_and_needs_that_program() {
+        let own = env::current_exe().unwrap();
+        assert!(is_own(&own) && !is_own(Path::new("/bin/sh")) && !is_own(Path::new("nowhere")));
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        // The libraries are there in a build folder alone.
+        if let Ok(all) = needs(&words("run -q -- sh -c true")) {
+            assert!(all.iter().any(|p| p.ends_with("sh")) && all[0].ends_with("libhomenode.so"), "{all:?}");
+            assert!(needs(&words("run -- ./nowhere")).is_err());
+        }
+    }
 
     #[test]
     fn secrets_stay_here() {

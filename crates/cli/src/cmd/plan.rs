@@ -11,7 +11,7 @@ use homenode_plan::make;
 use homenode_schemes::scheme::{self, Variant};
 use homenode_schemes::yardsticks::Extent;
 use homenode_schemes::{self as schemes, Loaded, Plan, Simulated};
-use homenode_sim::memory::MemoryOptions;
+use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::yardsticks::Meets;
 use homenode_table::{Cell, Column, Table};
 
@@ -72,6 +72,7 @@ impl PlanArgs {
             say(format_args!("plan: {} ({} objects)", path.display(), plan.objects.len()));
         }
         let mut table = table(&plan, self.top);
+        table.answer(answer(&target.topology.name, first_touch, with_plan));
         table.fact("machine", Cell::text(schemes::describe(&target.topology, page, None)));
         table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
         table.fact("timed", Cell::text(schemes::timed_part(&simulated.trace, first_touch)));
@@ -167,6 +168,22 @@ fn simulated(loaded: &Loaded, target: &Target, page: Bytes, task: &Terminal) -> 
         extent: Extent::None,
     };
     both.run(loaded, Variant::Serial, task)
+}
+
+/// What the plan is expected to bring.
+fn answer(machine: &str, today: &Outcome, planned: &Outcome) -> String {
+    let share = |(local, remote): (u64, u64)| remote as f64 / (local + remote).max(1) as f64 * 100.0;
+    let (before, after) = (share(today.timed_counts.total()), share(planned.timed_counts.total()));
+    let saved = match today.timed.0 {
+        0 => 0.0,
+        all => (all as f64 - planned.timed.0 as f64) / all as f64 * 100.0,
+    };
+    let time = match saved {
+        s if s >= 0.5 => format!("{s:.0} % less time than first touch"),
+        s if s <= -0.5 => format!("{:.0} % more time than first touch", -s),
+        _ => "no less time than first touch".to_owned(),
+    };
+    format!("{machine}: the plan takes {time} (simulated); remote {before:.0} → {after:.0} %")
 }
 
 /// The remote share of local and remote accesses.

@@ -1,6 +1,6 @@
 //! `homenode compare --on host`: what it does on one node, and that every scheme runs the program.
 
-use crate::support::{fresh, homenode, outcome, plain};
+use crate::support::{fresh, homenode, instrumented, outcome, plain};
 
 /// It fails on request, and takes longer than the first look at it.
 const PROGRAM: &str = r#"
@@ -47,6 +47,32 @@ fn every_scheme_runs_in_every_repetition_and_one_node_is_said() {
     let notes = json["notes"].as_array().unwrap();
     let runs = notes.iter().find_map(|n| n.as_str().unwrap().strip_prefix("next-touch: runs took "));
     assert_eq!(runs.unwrap().split(' ').count(), 3, "two times and the unit: {out}");
+
+    // What is simulated from a recording stands beside what was measured.
+    if instrumented(&dir, "recorded", PROGRAM).is_some() {
+        let recorded =
+            homenode(&dir).args(["record", "-q", "-o", "r", "--threads", "2", "--", "./recorded"]).output();
+        assert!(recorded.unwrap().status.success());
+        let mut predicted = homenode(&dir);
+        predicted.args(ON_HOST).args(["--pretend-nodes", "2", "--repeat", "2", "--json", "--predict", "r"]);
+        predicted.args(["-m", "2s-xeon", "--", "./program"]);
+        let (status, out, err) = outcome(&predicted.output().unwrap());
+        assert_eq!(status, Some(0), "{err}");
+        let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert!(json["rows"][1]["predicted"].as_f64().unwrap() > 0.0, "{out}");
+        assert!(json["notes"].to_string().contains("from r on 2s-xeon"), "{out}");
+        for (words, part) in [
+            (&["--predict", "nowhere", "-m", "2s-xeon"][..], "nowhere"),
+            (&["-m", "2s-xeon"], "with --predict REC"),
+            (&["--predict", "r", "-m", "sf51k"], "sf15k"),
+        ] {
+            let mut bad = homenode(&dir);
+            bad.args(ON_HOST).args(["--pretend-nodes", "2"]).args(words).args(["--", "./program"]);
+            let (status, _, err) = outcome(&bad.output().unwrap());
+            assert_eq!(status, Some(2), "{err}");
+            assert!(err.contains(part), "{part} in {err}");
+        }
+    }
 
     let mut failing = homenode(&dir);
     failing.args(ON_HOST).args(["--pretend-nodes", "2", "--repeat", "2", "--", "./program", "fail"]);

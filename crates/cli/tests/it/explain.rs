@@ -162,6 +162,7 @@ programs! {
     serial_first_touch_is_found_in_fortran "fortran_allocatable.F90";
     serial_first_touch_is_found_in_a_common_block "fortran_common.F90";
     a_buffer_that_one_thread_fills_is_found "io_buffer.c";
+    a_change_after_the_first_rounds_is_found "late_phase_change.c";
     numactl_that_takes_pages_away_is_found "over_interleaved.c";
     parts_that_share_a_page_are_found "page_false_sharing.c";
     parallel_first_touch_has_no_fault "parallel_first_touch.c";
@@ -169,9 +170,83 @@ programs! {
     a_vector_that_grows_is_found "resized_vector.cpp";
     serial_first_touch_is_found "serial_first_touch.c";
     one_thread_has_no_fault "single_thread.c";
+    waits_for_input_are_told_of "slow_input.c";
     jumping_from_row_to_row_is_found "transposed.c";
     threads_that_nothing_binds_are_told_of "unbound.c";
     a_wrong_schedule_is_found "wrong_schedule.c";
+}
+
+/// The small machine with other words, in a file.
+fn machine_with(dir: &Path, name: &str, changes: &[(&str, &str)]) -> PathBuf {
+    let mut text = std::fs::read_to_string(programs().join("two-nodes.toml")).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let path = dir.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn larger_pages_and_one_node_a_socket_have_their_effects() {
+    let dir = fresh("explain-machine-fixes");
+    if build(&dir, "serial_first_touch.c", "app", &[]).is_none() {
+        return;
+    }
+    let explain = |machine: &Path| {
+        let words =
+            ["explain", "-q", "--json", "--threads", "8", "-m", machine.to_str().unwrap(), "--", "./app"];
+        let (status, out, err) = run(&dir, &words);
+        assert_eq!(status, Some(0), "{err}");
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let of = |fixes: &Value, kind: &str| -> Vec<Value> {
+        fixes.as_array().unwrap().iter().filter(|f| f["kind"] == kind).cloned().collect()
+    };
+    // Each move of a page costs so much that fewer, larger moves pay.
+    let pages =
+        machine_with(&dir, "pages.toml", &[("[\"4 KiB\"]", "[\"4 KiB\", \"64 KiB\"]"), ("800 ns", "20 us")]);
+    let answer = explain(&pages);
+    let huge = of(&answer["findings"][0]["fixes"], "huge-pages");
+    let run_on_huge = huge.iter().find(|f| f["text"].as_str().unwrap().contains("homenode run -- ./app"));
+    let run_on_huge = run_on_huge.unwrap_or_else(|| panic!("{answer:#}"));
+    assert!(run_on_huge["text"].as_str().unwrap().starts_with("GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "));
+    let after = |fix: &Value| fix["effect"]["after_ns"].as_u64().unwrap();
+    let plain = of(&answer["whole"], "homenode-run");
+    assert!(after(run_on_huge) < after(&plain[0]), "{answer:#}");
+    // Fixes that take more effort come later; the fault's own fix comes first.
+    let kinds: Vec<&str> = answer["findings"][0]["fixes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|f| f["kind"].as_str())
+        .collect();
+    let at = |kind| kinds.iter().position(|k| *k == kind);
+    assert_eq!(at("parallel-first-touch"), Some(0), "{kinds:?}");
+    assert!(at("huge-pages") < at("hn-place") && at("hn-place").is_some(), "{kinds:?}");
+    // Two sockets of two nodes each.
+    let sockets = machine_with(
+        &dir,
+        "sockets.toml",
+        &[
+            ("count = { value = 2,", "count = { value = 4,"),
+            ("cpus = { value = 4,", "cpus = { value = 2,"),
+            (
+                "levels = [\"90 ns\", \"180 ns\"]",
+                "shape = \"groups\"\ngroups = [2]\nlevels = [\"90 ns\", \"120 ns\", \"180 ns\"]",
+            ),
+        ],
+    );
+    let answer = explain(&sockets);
+    let merged = of(&answer["whole"], "one-node-a-socket");
+    let effect = &merged[0]["effect"];
+    assert_eq!(effect["basis"], "simulated", "{answer:#}");
+    // One of four nodes has all pages: three quarters are remote, then half.
+    let remote = |key: &str| effect[key].as_f64().unwrap();
+    assert!((remote("remote_before") - 75.0).abs() < 5.0, "{effect:#}");
+    assert!((remote("remote_after") - 50.0).abs() < 5.0, "{effect:#}");
+    assert!(of(&explain(&programs().join("two-nodes.toml"))["whole"], "one-node-a-socket").is_empty());
 }
 
 #[test]
@@ -337,13 +412,14 @@ fn a_program_as_it_is_runs_under_the_emulator() {
     assert!(out.contains("one thread touches all pages first"), "{out}");
 }
 
-/// A Python with numpy; `None`: there is none, and none can be had.
-fn numpy() -> Option<PathBuf> {
+/// A Python with a module, which a package of PyPI brings; `None`: there is none, and none can be
+/// had.
+fn python_with(module: &str, package: &str) -> Option<PathBuf> {
     let has = |python: &Path| {
-        let got = Command::new(python).args(["-c", "import numpy"]).output();
+        let got = Command::new(python).args(["-c", &format!("import {module}")]).output();
         got.is_ok_and(|o| o.status.success())
     };
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("numpy");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package);
     let own = folder.join("bin/python");
     if let Some(python) = [PathBuf::from("python3"), own.clone()].into_iter().find(|p| has(p)) {
         return Some(python);
@@ -354,19 +430,77 @@ fn numpy() -> Option<PathBuf> {
         return None;
     }
     let words =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "10", "numpy"];
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "10", package];
     let got = Command::new(&own).args(words).output();
-    if !got.is_ok_and(|o| o.status.success()) {
-        println!("skipped: numpy cannot be had");
+    if !got.is_ok_and(|o| o.status.success()) || !has(&own) {
+        println!("skipped: {package} cannot be had");
         return None;
     }
     Some(own)
 }
 
+/// Explains a program of Python code on the small machine; `None`: skipped.
+fn explained_python(dir: &Path, python: &Path, source: &str, words: &[&str], fixed: bool) -> Option<Value> {
+    let machine = programs().join("two-nodes.toml");
+    let mut command = crate::support::homenode(dir);
+    command.args(["explain", "-q", "--json", "--threads", "4", "-m", machine.to_str().unwrap(), "--"]);
+    command.arg(python).arg(programs().join(source)).args(words);
+    // What numba compiles is kept, for any processor: the emulator's is another one.
+    for (name, value) in [
+        ("OPENBLAS_NUM_THREADS", "1"),
+        ("NUMBA_THREADING_LAYER", "omp"),
+        ("NUMBA_NUM_THREADS", "4"),
+        ("NUMBA_CPU_NAME", "generic"),
+        ("NUMBA_CPU_FEATURES", ""),
+        ("NUMBA_CACHE_DIR", "numba-cache"),
+    ] {
+        command.env(name, value);
+    }
+    if fixed {
+        command.env("FIXED", "1");
+    }
+    let (status, out, err) = outcome(&command.output().unwrap());
+    if status != Some(0) && err.contains("emulator") {
+        eprintln!("skipped: no emulator: {err}");
+        return None;
+    }
+    assert_eq!(status, Some(0), "{err}");
+    Some(serde_json::from_str(&out).unwrap())
+}
+
+/// The answer to a program of Python code names what its first line says.
+fn check_python(module: &str, package: &str, source: &str, words: &[&str]) {
+    let dir = fresh(&format!("explain-{module}"));
+    let Some(python) = python_with(module, package) else { return };
+    let expected = Expected::of(&programs().join(source));
+    let Some(answer) = explained_python(&dir, &python, source, words, false) else { return };
+    let finding = &answer["findings"][0];
+    assert_eq!(finding["variables"][0]["name"].as_str(), expected.get("variable"), "{answer:#}");
+    assert_eq!(line(&finding["variables"][0]["allocated"]).as_deref(), expected.get("line"));
+    assert_eq!(line(&finding["touched"]).as_deref(), expected.get("touched"));
+    assert_eq!(finding["fixes"][0]["kind"].as_str(), expected.get("fix"), "{finding:#}");
+    if expected.get("effect").is_some() {
+        let fixed = explained_python(&dir, &python, source, words, true).unwrap();
+        let after = finding["fixes"][0]["effect"]["after_ns"].as_f64().unwrap();
+        let really = fixed["timed_ns"].as_f64().unwrap();
+        assert!((after - really).abs() < 0.2 * really, "expected {after} ns, it takes {really} ns");
+    }
+}
+
+#[test]
+fn an_array_that_numba_works_on_is_found() {
+    check_python("numba", "numba", "relax_numba.py", &["512"]);
+}
+
+#[test]
+fn an_array_that_scikit_learn_works_on_is_found() {
+    check_python("sklearn", "scikit-learn", "clusters_sklearn.py", &["65536"]);
+}
+
 #[test]
 fn an_array_of_python_code_has_its_line_and_a_change_of_it_its_effect() {
     let dir = fresh("explain-python");
-    let Some(python) = numpy() else { return };
+    let Some(python) = python_with("numpy", "numpy") else { return };
     let source = programs().join("blur.py");
     let expected = Expected::of(&source);
     let machine = programs().join("two-nodes.toml");

@@ -19,6 +19,22 @@ fn count(homes: &Path, owner: Owner) -> (usize, usize, usize) {
     (all.len(), right, lab_homes::number(&all, |(_, home)| home == Some(0)))
 }
 
+/// `homenode lab run -- homenode run -- ./app`, as a person types it.
+#[test]
+fn homenode_in_front_of_a_program_works_as_typed() {
+    let dir = fresh("lab-as-typed").join("work");
+    fs::create_dir(&dir).unwrap();
+    if !there() || !compilers() || !lab_homes::kernel(&dir, "heat") {
+        return;
+    }
+    let _alone = alone();
+    let mut command = lab(&dir, "--mem 192M");
+    command.args("-- homenode run -- ./heat --size 256 --iterations 5 --threads 4".split(' '));
+    let (status, out, err) = outcome(&command.output().unwrap());
+    assert_eq!(status, Some(0), "{out}{err}");
+    assert!(err.contains("homenode: cost ") && err.contains("homenode: next: "), "{err}");
+}
+
 #[test]
 fn pages_move_to_the_nodes_that_use_them() {
     let dir = fresh("lab-run").join("work");

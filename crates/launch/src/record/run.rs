@@ -77,5 +77,5 @@ pub fn run(
             command.stderr(Stdio::from(open.try_clone().context(failed)?)).stdout(Stdio::from(open));
         }
     }
-    child::run(command, &spec.program, path, task)
+    child::run_sampled(command, &spec.program, path, task, &directory)
 }

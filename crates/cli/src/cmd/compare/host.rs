@@ -1,9 +1,12 @@
 //! `homenode compare --on host`: the schemes on this machine.
 
+use std::sync::Arc;
+
 use homenode_error::{Error, Result};
 use homenode_kernels::{Kernel, Variant};
 use homenode_launch::program;
-use homenode_trials::host::{self, REPETITIONS, Request};
+use homenode_schemes as schemes;
+use homenode_trials::host::{self, Prediction, REPETITIONS, Request};
 
 use crate::args::compare::CompareArgs;
 use crate::args::subject::Subject;
@@ -12,9 +15,7 @@ use crate::task::Terminal;
 
 pub fn run(args: &CompareArgs, task: &Terminal) -> Result<Exit> {
     args.only_real()?;
-    if !args.machines.is_empty() {
-        return Err(Error::usage("--on host is this machine").hint("leave --machine out, or --on host"));
-    }
+    let prediction = prediction(args)?;
     args.output.check(&host::table())?;
     let (kernel, program, words) = match args.program()? {
         Subject::Kernel { name, args: words } => {
@@ -35,8 +36,31 @@ pub fn run(args: &CompareArgs, task: &Terminal) -> Result<Exit> {
         repetitions: args.repeat.unwrap_or(REPETITIONS),
         threads: args.run.threads,
         pretend_nodes: args.pretend_nodes,
+        prediction,
     };
     let (table, partial) = host::run(&request, task)?;
     let exit = args.output.print(&table)?;
     Ok(if partial && exit == Exit::Done { Exit::Partial } else { exit })
+}
+
+/// What predicts the times: a recording, on one machine.
+fn prediction(args: &CompareArgs) -> Result<Option<Prediction>> {
+    let Some(recording) = args.predict.clone() else {
+        return match args.machines.is_empty() {
+            true => Ok(None),
+            false => Err(Error::usage("--on host is this machine").hint(
+                "leave --machine out, or --on host; with --predict REC, --machine is what is simulated",
+            )),
+        };
+    };
+    let name = match &args.machines[..] {
+        [] => "this",
+        [one] => one,
+        _ => {
+            return Err(Error::usage("--predict simulates one machine, and several are named")
+                .hint("name one with --machine"));
+        }
+    };
+    let machine = Arc::new(schemes::machine(name)?.topology);
+    Ok(Some(Prediction { recording, machine }))
 }
