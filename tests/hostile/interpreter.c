@@ -101,13 +101,13 @@ static void op_load(struct context *c, const long *a, int at) {
     if (library) dlclose(library);
 }
 
-/* closed: how many of the descriptors that a program sees it can close. */
+/* closed: closes every descriptor that a program sees. Their number does not count: a descriptor of
+ * homenode's may have a low number for a moment. */
 static void op_closed(struct context *c, const long *a, int at) {
+    (void)c;
     (void)a;
     (void)at;
-    uint64_t closed = 0;
-    for (int fd = 3; fd < 256; fd++) closed += close(fd) == 0;
-    note(c, closed);
+    for (int fd = 3; fd < 256; fd++) close(fd);
 }
 
 /* drop: to another user, with no way back. */

@@ -163,6 +163,12 @@ pub fn start() {
         cpp::look_all();
         let folder = std::env::var_os(settings::RUN_DIR).filter(|f| !f.is_empty());
         let Some(settings) = folder.and_then(|f| Settings::read(Path::new(&f))) else { return };
+        if under_valgrind() {
+            return complain(
+                "it does nothing for this program: valgrind simulates the processor, and knows neither \
+                 userfaultfd nor the instruction that reads a thread's node",
+            );
+        }
         if let Ok(settings) = &settings {
             PROCESS.store(std::process::id(), Ordering::Relaxed);
             // SAFETY: registers a function that lives as long as the library, which is never
@@ -195,6 +201,11 @@ pub fn start() {
         }
     });
     STARTED.store(2, Ordering::Release);
+}
+
+/// Whether valgrind runs this process: its own libraries are preloaded.
+fn under_valgrind() -> bool {
+    std::env::var_os("LD_PRELOAD").is_some_and(|list| list.to_string_lossy().contains("/vgpreload_"))
 }
 
 fn make(settings: Settings) -> Result<Driver, String> {

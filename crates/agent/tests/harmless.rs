@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use homenode_model::Bytes;
-use homenode_wire::facts::Arming;
+use homenode_model::{Bytes, Ns};
+use homenode_wire::facts::{Arming, Budget};
 use homenode_wire::settings::{self, Machine, Settings, Wanted};
 
 fn root() -> PathBuf {
@@ -143,7 +143,7 @@ fn no_call_fails_for_armed_memory() {
     let folder = folder("efault");
     std::fs::write(folder.join("calls.inc"), calls()).unwrap();
     let program = compile("efault", &folder);
-    let different = differences(&program, &[], &folder, &[ARMED]);
+    let different = differences(&program, &[], &folder, &[ARMED, BLOCKS]);
     assert!(different.is_empty(), "{}", different.join("\n"));
     println!("{}", std::fs::read_to_string(folder.join("err")).unwrap());
 }
@@ -186,6 +186,24 @@ const FORCED: How = How { name: "forced", set: |_| (), variables: &[("HOMENODE_R
 /// The same, and the program waits until its memory is armed.
 const ARMED: How =
     How { name: "armed", set: |_| (), variables: &[("HOMENODE_RUN_FORCE_ARM", "1"), ("HOSTILE_ARMED", "1")] };
+/// A policy is told by `source`, and pages are looked at and moved every millisecond.
+fn told_by(settings: &mut Settings, source: Wanted) {
+    settings.arming = Arming::Watch;
+    settings.policy = "competitive".into();
+    settings.source = source;
+    settings.budget = Budget { permille: 1000, fixed: Ns(100_000_000_000) };
+}
+const BLOCKS: How = How {
+    name: "blocks",
+    set: |settings| told_by(settings, Wanted::Blocks),
+    variables: &[("HOMENODE_RUN_FORCE_ARM", "1"), ("HOSTILE_ARMED", "1")],
+};
+/// No page is away, so the program cannot wait for that.
+const WRITES: How = How {
+    name: "writes",
+    set: |settings| told_by(settings, Wanted::Writes),
+    variables: &[("HOMENODE_RUN_FORCE_ARM", "1")],
+};
 /// The thread that watches runs with the program's first thread.
 const RECORDED: How = How {
     name: "recorded",
@@ -249,7 +267,7 @@ fn a_process_ends_as_without_homenode_in_every_way() {
     let program = compile("ends", &folder);
     let ways = ways("ends", "WAY(");
     assert!(ways.len() >= 39, "{ways:?}");
-    let all = [DEFAULT, ARMED, RECORDED];
+    let all = [DEFAULT, ARMED, BLOCKS, WRITES, RECORDED];
     let different: Vec<String> =
         ways.iter().flat_map(|way| differences(&program, &[way], &folder, &all)).collect();
     assert!(different.is_empty(), "{}", different.join("\n"));
@@ -265,7 +283,7 @@ fn privileges_change_as_without_homenode() {
     let program = compile("privileges", &folder);
     let ways = ways("privileges", "WAY(");
     assert!(ways.len() >= 15, "{ways:?}");
-    let all = [DEFAULT, ARMED, RECORDED];
+    let all = [DEFAULT, ARMED, BLOCKS, WRITES, RECORDED];
     let different: Vec<String> =
         ways.iter().flat_map(|way| differences(&program, &[way], &folder, &all)).collect();
     assert!(different.is_empty(), "{}", different.join("\n"));

@@ -7,7 +7,7 @@ static void op_each(struct context *c, const long *a, int at) {
     (void)c;
     (void)at;
     struct slot *s = slot(a[0]);
-    if (!s) return;
+    if (!s || !may_fork_team()) return;
     uint64_t *w = (uint64_t *)s->p, salt = (uint64_t)a[3];
     long n = (long)(s->n / 8);
     int threads = (int)(1 + a[1] % 4);
@@ -33,7 +33,7 @@ static void op_each(struct context *c, const long *a, int at) {
 static void op_reduce(struct context *c, const long *a, int at) {
     (void)at;
     struct slot *s = slot(a[0]);
-    if (!s) return;
+    if (!s || !may_fork_team()) return;
     const uint64_t *w = (const uint64_t *)s->p;
     uint64_t sum = 0;
     long n = (long)(s->n / 8);
@@ -46,7 +46,7 @@ static void op_tasks(struct context *c, const long *a, int at) {
     (void)c;
     (void)at;
     struct slot *s = slot(a[0]);
-    if (!s) return;
+    if (!s || !may_fork_team()) return;
 #pragma omp parallel num_threads((int)(1 + a[1] % 4))
 #pragma omp single
     for (size_t from = 0; from < s->n; from += 32 << 10) {
@@ -63,7 +63,7 @@ static void op_stages(struct context *c, const long *a, int at) {
     (void)c;
     (void)at;
     struct slot *s = slot(a[0]);
-    if (!s) return;
+    if (!s || !may_fork_team()) return;
     uint64_t *w = (uint64_t *)s->p;
     long n = (long)(s->n / 8), rounds = a[2] % 30;
 #pragma omp parallel num_threads((int)(1 + a[1] % 4))

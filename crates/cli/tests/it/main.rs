@@ -47,4 +47,5 @@ mod run_probes;
 mod run_schedule;
 mod show;
 mod support;
+mod tools;
 mod view;
