@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A program with one wrong line, explained; two of the papers' programs, recorded once each and
 # simulated under every placement on the papers' machine; and a third, whose pages move on an
-# emulated machine with four nodes. Needs target/release/homenode; "make demo" builds it first.
+# emulated machine with four nodes. At the end, report.html shows the first program's pages, without
+# and with moves. Needs target/release/homenode; "make demo" builds it first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,10 +12,17 @@ homenode=target/release/homenode
 explained=$(mktemp -d)
 trap 'rm -rf "$explained"' EXIT
 cp tests/explain/serial_first_touch.c "$explained/stencil.c"
-printf '\n$ homenode-cc -g -O2 -fopenmp stencil.c -o stencil\n$ homenode explain -- ./stencil 8192\n\n'
+printf '\n$ homenode-cc -g -O2 -fopenmp stencil.c -o stencil\n$ homenode explain --keep . -- ./stencil 8192\n\n'
 here=$PWD
 (cd "$explained" && "$here/target/release/homenode-cc" -g -O2 -fopenmp stencil.c -o stencil &&
-    "$here/$homenode" explain -- ./stencil 8192)
+    "$here/$homenode" explain --keep . -- ./stencil 8192)
+
+# The last step, whatever part of the demonstration comes before it.
+report() {
+    printf '\n$ homenode view explained.hnrec --against next-touch -o report.html\n\n'
+    "$homenode" view "$explained/explained.hnrec" --against next-touch --source "$explained" -o report.html
+    printf 'open report.html in a browser: which array is wrong, who uses it, what moved, whether it paid\n'
+}
 
 for kernel in nas-cg nas-mg; do
     printf '\n$ homenode compare kernel:%s --class W --machine sf15k\n\n' "$kernel"
@@ -27,6 +35,7 @@ lacking=
 for tool in qemu-system-x86_64 busybox gcc; do command -v "$tool" >/dev/null || lacking="$lacking $tool"; done
 if [ -n "$lacking" ]; then
     printf '\nskipped: moving pages on four nodes needs%s\n' "$lacking"
+    report
     exit 0
 fi
 work=$(mktemp -d)
@@ -54,3 +63,4 @@ for how in without with; do
               for (n = 0; n < 4; n++) if (how == "with" ? pages[n] < 500 || pages[n] > 1500 : (pages[n] > 0) != (n == 0)) exit 1 }' \
         "$work/$how"
 done
+report

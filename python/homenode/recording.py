@@ -413,7 +413,7 @@ class Recording:
         digest.update(json.dumps(self._simulation, sort_keys=True).encode())
         machine = self._simulation["machine"]
         files = [Path(machine)] if machine and os.path.isfile(machine) else []
-        files += sorted(p for p in self.path.glob("**/*") if p.is_file() and not p.name.startswith("view.tiles"))
+        files += sorted(p for p in self.path.glob("**/*") if p.is_file() and not p.name.startswith("view."))
         for file in files:
             status = file.stat()
             digest.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))

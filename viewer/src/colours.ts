@@ -1,9 +1,10 @@
-// Colours of nodes: those of Okabe and Ito, which colour-blind readers tell apart.
+// Colours of nodes: seven of Okabe and Ito, and a purple. Colour-blind readers tell them apart:
+// crates/view/tests/it/colours.rs simulates three kinds.
 
 import { el } from "./dom";
 import type { Model } from "./model";
 
-const OKABE_ITO = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#f0e442", "#8c8c8c"];
+const NODES = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#f0e442", "#9600f0"];
 
 export const dark = (): boolean => window.matchMedia("(prefers-color-scheme: dark)").matches;
 
@@ -32,8 +33,8 @@ export function blend(hex: string, ground: string, amount: number): string {
 
 /** The colour of the node at an index. From the ninth on, colours come again in other shades. */
 export function nodeColour(index: number): string {
-  const base = OKABE_ITO[index % OKABE_ITO.length];
-  const again = Math.floor(index / OKABE_ITO.length);
+  const base = NODES[index % NODES.length];
+  const again = Math.floor(index / NODES.length);
   return again === 0 ? base : blendHex(base, dark() ? "#ffffff" : "#000000", again % 2 ? 0.35 : 0.6);
 }
 

@@ -1,14 +1,8 @@
 // Finer pictures from the server, where there is one.
 
 import type { Context } from "./context";
-import { type Level, type ObjectModel, Picture } from "./model";
+import { finer, type ObjectModel, Picture } from "./model";
 import type { Range } from "./state";
-
-interface Answer {
-  levels: Level[];
-  begin_ns: number[];
-  end_ns: number;
-}
 
 const known = new Map<string, Picture | null>();
 let waiting: number | undefined;
@@ -63,7 +57,7 @@ async function ask(base: string, query: string, drawn: () => void): Promise<void
   try {
     const response = await fetch(`${base}/finer?${query}`);
     if (!response.ok) return;
-    const answer = (await response.json()) as Answer;
+    const answer = finer(await response.arrayBuffer());
     const level = answer.levels[0];
     if (level) known.set(query, new Picture(level, [...answer.begin_ns, answer.end_ns]));
     if (known.size > 64) known.delete(known.keys().next().value ?? "");

@@ -77,6 +77,12 @@ export interface ObjectReport {
   moves: Moved | null;
 }
 
+/** Numbers of cells, packed: in base64 with the page, in bytes from the server. */
+export type Plane = string | Uint8Array;
+
+/** The planes of a level, in the order in which the server sends them. */
+export const PLANES = ["home", "home_percent", "who", "who_percent", "who_nodes", "remote"] as const;
+
 export interface Level {
   first_page: number;
   pages: number;
@@ -86,12 +92,12 @@ export interface Level {
   time_shift: number;
   bands: number;
   columns: number;
-  home: string;
-  home_percent: string;
-  who: string;
-  who_percent: string;
-  who_nodes: string;
-  remote: string;
+  home: Plane;
+  home_percent: Plane;
+  who: Plane;
+  who_percent: Plane;
+  who_nodes: Plane;
+  remote: Plane;
   moves: [number, number, number, number][];
 }
 
@@ -250,8 +256,8 @@ export const CAUSES = ["next touch", "policy", "plan", "guard's undo", "kernel",
 export const OUTCOMES = ["moved", "ping-pong", "refused"];
 
 /** Numbers of cells: runs of equal values, seven bits a byte, the lowest first. */
-export function unpack(text: string, cells: number): Uint32Array {
-  const bytes = atob(text);
+export function unpack(plane: Plane, cells: number): Uint32Array {
+  const bytes = typeof plane === "string" ? Uint8Array.from(atob(plane), (c) => c.charCodeAt(0)) : plane;
   const out = new Uint32Array(cells);
   let at = 0;
   let i = 0;
@@ -259,7 +265,7 @@ export function unpack(text: string, cells: number): Uint32Array {
     let value = 0;
     let shift = 0;
     for (;;) {
-      const byte = bytes.charCodeAt(i++);
+      const byte = bytes[i++];
       value += (byte & 0x7f) * 2 ** shift;
       shift += 7;
       if (!(byte & 0x80) || i >= bytes.length) return value;
@@ -271,6 +277,28 @@ export function unpack(text: string, cells: number): Uint32Array {
     at += run;
   }
   return out;
+}
+
+export interface Finer {
+  levels: Level[];
+  begin_ns: number[];
+  end_ns: number;
+}
+
+/** A finer picture as the server sends it: the length of a JSON text (four bytes, the lowest
+ * first), the text, and the planes. In the text, a plane is the number of its bytes. */
+export function finer(buffer: ArrayBuffer): Finer {
+  const bytes = new Uint8Array(buffer);
+  let at = 4 + new DataView(buffer).getUint32(0, true);
+  const answer = JSON.parse(new TextDecoder().decode(bytes.subarray(4, at))) as Finer;
+  for (const level of answer.levels) {
+    for (const name of PLANES) {
+      const length = Number(level[name]);
+      level[name] = bytes.subarray(at, at + length);
+      at += length;
+    }
+  }
+  return answer;
 }
 
 /** A level whose planes are unpacked when they are first needed. */
@@ -286,7 +314,7 @@ export class Picture {
     this.times = times;
   }
 
-  plane(name: "home" | "home_percent" | "who" | "who_percent" | "who_nodes" | "remote"): Uint32Array {
+  plane(name: (typeof PLANES)[number]): Uint32Array {
     let plane = this.planes.get(name);
     if (!plane) {
       plane = unpack(this.level[name], this.level.bands * this.level.columns);

@@ -35,7 +35,8 @@ pub(crate) const MAX_META: u64 = 8 << 20;
 pub(crate) const MAX_HELD: Bytes = Bytes(96 << 20);
 
 /// Files that a data set may have besides: of one kind of recording, or what the viewer keeps.
-const BESIDE: [&str; 4] = ["lab.json", "dataset.json.new", "view.tiles", "view.tiles.new"];
+const BESIDE: [&str; 6] =
+    ["lab.json", "dataset.json.new", "view.tiles", "view.tiles.new", "view.pyramid", "view.pyramid.new"];
 
 /// Removes a data set of today's form, and nothing that is not part of one.
 ///

@@ -1,4 +1,4 @@
-//! A data set as Parquet: what DuckDB, Polars, Spark and Dask read.
+//! A data set as Parquet, which DuckDB, Polars, Spark and Dask read, and as a trace for Perfetto.
 //!
 //! [`export`](export()) writes `OUT/TABLE/host=H/job=J/rank=R/part-0.parquet`, one file a table and
 //! member, in Hive partitions. It reads and writes chunk by chunk, so that a data set of any size
@@ -9,6 +9,7 @@
 //! | [`mod@export`] | a data set into a folder that appears whole or not at all |
 //! | [`partition`] | the folders of host, job and rank |
 //! | [`parquet`] | one Parquet file |
+//! | [`perfetto`] | a data set as a trace for Perfetto's user interface |
 //!
 //! # Why a writer of its own
 //!
@@ -22,6 +23,7 @@ mod error;
 pub mod export;
 pub mod parquet;
 pub mod partition;
+pub mod perfetto;
 
 pub use error::ExportError;
 pub use export::{Exported, Options, export};

@@ -1,10 +1,16 @@
 //! What was drawn of a recording, kept beside its tables, so that the next opening reads no table.
 //!
-//! One file in the recording's folder. It has a version, a stamp of the tables that it was drawn
-//! from, and a checksum. A file that is of another version, of other tables or damaged is drawn
-//! anew; where none can be written, because the disk is full or may only be read, the pictures live
-//! in memory alone.
+//! | file in the recording's folder | what |
+//! |---|---|
+//! | [`FILE`] | what the page is told |
+//! | [`PYRAMID`] | sums at many resolutions, from which finer pictures are drawn |
+//!
+//! Each has a version, a stamp of the tables that it was drawn from, and checksums. homenode makes
+//! a file anew that is of another version, of other tables or damaged. Where no file can be
+//! written, because the disk is full or may only be read, the page works without: it reads the
+//! tables at the next opening, and for each finer picture.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,6 +20,7 @@ use homenode_dataset::folder::{META, TABLES};
 use homenode_dataset::{Dataset, Table as _, foreign, tables};
 use homenode_model::{NodeId, ObjectId};
 use homenode_report::Unit;
+use homenode_report::time::Timeline;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
@@ -22,13 +29,19 @@ use crate::page;
 use crate::server::Shown;
 use crate::source;
 use crate::tiles::nodes::Nodes;
+use crate::tiles::pyramid::gather::gather;
+use crate::tiles::pyramid::{Pyramid, PyramidError, Recipe, Writer};
 
 /// The file, in the folder of the recording.
 pub const FILE: &str = "view.tiles";
 /// The file while it is written.
 const NEW: &str = "view.tiles.new";
+/// The file of the pyramid, from which finer pictures are drawn.
+pub const PYRAMID: &str = "view.pyramid";
+/// That file while it is written.
+const PYRAMID_NEW: &str = "view.pyramid.new";
 /// Version of the file and of what it holds. A change of the model is a new version.
-const SCHEMA: &str = "homenode/tiles/1";
+const SCHEMA: &str = "homenode/tiles/2";
 /// Most bytes of a file that are read.
 const MOST: u64 = 256 << 20;
 /// Bytes of accesses above which a file is worth its room.
@@ -49,6 +62,8 @@ struct Head {
     nodes: Vec<u16>,
     /// Objects, and whether their remote share is one of sightings.
     units: Vec<(u32, bool)>,
+    /// Objects with a picture, and their pages.
+    drawn: Vec<(u32, u64)>,
     /// Places in the source that the page names.
     places: Vec<(String, u32)>,
 }
@@ -105,6 +120,61 @@ fn stamp(set: &Dataset) -> Option<(PathBuf, String)> {
     Some((folder, format!("{:016x}", sum.0)))
 }
 
+/// Begins the pyramid of a data set: beside the tables if they are large, else in memory.
+///
+/// # Errors
+/// No file can be made there, or the recording is too large for one.
+pub fn begin(set: &Dataset, recipe: Recipe) -> Result<Writer, PyramidError> {
+    match stamp(set).filter(|_| is_worth(set)) {
+        None => Writer::in_memory(recipe),
+        Some((folder, _)) => {
+            let new = folder.join(PYRAMID_NEW);
+            let _ = fs::remove_file(&new);
+            Writer::create(recipe, &new)
+        }
+    }
+}
+
+/// Writes the rest of a pyramid, and opens it.
+///
+/// # Errors
+/// It cannot be written or read; nothing is left of it.
+pub fn finish(set: &Dataset, writer: Writer) -> Result<Pyramid, PyramidError> {
+    let (folder, stamp) = stamp(set).unwrap_or_default();
+    let finished = writer.finish(&stamp)?;
+    let new = finished.path.clone();
+    let pyramid = Pyramid::of(finished).and_then(|pyramid| {
+        new.iter().try_for_each(|new| fs::rename(new, folder.join(PYRAMID)))?;
+        Ok(pyramid)
+    });
+    if let (Err(_), Some(new)) = (&pyramid, &new) {
+        let _ = fs::remove_file(new);
+    }
+    pyramid
+}
+
+/// Makes the pyramid of a data set whose pictures are there already. `more` is told of the rows
+/// that were read, and says whether to go on; nothing if it says no.
+///
+/// # Errors
+/// It cannot be written or read.
+pub fn build(
+    set: &Dataset,
+    drawn: &Drawn,
+    more: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Pyramid>, PyramidError> {
+    let timeline = Timeline::of(set);
+    let nodes = Nodes::of_list(drawn.nodes.iter().copied());
+    let writer = gather(set, &timeline, &nodes, &drawn.objects, &mut |recipe| begin(set, recipe), more)?;
+    writer.map(|w| finish(set, w)).transpose()
+}
+
+/// The pyramid that was kept of a data set, if it is still right.
+pub fn pyramid(set: &Dataset) -> Option<Pyramid> {
+    let (folder, stamp) = stamp(set)?;
+    Pyramid::open(&folder.join(PYRAMID), &stamp).ok()
+}
+
 /// Whether what is drawn of a data set is worth keeping.
 pub fn is_worth(set: &Dataset) -> bool {
     set.size_of(tables::Access::NAME) > WORTH
@@ -131,6 +201,7 @@ pub fn save(opened: &Opened, model: &Model) -> io::Result<()> {
         sum: sum.0,
         nodes: model.nodes.clone(),
         units: opened.report.objects.iter().filter_map(unit).collect(),
+        drawn: model.objects.iter().filter_map(|o| Some((o.report.object?.0, o.pages))).collect(),
         places: source::places(&bare),
     };
     let new = folder.join(NEW);
@@ -150,9 +221,16 @@ fn write(new: &Path, head: &Head, json: &str) -> io::Result<()> {
     file.sync_data()
 }
 
+/// What a pyramid needs to know of pictures that were kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    nodes: Vec<NodeId>,
+    objects: Vec<(ObjectId, u64, Unit)>,
+}
+
 /// What was kept of a data set, if it is still right. `folder`: where the source lies, if it is
 /// looked for.
-pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<Shown> {
+pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<(Shown, Drawn)> {
     let (place, stamp) = stamp(set)?;
     let text = foreign::read(&place.join(FILE), MOST).ok()?;
     let (head, json) = text.split_once('\n')?;
@@ -171,6 +249,10 @@ pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<Shown> {
     let model = format!("{before}{}{}{after}", &SOURCES[..SOURCES.len() - 1], sources.strip_suffix(']')?);
     let unit =
         |(object, sightings)| (ObjectId(object), if sightings { Unit::Sightings } else { Unit::Accesses });
-    let nodes = Nodes::of_list(head.nodes.into_iter().map(NodeId));
-    Some(Shown::kept(model, set.clone(), nodes, head.units.into_iter().map(unit).collect()))
+    let units: BTreeMap<ObjectId, Unit> = head.units.into_iter().map(unit).collect();
+    let of = |(object, pages)| Some((ObjectId(object), pages, *units.get(&ObjectId(object))?));
+    let objects = head.drawn.into_iter().filter_map(of).collect();
+    let nodes: Vec<NodeId> = head.nodes.into_iter().map(NodeId).collect();
+    let drawn = Drawn { nodes: nodes.clone(), objects };
+    Some((Shown::kept(model, set.clone(), Nodes::of_list(nodes), units), drawn))
 }

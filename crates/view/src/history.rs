@@ -28,8 +28,7 @@ pub struct History {
 }
 
 /// Reads the way of a page.
-pub fn of(set: &Dataset, nodes: &Nodes, object: ObjectId, page: u64) -> History {
-    let timeline = Timeline::of(set);
+pub fn of(set: &Dataset, timeline: &Timeline, nodes: &Nodes, object: ObjectId, page: u64) -> History {
     let holds = |first: u64, pages: u64| first <= page && page - first < pages;
     let touched = |t: &FirstTouch| t.object == object && holds(t.page, t.pages);
     let mut history = History {

@@ -9,13 +9,14 @@ use homenode_error::{Context as _, Error, Result};
 use homenode_model::Bytes;
 use homenode_task::{Progress, Task};
 
-use crate::cache;
+use crate::cache::{self, Drawn};
 use crate::findings::Findings;
 use crate::model::Model;
-use crate::opened::{Opened, load};
+use crate::opened::{Loaded, Opened, load};
 use crate::page;
 use crate::server::{Server, Shown, Site};
 use crate::tiles::build::Budget;
+use crate::tiles::pyramid::PyramidError;
 
 /// Bytes of accesses above which progress is shown on the terminal.
 const LARGE: u64 = 64 << 20;
@@ -59,19 +60,28 @@ impl Job<'_> {
     fn fill(mut self, site: &Site) -> Result<()> {
         let wrong = || "cannot write the page".into();
         if let [set] = &self.sets[..]
-            && let Some(shown) = cache::load(set, self.source)
+            && let Some((shown, drawn)) = cache::load(set, self.source)
         {
-            site.show(shown);
-            site.tell(|p| p.doing.clear());
+            let shown = Arc::new(shown);
+            site.show_shared(Arc::clone(&shown));
+            self.kept_pyramid(set, &shown, &drawn, site);
+            site.tell(|p| (p.doing, p.done) = (String::new(), None));
             return Ok(());
         }
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);
-        let loaded = load(sets, self.source, Budget::SERVER, &mut |doing, done| {
+        let mut tell = |doing: &str, done| {
             site.tell(|p| (p.doing, p.done) = (doing.to_owned(), done));
             watch(doing, done)
-        });
-        let Some((mut model, mut opened)) = loaded else { return Ok(()) };
+        };
+        let loaded = load(sets, self.source, Budget::SERVER, &mut cache::begin, &mut tell);
+        let Some(Loaded { mut model, mut opened, pyramids }) = loaded else { return Ok(()) };
+        for (one, pyramid) in opened.iter_mut().zip(pyramids) {
+            match pyramid.and_then(|p| cache::finish(&one.set, p)) {
+                Ok(pyramid) => one.pyramid = Some(Arc::new(pyramid)),
+                Err(e) => self.without_pyramid(&e),
+            }
+        }
         site.tell(|p| (p.doing, p.done) = ("looking for what to change in the source".into(), None));
         site.show(Shown::new(&model, &opened).context(wrong)?);
         self.explain(&mut model, &mut opened);
@@ -84,6 +94,31 @@ impl Job<'_> {
         }
         site.tell(|p| p.doing.clear());
         Ok(())
+    }
+
+    /// Opens the pyramid of pictures that were kept, or makes it anew.
+    fn kept_pyramid(&self, set: &Dataset, shown: &Shown, drawn: &Drawn, site: &Site) {
+        if let Some(pyramid) = cache::pyramid(set) {
+            return shown.draw_from(pyramid);
+        }
+        let rows = set.meta().rows.get(tables::Access::NAME).copied().unwrap_or(0);
+        let mut watch = watch(std::slice::from_ref(set), self.task);
+        let built = cache::build(set, drawn, &mut |read| {
+            let doing = "preparing finer pictures";
+            let done = (rows > 0).then(|| (u128::from(read) * 1000 / u128::from(rows)).min(1000) as u64);
+            site.tell(|p| (p.doing, p.done) = (doing.to_owned(), done));
+            watch(doing, done)
+        });
+        match built {
+            Ok(Some(pyramid)) => shown.draw_from(pyramid),
+            Ok(None) => {}
+            Err(e) => self.without_pyramid(&e),
+        }
+    }
+
+    fn without_pyramid(&self, why: &PyramidError) {
+        let text = "each finer picture reads the tables, which takes long for a large recording";
+        self.task.remark(&format_args!("{text}: {} cannot be written: {why}", cache::PYRAMID));
     }
 
     /// Adds what to change. Of a recording beside, that needs a data set of its own: one that was
@@ -105,8 +140,9 @@ impl Job<'_> {
     pub fn write(mut self, file: &Path) -> Result<(Bytes, bool)> {
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);
-        let loaded = load(sets, self.source, Budget::FILE, &mut watch);
-        let Some((mut model, mut opened)) = loaded else { return Err(Error::interrupted()) };
+        let mut none = |_: &Dataset, _| Err(PyramidError::Damaged("a file draws nothing finer"));
+        let loaded = load(sets, self.source, Budget::FILE, &mut none, &mut watch);
+        let Some(Loaded { mut model, mut opened, .. }) = loaded else { return Err(Error::interrupted()) };
         self.explain(&mut model, &mut opened);
         let bytes = page::save(&mut model, file).context(|| format!("cannot write {}", file.display()))?;
         Ok((bytes, opened.iter().all(|o| o.report.summary.whole)))

@@ -1,6 +1,7 @@
 //! A recording that was read, and what the page is told of it, and of another beside it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use homenode_dataset::{Dataset, Table as _, tables};
 use homenode_report::Report;
@@ -12,7 +13,8 @@ use homenode_text::{answer, changes};
 use crate::findings::{self, Findings};
 use crate::model::Model;
 use crate::source;
-use crate::tiles::build::{Budget, build};
+use crate::tiles::build::{Begin, Budget, build_with};
+use crate::tiles::pyramid::{Pyramid, PyramidError, Recipe, Writer};
 
 /// Columns of the first lines on the page.
 const COLUMNS: usize = 80;
@@ -30,13 +32,15 @@ pub struct Opened {
     pub findings: Option<Findings>,
     /// The folder in which the source lies; none: it is not looked for.
     pub source: Option<PathBuf>,
+    /// Its sums at many resolutions; none: finer pictures are drawn from the tables.
+    pub pyramid: Option<Arc<Pyramid>>,
 }
 
 impl Opened {
     /// Reads all tables. `more` is told of the rows of accesses that were read.
     pub fn read(set: Dataset, more: &mut dyn FnMut(u64)) -> Self {
         let report = Report::watched(&set, more);
-        Self { set, report, findings: None, source: None }
+        Self { set, report, findings: None, source: None, pyramid: None }
     }
 
     /// The same with the findings that follow from the data set alone. `command`: the program as a
@@ -54,7 +58,18 @@ impl Opened {
 
     /// What a page is told. `more` is told of the rows that were read, and says whether to go on.
     pub fn model(&self, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
-        let mut model = build(&self.set, &self.report, budget, more);
+        let mut none = |_| Err(PyramidError::Damaged("nobody asks for one"));
+        self.model_with(budget, &mut none, more).0
+    }
+
+    /// As [`Opened::model`], and fills a pyramid in the same pass.
+    pub fn model_with(
+        &self,
+        budget: Budget,
+        begin: Begin<'_>,
+        more: &mut dyn FnMut(u64) -> bool,
+    ) -> (Model, Result<Writer, PyramidError>) {
+        let (mut model, pyramid) = build_with(&self.set, &self.report, budget, begin, more);
         model.answer = answer::lines(&self.report, COLUMNS);
         let missing = answer::partial(&self.report.summary);
         if !missing.is_empty() {
@@ -62,7 +77,7 @@ impl Opened {
             model.answer.truncate(LINES);
         }
         self.complete(&mut model);
-        model
+        (model, pyramid)
     }
 
     /// Adds what became known after the pictures were drawn: the findings, and the source beside
@@ -72,10 +87,8 @@ impl Opened {
         model.sources = self.source.as_deref().map(|folder| source::of(model, folder)).unwrap_or_default();
     }
 
-    /// What a page is told of two recordings on the same axes: of `self`, with `after` beside it.
-    pub fn beside(&self, after: &Self, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
-        let mut model = self.model(budget.halved(), more);
-        let mut other = after.model(budget.halved(), more);
+    /// Puts what a page is told of another recording beside what it is told of this one.
+    pub fn beside(&self, mut model: Model, after: &Self, mut other: Model) -> Model {
         model.stopped |= other.stopped;
         model.changes = changes::answer(&Diff::of(&self.report, &after.report));
         model.changes.truncate(LINES);
@@ -96,14 +109,28 @@ impl Opened {
 /// What is being done, and how much of it, in thousandths; says whether to go on.
 pub type Watch<'a> = &'a mut dyn FnMut(&str, Option<u64>) -> bool;
 
+/// Begins the pyramid of a data set.
+pub type BeginOf<'a> = &'a mut dyn FnMut(&Dataset, Recipe) -> Result<Writer, PyramidError>;
+
+/// Recordings that were read.
+pub struct Loaded {
+    /// What the page is told.
+    pub model: Model,
+    /// The recordings.
+    pub opened: Vec<Opened>,
+    /// The pyramid of each recording, as far as it was filled.
+    pub pyramids: Vec<Result<Writer, PyramidError>>,
+}
+
 /// Reads recordings, and draws what the page is told of them: of one, or of two on the same axes.
 /// Nothing if `watch` asks to stop.
 pub fn load(
     sets: Vec<Dataset>,
     source: Option<&Path>,
     budget: Budget,
+    begin: BeginOf<'_>,
     watch: Watch<'_>,
-) -> Option<(Model, Vec<Opened>)> {
+) -> Option<Loaded> {
     let per_mille = |done: u64, all: u64| (all > 0).then(|| done.saturating_mul(1000) / all);
     let mut opened = Vec::new();
     for set in sets {
@@ -117,13 +144,24 @@ pub fn load(
         opened.push(one);
     }
     let rows: u64 = opened.iter().map(Opened::rows).sum();
-    let mut draw = |read| watch("drawing the pictures", per_mille(read, rows));
-    let model = match &opened[..] {
-        [] => return None,
-        [one] => one.model(budget, &mut draw),
-        [before, after, ..] => before.beside(after, budget, &mut draw),
-    };
-    (!model.stopped).then_some((model, opened))
+    let budget = if opened.len() > 1 { budget.halved() } else { budget };
+    let (mut models, mut pyramids, mut before) = (Vec::new(), Vec::new(), 0);
+    for one in &opened {
+        let mut draw = |read: u64| watch("drawing the pictures", per_mille(before + read, rows));
+        let (model, pyramid) = one.model_with(budget, &mut |recipe| begin(&one.set, recipe), &mut draw);
+        if model.stopped {
+            return None;
+        }
+        models.push(model);
+        pyramids.push(pyramid);
+        before += one.rows();
+    }
+    let mut models = models.into_iter();
+    let mut model = models.next()?;
+    if let (Some(other), [before, after, ..]) = (models.next(), &opened[..]) {
+        model = before.beside(model, after, other);
+    }
+    Some(Loaded { model, opened, pyramids })
 }
 
 /// What a recording is, in a few words.

@@ -120,7 +120,7 @@ class Store:
 
     def digest(self, recording: Path) -> str:
         """The digest of a recording's content, which is computed once for a state of its files."""
-        files = sorted(p for p in recording.glob("**/*") if p.is_file() and not p.name.startswith("view.tiles"))
+        files = sorted(p for p in recording.glob("**/*") if p.is_file() and not p.name.startswith("view."))
         if not files:
             raise errors.UsageError(f"{recording} is no recording: it is empty")
         status = [(str(f.relative_to(recording)), f.stat()) for f in files]

@@ -26,6 +26,7 @@ Examples:
 pub const EXPORT_EXAMPLES: &str = "\
 Examples:
   homenode rec export a.hnrec -o a.parquet
+  homenode rec export a.hnrec -o a.json --perfetto             open a.json in https://ui.perfetto.dev
   duckdb -c \"SELECT name, sum(pages) FROM 'a.parquet/migrations/**/*.parquet'
     JOIN 'a.parquet/objects/**/*.parquet' USING (object) GROUP BY name\"
 
@@ -83,15 +84,18 @@ pub enum RecCommand {
     /// Write a recording as Parquet, for DuckDB, Polars, Spark and Dask
     ///
     /// Each table becomes DIR/TABLE/host=H/job=J/rank=R/part-0.parquet. DIR appears whole or not at
-    /// all.
+    /// all. With --perfetto, the recording becomes one file for https://ui.perfetto.dev instead.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export {
         /// The recording
         #[arg(value_name = "REC")]
         recording: PathBuf,
-        /// The folder to make
+        /// The folder to make; with --perfetto the file
         #[arg(short = 'o', long = "output", value_name = "DIR")]
         to: PathBuf,
+        /// Write a trace for Perfetto: regions, iterations, moves, and counters of each node
+        #[arg(long, conflicts_with_all = ["json", "csv"])]
+        perfetto: bool,
         /// Replace an export that is there
         #[arg(long)]
         force: bool,
@@ -171,6 +175,8 @@ mod tests {
     fn an_export_needs_its_place() {
         assert!(parse::<RecArgs>("rec export a.hnrec").is_err());
         assert!(parse::<RecArgs>("rec export a.hnrec -o out --force").is_ok());
+        assert!(parse::<RecArgs>("rec export a.hnrec -o a.json --perfetto").is_ok());
+        assert!(parse::<RecArgs>("rec export a.hnrec -o a.json --perfetto --json").is_err());
         assert!(parse::<RecArgs>("rec merge -o out").is_err());
         assert!(parse::<RecArgs>("rec merge a b -o out").is_ok());
     }

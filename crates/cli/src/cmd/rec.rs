@@ -3,6 +3,7 @@
 mod agree;
 mod export;
 mod merge;
+mod perfetto;
 mod replay;
 mod upgrade;
 mod whole;
@@ -28,7 +29,10 @@ impl RecArgs {
             RecCommand::Agree { first, second, machine, smallest, output } => {
                 agree::run(&first, &second, machine.as_deref(), smallest, &output)
             }
-            RecCommand::Export { recording, to, force, quiet, output } => {
+            RecCommand::Export { recording, to, perfetto: true, force, quiet, .. } => {
+                perfetto::run(&recording, &to, force, quiet)
+            }
+            RecCommand::Export { recording, to, force, quiet, output, .. } => {
                 export::run(&recording, &to, force, quiet, &output)
             }
             RecCommand::Merge { recordings, to, quiet } => merge::run(&recordings, &to, quiet),

@@ -15,12 +15,13 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use homenode_dataset::Dataset;
 use homenode_model::ObjectId;
 use homenode_report::Unit;
+use homenode_report::time::Timeline;
 use serde::Serialize;
 
 pub use request::{Refusal, Request, read};
@@ -32,6 +33,7 @@ use crate::opened::Opened;
 use crate::page::{self, Home};
 use crate::tiles::build::{Window, finer};
 use crate::tiles::nodes::Nodes;
+use crate::tiles::pyramid::Pyramid;
 
 /// Most connections at a time.
 const MOST_CONNECTIONS: usize = 32;
@@ -60,16 +62,33 @@ pub enum ServerError {
 #[derive(Debug)]
 struct Tables {
     set: Dataset,
+    /// Its intervals, which are read when they are first needed.
+    timeline: OnceLock<Timeline>,
     nodes: Nodes,
     units: BTreeMap<ObjectId, Unit>,
+    pyramid: OnceLock<Arc<Pyramid>>,
 }
 
 impl Tables {
+    fn new(
+        set: Dataset,
+        nodes: Nodes,
+        units: BTreeMap<ObjectId, Unit>,
+        pyramid: Option<Arc<Pyramid>>,
+    ) -> Self {
+        let pyramid = pyramid.map_or_else(OnceLock::new, OnceLock::from);
+        Self { set, timeline: OnceLock::new(), nodes, units, pyramid }
+    }
+
+    fn timeline(&self) -> &Timeline {
+        self.timeline.get_or_init(|| Timeline::of(&self.set))
+    }
+
     fn of(opened: &Opened) -> Self {
         let nodes = Nodes::of(&opened.set, &opened.report);
         let unit = |o: &homenode_report::objects::ObjectReport| Some((o.object?, o.remote.of));
         let units = opened.report.objects.iter().filter_map(unit).collect();
-        Self { set: opened.set.clone(), nodes, units }
+        Self::new(opened.set.clone(), nodes, units, opened.pyramid.clone())
     }
 }
 
@@ -96,7 +115,14 @@ impl Shown {
     /// What was drawn of a recording before, as JSON.
     pub(crate) fn kept(model: String, set: Dataset, nodes: Nodes, units: BTreeMap<ObjectId, Unit>) -> Self {
         let command = set.meta().command.clone();
-        Self { model, command, tables: vec![Tables { set, nodes, units }] }
+        Self { model, command, tables: vec![Tables::new(set, nodes, units, None)] }
+    }
+
+    /// Draws finer pictures of the first recording from this from now on.
+    pub(crate) fn draw_from(&self, pyramid: Pyramid) {
+        if let [tables, ..] = &self.tables[..] {
+            let _ = tables.pyramid.set(Arc::new(pyramid));
+        }
     }
 
     /// What the page is told, as JSON.
@@ -142,7 +168,12 @@ impl Site {
 
     /// Shows something else from now on.
     pub fn show(&self, shown: Shown) {
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
+        self.show_shared(Arc::new(shown));
+    }
+
+    /// As [`Site::show`], of something that somebody else holds, too.
+    pub(crate) fn show_shared(&self, shown: Arc<Shown>) {
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
         self.tell(|p| p.version += 1);
     }
 
@@ -157,20 +188,20 @@ impl Site {
     }
 
     /// The answer to a request that was admitted: its type and its body.
-    fn answer(&self, path: &str, request: &Request) -> Result<(&'static str, String), Refusal> {
+    fn answer(&self, path: &str, request: &Request) -> Result<(&'static str, Vec<u8>), Refusal> {
         const JSON: &str = "application/json";
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let shown = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner));
         let json = |value: Result<String, serde_json::Error>| {
-            value.map(|text| (JSON, text)).map_err(|_| Refusal::Malformed)
+            value.map(|text| (JSON, text.into_bytes())).map_err(|_| Refusal::Malformed)
         };
         match path {
             "" => {
                 let page = page::around(&shown.model, &shown.command, Home::Server);
-                return Ok(("text/html; charset=utf-8", page));
+                return Ok(("text/html; charset=utf-8", page.into_bytes()));
             }
             "api/model" if shown.model.is_empty() => return Err(Refusal::NotFound),
-            "api/model" => return Ok((JSON, shown.model.clone())),
+            "api/model" => return Ok((JSON, shown.model.clone().into_bytes())),
             "api/progress" => {
                 let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 return json(serde_json::to_string(&progress));
@@ -195,13 +226,21 @@ impl Site {
                     intervals: request.number("intervals")?,
                 };
                 let _one = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
-                json(serde_json::to_string(&finer(&tables.set, &tables.nodes, unit, window)))
+                let pyramid = tables.pyramid.get().map(|p| &**p);
+                let drawn = finer(&tables.set, tables.timeline(), &tables.nodes, unit, window, pyramid);
+                Ok(("application/octet-stream", drawn.bytes()))
             }
             "api/history" => {
                 let (object, _) = object()?;
                 let page = request.number("page")?;
                 let _one = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
-                json(serde_json::to_string(&history::of(&tables.set, &tables.nodes, object, page)))
+                json(serde_json::to_string(&history::of(
+                    &tables.set,
+                    tables.timeline(),
+                    &tables.nodes,
+                    object,
+                    page,
+                )))
             }
             _ => Err(Refusal::NotFound),
         }
@@ -283,14 +322,14 @@ fn serve(stream: &TcpStream, token: &str, site: &Site) -> io::Result<()> {
 
 fn respond(
     mut stream: &TcpStream,
-    answer: &Result<(&'static str, String), Refusal>,
+    answer: &Result<(&'static str, Vec<u8>), Refusal>,
     head_only: bool,
 ) -> io::Result<()> {
     let (status, kind, body) = match answer {
-        Ok((kind, body)) => ("200 OK", *kind, body.as_str()),
+        Ok((kind, body)) => ("200 OK", *kind, &body[..]),
         Err(refusal) => {
             let (status, text) = refusal.answer();
-            (status, "text/plain; charset=utf-8", text)
+            (status, "text/plain; charset=utf-8", text.as_bytes())
         }
     };
     let head = format!(
@@ -303,7 +342,7 @@ fn respond(
     );
     stream.write_all(head.as_bytes())?;
     if !head_only {
-        stream.write_all(body.as_bytes())?;
+        stream.write_all(body)?;
     }
     stream.flush()
 }

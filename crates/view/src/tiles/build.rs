@@ -11,11 +11,12 @@ use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Scope;
 use homenode_report::time::Timeline;
 use homenode_report::{Report, Unit};
-use serde::Serialize;
 
 use super::axis::{Bands, Columns};
 use super::grid::{Finished, Grid, Level};
 use super::nodes::Nodes;
+use super::pyramid::write::{BUFFERED, Run};
+use super::pyramid::{Pyramid, PyramidError, Recipe, Writer};
 use super::{moves, rounds, traffic};
 use crate::model::{LinkModel, Model, ObjectModel, RegionModel, TimeModel, Touch};
 
@@ -73,7 +74,7 @@ pub fn pages(object: &ObjectReport, page_bytes: u64) -> u64 {
 }
 
 /// What a share of the object's accesses counts: accesses, or sightings of presence.
-fn weight(unit: Unit, seen: u64, count: u64) -> u64 {
+pub(crate) fn weight(unit: Unit, seen: u64, count: u64) -> u64 {
     if unit == Unit::Sightings { seen } else { count }
 }
 
@@ -86,13 +87,17 @@ fn shares(pages: &[u64], bands: u64) -> Vec<u64> {
 }
 
 /// Numbers of intervals as positions, quickly for rows of one interval that follow each other.
-struct Positions<'a> {
+pub(crate) struct Positions<'a> {
     timeline: &'a Timeline,
     last: Option<(IntervalNo, usize)>,
 }
 
-impl Positions<'_> {
-    fn of(&mut self, number: IntervalNo) -> usize {
+impl<'a> Positions<'a> {
+    pub(crate) const fn new(timeline: &'a Timeline) -> Self {
+        Self { timeline, last: None }
+    }
+
+    pub(crate) fn of(&mut self, number: IntervalNo) -> usize {
         match self.last {
             Some((known, at)) if known == number => at,
             _ => self.last.insert((number, self.timeline.position(number))).1,
@@ -100,9 +105,24 @@ impl Positions<'_> {
     }
 }
 
-/// Reads a data set. `report` is the report of the same data set; `more` is told of the bytes that
+/// Begins the pyramid of a recording.
+pub type Begin<'a> = &'a mut dyn FnMut(Recipe) -> Result<Writer, PyramidError>;
+
+/// Reads a data set. `report` is the report of the same data set; `more` is told of the rows that
 /// were read, and says whether to go on.
 pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
+    let mut none = |_| Err(PyramidError::Damaged("nobody asks for one"));
+    build_with(set, report, budget, &mut none, more).0
+}
+
+/// As [`build`], and fills a pyramid in the same pass.
+pub fn build_with(
+    set: &Dataset,
+    report: &Report,
+    budget: Budget,
+    begin: Begin<'_>,
+    more: &mut dyn FnMut(u64) -> bool,
+) -> (Model, Result<Writer, PyramidError>) {
     let timeline = Timeline::of(set);
     let nodes = Nodes::of(set, report);
     let intervals = timeline.intervals().len().max(1);
@@ -129,13 +149,20 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
     let places: BTreeMap<Option<ObjectId>, usize> =
         chosen.iter().enumerate().map(|(i, o)| (o.object, i)).collect();
 
-    let mut positions = Positions { timeline: &timeline, last: None };
+    let objects = chosen.iter().zip(&sizes).filter_map(|(o, pages)| Some((o.object?, *pages))).collect();
+    let grain = grain(set, |o| places.contains_key(&o));
+    let mut pyramid = begin(Recipe { objects, intervals, nodes: nodes.count(), grain, buffered: BUFFERED });
+    let mut positions = Positions::new(&timeline);
     let mut reader = Reader { more, stopped: false, rows: 0 };
     for run in reader.rows(set.rows::<Residency>()) {
-        let Some(grid) = places.get(&run.object).and_then(|i| grids.get_mut(*i)) else { continue };
+        let Some(place) = places.get(&run.object).copied() else { continue };
         let first = timeline.position(run.interval);
         let last = timeline.position(run.until).max(first);
-        grid.lives(run.page, run.pages, first, last, nodes.index(run.home));
+        let home = nodes.index(run.home);
+        grids[place].lives(run.page, run.pages, first, last, home);
+        if let Ok(pyramid) = &mut pyramid {
+            pyramid.lives(Run { object: place, page: run.page, pages: run.pages }, first, last, home);
+        }
     }
     let mut moves = moves::Gathering::new(columns, budget.moves);
     for m in reader.rows(set.rows::<Migration>()) {
@@ -144,8 +171,12 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
         if m.outcome == MoveOutcome::Refused {
             continue;
         }
-        if let Some(grid) = places.get(&m.object).and_then(|i| grids.get_mut(*i)) {
-            grid.moved(m.page, m.pages, at, m.outcome == MoveOutcome::PingPong);
+        if let Some(place) = places.get(&m.object).copied() {
+            let back = if m.outcome == MoveOutcome::PingPong { m.pages } else { 0 };
+            grids[place].moved((m.page, m.pages), at, m.pages, back);
+            if let Ok(pyramid) = &mut pyramid {
+                pyramid.moved(Run { object: place, page: m.page, pages: m.pages }, at, back > 0);
+            }
         }
     }
     let mut traffic = traffic::Gathering::new(intervals, chosen.len(), nodes.count());
@@ -157,7 +188,12 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
         if let Some(place) = place {
             let count = a.tally.count().map_or(0, |c| c.parts().0);
             let weight = weight(units[place], a.tally.seen(), count);
-            grids[place].touched(a.page, a.pages, at, node, home, weight);
+            let remote = if node == home { 0 } else { weight };
+            grids[place].touched((a.page, a.pages), at, node, weight, remote);
+            if let Ok(pyramid) = &mut pyramid {
+                let run = Run { object: place, page: a.page, pages: a.pages };
+                pyramid.touched(run, at, node, weight, remote > 0);
+            }
         }
         if everything || timeline.is_timed(a.interval) {
             let place = place.map_or(0, |p| p as u32 + 1);
@@ -184,7 +220,7 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
         }
     });
     let objects = objects.collect();
-    Model {
+    let model = Model {
         schema: "homenode/view/1",
         homenode: set.meta().homenode.clone(),
         basis: set.meta().basis.clone(),
@@ -210,7 +246,19 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
         objects,
         levels_left_out: 0,
         stopped,
-    }
+    };
+    (model, pyramid)
+}
+
+/// Rows by which the grain is judged.
+const SAMPLE: usize = 1 << 14;
+
+/// Pages of a usual row of accesses, of the objects that are wanted.
+pub(crate) fn grain(set: &Dataset, wanted: impl Fn(Option<ObjectId>) -> bool) -> u64 {
+    let rows = set.rows::<Access>().take(SAMPLE).filter(|a| wanted(a.object));
+    let mut pages: Vec<u64> = rows.map(|a| a.pages).collect();
+    pages.sort_unstable();
+    pages.get(pages.len() / 2).copied().unwrap_or(1)
 }
 
 /// Rows while somebody may ask to stop.
@@ -326,7 +374,7 @@ const FINER: usize = 512;
 const FINER_NUMBERS: usize = 1 << 21;
 
 /// A finer picture, and its columns' times.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finer {
     /// The picture, at the finest level alone.
     pub levels: Vec<Level>,
@@ -336,32 +384,86 @@ pub struct Finer {
     pub end_ns: u64,
 }
 
-/// Draws a window of one object finer than the model has it.
-pub fn finer(set: &Dataset, nodes: &Nodes, unit: Unit, window: Window) -> Finer {
-    let timeline = Timeline::of(set);
+impl Finer {
+    /// The picture in bytes: the length of a JSON text (four bytes, the lowest first), the text,
+    /// and the planes one after the other. In the text, a plane is the number of its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut planes = Vec::new();
+        let levels: Vec<serde_json::Value> = self.levels.iter().map(|l| l.with_planes(&mut planes)).collect();
+        let head = serde_json::json!({ "levels": levels, "begin_ns": self.begin_ns, "end_ns": self.end_ns });
+        let head = head.to_string();
+        let mut out = (head.len() as u32).to_le_bytes().to_vec();
+        out.extend(head.as_bytes());
+        out.extend(planes);
+        out
+    }
+}
+
+/// The empty grid of a window. Its cells begin at multiples of their size.
+fn grid(timeline: &Timeline, nodes: &Nodes, window: Window) -> Grid {
     let intervals = timeline.intervals().len().max(1);
     let first = window.first.min(intervals - 1);
     let side = (FINER_NUMBERS / nodes.count()).isqrt().clamp(1, FINER);
     let columns = Columns::of(first, window.intervals.clamp(1, intervals - first), side);
     let bands = Bands::of(window.page, window.pages, side as u64);
-    let mut grid = Grid::new(bands, columns, nodes.count());
-    let object = Some(window.object);
+    let (shift, end) = (columns.shift, first + columns.intervals);
+    let first = first >> shift << shift;
+    let end = end.div_ceil(1 << shift).saturating_mul(1 << shift).min(intervals);
+    let columns = Columns { first, intervals: end - first, shift };
+    let (shift, end) = (bands.shift, bands.first.saturating_add(bands.pages));
+    let first = bands.first >> shift << shift;
+    let end = end.div_ceil(1 << shift).saturating_mul(1 << shift);
+    let bands = Bands { first, pages: end - first, shift, open: false };
+    Grid::new(bands, columns, nodes.count())
+}
+
+/// Draws a window of one object finer than the model has it: from a pyramid, or from the tables
+/// where there is none or it is damaged.
+pub fn finer(
+    set: &Dataset,
+    timeline: &Timeline,
+    nodes: &Nodes,
+    unit: Unit,
+    window: Window,
+    pyramid: Option<&Pyramid>,
+) -> Finer {
+    let mut drawn = grid(timeline, nodes, window);
+    let object = window.object;
+    let filled = pyramid.filter(|p| p.has(object)).is_some_and(|p| match p.fill(&mut drawn, object) {
+        Ok(()) => true,
+        Err(_) => {
+            drawn = grid(timeline, nodes, window);
+            false
+        }
+    });
+    if !filled {
+        fill(&mut drawn, set, timeline, nodes, unit, object);
+    }
+    let TimeModel { begin_ns, end_ns, .. } = TimeModel::of(timeline, drawn.columns);
+    let mut level = drawn.finish_finest();
+    // Bands are whole, the object's last one may not be.
+    let end = window.page.saturating_add(window.pages.max(1));
+    level.pages = level.pages.min(end.saturating_sub(level.first_page)).max(1);
+    Finer { levels: vec![level], begin_ns, end_ns }
+}
+
+/// Adds the rows of an object to a grid.
+fn fill(grid: &mut Grid, set: &Dataset, timeline: &Timeline, nodes: &Nodes, unit: Unit, object: ObjectId) {
+    let object = Some(object);
     for run in set.rows::<Residency>().filter(|r| r.object == object) {
         let first = timeline.position(run.interval);
         let last = timeline.position(run.until).max(first);
         grid.lives(run.page, run.pages, first, last, nodes.index(run.home));
     }
     for m in set.rows::<Migration>().filter(|m| m.object == object && m.outcome != MoveOutcome::Refused) {
-        grid.moved(m.page, m.pages, timeline.position(m.interval), m.outcome == MoveOutcome::PingPong);
+        let back = if m.outcome == MoveOutcome::PingPong { m.pages } else { 0 };
+        grid.moved((m.page, m.pages), timeline.position(m.interval), m.pages, back);
     }
-    let mut positions = Positions { timeline: &timeline, last: None };
+    let mut positions = Positions::new(timeline);
     for a in set.rows::<Access>().filter(|a| a.object == object) {
         let at = positions.of(a.interval);
         let weight = weight(unit, a.tally.seen(), a.tally.count().map_or(0, |c| c.parts().0));
-        grid.touched(a.page, a.pages, at, nodes.index(a.node), nodes.index(a.home), weight);
+        let remote = if a.node == a.home { 0 } else { weight };
+        grid.touched((a.page, a.pages), at, nodes.index(a.node), weight, remote);
     }
-    let mut levels = grid.finish(&[]).levels;
-    levels.truncate(1);
-    let TimeModel { begin_ns, end_ns, .. } = TimeModel::of(&timeline, columns);
-    Finer { levels, begin_ns, end_ns }
 }

@@ -75,19 +75,32 @@ pub struct Dominant {
     pub nodes: u32,
 }
 
+/// A part of a whole that is not zero, in percent, rounded down.
+fn percent(part: u128, whole: u128) -> u32 {
+    match (u64::try_from(part * 100), u64::try_from(whole)) {
+        // One instruction instead of a call.
+        (Ok(part), Ok(whole)) => (part / whole) as u32,
+        _ => (part * 100 / whole) as u32,
+    }
+}
+
 impl Dominant {
     /// Of equal ones the first.
     pub fn of(values: &[u64]) -> Self {
-        let all: u128 = values.iter().map(|v| u128::from(*v)).sum();
-        let best = values.iter().enumerate().max_by_key(|(i, v)| (**v, std::cmp::Reverse(*i)));
-        match best {
-            Some((i, value)) if *value > 0 => Self {
-                node: i as u32 + 1,
-                percent: ((u128::from(*value) * 100 / all) as u32).max(1),
-                nodes: values.iter().filter(|v| **v > 0).count() as u32,
-            },
-            _ => Self::default(),
+        let (mut all, mut nodes, mut best) = (0_u128, 0, (0_usize, 0_u64));
+        for (i, value) in values.iter().enumerate().filter(|(_, v)| **v > 0) {
+            all += u128::from(*value);
+            nodes += 1;
+            if *value > best.1 {
+                best = (i, *value);
+            }
         }
+        let (i, value) = best;
+        if value == 0 {
+            return Self::default();
+        }
+        let percent = percent(value.into(), all);
+        Self { node: i as u32 + 1, percent: percent.max(1), nodes }
     }
 }
 
@@ -148,33 +161,77 @@ impl Grid {
         }
     }
 
-    /// Adds `weight` accesses or sightings of a run of pages by `node`, whose home was `home`.
-    pub fn touched(&mut self, page: u64, pages: u64, at: usize, node: usize, home: usize, weight: u64) {
-        let Some(column) = self.columns.column(at) else { return };
-        let whole = u128::from(pages.max(1));
-        for (band, inside) in self.bands.of_run(page, pages) {
-            // A run that crosses bands is shared out by pages.
-            let part = u128::from(weight) * u128::from(inside) / whole;
-            let part = (part as u64).max(u64::from(weight > 0));
-            self.touches.add_stretch(band, column, column + 1, node, part);
-            if node != home {
-                let cell = &mut self.remote[band * self.columns.count() + column];
-                *cell = cell.saturating_add(part);
+    /// Adds pages that came to `home`, `pages` of them in the interval at `at`; `later`: the same
+    /// times how many intervals after `at` they came. Pages that left count as negative. All of
+    /// them come before the column of `at` ends.
+    pub fn came(&mut self, run: (u64, u64), at: usize, home: usize, pages: u64, later: u64) {
+        let Columns { first, intervals, shift } = self.columns;
+        if at >= first + intervals || home >= self.nodes {
+            return;
+        }
+        let last = self.columns.count() - 1;
+        let width = |column| {
+            let (from, to) = self.columns.range(column);
+            (to - from) as u64
+        };
+        let (whole, rest) = (width(0), width(last));
+        let whole_run = i128::from(run.1.max(1));
+        for (band, inside) in self.bands.of_run(run.0, run.1) {
+            let part = |n: u64| (i128::from(n as i64) * i128::from(inside) / whole_run) as u64;
+            let (pages, later) = (part(pages), part(later));
+            let next = match at.checked_sub(first) {
+                None => 0,
+                Some(inside) => {
+                    let column = inside >> shift;
+                    let left = (self.columns.range(column).1 - at) as u64;
+                    let value = pages.wrapping_mul(left).wrapping_sub(later);
+                    self.homes.add_stretch(band, column, column + 1, home, value);
+                    column + 1
+                }
+            };
+            self.homes.add_stretch(band, next, last, home, pages.wrapping_mul(whole));
+            if next <= last {
+                self.homes.add_stretch(band, last, last + 1, home, pages.wrapping_mul(rest));
             }
         }
     }
 
-    /// Adds a run of pages that moved in the interval at `at`; `back`: to a node where they had
-    /// been.
-    pub fn moved(&mut self, page: u64, pages: u64, at: usize, back: bool) {
-        let Some(column) = self.columns.column(at) else { return };
-        for (band, pages) in self.bands.of_run(page, pages) {
-            let (moved, again) = self.moves.entry((band as u32, column as u32)).or_default();
-            *moved = moved.saturating_add(pages);
-            if back {
-                *again = again.saturating_add(pages);
+    /// Adds `weight` accesses or sightings of a run of pages (its first page and their number) by
+    /// `node`, `remote` of them remote.
+    pub fn touched(&mut self, run: (u64, u64), at: usize, node: usize, weight: u64, remote: u64) {
+        let Some(column) = self.columns.column(at).filter(|_| node < self.nodes) else { return };
+        let whole = u128::from(run.1.max(1));
+        for (band, inside) in self.bands.of_run(run.0, run.1) {
+            // A run that crosses bands is shared out by pages.
+            let part = |n: u64| match u128::from(inside) {
+                all if all == whole => n,
+                some => ((u128::from(n) * some / whole) as u64).max(u64::from(n > 0)),
+            };
+            self.touches.add_stretch(band, column, column + 1, node, part(weight));
+            if remote > 0 {
+                let cell = &mut self.remote[band * self.columns.count() + column];
+                *cell = cell.saturating_add(part(remote));
             }
         }
+    }
+
+    /// Adds `moved` pages of a run that moved in the interval at `at`, `back` of them to a node
+    /// where they had been.
+    pub fn moved(&mut self, run: (u64, u64), at: usize, moved: u64, back: u64) {
+        let Some(column) = self.columns.column(at) else { return };
+        let whole = u128::from(run.1.max(1));
+        for (band, inside) in self.bands.of_run(run.0, run.1) {
+            let part = |n: u64| (u128::from(n) * u128::from(inside) / whole) as u64;
+            let sum = self.moves.entry((band as u32, column as u32)).or_default();
+            *sum = (sum.0.saturating_add(part(moved)), sum.1.saturating_add(part(back)));
+        }
+    }
+
+    /// All rows were added: the finest level alone.
+    pub fn finish_finest(mut self) -> Level {
+        self.homes.integrate();
+        self.touches.integrate();
+        self.level()
     }
 
     /// All rows were added: the levels, finest first, and what is told of the bands.
@@ -242,10 +299,9 @@ impl Grid {
                 level.who_percent.push(who.percent);
                 level.who_nodes.push(who.nodes);
                 let all: u128 = touches.iter().map(|v| u128::from(*v)).sum();
-                let remote = u128::from(self.remote[band * columns + column]);
+                let remote = self.remote[band * columns + column];
                 // 0: nobody touched it; else percent plus one.
-                let remote = (remote * 100).checked_div(all).map_or(0, |p| p.min(100) as u32 + 1);
-                level.remote.push(remote);
+                level.remote.push(if all == 0 { 0 } else { percent(remote.into(), all).min(100) + 1 });
             }
         }
         level.moves = self
@@ -378,6 +434,35 @@ pub struct Level {
     pub moves: Vec<[u64; 4]>,
 }
 
+impl Level {
+    /// The level as JSON with the length of each plane in place of the plane, and the bytes of the
+    /// planes behind those in `to`, in the order of the fields.
+    pub fn with_planes(&self, to: &mut Vec<u8>) -> serde_json::Value {
+        let mut length = |plane: &Plane| {
+            let before = to.len();
+            to.extend(plane.bytes());
+            to.len() - before
+        };
+        serde_json::json!({
+            "first_page": self.first_page,
+            "pages": self.pages,
+            "page_shift": self.page_shift,
+            "first_interval": self.first_interval,
+            "intervals": self.intervals,
+            "time_shift": self.time_shift,
+            "bands": self.bands,
+            "columns": self.columns,
+            "home": length(&self.home),
+            "home_percent": length(&self.home_percent),
+            "who": length(&self.who),
+            "who_percent": length(&self.who_percent),
+            "who_nodes": length(&self.who_nodes),
+            "remote": length(&self.remote),
+            "moves": self.moves,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,7 +488,8 @@ mod tests {
         let mut g = grid(16, 16, 1, 1);
         // Of each pair of pages one is of node 0 with 2 of 2, one of node 1 with 3 of 3 accesses.
         for page in 0..16 {
-            g.touched(page, 1, 0, (page % 2) as usize, 0, if page % 2 == 0 { 2 } else { 3 });
+            let odd = page % 2;
+            g.touched((page, 1), 0, odd as usize, 2 + odd, 3 * odd);
         }
         let done = g.finish(&[]);
         let last = done.levels.last().unwrap();
@@ -427,10 +513,33 @@ mod tests {
     }
 
     #[test]
+    fn comings_and_goings_are_stays() {
+        // Columns of 16 intervals; the last one has four.
+        for (first, last) in [(0, 99), (3, 3), (10, 40), (16, 31), (95, 97), (98, 99)] {
+            let (mut stays, mut moves) = (grid(8, 8, 100, 10), grid(8, 8, 100, 10));
+            stays.lives(2, 3, first, last, 1);
+            moves.came((2, 3), first, 1, 3, 0);
+            moves.came((2, 3), last + 1, 1, 3_u64.wrapping_neg(), 0);
+            // The same told with the begin of a cell of four intervals.
+            let mut cells = grid(8, 8, 100, 10);
+            let (a, b) = (first as u64 % 4, (last as u64 + 1) % 4);
+            cells.came((2, 3), first & !3, 1, 3, 3 * a);
+            cells.came((2, 3), (last + 1) & !3, 1, 3_u64.wrapping_neg(), (3 * b).wrapping_neg());
+            let of = |g: Grid| {
+                let level = g.finish_finest();
+                (level.home.values(), level.home_percent.values())
+            };
+            let expected = of(stays);
+            assert_eq!(of(moves), expected, "{first} to {last}");
+            assert_eq!(of(cells), expected, "{first} to {last}, by cell");
+        }
+    }
+
+    #[test]
     fn moves_keep_their_number_at_every_level() {
         let mut g = grid(64, 64, 64, 64);
-        g.moved(5, 1, 33, true);
-        g.moved(40, 10, 3, false);
+        g.moved((5, 1), 33, 1, 1);
+        g.moved((40, 10), 3, 10, 0);
         for level in g.finish(&[]).levels {
             let sum = |i: usize| level.moves.iter().map(|m| m[i]).sum::<u64>();
             assert_eq!((sum(2), sum(3), level.columns), (11, 1, 64), "{} bands", level.bands);
@@ -442,8 +551,8 @@ mod tests {
         let mut g = grid(2, 1, 4, 4);
         g.lives(0, 2, 0, 1, 0);
         g.lives(0, 2, 2, 3, 1);
-        g.touched(0, 2, 0, 0, 0, 100);
-        g.touched(0, 2, 2, 1, 0, 7);
+        g.touched((0, 2), 0, 0, 100, 0);
+        g.touched((0, 2), 2, 1, 7, 7);
         let profile = g.finish(&[false, true, true, true]).profile;
         let users = vec![[2, 7]];
         assert_eq!(profile, [Band { first: [1, 100], last: [2, 100], total: 7, remote: 7, users }]);
@@ -454,9 +563,12 @@ mod tests {
         let mut g = grid(10, 4, 3, 3);
         g.lives(u64::MAX, u64::MAX, 0, usize::MAX, 1);
         g.lives(0, u64::MAX, 2, 1, 1);
-        g.touched(0, u64::MAX, 1, 1, 0, u64::MAX);
-        g.touched(0, 0, 9, 1, 0, 1);
-        g.moved(3, u64::MAX, 2, true);
+        g.touched((0, u64::MAX), 1, 1, u64::MAX, u64::MAX);
+        g.touched((0, 0), 9, 1, 1, 1);
+        g.touched((0, 1), 0, 2, 1, 1);
+        g.moved((3, u64::MAX), 2, u64::MAX, u64::MAX);
+        g.came((0, u64::MAX), 1, 1, u64::MAX, 1 << 63);
+        g.came((0, 1), 0, 2, 1, 0);
         assert_eq!(g.finish(&[true]).levels[0].bands, 3);
     }
 

@@ -6,6 +6,7 @@
 //! | [`grid`] | pages × time of one object: homes, who touches, moves |
 //! | [`nodes`] | nodes by index |
 //! | [`plane`] | numbers of cells, packed |
+//! | [`pyramid`] | sums at many resolutions on disk: any window is drawn in milliseconds |
 //! | [`moves`] | moves by interval, route and cause; the moves that are told one by one |
 //! | [`traffic`] | accesses from node to node, by object, time and region |
 //! | [`rounds`] | times of the outer loop's iterations |
@@ -20,5 +21,6 @@ pub mod grid;
 pub mod moves;
 pub mod nodes;
 pub mod plane;
+pub mod pyramid;
 pub mod rounds;
 pub mod traffic;

@@ -24,7 +24,7 @@ impl Plane {
     }
 
     /// Length and value of each run, seven bits a byte, the lowest first.
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for mut n in self.runs.iter().flat_map(|(n, v)| [*n, *v]) {
             while n >= 0x80 {

@@ -188,7 +188,8 @@ fn two() -> [Opened; 2] {
 #[test]
 fn two_recordings_stand_on_the_same_axes() {
     let [before, after] = two();
-    let mut model = before.beside(&after, Budget::FILE, &mut |_| true);
+    let of = |one: &Opened| one.model(Budget::FILE.halved(), &mut |_| true);
+    let mut model = before.beside(of(&before), &after, of(&after));
     let end = model.against.as_ref().unwrap().time.end_ns.max(model.time.end_ns);
     let objects = before.set.rows::<Object>().count();
     assert!(!model.pairs.is_empty() && model.pairs.len() <= objects);

@@ -89,7 +89,8 @@ fn a_page_that_moved_ten_thousand_times() {
         assert!(level.moves.iter().map(|m| m[3]).sum::<u64>() >= 10_000, "at every level");
     }
     let report = homenode_report::Report::of(&set);
-    let way = history::of(&set, &Nodes::of(&set, &report), queue, 5);
+    let timeline = homenode_report::time::Timeline::of(&set);
+    let way = history::of(&set, &timeline, &Nodes::of(&set, &report), queue, 5);
     assert_eq!(way.moves.len() as u64 + way.more_moves, 10_000 + others(&set, queue));
     small(&mut model);
 }

@@ -3,10 +3,12 @@
 mod assets;
 mod browser;
 mod cache;
+mod colours;
 mod drive;
 mod extremes;
 mod live;
 mod numbers;
 mod page;
+mod pyramid;
 mod server;
 mod support;

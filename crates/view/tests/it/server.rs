@@ -35,13 +35,19 @@ impl Running {
 
     /// Status, head, body.
     fn ask(&self, request: &str) -> (u16, String, String) {
+        let (status, head, body) = self.bytes(request);
+        (status, head, String::from_utf8(body).unwrap())
+    }
+
+    fn bytes(&self, request: &str) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.write_all(request.replace('\n', "\r\n").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let split = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(answer[..split].to_vec()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, head.to_owned(), body.to_owned())
+        (status, head, answer[split + 4..].to_vec())
     }
 
     fn get(&self, path: &str, more: &str) -> (u16, String, String) {
@@ -105,9 +111,16 @@ fn it_draws_finer_pictures_and_tells_the_way_of_a_page() {
     let set = synthetic(8, 64);
     let queue = number_of(&set, "queue").0;
     let ask = |what: &str| server.get(&format!("{}api/{what}", server.path), "");
-    let (status, _, body) = ask(&format!("finer?object={queue}&page=0&pages=4&first=2&intervals=8"));
+    let window = format!("finer?object={queue}&page=0&pages=4&first=2&intervals=8");
+    let host = format!("Host: 127.0.0.1:{}", server.port);
+    let (status, _, body) = server.bytes(&format!("GET {}api/{window} HTTP/1.1\n{host}\n\n", server.path));
     assert_eq!(status, 200);
-    let finer: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let head = 4 + u32::from_le_bytes(body[..4].try_into().unwrap()) as usize;
+    let finer: serde_json::Value = serde_json::from_slice(&body[4..head]).unwrap();
+    let planes = ["home", "home_percent", "who", "who_percent", "who_nodes", "remote"];
+    let planes = planes.map(|p| finer["levels"][0][p].as_u64().unwrap());
+    assert!(planes.iter().all(|n| *n > 0));
+    assert_eq!(head as u64 + planes.iter().sum::<u64>(), body.len() as u64);
     assert_eq!(finer["levels"][0]["bands"], 4);
     assert_eq!(finer["levels"][0]["columns"], 8);
     assert_eq!(finer["begin_ns"].as_array().unwrap().len(), 8);
@@ -127,5 +140,6 @@ fn it_draws_finer_pictures_and_tells_the_way_of_a_page() {
     }
     let most = u64::MAX;
     let huge = format!("finer?object={queue}&page={most}&pages={most}&first={most}&intervals={most}");
-    assert_eq!(ask(&huge).0, 200, "numbers that make no sense draw nothing, and do no harm");
+    let huge = format!("GET {}api/{huge} HTTP/1.1\n{host}\n\n", server.path);
+    assert_eq!(server.bytes(&huge).0, 200, "numbers that make no sense draw nothing, and do no harm");
 }

@@ -1,0 +1,460 @@
+//! Makes a pyramid while the tables are read.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use homenode_model::ObjectId;
+
+use super::block::{self, Entry};
+use super::sums::{COLUMN_BITS, Cell, Key, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum};
+use super::{Kind, PyramidError, Resolution};
+
+/// The first and the last bytes of the file.
+pub(super) const MAGIC: &[u8; 8] = b"hnpyram1";
+/// Bytes behind the index: where it begins, its bytes, its checksum, [`MAGIC`].
+pub(super) const FOOT: usize = 28;
+/// Sums that all buffers of a kind hold at most, of which each takes 32 bytes: touches, homes,
+/// moves.
+pub const BUFFERED: [usize; 3] = [3 << 20, 1 << 18, 1 << 17];
+/// Fewest sums of a buffer.
+const FEWEST: usize = 1 << 10;
+/// A cell of the next coarser resolution holds `1 << STEP` cells in one direction.
+const STEP: u32 = 2;
+/// Cells in one direction of the coarsest resolution: the page itself has coarser pictures.
+const FEW: u64 = 128;
+/// Most bytes of a pyramid in memory.
+const MOST_IN_MEMORY: u64 = 64 << 20;
+
+/// What a pyramid is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// Objects and their pages, by place.
+    pub objects: Vec<(ObjectId, u64)>,
+    /// Intervals of the recording.
+    pub intervals: usize,
+    /// Nodes that have an index.
+    pub nodes: usize,
+    /// Pages of a usual row of accesses: smaller cells would add nothing up.
+    pub grain: u64,
+    /// Sums that are kept in memory: see [`BUFFERED`].
+    pub buffered: [usize; 3],
+}
+
+impl Recipe {
+    /// Shifts from the finest to the coarsest, of so many pages or intervals.
+    fn shifts(size: u64, grain: u32) -> Vec<u32> {
+        let coarser = (1..).map(|n| grain + n * STEP).take_while(|s| size >> s > FEW);
+        std::iter::once(0).chain(coarser).collect()
+    }
+
+    /// Page shifts and time shifts; every pair is a resolution.
+    fn resolutions(&self) -> (Vec<u32>, Vec<u32>) {
+        let largest = self.objects.iter().map(|(_, pages)| *pages).max().unwrap_or(1);
+        let largest = largest.min(1 << PAGE_BITS);
+        (Self::shifts(largest, self.grain.max(1).ilog2()), Self::shifts(self.intervals as u64, 0))
+    }
+
+    fn check(&self) -> Result<(), PyramidError> {
+        let fits = |n: usize, bits: u32, what| match n >> bits {
+            0 => Ok(()),
+            _ => Err(PyramidError::TooMany(what)),
+        };
+        fits(self.objects.len(), OBJECT_BITS, "objects")?;
+        fits(self.intervals, COLUMN_BITS, "intervals")?;
+        fits(self.nodes, NODE_BITS, "nodes")
+    }
+}
+
+/// Where the bytes go.
+enum To {
+    /// A file; it is removed unless it was finished.
+    File(PathBuf, BufWriter<File>),
+    /// Memory.
+    Memory(Vec<u8>),
+    /// Whatever a test wants.
+    #[cfg(test)]
+    Other(Box<dyn Write + Send>),
+}
+
+impl To {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(_, file) => file.write_all(bytes),
+            Self::Memory(all) if (all.len() + bytes.len()) as u64 > MOST_IN_MEMORY => {
+                Err(io::Error::new(io::ErrorKind::OutOfMemory, "it is too large for memory"))
+            }
+            Self::Memory(all) => {
+                all.extend_from_slice(bytes);
+                Ok(())
+            }
+            #[cfg(test)]
+            Self::Other(to) => to.write_all(bytes),
+        }
+    }
+}
+
+/// Blocks on their way to the file.
+struct Out {
+    to: To,
+    at: u64,
+    index: Vec<Entry>,
+    bytes: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl Out {
+    fn write(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.to.write(bytes).err();
+            self.at += bytes.len() as u64;
+        }
+    }
+
+    /// Writes sums that are in the order of their keys.
+    fn run(&mut self, kind: Kind, resolution: u32, sums: &[Sum]) {
+        for object in sums.chunk_by(|a, b| a.key.cell().object == b.key.cell().object) {
+            for part in object.chunks(block::MOST) {
+                self.block(kind, resolution, part);
+            }
+        }
+    }
+
+    fn block(&mut self, kind: Kind, resolution: u32, sums: &[Sum]) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        block::encode(sums, kind, &mut bytes);
+        let cells = || sums.iter().map(|s| s.key.cell());
+        let entry = Entry {
+            kind,
+            resolution,
+            object: cells().next().map_or(0, |c| c.object),
+            page: cells().next().map_or(0, |c| c.page),
+            end: cells().map(|c| c.page + c.pages).max().unwrap_or(0),
+            first: cells().map(|c| c.column).min().unwrap_or(0),
+            last: cells().map(|c| c.column).max().unwrap_or(0),
+            offset: self.at,
+            bytes: bytes.len() as u32,
+            sum: crc32fast::hash(&bytes),
+        };
+        self.write(&bytes);
+        if self.failed.is_none() {
+            self.index.push(entry);
+        }
+        self.bytes = bytes;
+    }
+}
+
+/// The buffers of one kind.
+struct Shelf {
+    kind: Kind,
+    pages: Vec<u32>,
+    times: Vec<u32>,
+    /// By time shift, then by page shift.
+    buffers: Vec<Vec<Sum>>,
+    /// Sums from which on a buffer is written, by page shift.
+    most: Vec<usize>,
+}
+
+impl Shelf {
+    fn new(kind: Kind, pages: &[u32], times: &[u32], buffered: usize) -> Self {
+        // A coarser resolution has a quarter of the cells, so its buffer covers as much time.
+        let base = buffered * 3 / 4 / times.len();
+        let most = (0..pages.len()).map(|p| (base >> (2 * p.min(16))).max(FEWEST)).collect();
+        let buffers = vec![Vec::new(); pages.len() * times.len()];
+        Self { kind, pages: pages.to_vec(), times: times.to_vec(), buffers, most }
+    }
+
+    fn number(&self, time: usize, page: usize) -> usize {
+        time * self.pages.len() + page
+    }
+
+    #[inline]
+    fn add(&mut self, time: usize, page: usize, sum: Sum, out: &mut Out) {
+        let number = self.number(time, page);
+        let buffer = &mut self.buffers[number];
+        match buffer.last_mut() {
+            Some(last) if last.key == sum.key => last.add(&sum, self.kind),
+            _ => buffer.push(sum),
+        }
+        if buffer.len() >= self.most[page] {
+            self.flush(time, page, out);
+        }
+    }
+
+    /// Writes a buffer, and passes its sums on to the coarser ones.
+    fn flush(&mut self, time: usize, page: usize, out: &mut Out) {
+        let number = self.number(time, page);
+        let mut sums = std::mem::take(&mut self.buffers[number]);
+        // Stable, because rows come in stretches that are sorted already.
+        sums.sort_by_key(|s| s.key);
+        let kind = self.kind;
+        sums.dedup_by(|next, sum| {
+            let same = next.key == sum.key;
+            if same {
+                sum.add(next, kind);
+            }
+            same
+        });
+        out.run(kind, number as u32, &sums);
+        if let Some(shift) = self.pages.get(page + 1).copied() {
+            sums.iter().for_each(|s| self.add(time, page + 1, s.wider(shift), out));
+        }
+        if let Some(to) = self.times.get(time + 1).copied().filter(|_| page == 0) {
+            let from = self.times[time];
+            sums.iter().for_each(|s| self.add(time + 1, 0, s.longer(from, to, kind), out));
+        }
+        sums.clear();
+        self.buffers[number] = sums;
+    }
+
+    fn finish(&mut self, out: &mut Out) {
+        for time in 0..self.times.len() {
+            for page in 0..self.pages.len() {
+                self.flush(time, page, out);
+                self.buffers[time * self.pages.len() + page] = Vec::new();
+            }
+        }
+    }
+}
+
+/// Makes a pyramid. After a failure it takes rows and forgets them; [`Writer::finish`] says why.
+pub struct Writer {
+    recipe: Recipe,
+    resolutions: Vec<Resolution>,
+    shelves: Vec<Shelf>,
+    out: Out,
+}
+
+impl Writer {
+    /// A pyramid in a file that must not exist yet.
+    ///
+    /// # Errors
+    /// The file cannot be made, or the recording is too large.
+    pub fn create(recipe: Recipe, path: &Path) -> Result<Self, PyramidError> {
+        recipe.check()?;
+        let file = File::options().write(true).create_new(true).open(path)?;
+        Self::new(recipe, To::File(path.to_owned(), BufWriter::with_capacity(1 << 18, file)))
+    }
+
+    /// A pyramid in memory.
+    ///
+    /// # Errors
+    /// The recording is too large.
+    pub fn in_memory(recipe: Recipe) -> Result<Self, PyramidError> {
+        Self::new(recipe, To::Memory(Vec::new()))
+    }
+
+    fn new(recipe: Recipe, to: To) -> Result<Self, PyramidError> {
+        recipe.check()?;
+        let (pages, times) = recipe.resolutions();
+        let pair = |time_shift: &u32| {
+            let time_shift = *time_shift;
+            pages.iter().map(move |page_shift| Resolution { page_shift: *page_shift, time_shift })
+        };
+        let resolutions = times.iter().flat_map(pair).collect();
+        let shelves =
+            Kind::ALL.map(|kind| Shelf::new(kind, &pages, &times, recipe.buffered[kind as usize])).into();
+        let mut out = Out { to, at: 0, index: Vec::new(), bytes: Vec::new(), failed: None };
+        out.write(MAGIC);
+        Ok(Self { recipe, resolutions, shelves, out })
+    }
+
+    /// Why nothing is written any more.
+    pub const fn failure(&self) -> Option<&io::Error> {
+        self.out.failed.as_ref()
+    }
+
+    #[inline]
+    fn add(&mut self, kind: Kind, cell: Cell, first: u64, second: u64) {
+        let fits = (cell.column as usize) < self.recipe.intervals;
+        if !fits || cell.pages == 0 || self.out.failed.is_some() {
+            return;
+        }
+        self.shelves[kind as usize].add(0, 0, Sum { key: Key::of(&cell), first, second }, &mut self.out);
+    }
+
+    /// Adds accesses or sightings of a run of pages in the interval at `at`, by the node with that
+    /// index.
+    #[inline]
+    pub fn touched(&mut self, run: Run, at: usize, node: usize, weight: u64, remote: bool) {
+        self.add(Kind::Touches, run.at(at, node), weight, if remote { weight } else { 0 });
+    }
+
+    /// Adds pages that lived on `home` from the interval at `first` to the one at `last`.
+    pub fn lives(&mut self, run: Run, first: usize, last: usize, home: usize) {
+        if first > last {
+            return;
+        }
+        let pages = run.at(first, home).pages;
+        self.add(Kind::Homes, run.at(first, home), pages, 0);
+        self.add(Kind::Homes, run.at(last.saturating_add(1), home), pages.wrapping_neg(), 0);
+    }
+
+    /// Adds a run of pages that moved in the interval at `at`; `back`: to a node where they had
+    /// been.
+    pub fn moved(&mut self, run: Run, at: usize, back: bool) {
+        let pages = run.at(at, 0).pages;
+        self.add(Kind::Moves, run.at(at, 0), pages, if back { pages } else { 0 });
+    }
+
+    /// All rows were added: writes the rest and the index. `stamp` says of which tables it is.
+    ///
+    /// # Errors
+    /// Something could not be written. Nothing is left of the file then.
+    pub fn finish(mut self, stamp: &str) -> Result<Finished, PyramidError> {
+        for shelf in &mut self.shelves {
+            shelf.finish(&mut self.out);
+        }
+        let out = &mut self.out;
+        let mut index = Vec::new();
+        out.index.sort_unstable_by_key(|e| e.offset);
+        let mut before = 0;
+        for entry in &out.index {
+            entry.encode(before, &mut index);
+            before = entry.offset;
+        }
+        let head = super::read::Head {
+            stamp: stamp.to_owned(),
+            objects: self.recipe.objects.iter().map(|(o, _)| o.0).collect(),
+            resolutions: self.resolutions.iter().map(|r| [r.page_shift, r.time_shift]).collect(),
+            intervals: self.recipe.intervals as u64,
+            blocks: out.index.len() as u64,
+        };
+        let mut all = serde_json::to_vec(&head).map_err(io::Error::from)?;
+        all.push(b'\n');
+        all.extend_from_slice(&index);
+        let (at, sum) = (out.at, crc32fast::hash(&all));
+        out.write(&all);
+        let mut foot = Vec::with_capacity(FOOT);
+        foot.extend(at.to_le_bytes());
+        foot.extend((all.len() as u64).to_le_bytes());
+        foot.extend(sum.to_le_bytes());
+        foot.extend(MAGIC);
+        out.write(&foot);
+        let entries = std::mem::take(&mut out.index);
+        let flushed = match &mut out.to {
+            To::File(_, file) => file.flush().and_then(|()| file.get_ref().sync_data()),
+            _ => Ok(()),
+        };
+        if let Some(why) = out.failed.take().or(flushed.err()) {
+            return Err(why.into());
+        }
+        let to = std::mem::replace(&mut out.to, To::Memory(Vec::new()));
+        let (path, bytes) = match to {
+            To::File(path, _) => (Some(path), Vec::new()),
+            To::Memory(bytes) => (None, bytes),
+            #[cfg(test)]
+            To::Other(_) => (None, Vec::new()),
+        };
+        Ok(Finished { head, entries, path, bytes })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let To::File(path, _) = &self.out.to {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// A pyramid that is whole.
+#[derive(Debug)]
+pub struct Finished {
+    pub(super) head: super::read::Head,
+    pub(super) entries: Vec<Entry>,
+    /// Its file; none: it is in memory.
+    pub path: Option<PathBuf>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A run of pages of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The object's place.
+    pub object: usize,
+    /// First page.
+    pub page: u64,
+    /// How many.
+    pub pages: u64,
+}
+
+impl Run {
+    /// The cell of the run. Pages and intervals for which there is no number are left out.
+    fn at(self, at: usize, node: usize) -> Cell {
+        const BEHIND: u64 = (1 << PAGE_BITS) - 1;
+        let pages = self.pages.min(BEHIND.saturating_sub(self.page));
+        let page = self.page.min(BEHIND);
+        let column = if at >> COLUMN_BITS == 0 { at as u32 } else { u32::MAX };
+        Cell { object: self.object as u32, page, column, node: node as u32, pages }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk with so many bytes of room.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let n = bytes.len().min(self.0);
+            self.0 -= n;
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn recipe(intervals: usize) -> Recipe {
+        let objects = vec![(ObjectId(4), 1 << 20)];
+        Recipe { objects, intervals, nodes: 4, grain: 16, buffered: [0; 3] }
+    }
+
+    #[test]
+    fn resolutions_are_pairs_from_the_finest_on() {
+        let (pages, times) = recipe(3000).resolutions();
+        assert_eq!(pages, [0, 6, 8, 10, 12]);
+        assert_eq!(times, [0, 2, 4]);
+        let tiny = Recipe { objects: Vec::new(), ..recipe(0) };
+        assert_eq!(tiny.resolutions(), (vec![0], vec![0]));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_costs_the_pyramid_alone() {
+        for room in [0, 100, 5000] {
+            let mut writer = Writer::new(recipe(10_000), To::Other(Box::new(Full(room)))).unwrap();
+            for n in 0..20_000_u64 {
+                let run = Run { object: 0, page: n * 16, pages: 16 };
+                writer.touched(run, n as usize % 10_000, 1, n, false);
+            }
+            assert!(writer.failure().is_some(), "{room} bytes are not enough for what is there already");
+            let why = writer.finish("").unwrap_err().to_string();
+            assert!(why.contains("no storage space"), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_unfinished_file_is_removed() {
+        let path = std::env::temp_dir().join(format!("homenode-pyramid-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let mut writer = Writer::create(recipe(4), &path).unwrap();
+        writer.moved(Run { object: 0, page: 3, pages: 1 }, 2, true);
+        assert!(path.exists());
+        drop(writer);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn too_many_intervals_are_refused() {
+        let why = Writer::in_memory(recipe(1 << COLUMN_BITS)).err().unwrap().to_string();
+        assert_eq!(why, "the recording has more intervals than the file can tell apart");
+    }
+}
