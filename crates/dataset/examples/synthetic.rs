@@ -10,7 +10,7 @@ use homenode_dataset::synthetic::Spec;
 use homenode_model::Bytes;
 
 /// What the command line asks for.
-fn spec(args: &[String]) -> Result<(Spec, PathBuf), String> {
+fn spec(args: &[String]) -> Result<(Spec, Bytes, PathBuf), String> {
     let (mut size, mut out) = (Bytes::mib(64), None);
     let mut changes: Vec<(&str, u64)> = Vec::new();
     let mut words = args.iter();
@@ -39,20 +39,23 @@ fn spec(args: &[String]) -> Result<(Spec, PathBuf), String> {
             _ => spec.rank = Some(n as u32),
         }
     }
-    Ok((spec, out.ok_or("-o DIR says where it goes")?))
+    // The size decides when it ends, because the bytes of a row are not known before.
+    spec.iterations = spec.iterations.saturating_mul(4);
+    Ok((spec, size, out.ok_or("-o DIR says where it goes")?))
 }
 
 fn make(args: &[String]) -> Result<(), String> {
-    let (spec, out) = spec(args)?;
+    let (spec, size, out) = spec(args)?;
     let begin = Instant::now();
     let mut writer = Writer::create(&out, spec.meta()).map_err(|e| e.to_string())?;
     let mut said = Instant::now();
-    let ended = spec.fill(&mut writer, &mut |done| {
+    let ended = spec.fill(&mut writer, &mut |done, writer| {
+        let written = writer.written();
         if said.elapsed().as_secs() >= 10 {
             said = Instant::now();
-            eprintln!("synthetic: {} % of {} iterations", done * 100 / spec.iterations, spec.iterations);
+            eprintln!("synthetic: {} % of {size}, {done} iterations", written * 100 / size.0.max(1));
         }
-        true
+        written < size.0
     });
     let ended = ended.map_err(|e| e.to_string())?;
     writer.flush().map_err(|e| e.to_string())?;

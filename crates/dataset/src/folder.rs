@@ -17,6 +17,7 @@ use crate::foreign;
 use crate::members::{self, MEMBERS, Member};
 use crate::memory::Memory;
 use crate::meta::{Meta, VERSION};
+use crate::salvage;
 use crate::schema::{ColumnInfo, Table};
 use crate::tables::{ALL, TableInfo};
 use crate::upgrade::{self, Form};
@@ -126,23 +127,24 @@ impl Dataset {
             };
         }
         let file = path.join(META);
-        let text = foreign::read(&file, MAX_META).map_err(DatasetError::io("read", &file))?;
-        Weights::TYPED.check(&text, MAX_HELD).map_err(|e| not(format!("{META}: {e}")))?;
-        let wrong = |e: serde_json::Error| {
-            not(format!("{META}, line {}: {}", e.line(), foreign::clean(&e.to_string())))
+        let text = foreign::read(&file, MAX_META);
+        let meta = match &text {
+            Ok(text) => described(text),
+            Err(e) => Err(Undescribed::Damaged(e.to_string())),
         };
-        let version: Version = serde_json::from_str(&text).map_err(wrong)?;
-        let meta: Meta = match version.format {
-            VERSION => serde_json::from_str(&text).map_err(wrong)?,
-            old if (1..VERSION).contains(&old) => {
-                let value = serde_json::from_str(&text).map_err(wrong)?;
-                serde_json::from_value(versions::meta(value, old)).map_err(wrong)?
+        match meta {
+            Ok(meta) => Ok(Self::new(meta.cleaned(), Place::Folder(path.into()))),
+            // The tables may be whole.
+            Err(Undescribed::Damaged(why)) if foreign::folder(&path.join(TABLES)).is_ok() => {
+                let (mut meta, said) = salvage::meta(text.as_deref().unwrap_or_default(), &why);
+                meta.incomplete.insert(0, said);
+                Ok(Self::new(meta.cleaned(), Place::Folder(path.into())))
             }
-            other => {
-                return Err(not(format!("format {other}, but this homenode knows 1 to {VERSION}")));
+            Err(Undescribed::Damaged(_)) if text.is_err() => {
+                text.map_err(DatasetError::io("read", &file)).and(Err(not(String::new())))
             }
-        };
-        Ok(Self::new(meta.cleaned(), Place::Folder(path.into())))
+            Err(Undescribed::Damaged(why) | Undescribed::Refused(why)) => Err(not(why)),
+        }
     }
 
     /// The members of a merged data set; those that cannot be read are noted.
@@ -302,6 +304,32 @@ fn file_of(folder: &Path, name: &str, columns: &[ColumnInfo]) -> Result<Source, 
             Ok(Source::File(Box::new(reader)))
         }
     }
+}
+
+/// What `dataset.json` of this text says.
+fn described(text: &str) -> Result<Meta, Undescribed> {
+    let wrong = |e: serde_json::Error| {
+        Undescribed::Damaged(format!("{META}, line {}: {}", e.line(), foreign::clean(&e.to_string())))
+    };
+    let heavy = Weights::TYPED.check(text, MAX_HELD);
+    heavy.map_err(|e| Undescribed::Damaged(format!("{META}: {e}")))?;
+    let version: Version = serde_json::from_str(text).map_err(wrong)?;
+    match version.format {
+        VERSION => serde_json::from_str(text).map_err(wrong),
+        old if (1..VERSION).contains(&old) => {
+            let value = serde_json::from_str(text).map_err(wrong)?;
+            serde_json::from_value(versions::meta(value, old)).map_err(wrong)
+        }
+        other => Err(Undescribed::Refused(format!("format {other}, but this homenode knows 1 to {VERSION}"))),
+    }
+}
+
+/// Why `dataset.json` does not say what the recording is.
+enum Undescribed {
+    /// It cannot be read, or not as what homenode writes.
+    Damaged(String),
+    /// It is of another version.
+    Refused(String),
 }
 
 #[derive(serde::Deserialize)]

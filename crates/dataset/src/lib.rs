@@ -48,6 +48,7 @@ pub mod members;
 pub mod memory;
 pub mod merge;
 pub mod meta;
+mod salvage;
 pub mod schema;
 pub mod synthetic;
 pub mod tables;

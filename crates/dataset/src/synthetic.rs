@@ -45,7 +45,7 @@ const MOVING: u64 = 6;
 /// What to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Rounds of the solver's outer loop; at least 8.
+    /// Rounds of the solver's outer loop, at most; at least 8.
     pub iterations: u64,
     /// Blocks of all objects that are accessed; at least 32.
     pub blocks: u64,
@@ -100,26 +100,29 @@ impl Spec {
         meta
     }
 
-    /// Fills all tables. `more` is told of each iteration that is done; where it says false, the
-    /// generator stops.
+    /// Fills all tables. After each iteration, `more` gets the number of iterations so far and the
+    /// sink. The generator stops when `more` returns false, or after [`Spec::iterations`].
     ///
     /// # Errors
     /// The sink cannot take a row.
     pub fn fill<S: Sink>(
         &self,
         sink: &mut S,
-        more: &mut dyn FnMut(u64) -> bool,
+        more: &mut dyn FnMut(u64, &S) -> bool,
     ) -> Result<Ended, DatasetError> {
         let mut made = Made::new(*self);
         made.machine(sink)?;
         made.program(sink)?;
         made.first_touches(sink)?;
-        for iteration in 0..self.iterations {
-            made.iteration(sink, iteration)?;
-            if !more(iteration + 1) {
+        let mut done = 0;
+        while done < self.iterations {
+            made.iteration(sink, done)?;
+            done += 1;
+            if !more(done, sink) {
                 break;
             }
         }
+        Made::regions(sink, done)?;
         made.end(sink)?;
         Ok(Ended { status: Some(0), signal: None, elapsed_ns: made.now })
     }
@@ -296,10 +299,15 @@ impl Made {
             })?;
             address += bytes + (1 << 21);
         }
+        Ok(())
+    }
+
+    /// The regions, of which two run once in each of these iterations.
+    fn regions(sink: &mut impl Sink, iterations: u64) -> Result<(), DatasetError> {
         let regions =
             [(INIT, RegionKind::Phase), (SWEEP, RegionKind::Parallel), (EXCHANGE, RegionKind::Barrier)];
         for (region, kind) in regions {
-            let runs = if region == INIT { 1 } else { self.spec.iterations };
+            let runs = if region == INIT { 1 } else { iterations };
             let (function, line) = [("initialise", 60), ("sweep", 90), ("exchange", 120)][region.0 as usize];
             sink.push(&Region {
                 region,
@@ -585,7 +593,7 @@ mod tests {
     fn small() -> Dataset {
         let spec = Spec { iterations: 10, blocks: 400, nodes: 4, seed: 3, rank: None };
         let mut memory = Memory::default();
-        let ended = spec.fill(&mut memory, &mut |_| true).unwrap();
+        let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
         Dataset::of_memory(Meta { ended: Some(ended), ..spec.meta() }, memory)
     }
 
@@ -644,7 +652,7 @@ mod tests {
         for rows in [1000_u64, 100_000] {
             let spec = Spec::of_size(Bytes(rows * ROW_BYTES));
             let mut memory = Memory::default();
-            spec.fill(&mut memory, &mut |_| true).unwrap();
+            spec.fill(&mut memory, &mut |_, _| true).unwrap();
             let made: u64 = memory.chunks("accesses").iter().map(|c| c.rows() as u64).sum();
             assert!((rows / 2..rows * 2).contains(&made), "{made} rows for {rows}");
         }

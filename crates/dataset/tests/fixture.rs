@@ -42,7 +42,7 @@ fn summary(set: &Dataset) -> String {
 fn make(path: &Path) {
     let spec = Spec { iterations: 8, blocks: 40, nodes: 4, seed: 1, rank: Some(0) };
     let mut writer = Writer::create(path, spec.meta()).unwrap();
-    let ended = spec.fill(&mut writer, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     fs::write(path.join("rows.txt"), summary(&Dataset::open(path).unwrap())).unwrap();
 }

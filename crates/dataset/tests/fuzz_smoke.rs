@@ -34,7 +34,7 @@ impl Rng {
 fn tables() -> Vec<(&'static TableInfo, Vec<u8>)> {
     let spec = Spec { iterations: 8, blocks: 32, nodes: 4, seed: 1, rank: None };
     let mut memory = Memory::default();
-    spec.fill(&mut memory, &mut |_| true).unwrap();
+    spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let set = Dataset::of_memory(spec.meta(), memory);
     let file = |table: &'static TableInfo| {
         let mut out = Vec::new();

@@ -33,7 +33,7 @@ fn make(folder: &Path, seed: u64, change: impl FnOnce(&mut Meta)) -> (PathBuf, D
     let mut meta = spec.meta();
     change(&mut meta);
     let mut writer = Writer::create(&path, meta).unwrap();
-    let ended = spec.fill(&mut writer, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     (path.clone(), Dataset::open(&path).unwrap())
 }

@@ -101,7 +101,7 @@ fn all(folder: &Path) -> Result<(), String> {
             let spec = Spec::of_size(Bytes::mib(128));
             let mut writer = Writer::create(&set, spec.meta()).map_err(|e| e.to_string())?;
             let begin = cpu();
-            let ended = spec.fill(&mut writer, &mut |_| true).map_err(|e| e.to_string())?;
+            let ended = spec.fill(&mut writer, &mut |_, _| true).map_err(|e| e.to_string())?;
             writer.finish(ended).map_err(|e| e.to_string())?;
             println!("generator: {:.0} MB/s of CPU time", size(&set) / 1e6 / (cpu() - begin));
             set

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | read a stream, as far as it is whole | [`stream`] |
 //! | names for objects and regions, from the program's own files | [`names`] |
+//! | who touched which pages first | `firsts` |
 //! | where pages live, and where they have lived | [`homes`] |
 //! | rows of all tables | [`rows`] |
 //!
@@ -13,7 +14,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod homes;
+pub mod firsts;
+mod homes;
 pub mod names;
 pub mod rows;
 pub mod stream;

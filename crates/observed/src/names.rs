@@ -138,6 +138,15 @@ impl Names {
         self.call(pc).map(|(text, _)| text)
     }
 
+    /// The place of an instruction. Without debug information the function's symbol, or where it
+    /// lies in its file.
+    pub fn place(&mut self, pc: u64) -> SourcePlace {
+        let place = self.resolver.place(pc).unwrap_or_default();
+        let function = place.function.or_else(|| self.bare(pc));
+        // Without a line, the file is a program's or a library's, and no source.
+        SourcePlace { function, file: place.file.filter(|_| place.line.is_some()), line: place.line }
+    }
+
     /// The build id of the file with this code.
     pub fn build_id(&mut self, pc: u64) -> Option<String> {
         let inside = |m: &Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));

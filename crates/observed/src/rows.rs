@@ -1,6 +1,6 @@
 //! The rows of all tables, from the streams.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use homenode_dataset::identity::{self, Slots};
@@ -14,6 +14,7 @@ use homenode_model::{Bytes, MoveResult, NodeId, Ns, ObjectId, ThreadId};
 use homenode_wire::facts::Origin;
 use homenode_wire::live::{self, Live, ObjectNo, Pages};
 
+use crate::firsts::{Firsts, Toucher};
 use crate::homes::Homes;
 use crate::names::Names;
 use crate::stream::{Stream, records};
@@ -78,7 +79,7 @@ struct Process<'a, S: Sink> {
     homes: Homes,
     interval: u32,
     threads: u32,
-    first_touched: BTreeSet<ObjectId>,
+    firsts: BTreeMap<ObjectId, Firsts>,
     has_iterations: bool,
     intervals: Vec<Interval>,
     policy: Option<String>,
@@ -110,7 +111,7 @@ pub fn of_process(
         homes: Homes::default(),
         interval: 0,
         threads: 0,
-        first_touched: BTreeSet::new(),
+        firsts: BTreeMap::new(),
         has_iterations: false,
         intervals: Vec::new(),
         policy: Some(stream.policy.clone()).filter(|p| !p.is_empty()),
@@ -184,6 +185,7 @@ impl<S: Sink> Process<'_, S> {
                 self.born(number, &origin, address, bytes, birth, python.as_deref());
             }
             Live::ObjectGone { number, death } => self.gone(number, death),
+            Live::FirstTouch { .. } => self.first_touch(&record)?,
             Live::Migration { .. } => self.migration(&record)?,
             Live::Home { object, pages, node: Some(node), .. } => self.home(object, pages, node)?,
             Live::Sample { time, object, page, held_back, node, home } => {
@@ -363,18 +365,56 @@ impl<S: Sink> Process<'_, S> {
         if self.stream.pretended || again.is_some_and(|k| k.row.allocations > 1) {
             return Ok(());
         }
-        self.first_touched.insert(object);
+        let address = self.known(object).map_or(0, |k| k.row.address);
+        for (run, toucher) in self.firsts.entry(object).or_default().rest(range(pages), node, address) {
+            self.put_first_touch(object, run, node, toucher)?;
+        }
+        Ok(())
+    }
+
+    /// A page fault told who touched pages first.
+    fn first_touch(&mut self, record: &Live) -> Result<(), DatasetError> {
+        let Live::FirstTouch { object, pages, thread, node, time, pc } = *record else { return Ok(()) };
+        let Some(object) = self.object(object) else { return Ok(()) };
+        if let Some(thread) = thread {
+            self.threads = self.threads.max(thread.0.saturating_add(1));
+        }
+        // A later allocation of the same place has the same number, and its pages were told.
+        if self.known(object).is_some_and(|k| k.row.allocations > 1) {
+            return Ok(());
+        }
+        let toucher = Toucher { thread, time, pc };
+        for run in self.firsts.entry(object).or_default().add(range(pages), node, toucher) {
+            self.put_first_touch(object, run, node, Some(toucher))?;
+        }
+        Ok(())
+    }
+
+    fn put_first_touch(
+        &mut self,
+        object: ObjectId,
+        run: Range<u64>,
+        node: NodeId,
+        toucher: Option<Toucher>,
+    ) -> Result<(), DatasetError> {
+        let pc = toucher.map(|t| t.pc).filter(|pc| *pc != 0);
+        let place = pc.map(|pc| self.names.place(pc)).unwrap_or_default();
+        let thread = toucher.and_then(|t| t.thread);
         self.to.push(&FirstTouch {
             object,
-            page: pages.first.into(),
-            pages: pages.count.into(),
-            thread: None,
+            page: run.start,
+            pages: run.end - run.start,
+            thread: thread.map(|t| ThreadId(self.base.threads.saturating_add(t.0))),
             node,
-            time_ns: None,
-            file: None,
-            line: None,
-            function: None,
+            time_ns: toucher.map(|t| self.time(t.time)),
+            file: place.file,
+            line: place.line,
+            function: place.function,
         })
+    }
+
+    fn known(&self, object: ObjectId) -> Option<&Known> {
+        self.objects.get(object.0.saturating_sub(self.base.objects) as usize)
     }
 
     fn migration(&mut self, record: &Live) -> Result<(), DatasetError> {

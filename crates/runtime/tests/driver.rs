@@ -9,6 +9,8 @@ mod first_touch;
 mod guard;
 #[path = "driver/probing.rs"]
 mod probing;
+#[path = "driver/recorded_firsts.rs"]
+mod recorded_firsts;
 #[path = "driver/regions.rs"]
 mod regions;
 #[path = "driver/trial.rs"]

@@ -1,7 +1,8 @@
 //! The cost of a page fault that perf reports, measured on homenode's own memory.
 
 use homenode_model::Ns;
-use homenode_sys::Result;
+use homenode_sys::memory::Scratch;
+use homenode_sys::{PAGE, Result, call};
 
 use crate::rings::Rings;
 
@@ -19,6 +20,14 @@ pub(crate) struct Fault {
     pub whole: Ns,
     /// The report alone.
     pub telling: Ns,
+}
+
+/// Touches fresh memory, and returns how long that took.
+pub(crate) fn fresh() -> Result<Ns> {
+    let fresh = Scratch::new(PAGES * PAGE)?;
+    let begin = call::now();
+    fresh.touch();
+    Ok(call::now() - begin)
 }
 
 /// Measures a few rounds, in turns with the event off and on, and takes the medians. The event is

@@ -85,7 +85,7 @@ impl Hinting {
 
     fn with(cpus: Cpus) -> Result<Self> {
         let mut rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
-        let fault = fault::measure(&mut rings, first_touches)?;
+        let fault = fault::measure(&mut rings, fault::fresh)?;
         let last = call::now();
         let duty = Duty::new(cpus.all().count() as u64, last);
         let unwatched = Unwatched::default();
@@ -107,14 +107,6 @@ impl Hinting {
             self.turn();
         }
     }
-}
-
-/// Touches fresh memory, and says how long that took.
-fn first_touches() -> Result<Ns> {
-    let fresh = Scratch::new(fault::PAGES * PAGE)?;
-    let begin = call::now();
-    fresh.touch();
-    Ok(call::now() - begin)
 }
 
 /// Whether the policy can be set at all: containers forbid `mbind`, kernels before 5.12 do not know

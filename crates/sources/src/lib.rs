@@ -4,6 +4,7 @@
 //! |---|---|
 //! | The common interface of all sources, and the kinds of their answers | [`source`] |
 //! | The processor's samples of loads and stores, and their encoding | [`pmu`], [`encoding`] |
+//! | Who touches a page first, from page faults | [`first_touches`] |
 //! | The kernel's NUMA hinting faults, read from a perf ring | [`hinting`] |
 //! | Writes to pages that this source has write-protected | [`writes`] |
 //! | One event and one ring a CPU, for all threads of a program | [`rings`] |
@@ -27,6 +28,7 @@ pub mod budget;
 pub mod duty;
 pub mod encoding;
 mod fault;
+pub mod first_touches;
 pub mod hinting;
 pub mod lull;
 pub mod pmu;

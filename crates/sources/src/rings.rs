@@ -35,13 +35,26 @@ impl Rings {
     /// # Errors
     /// The first refusal of the kernel.
     pub fn open(specs: &[Spec], leader: Option<&Spec>, cpus: impl Iterator<Item = u32>) -> Result<Self> {
+        Self::open_with(PAGES, specs, leader, cpus)
+    }
+
+    /// As [`Rings::open`], with rings of `pages` pages.
+    ///
+    /// # Errors
+    /// The first refusal of the kernel.
+    pub fn open_with(
+        pages: usize,
+        specs: &[Spec],
+        leader: Option<&Spec>,
+        cpus: impl Iterator<Item = u32>,
+    ) -> Result<Self> {
         let mut rings =
             Self { all: Vec::new(), process: std::process::id(), on: false, lost: 0, throttled: 0 };
         let threads = threads();
         for cpu in cpus {
             for thread in &threads {
                 // A thread that has ended meanwhile does not count.
-                match rings.add(specs, leader, *thread, cpu) {
+                match rings.add(pages, specs, leader, (*thread, cpu)) {
                     Err(e) if has_ended(*thread, e) => {}
                     done => done?,
                 }
@@ -53,12 +66,18 @@ impl Rings {
         Ok(rings)
     }
 
-    fn add(&mut self, specs: &[Spec], leader: Option<&Spec>, thread: i32, cpu: u32) -> Result<()> {
+    fn add(
+        &mut self,
+        pages: usize,
+        specs: &[Spec],
+        leader: Option<&Spec>,
+        (thread, cpu): (i32, u32),
+    ) -> Result<()> {
         let target = Target { thread, cpu: Some(cpu), inherit: true };
         for (which, spec) in specs.iter().enumerate() {
             let first = leader.map(|l| Event::open(l, target, None)).transpose()?;
             let event = Event::open(spec, target, first.as_ref())?;
-            let ring = Some(Ring::map(&event, PAGES)?);
+            let ring = Some(Ring::map(&event, pages)?);
             if let Some(event) = first {
                 self.all.push(One { event, ring: None, which });
             }

@@ -35,8 +35,9 @@ use crate::meta::{Ended, Meta};
 use crate::schema::{Sink, Table};
 use crate::tables;
 
-/// Most bytes of a table of an old form. To read it takes some six times as much memory.
-const MAX_CSV: u64 = 256 << 20;
+/// Most bytes of a table of an old form. The shortest lines take sixteen times as much memory, so
+/// reading takes at most 512 MiB.
+const MAX_CSV: u64 = 24 << 20;
 /// Most bytes of a JSON file of an old form.
 const MAX_JSON: u64 = 16 << 20;
 /// Most nodes that are believed.

@@ -39,14 +39,14 @@ pub fn spec(seed: u64) -> Spec {
 /// A data set in memory.
 pub fn in_memory(seed: u64) -> Dataset {
     let mut memory = Memory::default();
-    let ended = spec(seed).fill(&mut memory, &mut |_| true).unwrap();
+    let ended = spec(seed).fill(&mut memory, &mut |_, _| true).unwrap();
     Dataset::of_memory(Meta { ended: Some(ended), ..spec(seed).meta() }, memory)
 }
 
 /// A data set on disk.
 pub fn on_disk(path: &Path, seed: u64) -> Dataset {
     let mut writer = Writer::create(path, spec(seed).meta()).unwrap();
-    let ended = spec(seed).fill(&mut writer, &mut |_| true).unwrap();
+    let ended = spec(seed).fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     Dataset::open(path).unwrap()
 }

@@ -8,8 +8,8 @@ use homenode_dataset::tables::{
 };
 use homenode_dataset::{Basis, Dataset, Tally};
 use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
-use homenode_wire::facts::{FRAMES, Origin};
-use homenode_wire::live::{self, Live, ObjectNo, RegionKey, RegionNo, Says};
+use homenode_wire::facts::{FRAMES, Module, Origin};
+use homenode_wire::live::{self, Live, ObjectNo, RegionKey, RegionNo, Says, ThreadNo};
 
 use crate::support::{Folder, MS, frames, home, migration, object, observe, pages, program, start};
 
@@ -185,6 +185,49 @@ fn threads_first_touches_and_own_cost_are_there() {
         *pretended = true;
     }
     assert_eq!(set_of("pretended", &records).rows::<FirstTouch>().count(), 0);
+}
+
+#[test]
+fn a_page_fault_tells_thread_time_and_code_of_a_first_touch() {
+    // The test's own file has symbols.
+    let own = std::env::current_exe().unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let first = maps.lines().find(|line| line.ends_with(own.to_str().unwrap())).unwrap();
+    let base = u64::from_str_radix(first.split('-').next().unwrap(), 16).unwrap();
+    let code = a_page_fault_tells_thread_time_and_code_of_a_first_touch as fn() as usize as u64;
+    for pretended in [false, true] {
+        let mut records = program(7, 0);
+        if let Live::Start { pretended: p, .. } = &mut records[0] {
+            *p = pretended;
+        }
+        let (base, path) = (base, own.to_str().unwrap().to_owned());
+        records.insert(1, Live::Module(Module { base, low: 0, high: 1 << 30, path }));
+        let home = records.iter().position(|r| matches!(r, Live::Home { .. })).unwrap();
+        let told = |first, count, node, ms| Live::FirstTouch {
+            object: ObjectNo(0),
+            pages: pages(first, count),
+            thread: Some(ThreadNo(1)),
+            node: NodeId(node),
+            time: Ns(ms * MS),
+            pc: code,
+        };
+        records.insert(home, told(2, 4, 1, 3));
+        records.insert(home + 1, told(4, 4, 0, 4));
+        let rows: Vec<FirstTouch> = set_of("faults", &records).rows().collect();
+        let known: Vec<_> =
+            rows.iter().map(|t| (t.page, t.pages, t.thread.map(|t| t.0), t.node.0, t.time_ns)).collect();
+        let (a, b) = (Some(Ns(3 * MS)), Some(Ns(4 * MS)));
+        let mut expected = vec![(2, 4, Some(1), 1, a), (6, 2, Some(1), 0, b)];
+        if !pretended {
+            // No fault told of the others. They are where somebody touched them first.
+            expected.extend([(0, 2, None, 0, None), (8, 8, None, 0, None)]);
+        }
+        assert_eq!(known, expected);
+        for touch in &rows[..2] {
+            assert!(touch.function.as_ref().is_some_and(|f| f.contains("a_page_fault_tells")), "{touch:?}");
+        }
+        assert!(rows[2..].iter().all(|t| (t.function.as_ref(), t.line) == (None, None)));
+    }
 }
 
 #[test]

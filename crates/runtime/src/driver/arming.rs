@@ -414,6 +414,7 @@ impl Driver {
         self.mover.touches(&mut |t| touches.push(t));
         if !touches.is_empty() {
             self.unsettled = true;
+            self.heavy(Self::first_touches);
             self.heavy(|d| touches.iter().for_each(|t| d.touch(t)));
         }
         self.touches = touches;

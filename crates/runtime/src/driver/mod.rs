@@ -4,6 +4,7 @@
 mod areas;
 mod arming;
 mod clocks;
+mod firsts;
 pub mod fit;
 mod journal;
 mod later;
@@ -17,6 +18,7 @@ mod recorded;
 mod room;
 mod run;
 pub mod settings;
+mod threads;
 mod told;
 mod trial;
 mod waiting;

@@ -3,6 +3,7 @@
 
 use homenode_model::{Bytes, DecisionBuf, Event, Ns, PageRange};
 use homenode_policy::{Policy, Step};
+use homenode_sources::first_touches::{Fault, FirstTouches};
 use homenode_sys::Span;
 use homenode_wire::facts::{Arming, Counters, Settled};
 
@@ -141,6 +142,9 @@ pub struct Driver {
     pub(super) seen_on: SeenOn,
     /// The stream of a recording.
     pub(super) stream: Option<Stream>,
+    /// Who touches pages first, for the recording.
+    pub(super) firsts: Option<FirstTouches>,
+    pub(super) faults: Vec<Fault>,
     pub(super) clocks: Clocks,
 }
 
@@ -232,12 +236,15 @@ impl Driver {
             settled: None,
             seen_on: SeenOn::default(),
             stream,
+            firsts: None,
+            faults: Vec::new(),
             clocks,
         };
         if driver.is_on_trial() {
             driver.objects.judge_by_life();
         }
         driver.begin_stream();
+        driver.begin_first_touches();
         Ok(driver)
     }
 
@@ -293,6 +300,7 @@ impl Driver {
     /// Memory of at least [`crate::watch::objects::SMALLEST`] bytes was allocated.
     pub fn born(&mut self, address: usize, bytes: usize, origin: Origin) {
         self.timed(|d, now| {
+            d.first_touches_in_time(now);
             d.objects.clock(now);
             d.objects.born(address, bytes, origin);
             let Some(object) = d.objects.at(address) else { return };
@@ -318,6 +326,7 @@ impl Driver {
     /// The object at `address` is about to be freed.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, now| {
+            d.first_touches_in_time(now);
             d.objects.clock(now);
             if d.plan.is_some() {
                 d.heavy(|d| d.plan_dies(address));
@@ -366,6 +375,7 @@ impl Driver {
                 stream.region_begins(id.0, key.function as u64, key.caller as u64);
             }
             d.mover.team_starts();
+            d.first_touches_in_time(now);
             d.tell(Event::RegionBegin { region: id.0 });
             if d.is_move_due(now) {
                 d.heavy(Self::move_later);
@@ -426,18 +436,6 @@ impl Driver {
             }
             d.end_interval_if_due(now, false);
         });
-    }
-
-    fn look_at_threads(&mut self, now: Ns) {
-        let begin = (self.clocks.thread)();
-        let Self { seen_on, settings, mover, .. } = self;
-        let node_of = |cpu: u32| settings.machine.node_of(cpu as usize);
-        mover.threads(&node_of, &mut |id, cpu, bound| {
-            if let Some(node) = node_of(cpu) {
-                seen_on.saw(id, node, bound);
-            }
-        });
-        self.seen_on.looked(now, (self.clocks.thread)() - begin);
     }
 
     fn note_busy(&mut self) {
@@ -588,6 +586,7 @@ impl Driver {
             return false;
         }
         self.heavy(|d| {
+            d.first_touches();
             if d.watches() {
                 d.watch_new(false);
                 return false;
@@ -781,6 +780,7 @@ impl Driver {
         self.timed(|d, _| {
             d.take_touches();
             d.heavy(|d| {
+                d.end_first_touches();
                 d.look(true);
                 d.end_watching();
                 d.mover.disarm();

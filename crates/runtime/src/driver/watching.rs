@@ -642,7 +642,7 @@ impl Driver {
         if self.watching.is_none() || !self.within_budget() {
             return None;
         }
-        self.take_touches();
+        self.take_all_touches();
         if matches!(self.watching, Some(Watching { eyes: Eyes::Armed, .. })) {
             // Touched pages are no longer registered. Each would otherwise be a mapping of its own
             // for ever.

@@ -5,6 +5,7 @@
 //! | The stream: records, intervals, flushing | here |
 //! | The budget of bytes | [`budget`] |
 //! | Runs of pages that move together | [`runs`] |
+//! | Who touched which pages first | [`firsts`] |
 //! | Where the program's threads run | [`threads`] |
 //!
 //! # State and growth
@@ -15,6 +16,7 @@
 //! the count is written.
 
 pub mod budget;
+pub mod firsts;
 pub mod runs;
 pub mod threads;
 
@@ -26,6 +28,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
+use homenode_sources::first_touches::Fault;
 use homenode_sys::descriptor;
 use homenode_wire::facts::Module;
 use homenode_wire::live::{
@@ -36,6 +39,7 @@ use crate::watch::Object;
 use crate::watch::numbers::PAGE;
 use crate::watch::sightings::{Row, Sightings};
 use budget::Room;
+use firsts::{Firsts, Toucher};
 use runs::{Run, Runs};
 use threads::Threads;
 
@@ -89,6 +93,7 @@ pub struct Stream {
     threads: Threads,
     modules: BTreeSet<(u64, String)>,
     sightings: Sightings,
+    firsts: Firsts,
     /// The last written round: its start and its number.
     last_round: Option<(Ns, IterationNo)>,
     dropped: [u64; KINDS],
@@ -150,6 +155,7 @@ impl Stream {
             threads: Threads::default(),
             modules: BTreeSet::new(),
             sightings: Sightings::default(),
+            firsts: Firsts::default(),
             last_round: None,
             dropped: [0; KINDS],
         }
@@ -195,6 +201,7 @@ impl Stream {
     pub fn gone(&mut self, object: &Object, now: Ns) {
         if object.is_recorded {
             self.end_runs();
+            self.firsts.gone(ObjectNo(object.id.0));
             self.put(Live::ObjectGone { number: ObjectNo(object.id.0), death: self.time(now) });
         }
     }
@@ -281,6 +288,29 @@ impl Stream {
         self.sightings.add(Row { object, page, region: self.region, home, node, kind });
     }
 
+    /// A fault told the first touch of a page, counted from the page with the object's first byte.
+    /// A later fault of the page is none.
+    pub fn touched_first(&mut self, object: &mut Object, page: u32, fault: &Fault) {
+        let number = ObjectNo(object.id.0);
+        if self.firsts.knows(number, page) {
+            return;
+        }
+        let number = self.number(object);
+        let time = self.time(fault.time);
+        let thread = self.threads.number(fault.thread, fault.cpu, time);
+        let toucher = Toucher { thread, node: fault.node, pc: fault.pc };
+        if let Some(record) = self.firsts.add(number, page, toucher, time) {
+            self.put(record);
+        }
+    }
+
+    /// These were all first touches so far. A reader gets them before the pages' homes.
+    pub fn end_first_touches(&mut self) {
+        for run in self.firsts.take_runs() {
+            self.put(run.record());
+        }
+    }
+
     /// Sightings that were lost for lack of room.
     pub const fn sightings_lost(&self) -> u64 {
         self.sightings.lost()
@@ -288,7 +318,7 @@ impl Stream {
 
     /// Bytes of memory for the stream, about.
     pub fn state_bytes(&self) -> usize {
-        self.sightings.bytes() + BUFFER + self.pending.capacity() * size_of::<Live>()
+        self.sightings.bytes() + self.firsts.bytes() + BUFFER + self.pending.capacity() * size_of::<Live>()
     }
 
     /// Writes a row of sightings in the interval. The row stands for `pages` pages.

@@ -57,6 +57,26 @@ impl Threads {
         })
     }
 
+    /// The number of the thread that the kernel calls `id`. A thread that is new runs on `cpu` at
+    /// `time`. Threads beyond the bound share the last number.
+    pub fn number(&mut self, id: u32, cpu: u32, time: Ns) -> ThreadNo {
+        if self.stays.is_empty() && id != std::process::id() {
+            // Number 0 is the process's first thread.
+            self.number(std::process::id(), cpu, time);
+        }
+        let (next, many) = (ThreadNo(self.next), self.stays.len() >= MOST);
+        let fresh = Stay { number: next, cpu, from: time, seen: time, bound: false };
+        match self.stays.get(&id) {
+            Some(stay) => stay.number,
+            None if many => ThreadNo(self.next.saturating_sub(1)),
+            None => {
+                self.stays.insert(id, fresh);
+                self.next += 1;
+                next
+            }
+        }
+    }
+
     /// Looks where the threads are. Returns the stays that have ended.
     pub fn look(&mut self, time: Ns) -> Vec<Live> {
         if time < self.due || self.node_of.is_empty() {

@@ -15,7 +15,7 @@ fn recording(name: &str) -> PathBuf {
     let folder = fresh(name).join("set.hnrec");
     let spec = Spec { iterations: 8, blocks: 64, nodes: 4, seed: 7, rank: None };
     let mut writer = Writer::create(&folder, spec.meta()).unwrap();
-    let ended = spec.fill(&mut writer, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     folder
 }

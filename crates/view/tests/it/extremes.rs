@@ -125,7 +125,7 @@ fn a_damaged_table_says_what_is_missing() {
     let folder = fresh("extremes-damaged").join("set.hnrec");
     let spec = Spec { iterations: 8, blocks: 64, nodes: 4, seed: 7, rank: None };
     let mut writer = Writer::create(&folder, spec.meta()).unwrap();
-    let ended = spec.fill(&mut writer, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     let table = folder.join(TABLES).join("accesses.hntable");
     let file = OpenOptions::new().write(true).open(&table).unwrap();

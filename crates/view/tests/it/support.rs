@@ -16,7 +16,7 @@ pub const HOSTILE: &str = "</script><script>document.title='owned'</script><img 
 pub fn synthetic(iterations: u64, blocks: u64) -> Dataset {
     let spec = Spec { iterations, blocks, nodes: 4, seed: 7, rank: None };
     let mut memory = Memory::default();
-    let ended = spec.fill(&mut memory, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let mut meta = spec.meta();
     meta.ended = Some(ended);
     Dataset::of_memory(meta, memory)
