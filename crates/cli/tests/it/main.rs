@@ -46,6 +46,7 @@ mod run_matrix;
 mod run_probes;
 mod run_schedule;
 mod show;
+mod simulation_memory;
 mod support;
 mod tools;
 mod view;
