@@ -36,7 +36,7 @@ install:
 		$(BUILD)/libhomenode_monitor.so \
 		$(BUILD)/libhomenode_guest.so $(BUILD)/homenode-lab-guest "$(PREFIX)/lib/homenode"
 	install -m 644 include/homenode.h "$(PREFIX)/include"
-	install -m 644 fortran/homenode.f90 "$(PREFIX)/share/homenode/fortran"
+	install -m 644 fortran/homenode.f90 fortran/homenode_alone.c "$(PREFIX)/share/homenode/fortran"
 	sed 's/@VERSION@/$(VERSION)/' packaging/homenode.pc.in >"$(PREFIX)/lib/pkgconfig/homenode.pc"
 	sed 's/@VERSION@/$(VERSION)/' packaging/homenode-config-version.cmake.in \
 		>"$(PREFIX)/lib/cmake/homenode/homenode-config-version.cmake"

@@ -5,9 +5,11 @@
  *   loops map N        one dynamic loop N times; prints how often the threads' iterations were
  *                      those of the first time
  *   loops owners       who executed which iteration, in the first two executions of a loop
+ *   loops named        as owners, of three loops at different places with one name for homenode
  *   loops time N C     N executions of a loop of C iterations without work; prints nanoseconds a
  *                      chunk
  */
+#include <dlfcn.h>
 #include <limits.h>
 #include <omp.h>
 #include <stdio.h>
@@ -256,6 +258,19 @@ static void owners_of(int *owner, int n) {
     }
 }
 
+/* Two loops elsewhere: one is named before its team begins, the other by all threads. */
+static void named_elsewhere(int *owner, int *inside, int n, int (*name)(unsigned)) {
+    if (name) name(9);
+#pragma omp parallel
+    {
+#pragma omp for schedule(dynamic, 4)
+        for (int i = 0; i < n; i++) work(i * 5), owner[i] = omp_get_thread_num();
+        if (name) name(9);
+#pragma omp for schedule(dynamic, 4)
+        for (int i = 0; i < n; i++) work(i), inside[i] = omp_get_thread_num();
+    }
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "all";
     if (!strcmp(what, "all")) {
@@ -284,6 +299,15 @@ int main(int argc, char **argv) {
             owners_of(owner, n);
             for (int i = 0; i < n; i++) printf("%d%c", owner[i], i + 1 < n ? ' ' : '\n');
         }
+    } else if (!strcmp(what, "named")) {
+        static int owner[3][400];
+        int (*name)(unsigned);
+        *(void **)(&name) = dlsym(NULL, "hn_loop");
+        if (name) name(9);
+        owners_of(owner[0], 400);
+        named_elsewhere(owner[1], owner[2], 400, name);
+        for (int t = 0; t < 3; t++)
+            for (int i = 0; i < 400; i++) printf("%d%c", owner[t][i], i < 399 ? ' ' : '\n');
     } else {
         int times = atoi(argv[2]), n = atoi(argv[3]);
         struct timespec a, b;

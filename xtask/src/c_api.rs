@@ -15,11 +15,15 @@ use crate::{Outcome, none, root};
 
 /// Return codes.
 const CODES: &str = "crates/model/src/code.rs";
-/// Structures and functions.
-const FUNCTIONS: &str = "crates/agent/src/capi.rs";
+/// Structures and functions, in the order of the header.
+const FUNCTIONS: [&str; 2] = ["crates/agent/src/capi.rs", "crates/agent/src/capi_distribute.rs"];
 /// What is made, and how.
 type Made = (&'static str, fn(&Api) -> Result<String, String>);
-const MADE: [Made; 2] = [("include/homenode.h", header::text), ("fortran/homenode.f90", fortran::text)];
+const MADE: [Made; 3] = [
+    ("include/homenode.h", header::text),
+    ("fortran/homenode.f90", fortran::text),
+    ("fortran/homenode_alone.c", header::alone),
+];
 
 /// Columns of a comment.
 const WIDTH: usize = 100;
@@ -100,7 +104,8 @@ pub struct Function {
 pub fn run(args: &[String]) -> Outcome {
     none(args)?;
     let read = |path: &str| fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"));
-    let api = parse::api(&read(CODES)?, &read(FUNCTIONS)?)?;
+    let functions = FUNCTIONS.map(read).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let api = parse::api(&read(CODES)?, &functions)?;
     for (path, make) in MADE {
         fs::write(root().join(path), make(&api)?).map_err(|e| format!("{path}: {e}"))?;
     }
@@ -110,7 +115,7 @@ pub fn run(args: &[String]) -> Outcome {
 /// Header and module are what the source says.
 pub fn check(files: &[File]) -> Vec<String> {
     let text = |path: &str| files.iter().find(|f| f.path == path).map_or("", |f| &f.text);
-    let api = match parse::api(text(CODES), text(FUNCTIONS)) {
+    let api = match parse::api(text(CODES), &FUNCTIONS.map(text)) {
         Ok(api) => api,
         Err(why) => return vec![why],
     };
@@ -118,7 +123,9 @@ pub fn check(files: &[File]) -> Vec<String> {
     for (path, make) in MADE {
         match make(&api) {
             Ok(made) if made == text(path) => {}
-            Ok(_) => complaints.push(format!("{path}: not what {FUNCTIONS} says; run 'cargo xtask c-api'")),
+            Ok(_) => {
+                complaints.push(format!("{path}: not what {} says; run 'cargo xtask c-api'", FUNCTIONS[0]))
+            }
             Err(why) => complaints.push(why),
         }
     }
@@ -140,14 +147,14 @@ mod tests {
     #[test]
     fn a_header_that_was_changed_by_hand_is_noticed() {
         let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-        let mut files: Vec<File> = [CODES, FUNCTIONS, MADE[0].0, MADE[1].0]
+        let mut files: Vec<File> = [CODES, FUNCTIONS[0], FUNCTIONS[1], MADE[0].0, MADE[1].0, MADE[2].0]
             .map(|path| File { path: path.to_owned(), text: read(path) })
             .into();
         assert_eq!(check(&files), Vec::<String>::new());
-        files[2].text += "\n";
+        files[3].text += "\n";
         assert_eq!(
             check(&files),
-            [format!("include/homenode.h: not what {FUNCTIONS} says; run 'cargo xtask c-api'")]
+            [format!("include/homenode.h: not what {} says; run 'cargo xtask c-api'", FUNCTIONS[0])]
         );
     }
 }

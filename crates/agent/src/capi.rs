@@ -316,14 +316,14 @@ fn remember(text: &str) {
 }
 
 /// Tells the live runtime first, so that the runtime arms nothing there meanwhile.
-fn tell_placed(address: *const c_void, length: usize, by_program: bool) {
+pub(crate) fn tell_placed(address: *const c_void, length: usize, by_program: bool) {
     if let Ok(span) = pages_of(address as usize, length) {
         state::with(|d| d.placed(span, by_program));
     }
 }
 
 /// Runs `f` as homenode and turns its result into a return code.
-fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
+pub(crate) fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
     match state::guarded(f) {
         Some(Ok(())) => HN_OK,
         Some(Err(failure)) => {
@@ -339,7 +339,7 @@ fn answer(f: impl FnOnce() -> Result<()>) -> i32 {
 
 /// # Safety
 /// `to` is null or may be written.
-unsafe fn put<T>(to: *mut T, value: T) {
+pub(crate) unsafe fn put<T>(to: *mut T, value: T) {
     if !to.is_null() {
         // SAFETY: the caller's promise; C programs may hand over what is not aligned.
         unsafe { to.write_unaligned(value) };

@@ -27,6 +27,7 @@ compile_error!(
 mod alloc;
 mod callers;
 mod capi;
+mod capi_distribute;
 mod clib;
 mod cpp;
 mod exec;

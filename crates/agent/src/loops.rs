@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use homenode_model::NodeId;
@@ -273,7 +273,14 @@ impl Level {
     }
 }
 
+/// Return addresses are below; above are the loops that the program has named with `hn_loop`.
+pub const NAMED: usize = 1 << 63;
+/// The name of the next team's first loop: its number and [`NAMED`]; 0: it has none.
+static NEXT_TEAMS: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
+    /// The name of the thread's next loop in its team, as [`NEXT_TEAMS`].
+    static NEXT: Cell<usize> = const { Cell::new(0) };
     static LEVEL: Cell<Level> = const { Cell::new(Level::NONE) };
 }
 
@@ -307,6 +314,20 @@ pub fn foreign(begins: bool) {
     }
     let level = level();
     level.foreign = if begins { level.foreign + 1 } else { level.foreign.saturating_sub(1) };
+}
+
+/// Names the calling thread's next loop. `false`: homenode hands out no loops.
+pub fn name_next(id: u32) -> bool {
+    if !asked() || !is_on() {
+        return false;
+    }
+    let name = NAMED | id as usize;
+    if level().team.is_null() {
+        NEXT_TEAMS.store(name, Ordering::Relaxed)
+    } else {
+        NEXT.set(name)
+    }
+    true
 }
 
 /// Whose a thread's next iterations are.
@@ -352,6 +373,7 @@ pub fn start_loop(ask: &Ask) -> Start {
     }
     let number = level.met;
     level.met += 1;
+    let named = NEXT.take();
     let execution = {
         let mut open = locked(&team.open);
         match open.iter().position(|o| o.number == number) {
@@ -364,7 +386,10 @@ pub fn start_loop(ask: &Ask) -> Start {
                 }
             }
             None => {
-                let execution = decide(ask, threads);
+                let of_team = || if number == 0 { NEXT_TEAMS.swap(0, Ordering::Relaxed) } else { 0 };
+                let named = if named == 0 { of_team() } else { named };
+                let execution =
+                    decide(&Ask { site: if named == 0 { ask.site } else { named }, ..*ask }, threads);
                 open.push(Open { number, execution: execution.clone(), to_come: threads - 1 });
                 execution
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use homenode_wire::facts::Module;
 use homenode_wire::schedule::{CODES, Code};
 
+use crate::loops::NAMED;
 use crate::modules;
 
 /// Bytes of a file's instructions that tell its build from others.
@@ -23,7 +24,11 @@ impl Places {
     }
 
     /// The index of the file that has an address, and where there, from its first byte.
+    /// A loop that the program has named is the first file's, by its name.
     pub fn index(&self, address: usize) -> Option<(u32, u64)> {
+        if address >= NAMED {
+            return (!self.0.is_empty()).then_some((0, address as u64));
+        }
         let has = |m: &Module| (m.low..m.high).contains(&(address as u64).wrapping_sub(m.base));
         let at = self.0.iter().position(has)?;
         Some((at as u32, (address as u64).wrapping_sub(self.0[at].base)))

@@ -156,6 +156,31 @@ fn a_replay_gives_each_thread_what_it_got() {
 }
 
 #[test]
+fn loops_with_one_name_are_dealt_alike() {
+    if libraries().is_none() {
+        return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");
+    }
+    let folder = folder("named");
+    for program in programs(&folder) {
+        let to = Asked { to: true, ..asked(Mode::Replay) };
+        let ran = with(&program, &["named"], to, 2, None);
+        let lines: Vec<&str> = ran.out.lines().collect();
+        assert_eq!(lines, [lines[0]; 3], "{program:?}");
+        let dealt = ran.dealt.unwrap();
+        assert_eq!((dealt.loops, dealt.taken, dealt.own), (1, 2, 1), "{dealt:?}");
+        // The name goes into the file, so that it holds for another place in the source.
+        let all = std::fs::read_dir(&ran.folder).unwrap().flatten().map(|e| e.path());
+        let mut all = all.filter(|p| p.file_name().unwrap().to_string_lossy().starts_with("schedules."));
+        let file = program.with_extension("schedules");
+        std::fs::rename(all.next().unwrap(), &file).unwrap();
+        let from = Asked { from: true, ..asked(Mode::Replay) };
+        let again = with(&program, &["named"], from, 2, Some(&file));
+        assert_eq!(again.out, ran.out, "{program:?}");
+        assert_eq!(again.dealt.unwrap().taken, 3);
+    }
+}
+
+#[test]
 fn a_later_run_replays_what_an_earlier_one_wrote() {
     if libraries().is_none() {
         return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");

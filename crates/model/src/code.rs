@@ -21,6 +21,8 @@ pub const HN_PARTIAL: i32 = 6;
 pub const HN_ERANGE: i32 = 7;
 /// a system call failed in another way: see hn_last_error
 pub const HN_ESYSTEM: i32 = 8;
+/// `hn_next`: there are no more indices for this thread
+pub const HN_END: i32 = 9;
 
 /// `hn_where`: the page is not in memory (never written, or swapped out)
 pub const HN_ABSENT: i32 = -1;
@@ -28,6 +30,14 @@ pub const HN_ABSENT: i32 = -1;
 pub const HN_UNKNOWN: i32 = -2;
 /// `hn_place`: the node of the thread that touches a page first, as without homenode
 pub const HN_FIRST_TOUCH: i32 = -1;
+/// `hn_distribute`: each part gets one range of this dimension, as `schedule(static)` would give it
+pub const HN_BLOCK: i32 = -1;
+/// `hn_distribute`: this dimension is not distributed
+pub const HN_STAR: i32 = -2;
+/// `hn_distribute`: one part for each node that has memory and CPUs
+pub const HN_OVER_NODES: i32 = 0;
+/// `hn_distribute`: most dimensions of an array
+pub const HN_DIMENSIONS: i32 = 7;
 
 /// Text of a return code; never null.
 pub const fn message(code: i32) -> &'static CStr {
@@ -41,6 +51,7 @@ pub const fn message(code: i32) -> &'static CStr {
         HN_PARTIAL => c"some pages are elsewhere, or not in memory",
         HN_ERANGE => c"the array is too short for the answer",
         HN_ESYSTEM => c"a system call failed: hn_last_error tells which",
+        HN_END => c"there are no more indices for this thread",
         _ => c"not a homenode code",
     }
 }
@@ -51,7 +62,7 @@ mod tests {
 
     #[test]
     fn every_code_has_a_text_of_its_own() {
-        let texts: alloc::collections::BTreeSet<_> = (HN_OK..=HN_ESYSTEM + 1).map(message).collect();
-        assert_eq!(texts.len(), HN_ESYSTEM as usize + 2);
+        let texts: alloc::collections::BTreeSet<_> = (HN_OK..=HN_END + 1).map(message).collect();
+        assert_eq!(texts.len(), HN_END as usize + 2);
     }
 }

@@ -82,6 +82,24 @@ impl Nodes {
         Self { nodes, hidden, pretended: false }
     }
 
+    /// Nodes that have memory which this process may use, and CPUs, whether or not the process's
+    /// first thread may run on them: `OMP_PROC_BIND` binds that thread to one CPU. If no node has
+    /// both, those with memory.
+    pub fn for_arrays() -> Vec<NodeId> {
+        Self::for_arrays_at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
+    }
+
+    fn for_arrays_at(folder: &Path, status: &str) -> Vec<NodeId> {
+        let unbound: Vec<&str> = status.lines().filter(|l| !l.starts_with("Cpus_allowed_list")).collect();
+        let all = Self::at(folder, &unbound.join("\n"));
+        let mut nodes = all.usable();
+        nodes.retain(|n| all.memory(*n) > Bytes::ZERO);
+        if nodes.iter().any(|n| !all.cpus(*n).is_empty()) {
+            nodes.retain(|n| !all.cpus(*n).is_empty());
+        }
+        nodes
+    }
+
     /// Deals this machine's CPUs into `n` nodes, in contiguous groups. With fewer CPUs than nodes,
     /// the last nodes have none.
     #[must_use]
@@ -235,6 +253,18 @@ mod tests {
         let dir = machine("cpuset", &[(0, "0-1", 100, "10 21"), (1, "2-3", 200, "21 10")]);
         let nodes = Nodes::at(&dir, "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t0\n");
         assert_eq!((nodes.with_memory(), nodes.hidden.len()), (1, 2));
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn arrays_go_to_nodes_whose_cpus_the_first_thread_leaves_alone() {
+        let three = [(0, "0-1", 100, "10 21 21"), (1, "2-3", 200, "21 10 21"), (2, "", 50, "21 21 10")];
+        let dir = machine("arrays", &three);
+        let nodes = |status| Nodes::for_arrays_at(&dir, status).iter().map(|n| n.0).collect::<Vec<_>>();
+        // Bound to one CPU, as by OMP_PROC_BIND; node 2 is memory alone.
+        assert_eq!(nodes("Cpus_allowed_list:\t0\nMems_allowed_list:\t0-2\n"), [0, 1]);
+        assert_eq!(nodes("Cpus_allowed_list:\t0-3\nMems_allowed_list:\t1\n"), [1]);
+        assert_eq!(nodes("Cpus_allowed_list:\t0-3\nMems_allowed_list:\t2\n"), [2]);
         fs::remove_dir_all(dir).unwrap();
     }
 

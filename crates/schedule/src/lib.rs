@@ -10,6 +10,9 @@
 //! | [`auto`] | which schedule is the fastest, by the times of a loop's executions |
 //! | [`book`] | what is known of each loop, and what follows for its next execution |
 //! | [`file`](mod@file) | recorded tables of a run for a later run |
+//! | [`distribution`] | which part of a grid owns which elements of an array: BLOCK, CYCLIC(k), `*` |
+//! | [`share`] | the indices of a distributed array that a thread of a team gets |
+//! | [`page_owners`] | the node of each page of a distributed array |
 //!
 //! # Terms
 //!
@@ -31,9 +34,12 @@
 pub mod auto;
 pub mod book;
 pub mod deal;
+pub mod distribution;
 pub mod file;
 pub mod homes;
+pub mod page_owners;
 pub mod queues;
+pub mod share;
 pub mod space;
 pub mod table;
 

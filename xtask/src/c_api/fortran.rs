@@ -15,12 +15,31 @@ const HEAD: &str = "\
 !
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module homenode
-   use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t
+   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_double_complex, c_f_pointer, c_float, c_int, &
+      c_int32_t, c_int64_t, c_loc, c_ptr, c_size_t
    implicit none
    private
 ";
 
+/// Functions that the module has in Fortran's own form: dimensions from 1, ranges with both ends.
+/// The C function has another name there.
+const OWN: [&str; 3] = ["hn_distribute", "hn_redistribute", "hn_alloc_padded"];
+/// Other functions of the module.
+const MORE: [&str; 5] = ["hn_cyclic", "hn_range", "hn_next", "hn_bind_share", "hn_text"];
+/// The functions that [`OWN`] and [`MORE`] name.
+const DISTRIBUTE: &str = include_str!("distribute.f90");
+
 const TAIL: &str = "   end interface
+
+   interface hn_distribute
+      procedure :: distribute_r4, distribute_r8, distribute_i4, distribute_i8, distribute_c8
+   end interface
+   interface hn_range
+      procedure :: range_i4, range_i8
+   end interface
+   interface hn_next
+      procedure :: next_i4, next_i8
+   end interface
 
 contains
 
@@ -43,7 +62,6 @@ contains
          string(i:i) = letters(i)
       end do
    end function
-end module
 ";
 
 /// All of it.
@@ -57,7 +75,9 @@ pub fn text(api: &Api) -> Result<String, String> {
     for name in names.chain(functions.clone().map(|f| &f.name)) {
         let _ = writeln!(out, "   public :: {name}");
     }
-    out += "   public :: hn_text\n";
+    for name in MORE {
+        let _ = writeln!(out, "   public :: {name}");
+    }
     for c in &api.codes {
         let _ = write!(
             out,
@@ -72,7 +92,7 @@ pub fn text(api: &Api) -> Result<String, String> {
         comment(&mut out, "   ", &s.about);
         let _ = writeln!(out, "   type, bind(c) :: {}", s.name);
         for (name, rust, about) in &s.fields {
-            let _ = writeln!(out, "      ! {}\n      {} :: {name}", plain(about), scalar(rust)?);
+            let _ = writeln!(out, "      ! {}\n      {}", plain(about), field(rust, name)?);
         }
         out += "   end type\n";
     }
@@ -80,7 +100,7 @@ pub fn text(api: &Api) -> Result<String, String> {
     for f in functions {
         function(&mut out, f)?;
     }
-    Ok(out + TAIL)
+    Ok(out + TAIL + DISTRIBUTE + "end module\n")
 }
 
 fn plain(text: &str) -> String {
@@ -101,7 +121,14 @@ fn function(out: &mut String, f: &Function) -> Result<(), String> {
     let result = if f.returns == "i32" { "code" } else { "text" };
     // A dummy argument may have the name of the result.
     let result = if names.contains(&result) { "outcome" } else { result };
-    let _ = writeln!(out, "      function {}({}) bind(c) result({result})", f.name, names.join(", "));
+    let (name, c) = match OWN.contains(&f.name.as_str()) {
+        true => (format!("{}_c", f.name), format!("bind(c, name='{}')", f.name)),
+        false => (f.name.clone(), "bind(c)".to_owned()),
+    };
+    let head = format!("      function {name}({}) {c} result({result})", names.join(", "));
+    // A line has at most 132 columns.
+    out.push_str(&head.replace(") bind", ") &\n         bind"));
+    out.push('\n');
     out.push_str("         import\n");
     for (i, (name, rust)) in f.arguments.iter().enumerate() {
         let many = f.arguments.get(i + 1).is_some_and(|(next, _)| next == "capacity");
@@ -112,8 +139,30 @@ fn function(out: &mut String, f: &Function) -> Result<(), String> {
     Ok(())
 }
 
+/// A field of a type.
+fn field(rust: &str, name: &str) -> Result<String, String> {
+    match rust.strip_prefix('[').and_then(|r| r.strip_suffix(']')?.split_once("; ")) {
+        Some((of, count)) => Ok(format!("{} :: {name}({count})", scalar(of)?)),
+        None => Ok(format!("{} :: {name}", scalar(rust)?)),
+    }
+}
+
 /// An array, when its `capacity` follows.
 fn argument(name: &str, rust: &str, many: bool) -> Result<String, String> {
+    match rust {
+        "*mut c_void" => return Ok(format!("type(c_ptr), value :: {name}")),
+        // Read and written.
+        "*mut hn_distribution" | "*mut u64" => {
+            let to = rust.trim_start_matches("*mut ");
+            return Ok(format!("{}, intent(inout) :: {name}", scalar(to)?));
+        }
+        "*const hn_distribution" => return Ok(format!("type(hn_distribution), intent(in) :: {name}")),
+        "*const usize" | "*const i64" => {
+            let to = rust.trim_start_matches("*const ");
+            return Ok(format!("{}, intent(in) :: {name}(*)", scalar(to)?));
+        }
+        _ => {}
+    }
     match rust.strip_prefix("*mut ") {
         Some(to) if many => Ok(format!("{}, intent(out), optional :: {name}(*)", scalar(to)?)),
         Some(to) => Ok(format!("{}, intent(out), optional :: {name}", scalar(to)?)),
@@ -125,9 +174,9 @@ fn scalar(rust: &str) -> Result<String, String> {
     Ok(match rust {
         // Fortran's integers have signs; no number here needs the last bit.
         "i32" | "u32" => "integer(c_int32_t)".into(),
-        "u64" => "integer(c_int64_t)".into(),
+        "i64" | "u64" => "integer(c_int64_t)".into(),
         "usize" => "integer(c_size_t)".into(),
-        "*const c_void" | "*const c_char" => "type(c_ptr)".into(),
+        "*const c_void" | "*mut c_void" | "*const c_char" => "type(c_ptr)".into(),
         own if own.starts_with("hn_") => format!("type({own})"),
         other => return Err(format!("xtask/src/c_api/fortran.rs: no Fortran type for '{other}'")),
     })

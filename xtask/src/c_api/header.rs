@@ -21,18 +21,27 @@ const HEAD: &str = "\
 
 #include <stddef.h>
 #include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #ifdef __cplusplus
 extern \"C\" {
 #endif
 ";
 
-const TAIL: &str = "
+const END_OF_C: &str = "
 #ifdef __cplusplus
 }
 #endif
-#endif
 ";
+
+/// Functions that do something without the library, too.
+const ALONE: &str = include_str!("alone.h");
+/// Functions for the calling thread.
+const INLINE: &str = include_str!("inline.h");
+/// Classes for C++.
+const CPP: &str = include_str!("range.hpp");
 
 /// All of it.
 pub fn text(api: &Api) -> Result<String, String> {
@@ -60,23 +69,60 @@ pub fn text(api: &Api) -> Result<String, String> {
         }
     }
     out += &header_only(api)?;
-    Ok(out + TAIL)
+    Ok(out + INLINE + END_OF_C + CPP + "#endif\n")
+}
+
+/// The functions as a C file, for Fortran programs without the library.
+pub fn alone(api: &Api) -> Result<String, String> {
+    let mut out = ALONE_HEAD.to_owned();
+    for f in functions(api) {
+        let types: Vec<String> =
+            f.arguments.iter().map(|(name, rust)| declare(rust, name)).collect::<Result<_, _>>()?;
+        let types = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
+        let names: Vec<&str> = f.arguments.iter().map(|(name, _)| name.as_str()).collect();
+        let returns = if f.returns == "i32" { "int ".into() } else { declare(&f.returns, "")? };
+        let _ = write!(
+            out,
+            "\n#undef {name}\n{returns}{name}({types}) {{\n    return {name}_found({names});\n}}\n",
+            name = f.name,
+            names = names.join(", "),
+        );
+    }
+    Ok(out)
+}
+
+const ALONE_HEAD: &str = "\
+/* The functions of homenode.h without the library: compile this file with a Fortran program that is
+ * not linked with homenode. Each function calls the library that 'homenode run' loads, if there is
+ * one. Do not link with -rdynamic: the functions would find themselves.
+ *
+ * Made by 'cargo xtask c-api': do not edit.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+#define HN_HEADER_ONLY
+#include <homenode.h>
+";
+
+fn functions(api: &Api) -> impl Iterator<Item = &Function> {
+    api.items.iter().filter_map(|i| if let Item::Function(f) = i { Some(f) } else { None })
 }
 
 const ONLY: &str = "
 /* ---- Without the library ---- */
 
 /* If HN_HEADER_ONLY is defined before the #include, nothing has to be linked. Each function calls
- * the library that homenode run loads into the program. Without that library it does nothing, and
- * functions that return a code answer HN_IDLE. */
+ * the library that homenode run loads into the program. Without that library it places nothing, and
+ * functions that return a code answer HN_IDLE; those that divide an array's indices among threads
+ * still do. */
 #ifdef HN_HEADER_ONLY
 #include <dlfcn.h>
 ";
 
 /// Functions that look for the library when they are called first.
 fn header_only(api: &Api) -> Result<String, String> {
-    let mut out = ONLY.to_owned();
-    for f in api.items.iter().filter_map(|i| if let Item::Function(f) = i { Some(f) } else { None }) {
+    let mut out = ONLY.to_owned() + ALONE;
+    for f in functions(api) {
         let types: Vec<String> =
             f.arguments.iter().map(|(name, rust)| declare(rust, name)).collect::<Result<_, _>>()?;
         let types = if types.is_empty() { "void".to_owned() } else { types.join(", ") };
@@ -85,7 +131,11 @@ fn header_only(api: &Api) -> Result<String, String> {
             "i32" => ("int ".to_owned(), "HN_IDLE"),
             text => (declare(text, "")?, "\"homenode is not there\""),
         };
-        let unused: String = names.iter().map(|name| format!("(void)({name}), ")).collect();
+        let has_own = ALONE.contains(&format!("int {}_alone(", f.name));
+        let nothing =
+            if has_own { format!("{}_alone({})", f.name, names.join(", ")) } else { nothing.to_owned() };
+        let names_unused = if has_own { Vec::new() } else { names.clone() };
+        let unused: String = names_unused.iter().map(|name| format!("(void)({name}), ")).collect();
         let _ = write!(
             out,
             "\nstatic inline {returns}{name}_found({types}) {{\n    static {returns}(*f)({types});\n    static char \
@@ -129,6 +179,9 @@ fn function(f: &Function) -> Result<String, String> {
 
 /// `rust` as C declares `name` to be it.
 fn declare(rust: &str, name: &str) -> Result<String, String> {
+    if let Some((of, count)) = rust.strip_prefix('[').and_then(|r| r.strip_suffix(']')?.split_once("; ")) {
+        return Ok(format!("{} {name}[{count}]", base(of)?));
+    }
     if let Some(to) = rust.strip_prefix("*mut ") {
         return Ok(format!("{} *{name}", base(to)?));
     }
@@ -142,6 +195,7 @@ fn base(rust: &str) -> Result<String, String> {
     Ok(match rust {
         "i32" => "int32_t",
         "u32" => "uint32_t",
+        "i64" => "int64_t",
         "u64" => "uint64_t",
         "usize" => "size_t",
         "c_void" => "void",

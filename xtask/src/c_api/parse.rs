@@ -3,8 +3,16 @@
 use super::{Api, Code, Function, Item, Struct};
 
 /// The whole of it.
-pub fn api(codes: &str, functions: &str) -> Result<Api, String> {
+pub fn api(codes: &str, files: &[impl AsRef<str>]) -> Result<Api, String> {
     let mut api = Api { codes: self::codes(codes)?, ..Api::default() };
+    for file in files {
+        items(&mut api, file.as_ref())?;
+    }
+    Ok(api)
+}
+
+/// What one file has.
+fn items(api: &mut Api, functions: &str) -> Result<(), String> {
     let mut lines = functions.lines();
     let mut about = Vec::new();
     while let Some(line) = lines.next() {
@@ -28,7 +36,7 @@ pub fn api(codes: &str, functions: &str) -> Result<Api, String> {
             about.clear();
         }
     }
-    Ok(api)
+    Ok(())
 }
 
 fn codes(text: &str) -> Result<Vec<Code>, String> {
@@ -100,7 +108,7 @@ mod tests {
 
     #[test]
     fn codes_structures_headings_and_functions_are_read() {
-        let api = api(CODES, SOURCE).unwrap();
+        let api = api(CODES, &[SOURCE]).unwrap();
         assert_eq!(api.codes, [Code { name: "HN_OK".into(), value: 0, about: "good".into() }]);
         assert_eq!(api.structs[0].fields, [("n".into(), "u64".into(), "how many".into())]);
         let function = Function {
@@ -115,8 +123,8 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_an_error() {
         for (from, to) in [("/// Does it:\n/// well.\n", ""), (" -> i32", ""), ("pub n: u64,", "n u64")] {
-            assert!(api(CODES, &SOURCE.replace(from, to)).is_err(), "{from}");
+            assert!(api(CODES, &[SOURCE.replace(from, to)]).is_err(), "{from}");
         }
-        assert!(api(&CODES.replace("= 0", "= zero"), SOURCE).is_err());
+        assert!(api(&CODES.replace("= 0", "= zero"), &[SOURCE]).is_err());
     }
 }

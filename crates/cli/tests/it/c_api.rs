@@ -90,6 +90,84 @@ fn examples_build_with_pkg_config_and_run() {
     }
 }
 
+/// What an example of distributed arrays prints of its pages: parts, pages at home, pages.
+fn spread(out: &str) -> (u64, u64, u64) {
+    let line = out.lines().next().unwrap_or_default();
+    let numbers: Vec<u64> =
+        line.split(|c: char| !c.is_ascii_digit()).filter_map(|w| w.parse().ok()).collect();
+    let pages = line.split(" of ").next().and_then(|l| l.split(' ').next_back()?.parse().ok());
+    let all = line.split(" of ").nth(1).and_then(|l| l.split(' ').next()?.parse().ok());
+    (numbers[0], pages.unwrap(), all.unwrap())
+}
+
+/// A program that distributes an array: with the library by itself, and on two pretended nodes, on
+/// which all pages have to be at home. `is_alone`: the program is not linked with the library.
+fn distributed(dir: &Path, program: &Path, is_alone: bool) {
+    for team in ["1", "3", "4"] {
+        let mut plain = Command::new(program);
+        let plain = succeed(plain.env_remove("LD_LIBRARY_PATH").env("OMP_NUM_THREADS", team));
+        assert!(plain.ends_with("ok\n"), "{plain}");
+        let (_, there, pages) = spread(&plain);
+        assert_eq!((there == pages, pages == 0), (true, is_alone), "{plain}");
+        let mut with = homenode(dir);
+        with.args(["run", "--quiet", "--pretend-nodes", "2", "--force", "--"]).arg(program);
+        let with = succeed(with.env("OMP_NUM_THREADS", team));
+        assert!(with.ends_with("ok\n"), "{with}");
+        let (parts, there, pages) = spread(&with);
+        assert_eq!((parts, there), (2, pages), "{with}");
+        assert!(pages > 0, "{with}");
+    }
+}
+
+#[test]
+fn distributed_arrays_are_where_their_threads_are() {
+    let dir = fresh("c-api-distribute");
+    let Some(prefix) = installed(&dir).filter(|_| there("pkg-config")) else { return };
+    let examples = root().join("examples");
+    let (flags, libs) = (pkg_config(&prefix, &["--cflags"]), pkg_config(&prefix, &["--libs"]));
+    let strict = ["-O1", "-fopenmp", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+    for (compiler, standard, source) in
+        [("gcc", "-std=gnu11", "distribute.c"), ("g++", "-std=c++11", "distribute_cpp.cpp")]
+    {
+        if !there(compiler) {
+            continue;
+        }
+        for is_alone in [false, true] {
+            let program = dir.join(format!("{compiler}-{is_alone}"));
+            let mut cc = Command::new(compiler);
+            cc.arg(standard).args(strict).args(&flags).arg(examples.join(source)).arg("-o").arg(&program);
+            if is_alone {
+                cc.arg("-DHN_HEADER_ONLY")
+            } else {
+                cc.args(&libs)
+            };
+            succeed(cc.arg("-lm"));
+            distributed(&dir, &program, is_alone);
+        }
+    }
+    if there("gfortran") {
+        let module = pkg_config(&prefix, &["--variable=fortran"]);
+        let object = dir.join("alone.o");
+        let mut cc = Command::new("gcc");
+        cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-c"]).args(&flags);
+        let source = Path::new(&module[0]).with_file_name("homenode_alone.c");
+        succeed(cc.arg(source).arg("-o").arg(&object));
+        for is_alone in [false, true] {
+            let program = dir.join(format!("gfortran-{is_alone}"));
+            let mut fc = Command::new("gfortran");
+            fc.current_dir(&dir).args(["-std=f2018", "-O1", "-fopenmp", "-Wall", "-Werror"]).args(&module);
+            fc.arg(examples.join("distribute_f.f90")).arg("-o").arg(&program);
+            if is_alone {
+                fc.arg(&object)
+            } else {
+                fc.args(&libs)
+            };
+            succeed(&mut fc);
+            distributed(&dir, &program, is_alone);
+        }
+    }
+}
+
 #[test]
 fn examples_build_with_cmake_and_run() {
     let dir = fresh("c-api-cmake");

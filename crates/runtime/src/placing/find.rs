@@ -50,7 +50,8 @@ pub struct Found {
 }
 
 impl Found {
-    fn note(&mut self, place: Place, wanted: NodeId) {
+    /// Counts one page, which should be on `wanted`.
+    pub(super) fn note(&mut self, place: Place, wanted: NodeId) {
         self.pages += 1;
         *match place {
             Place::On(node) if node == wanted => &mut self.there,

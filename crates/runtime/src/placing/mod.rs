@@ -6,6 +6,7 @@
 //! |---|---|
 //! | Threads on CPUs and nodes | [`threads`] |
 //! | Memory on nodes: future and existing pages | [`memory`] |
+//! | Pages of one array on several nodes | [`spread`] |
 //! | Where each page is, and whether that is right | [`find`] |
 //! | The nodes, real or pretended | [`machine`] |
 //! | Failures: a code and a sentence | [`Failure`] |
@@ -14,10 +15,11 @@ mod failure;
 pub mod find;
 pub mod machine;
 pub mod memory;
+pub mod spread;
 pub mod threads;
 
 pub use failure::Failure;
-use homenode_sys::{PAGE, Span};
+pub use homenode_sys::{PAGE, Span};
 
 /// The result of a placing call.
 pub type Result<T> = std::result::Result<T, Failure>;
