@@ -10,15 +10,19 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`glibc`] | a linker for binaries that run with an old glibc |
 //! | [`stage`] | the folder that binaries are packed from |
 //! | [`needs`] | which glibc and which libraries binaries need |
 //! | [`source`] | the source tarball |
 //! | [`deb`] | the Debian package |
-//! | [`check`] | installs each in a clean root and runs it there |
+//! | [`check`] | installs each on this machine and runs it |
+//! | [`roots`] | installs each in clean roots of other distributions and runs it there |
 
 mod check;
 mod deb;
+mod glibc;
 mod needs;
+mod roots;
 mod source;
 mod stage;
 
@@ -52,7 +56,8 @@ pub fn run(args: &[String]) -> Outcome {
         ["--check"] => test(),
         ["--built", folder] => make(Some(folder)),
         ["--only-check"] => check::all(),
-        _ => Err("takes --check, --built FOLDER or --only-check".to_owned()),
+        ["--linker"] => glibc::linker().map(|path| println!("{}", path.display())),
+        _ => Err("takes --check, --built FOLDER, --only-check or --linker".to_owned()),
     }
 }
 
@@ -61,17 +66,31 @@ pub fn test() -> Outcome {
     make(None).and_then(|()| check::all())
 }
 
-/// Makes everything of the binaries in `built`; of a release build unless one is named.
+/// The triple of what is built.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// A release build that runs with an old glibc; its folder. Crates that run while it is built are
+/// linked as always.
+fn build() -> Result<String, String> {
+    let linker = glibc::linker()?;
+    let words = ["build", "--release", "--locked", "--workspace", "--exclude", "xtask", "--target", TARGET];
+    let flags = format!("-Clinker={}", linker.display());
+    must(cargo().args(words).env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", flags))?;
+    Ok(format!("target/{TARGET}/release"))
+}
+
+/// Makes everything of the binaries in `built`; of a release build unless one is named. That build
+/// alone is held to the promised glibc.
 fn make(built: Option<&str>) -> Outcome {
-    if built.is_none() {
-        let words = ["build", "--release", "--locked", "--workspace", "--exclude", "xtask"];
-        must(cargo().args(words))?;
-    }
+    let folder = built.map_or_else(build, |built| Ok(built.to_owned()))?;
     let version = version()?;
     fresh(&out())?;
-    let stage = stage::make(&version, built.unwrap_or("target/release"))?;
+    let stage = stage::make(&version, &folder)?;
     let needs = needs::of_folder(&stage.folder)?;
     print!("{needs}");
+    if built.is_none() {
+        needs.check(glibc::PROMISED)?;
+    }
     let name = format!("homenode-{version}-x86_64-linux");
     let tarball = pack(&stage.folder, &name, &name)?;
     // It unpacks over the other one, where gdb looks for it.

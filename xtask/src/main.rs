@@ -44,7 +44,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "dist",
-        args: "[--check | --built FOLDER | --only-check]",
+        args: "[--check | --built FOLDER | --only-check | --linker]",
         about: "tarballs, Debian package and wheel in target/dist; --check installs each in a clean root",
         run: dist::run,
     },

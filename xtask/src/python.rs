@@ -8,7 +8,7 @@ use crate::{Outcome, none, process, root, testing};
 
 #[allow(dead_code)] // the tests of exports use another part of it
 #[path = "../../crates/export/tests/support/python.rs"]
-mod environment;
+pub mod environment;
 
 /// Packages with their versions, a line each.
 const REQUIREMENTS: &str = "python/tests/requirements.txt";

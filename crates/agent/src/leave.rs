@@ -9,7 +9,7 @@
 use std::ffi::c_void;
 
 use homenode_runtime::moving;
-use homenode_runtime::own_thread::own_threads;
+use homenode_runtime::own_thread::{own_threads, thread_id};
 
 use crate::state;
 
@@ -31,10 +31,16 @@ pub fn leave_if_threads() {
     }
 }
 
+/// Whether the calling thread is the process's first. (`gettid` of the C library is younger than
+/// the oldest glibc that homenode runs with.)
+pub fn is_first_thread() -> bool {
+    // SAFETY: no arguments.
+    thread_id() == unsafe { libc::getpid() }
+}
+
 /// The calling thread ends past the C library.
 pub fn thread_exits() {
-    // SAFETY: no arguments.
-    if unsafe { libc::gettid() == libc::getpid() } {
+    if is_first_thread() {
         leave(FIRST_THREAD);
     }
 }

@@ -166,8 +166,7 @@ thread_local! {
 /// there is no homenode.)
 fn is_first_thread() -> bool {
     FIRST.get().unwrap_or_else(|| {
-        // SAFETY: no arguments.
-        let first = unsafe { libc::gettid() == libc::getpid() };
+        let first = crate::leave::is_first_thread();
         FIRST.set(Some(first));
         first
     })

@@ -8,6 +8,7 @@
 use std::io;
 use std::thread::Builder;
 
+pub use homenode_sys::call::thread_id;
 pub use homenode_sys::own_threads;
 use homenode_sys::signal::{Set, replace_mask};
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from concurrent import futures
 from typing import Any, List, Optional
 
 from .. import errors
 from . import spec as specs
 from .run import Progress, sweep
+from .slurm import SlurmExecutor
 
 ABOUT = """\
 Simulates programs × machines × policies and writes one data set of all results.
@@ -33,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("-o", "--output", metavar="DIR", help="the folder of the sweep [default: FILE's name, .sweep]")
     found.add_argument("-j", "--jobs", metavar="N", type=int, help="processes on this machine [default: one a CPU]")
     found.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler")
+    found.add_argument("--slurm", action="store_true", help="run as jobs of Slurm; their files go to DIR/jobs")
+    found.add_argument("--partition", metavar="P", help="with --slurm: the partition [default: Slurm's]")
+    found.add_argument("--minutes", metavar="N", type=int, default=60, help="with --slurm: time limit of a job [60]")
     found.add_argument("--format", choices=("parquet", "jsonl"), help="[default: parquet where pyarrow is installed]")
     found.add_argument("--check", action="store_true", help="check FILE and run nothing")
     found.add_argument("-q", "--quiet", action="store_true", help="show no progress")
@@ -60,6 +65,8 @@ def main(words: Optional[List[str]] = None) -> int:
     args = parser().parse_args(words)
     if args.jobs is not None and args.jobs < 1:
         parser().error("argument -j/--jobs: at least 1")
+    if args.slurm and args.dask:
+        parser().error("argument --slurm: not with --dask")
     try:
         return _run(args)
     except (errors.HomenodeError, errors.MissingPackage) as e:
@@ -85,13 +92,20 @@ def _run(args: argparse.Namespace) -> int:
             raise errors.optional("distributed", "dask") from None
         connect: Any = distributed.Client
         client = connect(args.dask)
+    executor: Optional[futures.Executor] = None
     try:
-        executor = client.get_executor() if client is not None else None
+        if client is not None:
+            executor = client.get_executor()
+        elif args.slurm:
+            executor = SlurmExecutor(f"{output}/jobs", partition=args.partition, minutes=args.minutes)
         progress = None if args.quiet else _Teller()
         outcome = sweep(spec, output, executor=executor, jobs=args.jobs, progress=progress, form=args.format)
     finally:
         if client is not None:
             client.close()
+        elif executor is not None:
+            # After an error or Ctrl-C the jobs that are left are of no use.
+            executor.shutdown(cancel_futures=True)
     failed = len(outcome.failed)
     print(f"{outcome.path}: {len(outcome)} rows, {outcome.computed} computed, {outcome.reused} there before, {failed} failed")
     for row in outcome.failed[:5]:

@@ -1,14 +1,14 @@
 //! The Debian package, by dpkg-deb alone.
 //!
-//! It takes hwloc, zstd and udev from the system instead of bringing them. Which packages have the
-//! libraries, dpkg of the machine that builds it says.
+//! Libraries that lie beside the binaries are left out, and taken from the system. Which packages
+//! have them, dpkg of the machine that builds it says.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::needs::Needs;
-use super::stage::BROUGHT;
+use super::stage::{BROUGHT, LICENCES};
 use super::{files, fresh, must, out, program, read, root, text_of, write};
 use crate::Outcome;
 
@@ -31,11 +31,14 @@ pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
     let tree = root().join("target/stage-deb");
     fresh(&tree)?;
     must(program("cp").arg("--archive").arg(stage).arg(tree.join("usr")))?;
-    for (name, _) in BROUGHT {
+    for name in loaded(stage) {
         remove(&tree.join("usr/lib/homenode").join(name))?;
     }
     let doc = tree.join("usr/share/doc/homenode");
-    must(program("rm").arg("-r").arg(doc.join("licences")))?;
+    if loaded(stage).next().is_some() {
+        // Debian's packages have them.
+        must(program("rm").arg("-r").arg(doc.join(LICENCES)))?;
+    }
     for name in ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"] {
         remove(&doc.join(name))?;
     }
@@ -65,7 +68,7 @@ pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
          Maintainer: {MAINTAINER}\nInstalled-Size: {kib}\nDepends: {}\n\
          Recommends: gcc, libgomp1\n\
          Suggests: cmake, gfortran, numactl, qemu-system-x86, qemu-user, busybox-static, e2fsprogs, xz-utils\n{ABOUT}",
-        depends(needs)?
+        depends(stage, needs)?
     );
     write(&tree.join("DEBIAN/control"), control)?;
     must(program("dpkg-deb").args(["--build", "--root-owner-group", "-Zxz"]).arg(&tree).arg(path(version)))
@@ -75,12 +78,20 @@ fn remove(path: &Path) -> Outcome {
     fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// The libraries beside the binaries that Debian's packages have, too.
+fn loaded(stage: &Path) -> impl Iterator<Item = &'static str> + use<> {
+    let folder = stage.join("lib/homenode");
+    BROUGHT.iter().map(|&(name, _)| name).filter(move |name| folder.join(name).is_file())
+}
+
 /// The packages of the libraries, with the versions that are surely new enough.
-fn depends(needs: &Needs) -> Result<String, String> {
+fn depends(stage: &Path, needs: &Needs) -> Result<String, String> {
     let (major, minor) = needs.glibc();
     let mut all = BTreeSet::from([format!("libc6 (>= {major}.{minor})")]);
     let others = needs.libraries().into_iter().filter(|l| *l == "libgcc_s.so.1");
-    for name in others.chain(BROUGHT.iter().map(|(name, _)| *name).filter(|n| *n != "libudev.so.1")) {
+    let others: Vec<&str> = others.collect();
+    let loaded: Vec<&str> = loaded(stage).filter(|n| *n != "libudev.so.1").collect();
+    for name in others.iter().chain(&loaded) {
         all.insert(package_of(name)?);
     }
     Ok(all.into_iter().collect::<Vec<_>>().join(", "))

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::{binaries, program, read};
+use crate::Outcome;
 
 /// What a binary needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub struct Need {
     pub because: BTreeSet<String>,
     /// Libraries that the loader loads.
     pub libraries: BTreeSet<String>,
+    /// Symbols that have no version and must be there: a library of homenode has them, or nobody.
+    pub bare: BTreeSet<String>,
+    /// Symbols that it defines.
+    pub own: BTreeSet<String>,
 }
 
 /// What the binaries of a folder need.
@@ -31,6 +36,29 @@ impl Needs {
         let here = |name: &str| self.0.keys().any(|p| p.file_name().is_some_and(|f| f == name));
         let all = self.0.values().flat_map(|n| &n.libraries);
         all.map(String::as_str).filter(|name| !here(name)).collect()
+    }
+
+    /// Refuses binaries that do not run with glibc `newest`: a symbol asks for a newer one, or
+    /// nobody has a symbol.
+    pub fn check(&self, newest: (u32, u32)) -> Outcome {
+        for (path, need) in &self.0 {
+            let path = path.display();
+            if need.glibc > newest {
+                let because: Vec<&str> = need.because.iter().map(String::as_str).collect();
+                let ((major, minor), (most, most_minor)) = (need.glibc, newest);
+                return Err(format!(
+                    "{path} needs glibc {major}.{minor} for {}; {most}.{most_minor} is promised",
+                    because.join(", ")
+                ));
+            }
+            let nowhere = |name: &&String| !self.0.values().any(|n| n.own.contains(*name));
+            if let Some(name) = need.bare.iter().find(nowhere) {
+                return Err(format!(
+                    "{path} needs {name}, which an old glibc lacks: make the system call directly"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -52,19 +80,35 @@ impl fmt::Display for Needs {
 pub fn of_folder(folder: &Path) -> Result<Needs, String> {
     let mut all = BTreeMap::new();
     for path in binaries(folder)? {
-        let symbols = read(program("objdump").arg("-T").arg(&path))?;
-        let headers = read(program("objdump").arg("-p").arg(&path))?;
         let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
-        all.insert(name, parse(&symbols, &headers));
+        all.insert(name, of_file(&path)?);
     }
     Ok(Needs(all))
 }
 
+/// What one binary needs.
+pub fn of_file(path: &Path) -> Result<Need, String> {
+    let symbols = read(program("objdump").arg("-T").arg(path))?;
+    let headers = read(program("objdump").arg("-p").arg(path))?;
+    Ok(parse(&symbols, &headers))
+}
+
 fn parse(symbols: &str, headers: &str) -> Need {
     let mut need = Need::default();
-    for line in symbols.lines().filter(|l| l.contains("*UND*")) {
+    for line in symbols.lines() {
+        let Some(name) = line.split_whitespace().last().filter(|_| line.contains('\t')) else { continue };
+        if !line.contains("*UND*") {
+            need.own.insert(name.to_owned());
+            continue;
+        }
         // A weak symbol may be absent, but its version may not.
-        let Some((_, rest)) = line.split_once("GLIBC_") else { continue };
+        let Some((_, rest)) = line.split_once("GLIBC_") else {
+            let weak = line.get(17..24).is_some_and(|flags| flags.contains('w'));
+            if !weak && !line.contains('(') {
+                need.bare.insert(name.to_owned());
+            }
+            continue;
+        };
         let (version, name) = rest.split_once([')', ' ']).unwrap_or((rest, ""));
         let Some(version) = number(version) else { continue };
         if version > need.glibc {
@@ -98,6 +142,8 @@ mod tests {
 0000000000000000  w   DF *UND*\t0000000000000000 (GLIBC_2.30) gettid
 0000000000000000      DF *UND*\t0000000000000000 (GLIBC_2.34) pthread_create
 0000000000000000      DF *UND*\t0000000000000000 (GCC_3.0) _Unwind_Resume
+0000000000000000  w   D  *UND*\t0000000000000000              __gmon_start__
+0000000000000000      D  *UND*\t0000000000000000              statx
 0000000000001130 g    DF .text\t0000000000000004 (GLIBC_2.99) own
 ";
         let headers = "Dynamic Section:\n  NEEDED               libc.so.6\n  SONAME               libx.so\n";
@@ -105,6 +151,20 @@ mod tests {
         assert_eq!(need.glibc, (2, 34));
         assert_eq!(need.because.iter().collect::<Vec<_>>(), ["dlsym", "pthread_create"]);
         assert_eq!(need.libraries.iter().collect::<Vec<_>>(), ["libc.so.6"]);
+        assert_eq!(need.bare.iter().collect::<Vec<_>>(), ["statx"]);
+        assert_eq!(need.own.iter().collect::<Vec<_>>(), ["own"]);
+    }
+
+    #[test]
+    fn a_new_glibc_and_a_symbol_that_nobody_has_are_refused() {
+        let set = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();
+        let old = Need { glibc: (2, 27), bare: set(&["of_x"]), ..Need::default() };
+        let library = Need { own: set(&["of_x"]), ..Need::default() };
+        let both = |library: Need| Needs(BTreeMap::from([("a".into(), old.clone()), ("x".into(), library)]));
+        assert_eq!(both(library.clone()).check((2, 28)), Ok(()));
+        assert!(both(Need::default()).check((2, 28)).unwrap_err().contains("needs of_x"));
+        let new = Need { glibc: (2, 34), because: set(&["dlsym"]), ..library };
+        assert_eq!(both(new).check((2, 28)).unwrap_err(), "x needs glibc 2.34 for dlsym; 2.28 is promised");
     }
 
     #[test]

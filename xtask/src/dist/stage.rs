@@ -1,5 +1,5 @@
 //! The folder that binaries are packed from: what `make install` installs, stripped, with
-//! completions, licences, and the libraries that not every system has.
+//! completions and licences.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 use super::{binaries, files, fresh, must, program, read, root, text_of, write};
 use crate::Outcome;
 
-/// Libraries that come with the binaries, each with the Debian package whose licence comes along.
+/// Libraries that not every system has, each with the Debian package whose licence comes along. A
+/// binary of the release holds hwloc and zstd; another build loads them, and they are copied.
 pub const BROUGHT: &[(&str, &str)] =
     &[("libhwloc.so.15", "libhwloc15"), ("libudev.so.1", "libudev1"), ("libzstd.so.1", "libzstd1")];
+
+/// The licences of libraries, below the folder of the documentation.
+pub const LICENCES: &str = "licences";
 
 /// Where each shell looks for completions, below `share`.
 const COMPLETIONS: &[(&str, &str)] = &[
@@ -71,20 +75,20 @@ fn split(path: &Path, stage: &Stage) -> Outcome {
     must(program("objcopy").arg(format!("--add-gnu-debuglink={}", debug.display())).arg(path))
 }
 
-/// Copies the libraries that the command needs and not every system has; the command looks for them
-/// beside itself first.
+/// Copies the libraries that the command loads and not every system has; the command looks for them
+/// beside itself first. The licences come along in either case.
 fn bring(folder: &Path) -> Outcome {
     let loaded = read(program("ldd").arg(folder.join("bin/homenode")))?;
     for (name, package) in BROUGHT {
         let line = loaded.lines().find(|l| l.trim().starts_with(name));
         let path = line.and_then(|l| l.split_whitespace().nth(2));
-        let path =
-            path.ok_or_else(|| format!("homenode does not load {name}: is it linked otherwise now?"))?;
-        let target = folder.join(LIBRARIES).join(name);
-        fs::copy(path, &target).map_err(|e| format!("{path}: {e}"))?;
+        if let Some(path) = path {
+            let target = folder.join(LIBRARIES).join(name);
+            fs::copy(path, &target).map_err(|e| format!("{path}: {e}"))?;
+        }
         let licence = PathBuf::from(format!("/usr/share/doc/{package}/copyright"));
         let text = text_of(&licence)?;
-        write(&folder.join("share/doc/homenode/licences").join(package), text)?;
+        write(&folder.join("share/doc/homenode").join(LICENCES).join(package), text)?;
     }
     Ok(())
 }

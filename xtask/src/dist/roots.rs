@@ -1,0 +1,215 @@
+//! Clean roots of other distributions, in which an ordinary user tries each result without network.
+//!
+//! mmdebstrap makes a root: the base system, and what explaining a kernel takes. Roots of Ubuntu
+//! need the keys of Ubuntu. Debian 13 has them as a package, so its root comes first.
+//!
+//! A root costs half a minute and 400 MB. With `HOMENODE_DIST_ROOTS=FOLDER`, roots are kept there
+//! and used again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{must, program, read};
+use crate::process::present;
+use crate::{Outcome, testing};
+
+/// The longest that a user waits for the first answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// An ordinary user's numbers: Debian's nobody and nogroup.
+const NOBODY: &str = "65534:65534";
+/// Where the ordinary user's files lie in a root.
+const HOME: &str = "/var/tmp/user";
+/// The variable that names a folder for roots.
+const KEPT: &str = "HOMENODE_DIST_ROOTS";
+/// Keys of Ubuntu, on this machine or in a root.
+const UBUNTU_KEYS: &str = "usr/share/keyrings/ubuntu-archive-keyring.gpg";
+/// What `explain kernel:heat` takes.
+const TOOLS: &str = "gcc,libc6-dev,cmake,make";
+
+/// A distribution.
+pub struct Distribution {
+    /// mmdebstrap's name of it.
+    suite: &'static str,
+    /// A person's.
+    name: &'static str,
+    /// Packages beside the tools, each with a comma before it.
+    more: &'static str,
+    /// What can be installed there.
+    takes: &'static [Artefact],
+}
+
+/// What is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Artefact {
+    /// The binary tarball.
+    Tarball,
+    /// The Debian package.
+    Deb,
+    /// The wheel.
+    Wheel,
+}
+
+const ALL: &[Artefact] = &[Artefact::Tarball, Artefact::Deb, Artefact::Wheel];
+
+/// The oldest comes last.
+const DISTRIBUTIONS: &[Distribution] = &[
+    Distribution { suite: "trixie", name: "Debian 13", more: ",python3-venv,ubuntu-keyring", takes: ALL },
+    Distribution { suite: "bookworm", name: "Debian 12", more: ",python3-venv", takes: ALL },
+    Distribution { suite: "noble", name: "Ubuntu 24.04", more: ",python3-venv", takes: ALL },
+    Distribution { suite: "jammy", name: "Ubuntu 22.04", more: ",python3-venv", takes: ALL },
+    // It has glibc 2.27, Python 3.6, and no package libgcc-s1: older than what is promised.
+    Distribution { suite: "bionic", name: "Ubuntu 18.04", more: "", takes: &[Artefact::Tarball] },
+];
+
+impl Distribution {
+    fn is_ubuntu(&self) -> bool {
+        self.name.starts_with("Ubuntu")
+    }
+}
+
+/// What is tried.
+pub struct Results {
+    /// The binary tarball.
+    pub tarball: PathBuf,
+    /// The Debian package.
+    pub deb: PathBuf,
+    /// The wheel.
+    pub wheel: PathBuf,
+    /// Words behind the command.
+    pub words: &'static [&'static str],
+    /// What the answer holds.
+    pub answer: &'static str,
+}
+
+/// Tries everything in each root; what cannot be made is skipped, and the reason is told.
+pub fn all(folder: &Path, results: &Results) -> Outcome {
+    if !present("mmdebstrap") || read(program("id").arg("-u"))?.trim() != "0" {
+        testing::skipped("dist", "clean roots take root's rights and the package mmdebstrap");
+        return Ok(());
+    }
+    let kept = std::env::var_os(KEPT).map(PathBuf::from);
+    let roots = kept.clone().unwrap_or_else(|| folder.join("roots"));
+    for distribution in DISTRIBUTIONS {
+        let root = roots.join(distribution.suite);
+        if let Err(why) = make(distribution, &root, &roots) {
+            testing::skipped("dist", &format!("no clean {}: {why}", distribution.name));
+            continue;
+        }
+        for artefact in distribution.takes {
+            try_one(distribution, &root, *artefact, results)?;
+        }
+        if kept.is_none() && !distribution.more.contains("ubuntu-keyring") {
+            must(program("rm").args(["--recursive", "--one-file-system"]).arg(&root))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a root, if it is not there.
+fn make(distribution: &Distribution, root: &Path, roots: &Path) -> Outcome {
+    if root.join("usr/bin/gcc").exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(roots).map_err(|e| format!("{}: {e}", roots.display()))?;
+    let mut words = program("mmdebstrap");
+    let include = format!("--include={TOOLS}{}", distribution.more);
+    words.args(["--quiet", "--variant=minbase", &include]);
+    if distribution.is_ubuntu() {
+        let places = [Path::new("/").join(UBUNTU_KEYS), roots.join("trixie").join(UBUNTU_KEYS)];
+        let keys =
+            places.iter().find(|p| p.is_file()).ok_or("its keys are not here: package ubuntu-keyring")?;
+        words.arg("--components=main,universe").arg(format!("--keyring={}", keys.display()));
+    }
+    must(words.arg(distribution.suite).arg(root)).inspect_err(|_| {
+        let _ = fs::remove_dir_all(root);
+    })
+}
+
+/// A command in a root, without network, of root or of an ordinary user.
+fn inside(root: &Path, user: Option<&str>) -> Command {
+    let mut chroot = program("unshare");
+    // A command finds its files by /proc; the mount goes with the process.
+    let mount = "mount -t proc proc \"$0/proc\" && exec chroot \"$@\"";
+    chroot.args(["--mount", "--net", "sh", "-c", mount]).arg(root);
+    if let Some(user) = user {
+        chroot.arg(format!("--userspec={user}"));
+    }
+    chroot.arg(root).args([
+        "/usr/bin/env",
+        "-i",
+        &format!("HOME={HOME}"),
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+    ]);
+    chroot
+}
+
+/// Installs one result, and has it explain a kernel within [`PATIENCE`].
+fn try_one(distribution: &Distribution, root: &Path, artefact: Artefact, results: &Results) -> Outcome {
+    let home = root.join(HOME.trim_start_matches('/'));
+    super::fresh(&home)?;
+    let package = match artefact {
+        Artefact::Tarball => &results.tarball,
+        Artefact::Deb => &results.deb,
+        Artefact::Wheel => &results.wheel,
+    };
+    must(program("cp").arg(package).arg(&home))?;
+    must(program("chown").args(["--recursive", NOBODY]).arg(&home))?;
+    let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let package = format!("{HOME}/{name}");
+    let start = Instant::now();
+    let command = match artefact {
+        Artefact::Tarball => {
+            // Unpacked from outside: a minimal Ubuntu has no xz.
+            must(program("tar").arg("--extract").arg("--file").arg(&results.tarball).arg("-C").arg(&home))?;
+            format!("{HOME}/{}/bin/homenode", name.trim_end_matches(".tar.xz"))
+        }
+        Artefact::Deb => {
+            must(
+                inside(root, None).args(["dpkg", "--install", &package]).stdout(std::process::Stdio::null()),
+            )?;
+            "homenode".to_owned()
+        }
+        Artefact::Wheel => {
+            let venv = format!("{HOME}/venv");
+            must(inside(root, Some(NOBODY)).args(["python3", "-m", "venv", &venv]))?;
+            let python = format!("{venv}/bin/python");
+            let words = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", &package];
+            must(inside(root, Some(NOBODY)).arg(&python).args(words))?;
+            let asked =
+                "import homenode; print(homenode.explain('kernel:heat', class_='S', machine='2s-xeon'))";
+            let told = read(inside(root, Some(NOBODY)).args([&python, "-c", asked]))?;
+            holds(distribution, &format!("{artefact:?} in Python"), &told, results.answer)?;
+            format!("{venv}/bin/homenode")
+        }
+    };
+    let told = read(inside(root, Some(NOBODY)).arg(&command).args(results.words))?;
+    holds(distribution, &format!("{artefact:?}"), &told, results.answer)?;
+    let took = start.elapsed();
+    println!("{}, {artefact:?}: installed and explained in {:.1} s", distribution.name, took.as_secs_f64());
+    if took > PATIENCE {
+        return Err(format!("{}, {artefact:?}: {PATIENCE:?} is promised", distribution.name));
+    }
+    Ok(())
+}
+
+fn holds(distribution: &Distribution, what: &str, told: &str, answer: &str) -> Outcome {
+    if told.contains(answer) {
+        return Ok(());
+    }
+    Err(format!("{}, {what}: the answer lacks '{answer}': {told}", distribution.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_with_ubuntus_keys_is_made_before_the_first_ubuntu() {
+        let keys = DISTRIBUTIONS.iter().position(|d| d.more.contains("ubuntu-keyring"));
+        let first = DISTRIBUTIONS.iter().position(Distribution::is_ubuntu);
+        assert!(keys.is_some() && keys < first);
+        assert!(DISTRIBUTIONS.iter().all(|d| d.takes.contains(&Artefact::Tarball)));
+    }
+}
