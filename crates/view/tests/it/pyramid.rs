@@ -174,7 +174,7 @@ fn one_ping_pong_is_there_at_every_resolution() {
 fn kept(folder: &Path) -> Dataset {
     let spec = Spec { iterations: 30, blocks: 300, nodes: 4, seed: 7, rank: None };
     let mut writer = homenode_dataset::Writer::create(folder, spec.meta()).unwrap();
-    let ended = spec.fill(&mut writer, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     let set = Dataset::open(folder).unwrap();
     let new = folder.join("view.pyramid.new");
