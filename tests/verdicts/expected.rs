@@ -1,5 +1,5 @@
 //! What `homenode run` must answer of a program of this folder, from the program's first line, and
-//! whether a report does. `cargo xtask verdicts` and the tests of the command line share this file.
+//! whether a report does. `cargo xtask verdicts` reads it.
 //!
 //! ```text
 //! run: pays array=grid,next rounds=270 lab=67
