@@ -32,8 +32,8 @@ static int run_part_of_c11(void *arg) {
     return 7;
 }
 
-/* Whether a parallel region may begin here. libomp 14 damages its own memory when threads that began
- * regions end, so with it only the first thread begins regions. */
+/* Whether a parallel region may begin here. libomp 14 damages its own memory when threads that
+ * began regions end, so with it only the first thread begins regions. */
 static int may_fork_team(void) {
 #ifdef __clang__
     return gettid() == getpid();

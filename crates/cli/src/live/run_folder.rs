@@ -66,7 +66,7 @@ impl RunFolder {
     }
 }
 
-/// Removes folders that nobody uses. Another user's folder stays, because its lock cannot be opened.
+/// Removes folders that nobody uses. Another user's folder stays: its lock cannot be opened.
 fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
