@@ -36,7 +36,12 @@ const HOSTILE: &[&str] = &[
 /// The text with one to three changes: a bit, a truncation, a gap, a repeated piece, a piece of
 /// `other`, or a hostile value in the place of a word.
 pub fn mutated(text: &str, other: &str, rng: &mut Rng) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
+    mutated_bytes(text.as_bytes(), other.as_bytes(), rng)
+}
+
+/// The same for a file that is no text.
+pub fn mutated_bytes(of: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = of.to_vec();
     for _ in 0..=rng.below(3) {
         let at = rng.below(bytes.len());
         let end = (at + rng.below(40)).min(bytes.len());
@@ -54,7 +59,7 @@ pub fn mutated(text: &str, other: &str, rng: &mut Rng) -> Vec<u8> {
             }
             4 => {
                 let from = rng.below(other.len());
-                let piece = &other.as_bytes()[from..(from + 100).min(other.len())];
+                let piece = &other[from..(from + 100).min(other.len())];
                 bytes.splice(at..end, piece.iter().copied());
             }
             _ => {

@@ -9,6 +9,7 @@
 //! | a task of a library, seen from the terminal | [`task`], [`progress`] |
 //! | Ctrl-C | [`interrupt`] |
 //! | running a program under the live runtime | [`live`] |
+//! | topologies of hwloc's, tried out in a child | `xml` |
 //! | the arguments of each command | [`args`] |
 //! | the work of each command | [`cmd`] |
 
@@ -25,6 +26,7 @@ pub mod output;
 pub mod progress;
 pub mod tables;
 pub mod task;
+mod xml;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -39,7 +41,14 @@ pub fn main(args: &[OsString]) -> ExitCode {
         return output::to_stdout(&homenode_doctor::version::text())
             .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
+    if let Some(child) = xml::read_in_child() {
+        return child;
+    }
     let family = Family::of_command_line(args);
+    if let Err(error) = xml::check(args) {
+        output::say(&error);
+        return ExitCode::from(Exit::from(error.kind).code(family));
+    }
     let result = match cmd::command_line()
         .try_get_matches_from(args::compare::joined(args))
         .and_then(|m| cmd::Cli::from_arg_matches(&m))

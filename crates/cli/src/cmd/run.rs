@@ -5,7 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,6 +40,7 @@ use crate::args::subject::Subject;
 use crate::exit::Exit;
 use crate::live::policies;
 use crate::live::recording::Recording;
+use crate::live::run_folder::RunFolder;
 use crate::output::say;
 use crate::task::Terminal;
 use homenode_verdict::advice::Names;
@@ -245,6 +245,7 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
 /// runs. The folder is removed at the end.
 pub(super) struct Live {
     pub folder: PathBuf,
+    _kept: RunFolder,
     /// What a person should know.
     told: Vec<String>,
     pub before: Vec<String>,
@@ -254,37 +255,11 @@ pub(super) struct Live {
     pub stream: Option<PathBuf>,
 }
 
-impl Drop for Live {
-    fn drop(&mut self) {
-        // What is left in a temporary folder harms nobody.
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
 impl Live {
     pub fn new() -> Result<Self> {
-        let base = env::temp_dir();
-        for n in 0..1000 {
-            let folder = base.join(format!("homenode-run-{}-{n}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&folder) {
-                Ok(()) => {
-                    return Ok(Self {
-                        folder,
-                        told: Vec::new(),
-                        before: Vec::new(),
-                        record: false,
-                        stream: None,
-                    });
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => {
-                    return Err(Error::failed("cannot make a folder for the program's report")
-                        .tried(format!("make {}: {e}", folder.display()))
-                        .hint("set TMPDIR to a folder that can be written"));
-                }
-            }
-        }
-        Err(Error::failed(format!("{} is full of folders of homenode's", base.display())))
+        let kept = RunFolder::new()?;
+        let (told, before) = (Vec::new(), Vec::new());
+        Ok(Self { folder: kept.path.clone(), _kept: kept, told, before, record: false, stream: None })
     }
 
     /// Sets the environment so that the program loads homenode, and writes the settings for it.

@@ -65,7 +65,7 @@ fn cut_off(to: &Path) {
 }
 
 /// A sound recording of each kind: its name, and the files that hold it.
-fn recordings(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
+pub fn recordings(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
     copy(&fixtures().join("dataset/v1"), &dir.join("set"));
     fs::remove_file(dir.join("set/rows.txt")).unwrap();
     copy(&fixtures().join("recordings/lab-v1"), &dir.join("lab"));
@@ -91,7 +91,7 @@ fn recordings(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// Everything that reads a recording. `R` is the recording.
-const COMMANDS: &[&str] = &[
+pub const COMMANDS: &[&str] = &[
     "show R",
     "show --map R --color always",
     "rec check R",
@@ -114,7 +114,7 @@ fn attempt(dir: &Path, words: &[&str]) -> (Option<i32>, String) {
 }
 
 /// The same, within a limit in the shell's words.
-fn attempt_within(dir: &Path, words: &[&str], limit: &str) -> (Option<i32>, String) {
+pub fn attempt_within(dir: &Path, words: &[&str], limit: &str) -> (Option<i32>, String) {
     let out = dir.join("out");
     let _ = fs::remove_dir_all(&out);
     let _ = fs::remove_file(&out);

@@ -112,7 +112,6 @@ fn sanitized_programs_run_as_they_are_or_as_others() {
             ("address-static", &["-fsanitize=address", "-static-libasan"][..]),
             ("thread", &["-fsanitize=thread"][..]),
             ("undefined", &["-fsanitize=undefined"][..]),
-            ("leak", &["-fsanitize=leak"][..]),
         ] {
             let program = format!("{compiler}-{name}");
             // Threads' own reports of libgomp's and libomp's barriers are not about homenode.

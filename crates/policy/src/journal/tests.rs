@@ -202,3 +202,21 @@ fn errors_say_what_is_wrong() {
     let e = text(ask(&bytes, "nobody", |_, _| {}).unwrap_err());
     assert!(e.starts_with("there is no policy `nobody`"), "{e}");
 }
+
+#[test]
+fn a_killed_process_leaves_all_but_the_last_tenth_of_a_second() {
+    taken();
+    let context = context();
+    let policy = build("competitive", &context).unwrap();
+    let mut bench = Bench::new(&context, Journalled::new(policy, "competitive", &context, Here));
+    assert!(check(&BYTES.with_borrow(Vec::clone)).is_ok_and(|c| !c.complete && c.polls == 0), "its head");
+    for page in 0..50 {
+        bench.touch(PageNo(page), NodeId(1));
+        bench.later(Ns(20_000_000));
+    }
+    // SIGKILL runs no destructor.
+    core::mem::forget(bench);
+    let checked = check(&taken()).unwrap();
+    assert!(checked.difference.is_none() && !checked.complete, "{checked:?}");
+    assert!((40..=50).contains(&checked.polls), "{checked:?}");
+}

@@ -8,6 +8,9 @@ use crate::{Policy, PolicyContext, Step};
 
 /// Bytes that are collected before the sink gets them.
 const PIECE: usize = 1 << 16;
+/// The sink gets what is there at the first poll that is so much later than the last time: what a
+/// killed process loses.
+const PAUSE: Ns = Ns(100_000_000);
 
 /// The target of a journal. Errors are the sink's business, because a policy cannot fail.
 pub trait Sink: Send {
@@ -20,6 +23,8 @@ pub struct Journalled<P: Policy, S: Sink> {
     policy: P,
     sink: S,
     encoder: Encoder,
+    /// The time of the poll at which the sink last got everything.
+    written: Ns,
 }
 
 impl<P: Policy, S: Sink> Journalled<P, S> {
@@ -27,8 +32,11 @@ impl<P: Policy, S: Sink> Journalled<P, S> {
     pub fn new(policy: P, spec: &str, context: &PolicyContext, sink: S) -> Self {
         let mut encoder = Encoder::default();
         header(&mut encoder, spec, policy.interest(), context);
-        Self { policy, sink, encoder }
+        let mut journalled = Self { policy, sink, encoder, written: Ns(0) };
+        journalled.flush(0);
+        journalled
     }
+
     fn flush(&mut self, at: usize) {
         if self.encoder.bytes.len() >= at {
             self.sink.write(&self.encoder.bytes);
@@ -90,6 +98,10 @@ impl<P: Policy, S: Sink> Policy for Journalled<P, S> {
     fn poll(&mut self, now: Ns, out: &mut DecisionBuf) -> Step {
         let step = self.policy.poll(now, out);
         self.encoder.poll(now, step, out.as_slice());
+        if now.0.saturating_sub(self.written.0) >= PAUSE.0 {
+            self.written = now;
+            self.flush(0);
+        }
         step
     }
     fn outcome(&mut self, outcome: &MoveOutcome) {
