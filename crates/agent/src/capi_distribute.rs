@@ -373,9 +373,7 @@ pub unsafe extern "C" fn hn_bind_share_of(handle: *const hn_distribution, thread
         // SAFETY: the caller's promise.
         let (_, array) = unsafe { known(handle, "hn_bind_share") }?;
         let (share, _) = share(&array, 0, thread, team, "hn_bind_share")?;
-        // The thread may be bound for another array.
-        threads::unbind()?;
-        threads::bind_node(node_of(share.part(), array.parts(), &nodes()?).0.into())
+        threads::bind_share(node_of(share.part(), array.parts(), &nodes()?))
     })
 }
 

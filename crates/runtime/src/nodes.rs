@@ -89,9 +89,18 @@ impl Nodes {
         Self::for_arrays_at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
     }
 
-    fn for_arrays_at(folder: &Path, status: &str) -> Vec<NodeId> {
+    /// As [`Nodes::here`], with the CPUs that the process's first thread may not run on.
+    pub fn unbound() -> Self {
+        Self::unbound_at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
+    }
+
+    fn unbound_at(folder: &Path, status: &str) -> Self {
         let unbound: Vec<&str> = status.lines().filter(|l| !l.starts_with("Cpus_allowed_list")).collect();
-        let all = Self::at(folder, &unbound.join("\n"));
+        Self::at(folder, &unbound.join("\n"))
+    }
+
+    fn for_arrays_at(folder: &Path, status: &str) -> Vec<NodeId> {
+        let all = Self::unbound_at(folder, status);
         let mut nodes = all.usable();
         nodes.retain(|n| all.memory(*n) > Bytes::ZERO);
         if nodes.iter().any(|n| !all.cpus(*n).is_empty()) {

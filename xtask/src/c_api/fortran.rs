@@ -205,6 +205,6 @@ mod tests {
         };
         let mut out = String::new();
         function(&mut out, &f).unwrap();
-        assert!(out.contains("function hn_f(code) bind(c) result(outcome)"), "{out}");
+        assert!(out.contains("function hn_f(code) &\n         bind(c) result(outcome)"), "{out}");
     }
 }

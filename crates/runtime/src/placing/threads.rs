@@ -10,6 +10,7 @@ use homenode_sys::numa;
 use super::machine::Machine;
 use super::{Failure, Result};
 use crate::moving;
+use crate::nodes::Nodes;
 
 thread_local! {
     /// The CPUs that the thread could run on before it was first bound here.
@@ -49,6 +50,31 @@ pub fn bind_node(node: i32) -> Result<()> {
     }
     bind(&CpuSet::of(cpus)).map_err(|mut f| {
         f.text = format!("cannot bind this thread to node {node}: {f}");
+        f
+    })
+}
+
+/// Binds the calling thread to the CPUs of `node`: to those on which the thread may run, or, if a
+/// bound thread started it elsewhere, to all of the node. Other threads of a team may be bound.
+///
+/// # Errors
+/// The node has no CPUs, or the process's cpuset leaves none of them.
+pub fn bind_share(node: NodeId) -> Result<()> {
+    unbind()?;
+    let all = Nodes::unbound();
+    let on_node = |cpu: &u32| match moving::pretended() {
+        0 => all.cpus(node).contains(cpu),
+        _ => moving::node_of_cpu(*cpu) == node,
+    };
+    let every = all.usable().into_iter().flat_map(|n| all.cpus(n).iter().copied());
+    let cpus: Vec<u32> = every.filter(on_node).collect();
+    if cpus.is_empty() {
+        return Err(Failure::no_node(format!("node {} has no CPUs: memory alone", node.0)));
+    }
+    let own = affinity::get().map_err(|e| Failure::system("asking for the thread's CPUs", e))?;
+    let mine: Vec<u32> = own.iter().filter(|cpu| cpus.contains(cpu)).collect();
+    bind(&CpuSet::of(if mine.is_empty() { cpus } else { mine })).map_err(|mut f| {
+        f.text = format!("cannot bind this thread to node {}: {f}", node.0);
         f
     })
 }
