@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod c_api;
 mod ci;
 mod dataset;
@@ -39,6 +40,12 @@ const COMMANDS: &[Command] = &[
         args: "[--long]",
         about: "every check that must pass, as 'make test' runs them",
         run: ci::run,
+    },
+    Command {
+        name: "book",
+        args: "",
+        about: "the documentation as a book in target/book, by mdBook",
+        run: book::run,
     },
     Command {
         name: "dist",
