@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::process::{self, cargo, present, program};
-use crate::{Outcome, dist, python, root, testing, tidy};
+use crate::{Outcome, book, dist, python, root, testing, tidy};
 
 /// A step: its name and what it does.
 type Step = (&'static str, fn() -> Outcome);
@@ -45,7 +45,7 @@ const STEPS: &[Step] = &[
 
 /// What `--long` does after them: ignored tests too, optimised, and many more cases of each
 /// property. Then what people install, in clean roots.
-const LONG: [Step; 2] = [("test, long", test_long), ("dist", dist::test)];
+const LONG: [Step; 3] = [("test, long", test_long), ("book", book::make), ("dist", dist::test)];
 
 fn test_long() -> Outcome {
     // Tests record programs with the compilers and libraries of their own profile.
@@ -97,6 +97,8 @@ fn scripts() -> Outcome {
     let mut scripts = vec![root().join(".ci/run")];
     let folder = root().join("scripts");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let ci = root().join("packaging/ci/placement.sh");
+    scripts.push(ci);
     scripts.extend(entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "sh")));
     scripts.sort();
     for script in &scripts {

@@ -4,6 +4,7 @@
 
 mod base;
 mod bench;
+mod book;
 mod c_api;
 mod ci;
 mod dataset;
@@ -41,6 +42,12 @@ const COMMANDS: &[Command] = &[
         args: "[--long]",
         about: "every check that must pass, as 'make test' runs them",
         run: ci::run,
+    },
+    Command {
+        name: "book",
+        args: "",
+        about: "the documentation as a book in target/book, by mdBook",
+        run: book::run,
     },
     Command {
         name: "dist",

@@ -1,5 +1,6 @@
 //! The rules that no compiler checks. Each check returns its complaints; an empty list is a pass.
 
+mod book;
 mod circles;
 mod edges;
 mod files;
@@ -32,6 +33,7 @@ pub fn run(args: &[String]) -> Outcome {
         files::check_licences(&files, &packages),
         c_api::check(&files),
         guarantees::check(&files),
+        book::check(&files, |path| root().join(path).exists()),
     ]
     .concat();
     for complaint in &complaints {

@@ -24,6 +24,8 @@ pub mod live;
 pub mod open;
 pub mod output;
 pub mod progress;
+#[cfg(test)]
+mod reference;
 pub mod tables;
 pub mod task;
 mod xml;

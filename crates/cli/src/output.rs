@@ -12,7 +12,7 @@ use homenode_dataset::foreign;
 use homenode_error::{Context, Error, Result};
 use homenode_table::FailIf;
 use homenode_table::Table;
-use homenode_text::table::{Shown, render};
+use homenode_text::table::{Shown, markdown, render};
 
 use crate::exit::Exit;
 
@@ -26,6 +26,9 @@ pub struct OutputArgs {
     /// Print comma-separated values: column names, then rows
     #[arg(long)]
     pub csv: bool,
+    /// Print Markdown, for the comment of a merge request
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub markdown: bool,
     /// Say below a table what its columns and rows mean
     #[arg(long)]
     pub legend: bool,
@@ -44,14 +47,17 @@ pub enum Format {
     Json,
     /// For spreadsheets.
     Csv,
+    /// For merge requests.
+    Markdown,
 }
 
 impl OutputArgs {
     /// The form asked for.
     pub const fn format(&self) -> Format {
-        match (self.json, self.csv) {
-            (true, _) => Format::Json,
-            (_, true) => Format::Csv,
+        match (self.json, self.csv, self.markdown) {
+            (true, ..) => Format::Json,
+            (_, true, _) => Format::Csv,
+            (.., true) => Format::Markdown,
             _ => Format::Table,
         }
     }
@@ -99,7 +105,9 @@ impl OutputArgs {
         let mut text = self.render(table, terminal);
         match self.format() {
             Format::Csv => {}
-            Format::Table => below.iter().for_each(|b| text += &format!("\n{}", self.render(b, terminal))),
+            Format::Table | Format::Markdown => {
+                below.iter().for_each(|b| text += &format!("\n{}", self.render(b, terminal)))
+            }
             Format::Json => text = with_keys(&text, more)?,
         }
         to_stdout(&text)?;
@@ -126,6 +134,7 @@ impl OutputArgs {
         match self.format() {
             Format::Json => table.to_json(),
             Format::Csv => foreign::without_escapes(&table.to_csv()).into_owned(),
+            Format::Markdown => markdown(table),
             Format::Table => {
                 let width = terminal.then(terminal_width).flatten().map(usize::from);
                 render(table, Shown { colour: terminal && colours(), width, legend: self.legend })

@@ -3,6 +3,7 @@
 use homenode_dataset::foreign::clean;
 use homenode_table::{Align, Cell, Emphasis, Table};
 
+use crate::explained::markdown::escaped;
 use crate::human::{GLUE, fixed, glued, grouped, wrapped};
 use crate::layout::{Form, Layout, Style};
 
@@ -57,6 +58,45 @@ pub fn render(table: &Table, how: Shown) -> String {
             out.push('\n');
         }
         line(&mut out, &clean(note));
+    }
+    out
+}
+
+/// The table in Markdown, with the same words. The best row is bold.
+pub fn markdown(table: &Table) -> String {
+    let mut out = String::new();
+    for warning in table.warnings() {
+        out += &format!("- ⚠ {}\n", escaped(warning));
+    }
+    if !table.warnings().is_empty() {
+        out.push('\n');
+    }
+    for answer in table.answers() {
+        out += &format!("**{}**\n\n", escaped(answer));
+    }
+    let facts: Vec<String> =
+        table.facts().iter().map(|(key, value)| escaped(&format!("{key} {}", show(value)))).collect();
+    if !facts.is_empty() {
+        out += &format!("{}\n\n", facts.join(" · "));
+    }
+    let kept: Vec<usize> = (0..table.width()).filter(|i| has_values(table, *i)).collect();
+    let mut line = |cells: Vec<String>| out += &format!("| {} |\n", cells.join(" | "));
+    let columns = || kept.iter().map(|i| &table.columns()[*i]);
+    line(
+        columns()
+            .map(|c| match c.unit {
+                Some(unit) => escaped(&format!("{} ({unit})", c.title)),
+                None => escaped(&c.title),
+            })
+            .collect(),
+    );
+    line(columns().map(|c| if c.align == Align::Left { "---" } else { "---:" }.to_owned()).collect());
+    for row in table.rows() {
+        let bold = if row.emphasis == Emphasis::Best { "**" } else { "" };
+        line(kept.iter().map(|i| format!("{bold}{}{bold}", escaped(&show(&row.cells[*i])))).collect());
+    }
+    for note in missing(table).iter().chain(table.notes()) {
+        out += &format!("\n{}\n", escaped(note));
     }
     out
 }
@@ -140,6 +180,29 @@ replay, \"last\"      –       5     0.0
 – under time: the program was stopped
 times are modelled
 ";
+
+    #[test]
+    fn markdown_has_the_same_cells_and_ends_no_cell_early() {
+        let mut table = example();
+        table.answer("next-touch | wins");
+        let shown = markdown(&table);
+        let expected = "\
+**next-touch \\| wins**
+
+program nas-cg W · threads 16
+
+| scheme | time (s) | moves | remote (%) |
+| --- | ---: | ---: | ---: |
+| first-touch | 12.35 | 0 | 26.2 |
+| **next-touch** | **7.00** | **18 743** | **1.7** |
+| replay, \"last\" | – | 5 | 0.0 |
+
+– under time: the program was stopped
+
+times are modelled
+";
+        assert_eq!(shown, expected, "\n{shown}");
+    }
 
     #[test]
     fn facts_then_rows_then_notes() {

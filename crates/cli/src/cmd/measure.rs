@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::output::{Format, colours, to_stdout};
 use crate::task::Terminal;
 use homenode_text::measured;
+use homenode_text::table::markdown;
 
 impl MeasureArgs {
     pub(super) fn run(self) -> Result<Exit> {
@@ -30,6 +31,7 @@ impl MeasureArgs {
         match self.output.format() {
             Format::Json => to_stdout(&(m.to_json() + "\n"))?,
             Format::Csv => to_stdout(&table.to_csv())?,
+            Format::Markdown => to_stdout(&markdown(&table))?,
             Format::Table => to_stdout(&measured::matrices(&m, io::stdout().is_terminal() && colours()))?,
         }
         Ok(match held {

@@ -1,6 +1,7 @@
 //! Commands end to end: with compilers, programs and kernels.
 
 mod c_api;
+mod ci_job;
 mod compare_host;
 mod container;
 mod cut_off;

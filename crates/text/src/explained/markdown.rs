@@ -7,7 +7,7 @@ use super::{expected, fault, names, share, signed, touched};
 use crate::human::plain;
 
 /// A text that Markdown and HTML take as it is.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
         match c {

@@ -58,7 +58,7 @@ pub fn run(args: &DiffArgs, before: &Found, after: &Found) -> Result<Exit> {
             to_stdout(&json_of(&Document { schema: "homenode/diff-folders/1", whole, pairs })?)?;
         }
         _ => {
-            if !whole && args.output.format() == Format::Table {
+            if !whole && matches!(args.output.format(), Format::Table | Format::Markdown) {
                 to_stdout("not whole: see the notes below\n\n")?;
             }
             args.output.print(&table)?;

@@ -6,6 +6,7 @@ use homenode_report::Report;
 use homenode_report::diff::{Diff, ObjectDiff};
 use homenode_text::changes;
 use homenode_text::page::Shown;
+use homenode_text::table::markdown;
 use serde::Serialize;
 
 use crate::args::diff::DiffArgs;
@@ -34,6 +35,10 @@ pub fn run(args: &DiffArgs, before: &Report, after: &Report) -> Result<Exit> {
     }
     let text = match args.output.format() {
         Format::Csv => without_escapes(&changes::table(&diff).to_csv()).into_owned(),
+        Format::Markdown => {
+            let partial = changes::partial(&diff).map(|p| p + "\n\n").unwrap_or_default();
+            partial + &markdown(&changes::table(&diff))
+        }
         Format::Json => {
             let schema = "homenode/diff/1";
             json_of(&Document { schema, unchanged_objects: unchanged, diff: &diff })?

@@ -8,6 +8,7 @@ use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Summary;
 use homenode_report::{Map, Moved, Report};
 use homenode_text::page::{self, Shown};
+use homenode_text::table::markdown;
 use homenode_text::{answer, map, objects};
 use serde::Serialize;
 
@@ -50,6 +51,7 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
     let exit = args.output.judge(&rows)?;
     let text = match args.output.format() {
         Format::Csv => without_escapes(&rows.to_csv()).into_owned(),
+        Format::Markdown => answer::partial(&report.summary) + &markdown(&rows),
         Format::Json => {
             let most = args.top.unwrap_or(usize::MAX).min(report.objects.len());
             json(&Document {
