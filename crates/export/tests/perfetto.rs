@@ -10,7 +10,7 @@ use serde_json::Value;
 fn set() -> Dataset {
     let spec = Spec { iterations: 9, blocks: 64, nodes: 4, seed: 7, rank: None };
     let mut memory = Memory::default();
-    let ended = spec.fill(&mut memory, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let mut meta = spec.meta();
     meta.ended = Some(ended);
     meta.command = vec!["<script>\"quoted\"".into()];
@@ -19,7 +19,7 @@ fn set() -> Dataset {
 
 fn trace(set: &Dataset) -> (Value, Written) {
     let mut bytes = Vec::new();
-    let written = perfetto::write(set, &mut bytes, &mut |_| true).unwrap();
+    let written = perfetto::write(set, &mut bytes, &mut |_, _| true).unwrap();
     (serde_json::from_slice(&bytes).unwrap(), written)
 }
 
@@ -94,7 +94,7 @@ fn counters_are_sums_of_the_tables() {
 fn whoever_asks_to_stop_is_heard() {
     let spec = Spec { iterations: 40, blocks: 1000, nodes: 4, seed: 7, rank: None };
     let mut memory = Memory::default();
-    let ended = spec.fill(&mut memory, &mut |_| true).unwrap();
+    let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let set = Dataset::of_memory(homenode_dataset::Meta { ended: Some(ended), ..spec.meta() }, memory);
     assert!(perfetto::write(&set, &mut Vec::new(), &mut |_| false).unwrap().stopped);
 }
