@@ -19,7 +19,7 @@ fn set() -> Dataset {
 
 fn trace(set: &Dataset) -> (Value, Written) {
     let mut bytes = Vec::new();
-    let written = perfetto::write(set, &mut bytes, &mut |_, _| true).unwrap();
+    let written = perfetto::write(set, &mut bytes, &mut |_| true).unwrap();
     (serde_json::from_slice(&bytes).unwrap(), written)
 }
 
