@@ -76,6 +76,8 @@ static int help(const struct kernel_about *about)
                "                        [contiguous]\n");
     if (about->extras & EXTRA_PADDED)
         printf("  --padded              %s\n", about->padded_meaning);
+    if (about->extras & EXTRA_SINGLE)
+        printf("  --single              numbers of 4 bytes instead of 8\n");
     if (about->extras & EXTRA_ORDER)
         printf("  --verify order        instead of the timed rounds: solve on finer and finer grids up to the size and check\n"
                "                        the order of accuracy\n");
@@ -239,6 +241,8 @@ static int set_flag(struct parser *p, const char *option)
         p->options->json = 1;
     else if ((p->about->extras & EXTRA_PADDED) && !strcmp(option, "--padded"))
         p->options->padded = 1;
+    else if ((p->about->extras & EXTRA_SINGLE) && !strcmp(option, "--single"))
+        p->options->single = 1;
     else
         return kernel_refuse(p->about, "there is no option '%s'", option);
     return KERNEL_RUN;

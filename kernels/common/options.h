@@ -29,6 +29,7 @@ enum kernel_extra {
     EXTRA_MATRIX = 16, /* --matrix FILE, --save FILE */
     EXTRA_PAIRS = 32,  /* --pairs T:M,..., see pairs.h */
     EXTRA_COLUMNS = 64, /* --columns N */
+    EXTRA_SINGLE = 128, /* --single */
 };
 
 struct kernel_class {
@@ -71,6 +72,7 @@ struct kernel_options {
     int32_t schedule;
     int32_t round_robin; /* pages dealt over the threads; serial_init is 0 then */
     int32_t layout; /* of enum kernel_layout */
+    int32_t single; /* numbers of 4 bytes instead of 8 */
 };
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);

@@ -11,8 +11,9 @@
 
 struct places {
     int64_t kinds;
+    int64_t apart; /* numbers from one thread's counts to the next's: whole pages */
     int threads;
-    int32_t *count; /* [thread][kind]: first how many, then where the thread's next one goes */
+    int32_t *count; /* [thread][apart]: first how many, then where the thread's next one goes */
     int32_t *total; /* [thread]: things whose kind is in the thread's share of kinds */
 };
 

@@ -11,6 +11,7 @@
  *
  * Placement. `--init parallel`: each thread starts the rows that it relaxes; `serial`: the initial
  * thread starts all. One array, written in place; threads share pages and lines at the seams only.
+ * `--single`: numbers of 4 bytes, which take half the pages.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -40,13 +41,16 @@ static const struct kernel_about about = {
     .default_class = 'W',
     .least_size = 2,
     .most_size = 100000,
+    .extras = EXTRA_SINGLE,
     .bytes = bytes,
 };
 
 struct grid {
     int64_t n, width; /* width = n + 2: with the border */
     double omega;
+    int single; /* which of the two has the points */
     double *u;
+    float *f;
 };
 
 static double solution(const struct grid *g, int64_t i, int64_t j)
@@ -67,16 +71,24 @@ static void start_row(struct grid *g, int64_t i)
     int border_row = i == 0 || i == g->n + 1;
     for (int64_t j = 0; j < g->width; j++) {
         int border = border_row || j == 0 || j == g->n + 1;
-        g->u[i * g->width + j] = solution(g, i, j) + (border ? 0.0 : start_error(g, i, j));
+        double start = solution(g, i, j) + (border ? 0.0 : start_error(g, i, j));
+        if (g->single)
+            g->f[i * g->width + j] = (float)start;
+        else
+            g->u[i * g->width + j] = start;
     }
 }
 
 /* The border rows go with their neighbours, so that the schedule is that of the sweep. */
-static struct grid make(int64_t n, int serial)
+static struct grid make(int64_t n, int serial, int single)
 {
-    struct grid g = {.n = n, .width = n + 2};
+    struct grid g = {.n = n, .width = n + 2, .single = single};
+    size_t points = (size_t)(g.width * g.width);
     g.omega = 2.0 / (1.0 + sin(PI / (double)(n + 1)));
-    g.u = kernel_allocate((size_t)(g.width * g.width), sizeof *g.u, "the grid");
+    if (single)
+        g.f = kernel_allocate(points, sizeof *g.f, "the grid");
+    else
+        g.u = kernel_allocate(points, sizeof *g.u, "the grid");
 #pragma omp parallel for schedule(static) if (!serial)
     for (int64_t i = 1; i <= n; i++) {
         if (i == 1)
@@ -92,6 +104,12 @@ static void relax_row(const struct grid *g, int64_t i, int64_t first)
 {
     int64_t n = g->n, w = g->width;
     double keep = 1.0 - g->omega, pull = 0.25 * g->omega;
+    if (g->single) {
+        float *row = g->f + i * w, keeps = (float)keep, pulls = (float)pull;
+        for (int64_t j = first; j <= n; j += 2)
+            row[j] = keeps * row[j] + pulls * (row[j - w] + row[j + w] + row[j - 1] + row[j + 1]);
+        return;
+    }
     double *row = g->u + i * w;
     for (int64_t j = first; j <= n; j += 2)
         row[j] = keep * row[j] + pull * (row[j - w] + row[j + w] + row[j - 1] + row[j + 1]);
@@ -109,13 +127,19 @@ static void sweep(const struct grid *g)
     }
 }
 
+static int next_touch(const struct grid *g)
+{
+    size_t points = (size_t)(g->width * g->width);
+    return g->single ? hn_next_touch(g->f, points * sizeof *g->f) : hn_next_touch(g->u, points * sizeof *g->u);
+}
+
 static void iterate(const struct grid *g, const struct kernel_options *options)
 {
     for (int32_t k = 0; k < options->iterations; k++) {
         kernel_mark(k);
         hn_iteration((uint32_t)k);
         if (k == 0 && options->next_touch)
-            kernel_note_next_touch(hn_next_touch(g->u, (size_t)(g->width * g->width) * sizeof *g->u));
+            kernel_note_next_touch(next_touch(g));
         sweep(g);
     }
     kernel_mark(options->iterations);
@@ -128,7 +152,7 @@ static void iterate(const struct grid *g, const struct kernel_options *options)
 static double allowed(const struct grid *g, int32_t iterations)
 {
     double sweeps = fmin(iterations + 1.0, 1.0 / (2.0 - g->omega));
-    return 16.0 * DBL_EPSILON * sweeps * sweeps;
+    return 16.0 * (g->single ? (double)FLT_EPSILON : DBL_EPSILON) * sweeps * sweeps;
 }
 
 static int verify(const struct grid *g, int32_t iterations)
@@ -137,7 +161,8 @@ static int verify(const struct grid *g, int32_t iterations)
     for (int64_t i = 1; i <= g->n; i++)
         for (int64_t j = 1; j <= g->n; j++) {
             double expected = solution(g, i, j) + left * start_error(g, i, j);
-            double error = fabs(g->u[i * g->width + j] - expected);
+            int64_t at = i * g->width + j;
+            double error = fabs((g->single ? (double)g->f[at] : g->u[at]) - expected);
             worst = error > worst || isnan(error) ? error : worst;
         }
     return kernel_verify_bound("largest deviation from the exact iterate", worst, allowed(g, iterations));
@@ -150,9 +175,10 @@ int main(int argc, char **argv)
     if (status != KERNEL_RUN)
         return status;
     kernel_start(&about, &options);
-    struct grid g = make(options.size, options.serial_init);
+    struct grid g = make(options.size, options.serial_init, options.single);
     iterate(&g, &options);
     status = verify(&g, options.iterations);
     free(g.u);
+    free(g.f);
     return status;
 }

@@ -89,7 +89,7 @@ static void move_keys(const struct sort *s, const uint32_t *restrict from, uint3
 {
     int me = omp_get_thread_num();
     struct share mine = share_of(s->n, s->threads, me);
-    int32_t *restrict next = s->places.count + (int64_t)me * RADIX;
+    int32_t *restrict next = s->places.count + (int64_t)me * s->places.apart;
     for (int64_t i = mine.first; i < mine.end; i++)
         to[next[digit(from[i], pass)]++] = from[i];
 #pragma omp barrier

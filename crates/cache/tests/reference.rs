@@ -25,6 +25,7 @@ fn machine(nodes: u16, per_node: u16, caches: Vec<Cache>) -> Topology {
         core: Core { access: Ps(1000), outstanding: 1 },
         migration: MigrationCost::default(),
         remote_cacheable: true,
+        counts_references: false,
     }
 }
 

@@ -72,6 +72,7 @@ pub fn configuration(
             core: Core { outstanding: 1, ..machine.core.clone() },
             migration: MigrationCost::default(),
             remote_cacheable: true,
+            counts_references: false,
             ..machine.clone()
         },
         addresses: if qemu < TRUE_ADDRESSES {

@@ -181,6 +181,7 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine
             stops: false,
         },
         remote_cacheable: true,
+        counts_references: false,
     };
     for (path, why) in [
         ("link", "not known to hwloc, so not limited; see `measure`"),

@@ -59,6 +59,7 @@ const TOP_KEYS: &[&str] = &[
     "link",
     "page_sizes",
     "remote_cacheable",
+    "counts_references",
     "caches",
     "core",
     "migration",
@@ -393,6 +394,13 @@ impl Reader {
                     item.flag()?
                 }
                 None => true,
+            },
+            counts_references: match top.item("counts_references")? {
+                Some(item) => {
+                    self.keep("counts_references", &item);
+                    item.flag()?
+                }
+                None => false,
             },
             nodes,
             cpus,

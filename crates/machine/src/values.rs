@@ -62,6 +62,9 @@ impl Machine {
         push("link".into(), remote_range(&t.link, show_bandwidth).unwrap_or_else(|| "none".into()));
         push("page_sizes".into(), t.page_sizes.iter().map(|p| show_bytes(*p)).collect::<Vec<_>>().join(", "));
         push("remote_cacheable".into(), t.remote_cacheable.to_string());
+        if t.counts_references {
+            push("counts_references".into(), "true".into());
+        }
         for (i, c) in t.caches.iter().enumerate() {
             push(format!("caches.{i}.size"), format!("L{} {}", c.level, show_bytes(c.size)));
             push(format!("caches.{i}.line"), show_bytes(c.line));

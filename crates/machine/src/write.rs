@@ -34,6 +34,9 @@ impl Machine {
             "remote_cacheable = {}",
             self.sourced("remote_cacheable", &t.remote_cacheable.to_string())
         ));
+        if t.counts_references {
+            line(format!("counts_references = {}", self.sourced("counts_references", "true")));
+        }
         for (first, last) in self.node_groups() {
             let node = &t.nodes[first];
             line("\n[[nodes]]".into());

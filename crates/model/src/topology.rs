@@ -35,6 +35,11 @@ pub struct Topology {
     pub migration: MigrationCost,
     /// Whether lines of remote memory may be cached (false on the SMiLE SCI cluster).
     pub remote_cacheable: bool,
+    /// Whether the machine's monitor counts every reference, so that a policy's counts are the same
+    /// wherever a page lives. Otherwise only accesses that leave the caches count, and all accesses
+    /// where remote memory is not cached.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub counts_references: bool,
 }
 
 /// A node.
@@ -234,6 +239,11 @@ impl fmt::Display for TopologyError {
 impl core::error::Error for TopologyError {}
 
 impl Topology {
+    /// Whether accesses that hit in a cache matter: they cost something where remote memory is not
+    /// cached, or the monitor counts them.
+    pub const fn needs_hits(&self) -> bool {
+        !self.remote_cacheable || self.counts_references
+    }
     /// Node of a CPU.
     #[inline]
     pub fn node_of(&self, cpu: CpuId) -> NodeId {

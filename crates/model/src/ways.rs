@@ -113,6 +113,7 @@ mod tests {
             core: Core { access: Ps(1), outstanding: 1 },
             migration: MigrationCost::default(),
             remote_cacheable: true,
+            counts_references: false,
         };
         Ways::new(&topology, |bandwidth| bandwidth.0 as u32)
     }

@@ -48,6 +48,7 @@ pub(crate) mod tests {
                 core: Core { access: Ps(0), outstanding: 1 },
                 migration: MigrationCost::default(),
                 remote_cacheable: true,
+                counts_references: false,
             },
             addresses: Addresses::Physical { low: Bytes::mib(2) },
             disk: Bytes(0),

@@ -52,6 +52,7 @@ fn context() -> PolicyContext {
             stops: false,
         },
         remote_cacheable: true,
+        counts_references: false,
     };
     assert_eq!(machine.node_of(CpuId(0)), NodeId(0));
     PolicyContext::of(&machine, Bytes::kib(4))

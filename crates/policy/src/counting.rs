@@ -7,7 +7,7 @@ use homenode_model::{
 
 use crate::homes::Homes;
 use crate::initial::{Initial, Start};
-use crate::interval::Interval;
+use crate::interval::{Counters, Interval};
 use crate::queue::Queue;
 use crate::when::{Clock, Moment, When};
 use crate::{Policy, PolicyContext, Step};
@@ -41,6 +41,7 @@ pub(crate) struct Counting<R> {
     queue: Queue,
     clock: Clock,
     interval: Interval,
+    counters: Counters,
     rule: R,
 }
 
@@ -52,8 +53,14 @@ impl<R: Rule> Counting<R> {
             queue: Queue::new(),
             clock: Clock::new(when),
             interval: Interval::new(context.nodes()),
+            counters: Counters::Interval,
             rule,
         }
+    }
+    /// The same with counts that count for longer.
+    pub(crate) const fn with_counters(mut self, counters: Counters) -> Self {
+        self.counters = counters;
+        self
     }
     fn moment(&mut self, moment: Moment) {
         match moment {
@@ -63,6 +70,10 @@ impl<R: Rule> Counting<R> {
                 self.rule.decide(&self.interval, &self.homes, &mut self.queue);
                 if moment == Moment::Early {
                     self.rule.was_early();
+                }
+                if self.counters == Counters::Move {
+                    self.interval.keep();
+                    return;
                 }
             }
             Moment::Begin | Moment::End | Moment::Early => {}
@@ -94,6 +105,7 @@ impl<R: Rule> Policy for Counting<R> {
             Event::Free { pages, .. } => {
                 let homes = &mut self.homes;
                 homes.free(pages);
+                self.interval.forget(pages);
                 self.rule.freed(pages, &mut |node| homes.copy_gone(node));
             }
             Event::Collapsed { page, .. } => {
@@ -119,6 +131,7 @@ impl<R: Rule> Policy for Counting<R> {
         let from = self.homes.home(outcome.page);
         match outcome.result {
             MoveResult::Moved => {
+                self.interval.forget(PageRange { first: outcome.page, count: 1 });
                 let homes = &mut self.homes;
                 self.rule.collapsed(outcome.page, false, &mut |node| homes.copy_gone(node));
             }

@@ -2,7 +2,17 @@
 
 use alloc::vec::Vec;
 
-use homenode_model::{AccessKind, NodeId, PageNo};
+use homenode_model::{AccessKind, NodeId, PageNo, PageRange};
+
+/// How long counts count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counters {
+    /// For one interval.
+    #[default]
+    Interval,
+    /// Until the page moves, or does not exist any more.
+    Move,
+}
 
 /// The state of a page beside its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +38,13 @@ pub(crate) struct Interval {
     nodes: usize,
     seen: Vec<Seen>,
     counts: Vec<u32>,
+    /// Rows from earlier intervals, ascending: the first ones.
+    kept: usize,
 }
 
 impl Interval {
     pub(crate) const fn new(nodes: usize) -> Self {
-        Self { nodes, seen: Vec::new(), counts: Vec::new() }
+        Self { nodes, seen: Vec::new(), counts: Vec::new(), kept: 0 }
     }
     /// Adds an [`Event::Accesses`](homenode_model::Event).
     #[inline]
@@ -55,11 +67,12 @@ impl Interval {
     /// Joins several reports: afterwards each page occurs once, ascending. One report needs no
     /// work.
     pub(crate) fn join(&mut self) {
-        if self.seen.windows(2).all(|w| w[0].page < w[1].page) {
+        if self.kept == 0 && self.seen.windows(2).all(|w| w[0].page < w[1].page) {
             return;
         }
         let told = core::mem::replace(self, Self::new(self.nodes));
-        let mut order: Vec<usize> = (0..told.len()).collect();
+        let mut order: Vec<usize> =
+            (0..told.len()).filter(|i| told.row(*i).1.iter().any(|c| *c > 0)).collect();
         // The sort is stable, so the home is that of the last report.
         order.sort_by_key(|i| told.seen[*i].page);
         for i in order {
@@ -92,12 +105,25 @@ impl Interval {
     pub(crate) fn clear(&mut self) {
         self.seen.clear();
         self.counts.clear();
+        self.kept = 0;
+    }
+    /// Begins another interval in which the counts so far count, too. They are joined.
+    pub(crate) const fn keep(&mut self) {
+        self.kept = self.seen.len();
+    }
+    /// Forgets the counts of earlier intervals of some pages.
+    pub(crate) fn forget(&mut self, pages: PageRange) {
+        let kept = &self.seen[..self.kept];
+        let from = kept.partition_point(|s| u64::from(s.page) < pages.first.0);
+        let to = kept.partition_point(|s| u64::from(s.page) < pages.first.0.saturating_add(pages.count));
+        self.counts[from * self.nodes..to * self.nodes].fill(0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn what_is_told_at_several_times_is_joined() {
@@ -118,5 +144,28 @@ mod tests {
         let once = interval.clone();
         interval.join();
         assert_eq!((interval.seen, interval.counts), (once.seen, once.counts));
+    }
+
+    #[test]
+    fn kept_counts_count_until_a_page_is_forgotten() {
+        let mut interval = Interval::new(2);
+        let rows = |interval: &Interval| -> Vec<_> {
+            interval.rows().map(|(s, counts)| (s.page().0, s.home.0, counts.to_vec())).collect()
+        };
+        for page in [3, 5] {
+            interval.add(PageNo(page), NodeId(0), NodeId(1), AccessKind::Read, 7);
+        }
+        interval.join();
+        interval.keep();
+        interval.forget(PageRange { first: PageNo(5), count: 1 });
+        interval.add(PageNo(3), NodeId(1), NodeId(1), AccessKind::Read, 2);
+        interval.join();
+        assert_eq!(rows(&interval), [(3, 1, vec![0, 9])]);
+        interval.keep();
+        interval.add(PageNo(4), NodeId(0), NodeId(0), AccessKind::Read, 1);
+        interval.join();
+        assert_eq!(rows(&interval), [(3, 1, vec![0, 9]), (4, 0, vec![1, 0])]);
+        interval.clear();
+        assert_eq!(rows(&interval), []);
     }
 }

@@ -28,7 +28,8 @@
 //!
 //! 30 references by node 1, 5 and 5 by nodes 2 and 3: 30 > 2 · 10, the page goes to node 1.
 //!
-//! State: 4 bytes a page and node, 8 a page; one more where the threshold adapts.
+//! State: 4 bytes a page and node, 8 a page; one more where the threshold adapts. Pages that were
+//! not referenced in the interval take no room, unless counters are kept until a page moves.
 //!
 //! # Properties
 //!
@@ -41,11 +42,11 @@ use alloc::boxed::Box;
 
 use homenode_model::{Decision, NodeId, PageRange};
 
-use crate::ars::{Adaptive, Remote, Threshold};
+use crate::ars::{Adaptive, Remote, Scale, Threshold};
 use crate::counting::{Counting, Rule};
 use crate::homes::Homes;
 use crate::initial::Initial;
-use crate::interval::Interval;
+use crate::interval::{Counters, Interval};
 use crate::queue::Queue;
 use crate::room::Room;
 use crate::when::When;
@@ -60,6 +61,8 @@ pub struct Options {
     pub when: When,
     /// The threshold.
     pub threshold: Threshold,
+    /// How long counts count.
+    pub counters: Counters,
     /// Whether local references are known.
     pub local: bool,
 }
@@ -68,6 +71,7 @@ struct OutU {
     threshold: Threshold,
     local: bool,
     adaptive: Adaptive,
+    scale: Scale,
     nodes: usize,
 }
 
@@ -77,21 +81,24 @@ pub fn policy(context: &PolicyContext, options: &Options) -> Box<dyn Policy> {
         threshold: options.threshold,
         local: options.local,
         adaptive: Adaptive::new(options.threshold.adaptive),
+        scale: Scale::default(),
         nodes: context.nodes(),
     };
-    Box::new(Counting::new(context, options.initial, options.when, rule))
+    let policy = Counting::new(context, options.initial, options.when, rule);
+    Box::new(policy.with_counters(options.counters))
 }
 
 impl Rule for OutU {
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
         let mut room = Room::of(homes, self.nodes);
+        self.scale.see(interval, self.nodes);
         for (seen, counts) in interval.rows() {
             let home = seen.home.index();
             let mut remote = Remote::default();
             counts.iter().enumerate().filter(|(n, _)| *n != home).for_each(|(n, c)| remote.add(n, *c));
             let goes = match self.local {
-                false => self.threshold.exceeded(remote, self.nodes),
-                true => self.threshold.exceeded_beside(remote, counts[home], self.nodes),
+                false => self.threshold.exceeded(remote, self.nodes, self.scale),
+                true => self.threshold.exceeded_beside(remote, counts[home], self.nodes, self.scale),
             };
             let (page, to) = (seen.page(), remote.node());
             let majority =
@@ -115,6 +122,7 @@ pub(crate) const PLAIN: Options = Options {
     initial: Initial::RoundRobin,
     when: When::Region,
     threshold: Threshold { form: crate::ars::Form::Share, factor: 200, adaptive: false, least: 1 },
+    counters: Counters::Interval,
     local: false,
 };
 

@@ -18,8 +18,9 @@
 //! # Terms
 //!
 //! *Rank*: position of a page among the pages of its home that were accessed in the interval,
-//! ascending. *Relative references* R(n) of node n to page i: Σ over pages j of that list with
-//! |rank difference| d ≤ `reach` of 2^−d c(j, n), rounded down.
+//! ascending. *Distance* d of two of these pages: the difference of their ranks, or of their page
+//! numbers (option `distance`). *Relative references* R(n) of node n to page i: Σ over pages j of
+//! that list with d ≤ `reach` of 2^−d c(j, n), rounded down.
 //!
 //! # Algorithm
 //!
@@ -27,7 +28,7 @@
 //! ascending: if the biggest R among the remote nodes (ties: the lowest node) exceeds the
 //! threshold, and its node has memory and room, move the page there.
 //!
-//! State: 4 bytes a page and node, 28 a page; one more where the threshold adapts.
+//! State: 4 bytes a page and node, 36 a page; one more where the threshold adapts.
 //!
 //! # Properties
 //!
@@ -40,7 +41,7 @@ use alloc::vec::Vec;
 
 use homenode_model::{Decision, NodeId, PageRange};
 
-use crate::ars::{Adaptive, Remote, relative};
+use crate::ars::{Adaptive, Remote, Scale, Weights};
 use crate::counting::{Counting, Rule};
 use crate::homes::Homes;
 use crate::interval::Interval;
@@ -51,11 +52,14 @@ use crate::{Policy, PolicyContext};
 
 struct OutW {
     options: Options,
-    reach: u32,
+    weights: Weights,
     adaptive: Adaptive,
+    scale: Scale,
     nodes: usize,
     /// The pages of the current home, as indices of the interval.
     local: Vec<u32>,
+    /// Their numbers.
+    pages: Vec<u64>,
     /// By position in `local`: relative references of remote nodes.
     remote: Vec<Remote>,
     /// Relative references of the home itself.
@@ -64,28 +68,34 @@ struct OutW {
     counts: Vec<u32>,
 }
 
-/// The policy for the machine of `context`; neighbours up to distance `reach` count.
-pub fn policy(context: &PolicyContext, options: &Options, reach: u32) -> Box<dyn Policy> {
+/// The policy for the machine of `context`; neighbours count by their `weights`.
+pub fn policy(context: &PolicyContext, options: &Options, weights: Weights) -> Box<dyn Policy> {
     let rule = OutW {
         options: *options,
-        reach,
+        weights,
         adaptive: Adaptive::new(options.threshold.adaptive),
+        scale: Scale::default(),
         nodes: context.nodes(),
         local: Vec::new(),
+        pages: Vec::new(),
         remote: Vec::new(),
         own: Vec::new(),
         counts: Vec::new(),
     };
-    Box::new(Counting::new(context, options.initial, options.when, rule))
+    let policy = Counting::new(context, options.initial, options.when, rule);
+    Box::new(policy.with_counters(options.counters))
 }
 
 impl OutW {
     /// Computes the relative references to the pages of `home`.
     fn look(&mut self, interval: &Interval, home: NodeId) {
-        let Self { local, remote, own, counts, .. } = self;
+        let Self { local, pages, remote, own, counts, .. } = self;
         local.clear();
-        let pages = interval.rows().enumerate().filter(|(_, (seen, _))| seen.home == home);
-        local.extend(pages.map(|(index, _)| index as u32));
+        pages.clear();
+        for (index, (seen, _)) in interval.rows().enumerate().filter(|(_, (seen, _))| seen.home == home) {
+            local.push(index as u32);
+            pages.push(seen.page().0);
+        }
         remote.clear();
         remote.resize(local.len(), Remote::default());
         own.clear();
@@ -96,9 +106,9 @@ impl OutW {
             counts.clear();
             counts.extend(local.iter().map(|index| interval.row(*index as usize).1[node]));
             if node == home.index() {
-                relative(self.reach, counts, |_, sum| own.push(sum));
+                self.weights.relative(pages, counts, |_, sum| own.push(sum));
             } else {
-                relative(self.reach, counts, |i, sum| remote[i].add(node, sum));
+                self.weights.relative(pages, counts, |i, sum| remote[i].add(node, sum));
             }
         }
     }
@@ -106,8 +116,8 @@ impl OutW {
         let threshold = self.options.threshold;
         for (i, (index, remote)) in self.local.iter().zip(&self.remote).enumerate() {
             let goes = match self.options.local {
-                false => threshold.exceeded(*remote, self.nodes),
-                true => threshold.exceeded_beside(*remote, self.own[i], self.nodes),
+                false => threshold.exceeded(*remote, self.nodes, self.scale),
+                true => threshold.exceeded_beside(*remote, self.own[i], self.nodes, self.scale),
             };
             let (seen, _) = interval.row(*index as usize);
             let (page, to) = (seen.page(), remote.node());
@@ -124,6 +134,7 @@ impl OutW {
 impl Rule for OutW {
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
         let mut room = Room::of(homes, self.nodes);
+        self.scale.see(interval, self.nodes);
         for home in (0..self.nodes as u16).map(NodeId) {
             self.look(interval, home);
             self.send(interval, &mut room, out);
@@ -138,18 +149,23 @@ impl Rule for OutW {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ars::Distance;
     use crate::initial::Initial;
     use crate::out_u::{self, PLAIN};
     use crate::testing::{Bench, NODES, Row, counts, machine, roomy};
     use homenode_model::PageNo;
     use proptest::prelude::*;
 
+    const fn weights(reach: u32) -> Weights {
+        Weights { reach, distance: Distance::Rank }
+    }
+
     proptest! {
         #[test]
         fn without_reach_it_is_out_u(rounds in counts(), local: bool) {
             let context = machine(&roomy());
             let options = Options { local, ..PLAIN };
-            let mut one = Bench::new(&context, policy(&context, &options, 0));
+            let mut one = Bench::new(&context, policy(&context, &options, weights(0)));
             let mut other = Bench::new(&context, out_u::policy(&context, &options));
             for round in &rounds {
                 one.region(round);
@@ -162,7 +178,7 @@ mod tests {
         fn neighbours_carry_a_page_along(pages in 3u64..40, at in 1u64..39, count in 8u32..1000) {
             let (context, at) = (machine(&roomy()), at.min(pages - 2));
             let initial = Initial::OneNode;
-            let mut bench = Bench::new(&context, policy(&context, &Options { initial, ..PLAIN }, 8));
+            let mut bench = Bench::new(&context, policy(&context, &Options { initial, ..PLAIN }, weights(8)));
             let row = |p: u64| {
                 let mut counts = [0; NODES];
                 // The page in the middle is accessed by its home alone, the others by node 1.

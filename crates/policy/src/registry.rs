@@ -10,12 +10,14 @@ use core::fmt;
 
 use homenode_model::{NodeId, Ns};
 
-use crate::ars::{Form, Threshold};
+use crate::ars::{Distance, Form, Threshold, Weights};
 use crate::competitive_balanced::Balance;
 use crate::explicit::{Distribution, Explicit};
 use crate::initial::Initial;
+use crate::interval::Counters;
 use crate::next_touch::At;
 use crate::objects::Objects;
+use crate::spelling::{candidates, time};
 use crate::when::When;
 use crate::{FirstTouch, NextTouch, OneNode, Paced, Plan, Policy, PolicyContext, RoundRobin, Weighted};
 use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, presence, spelling, weighted};
@@ -71,12 +73,20 @@ const FACTOR: OptionSpec =
 const FORM: OptionSpec = option(
     "form",
     "of the threshold: share (most > factor · others), literal (most - average > factor · average), literal-all \
-     (the same over all nodes), others (most > factor · average of the others)",
+     (the same over all nodes), others (most > factor · average of the others), constant (most - average > factor · \
+     average over all pages, the largest so far)",
     "share",
 );
 const LEAST: OptionSpec = option("least", "references below which a page is left", "16");
 const ADAPTIVE: OptionSpec = option("adaptive", "the factor follows what comes of moves: yes or no", "no");
 const REACH: OptionSpec = option("reach", "neighbours up to this distance count, 0 to 16", "8");
+const DISTANCE: OptionSpec = option(
+    "distance",
+    "of neighbours: page (by page number) or rank (among the pages that are looked at)",
+    "rank",
+);
+const COUNTERS: OptionSpec =
+    option("counters", "how long references count: interval, or move (until the page moves)", "interval");
 const AT_REGION: OptionSpec = option(
     "at",
     "when counts are looked at: region (its end), iteration, either, or a time as in 10ms",
@@ -258,26 +268,26 @@ pub const POLICIES: &[PolicySpec] = &[
     PolicySpec {
         name: "out-u",
         about: "a node sends a page to the remote node that dominates its references (Tao)",
-        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE],
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, COUNTERS, ADAPTIVE],
         make: |v, c| Ok(out_u::policy(c, &v.out(false)?)),
     },
     PolicySpec {
         name: "out-u-local",
         about: "the same; compared with local references, which are known",
-        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE],
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, COUNTERS, ADAPTIVE],
         make: |v, c| Ok(out_u::policy(c, &v.out(true)?)),
     },
     PolicySpec {
         name: "out-w",
         about: "as out-u; references to neighbouring pages on the node count, too (Tao)",
-        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE, REACH],
-        make: |v, c| Ok(out_w::policy(c, &v.out(false)?, v.within("reach", 0, 16)?)),
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, COUNTERS, ADAPTIVE, REACH, DISTANCE],
+        make: |v, c| Ok(out_w::policy(c, &v.out(false)?, v.weights_of_neighbours()?)),
     },
     PolicySpec {
         name: "out-w-local",
         about: "the same; compared with local references, which are known",
-        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, ADAPTIVE, REACH],
-        make: |v, c| Ok(out_w::policy(c, &v.out(true)?, v.within("reach", 0, 16)?)),
+        options: &[AT_REGION, FROM, FORM, FACTOR, LEAST, COUNTERS, ADAPTIVE, REACH, DISTANCE],
+        make: |v, c| Ok(out_w::policy(c, &v.out(true)?, v.weights_of_neighbours()?)),
     },
     PolicySpec {
         name: "in-w",
@@ -288,15 +298,19 @@ pub const POLICIES: &[PolicySpec] = &[
             FORM,
             option("factor", "percent of the average that a page's references must exceed, 1 to 10000", "50"),
             LEAST,
+            COUNTERS,
+            ADAPTIVE,
             REACH,
+            DISTANCE,
             option("rest", "intervals that a fetched page stays, 0 to 254", "4"),
         ],
         make: |v, c| {
             let options = in_w::Options {
                 initial: v.initial()?,
                 when: v.when("at")?,
-                threshold: v.threshold(false)?,
-                reach: v.within("reach", 0, 16)?,
+                threshold: v.threshold()?,
+                counters: v.counters()?,
+                weights: v.weights_of_neighbours()?,
                 rest: v.within("rest", 0, 254)? as u8,
             };
             Ok(in_w::policy(c, &options))
@@ -500,23 +514,31 @@ impl<'a> Values<'a> {
         ];
         self.choice("from", &all)
     }
-    fn threshold(&self, adaptive: bool) -> Result<Threshold, SpecError> {
+    fn threshold(&self) -> Result<Threshold, SpecError> {
         let forms = [
             ("share", Form::Share),
             ("literal", Form::Literal),
             ("literal-all", Form::LiteralAll),
             ("others", Form::Others),
+            ("constant", Form::Constant),
         ];
         Ok(Threshold {
             form: self.choice("form", &forms)?,
             factor: self.within("factor", 1, 10_000)?,
-            adaptive: adaptive && self.yes("adaptive")?,
+            adaptive: self.yes("adaptive")?,
             least: self.within("least", 0, u32::MAX)?,
         })
     }
     fn out(&self, local: bool) -> Result<out_u::Options, SpecError> {
         let (initial, when) = (self.initial()?, self.when("at")?);
-        Ok(out_u::Options { initial, when, threshold: self.threshold(true)?, local })
+        Ok(out_u::Options { initial, when, threshold: self.threshold()?, counters: self.counters()?, local })
+    }
+    fn counters(&self) -> Result<Counters, SpecError> {
+        self.choice("counters", &[("interval", Counters::Interval), ("move", Counters::Move)])
+    }
+    fn weights_of_neighbours(&self) -> Result<Weights, SpecError> {
+        let distance = self.choice("distance", &[("rank", Distance::Rank), ("page", Distance::Page)])?;
+        Ok(Weights { reach: self.within("reach", 0, 16)?, distance })
     }
     fn competitive(&self) -> Result<competitive::Options, SpecError> {
         Ok(competitive::Options {
@@ -562,20 +584,6 @@ impl<'a> Values<'a> {
             self.bad(name, value, alloc::format!("a node with memory: {}", list.join(", ")))
         })
     }
-}
-
-/// A time: a number with ns, us, ms or s, from 1 µs to 1000 s.
-fn time(text: &str) -> Option<Ns> {
-    let at = text.find(|c: char| !c.is_ascii_digit())?;
-    let scale = match &text[at..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    let ns = text[..at].parse::<u64>().ok()?.checked_mul(scale)?;
-    (1_000..=1_000_000_000_000).contains(&ns).then_some(Ns(ns))
 }
 
 /// Why a spec is invalid.
@@ -646,22 +654,6 @@ impl fmt::Display for SpecError {
                 write!(f, "policy `{policy}`: option `{option}` is given twice")
             }
         }
-    }
-}
-
-fn candidates(
-    f: &mut fmt::Formatter<'_>,
-    nearest: Option<&str>,
-    what: &str,
-    known: impl Iterator<Item = &'static str>,
-) -> fmt::Result {
-    if let Some(nearest) = nearest {
-        write!(f, "; did you mean `{nearest}`?")?;
-    }
-    let known: Vec<&str> = known.collect();
-    match known.is_empty() {
-        true => write!(f, " (it has no {what})"),
-        false => write!(f, " ({what}: {})", known.join(", ")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod memory;
 pub mod scheme;
 pub mod yardsticks;
 
@@ -177,8 +178,8 @@ pub fn fit(machine: &Topology, filter_lines: u32) -> Result<Option<String>> {
 /// The filter that a recorder has for a machine: the largest whose counts are exact, else the
 /// largest that fits. `usual` is the recorder's own.
 pub fn filter_lines(machine: &Topology, usual: u32) -> u32 {
-    if !machine.remote_cacheable {
-        return 0; // every access to uncached memory counts
+    if machine.needs_hits() {
+        return 0; // every access counts
     }
     let fit = |lines: u32| filter_fit(machine, lines.into(), 64);
     let filters = [usual, 1024, 256];
@@ -469,6 +470,14 @@ impl Plan {
     }
 }
 
+/// Why a pass ended early.
+enum Stop {
+    /// The simulation says why.
+    Run(RunError),
+    /// As the user is told.
+    Told(Error),
+}
+
 /// A pass over a recording.
 pub struct Pass<'a> {
     /// The recording.
@@ -585,10 +594,11 @@ impl Pass<'_> {
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
         homenode_order::open(&logs, self.loaded.statics()).map_err(|e| self.cannot(&e))
     }
-    fn failed(&self, error: RunError) -> Error {
-        match error {
-            RunError::Stopped => Error::interrupted(),
-            e => self.cannot(&e),
+    fn failed(&self, stop: Stop) -> Error {
+        match stop {
+            Stop::Run(RunError::Stopped) => Error::interrupted(),
+            Stop::Run(e) => self.cannot(&e),
+            Stop::Told(error) => error,
         }
     }
     fn cannot(&self, why: &dyn std::error::Error) -> Error {
@@ -600,7 +610,7 @@ impl Pass<'_> {
         jobs: &[Job],
         tallied: &[usize],
         doing: &str,
-    ) -> std::result::Result<run::Results, RunError> {
+    ) -> std::result::Result<run::Results, Stop> {
         self.run_until(order, jobs, tallied, None, doing)
     }
     fn run_until(
@@ -610,16 +620,23 @@ impl Pass<'_> {
         tallied: &[usize],
         enough: Option<Enough>,
         doing: &str,
-    ) -> std::result::Result<run::Results, RunError> {
+    ) -> std::result::Result<run::Results, Stop> {
         let path = &self.loaded.recording.path;
         let name = path.file_name().unwrap_or(path.as_os_str());
+        let mut bound = memory::Bound::of_this_machine().map_err(Stop::Told)?;
+        let mut is_over = false;
         let mut progress = self.task.progress(&format!("{doing} {}, accesses", name.display()), None);
         let mut told = 0;
         let results = run::run_until(order, jobs, tallied, self.workers, enough, |accesses| {
             progress.advance(accesses - told);
             told = accesses;
-            !self.task.stop_asked()
-        })?;
+            is_over = bound.exceeded();
+            !is_over && !self.task.stop_asked()
+        });
+        if is_over {
+            return Err(Stop::Told(bound.error(&path.display(), jobs.len())));
+        }
+        let results = results.map_err(Stop::Run)?;
         progress.finish();
         Ok(results)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use homenode_model::{Placement, Ps};
 use homenode_sim::memory::{MemoryOptions, Outcome};
-use homenode_sim::run::{self, Job, RunError};
+use homenode_sim::run::{self, Job};
 use homenode_sim::yardsticks::Yardsticks;
 use homenode_sim::yardsticks::path::Way;
 
@@ -103,10 +103,10 @@ pub struct Group<'a> {
 ///
 /// # Errors
 /// Those of the simulation as a whole.
-pub fn second_pass(
+pub fn second_pass<E>(
     groups: &[Group<'_>],
-    simulate: impl FnOnce(&[Job]) -> Result<run::Results, RunError>,
-) -> Result<Vec<Measures>, RunError> {
+    simulate: impl FnOnce(&[Job]) -> Result<run::Results, E>,
+) -> Result<Vec<Measures>, E> {
     let tried: Vec<(Option<Way>, Vec<Candidate>)> =
         groups.iter().map(|g| (g.yardsticks.way.clone(), candidates(g.yardsticks, &g.schemes))).collect();
     let mut jobs = Vec::new();

@@ -30,6 +30,7 @@ fn machine(name: &str, caches: Vec<Cache>) -> Topology {
         core: Core { access: Ps(1000), outstanding: 4 },
         migration: MigrationCost::default(),
         remote_cacheable: true,
+        counts_references: false,
     }
 }
 

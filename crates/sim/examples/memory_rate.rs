@@ -36,6 +36,7 @@ fn machine(nodes: usize, per_node: usize, outstanding: u32) -> Topology {
             stops: false,
         },
         remote_cacheable: true,
+        counts_references: false,
     }
 }
 

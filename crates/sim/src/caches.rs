@@ -31,6 +31,9 @@
 //! one access, and `WriteBack` nothing. First-order still: lines of remote pages take room in the
 //! modelled caches, and the cache time before such an item is counted.
 //!
+//! **A monitor that counts references** (`counts_references`): hits are emitted in the same way.
+//! Where remote memory is cached they cost nothing, and only the policy's counts see them.
+//!
 //! # Properties
 //! * `a_filter_changes_nothing`: for programs whose accesses between synchronisations are free of
 //!   races at line granularity, the recorder's filter in front leaves the whole memory stream as it
@@ -183,7 +186,7 @@ impl Caches {
             threads: shape.agent_of().iter().map(bound).collect(),
             hit_time,
             shift: shape.line_shift(),
-            emit_hits: !machine.remote_cacheable,
+            emit_hits: machine.needs_hits(),
             touches: Touches::default(),
         })
     }

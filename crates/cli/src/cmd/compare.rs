@@ -154,8 +154,8 @@ impl CompareArgs {
                 |m: &Arc<Topology>| matches!(filter_fit(m, lines.into(), 64), FilterFit::Refused(_));
             !plan.machines.iter().any(refused)
         };
-        if plan.machines.iter().any(|m| !m.remote_cacheable) {
-            return 0; // every access to uncached memory counts
+        if plan.machines.iter().any(|m| m.needs_hits()) {
+            return 0; // every access counts
         }
         [FILTER_LINES, 1024, 256].into_iter().find(|lines| fits(*lines)).unwrap_or(0)
     }

@@ -46,5 +46,6 @@ mod run_matrix;
 mod run_probes;
 mod run_schedule;
 mod show;
+mod simulation_memory;
 mod support;
 mod view;

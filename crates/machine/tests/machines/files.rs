@@ -185,6 +185,7 @@ prop_compose! {
                 fixed: Ns(numbers[2]), per_kib: Ns(numbers[3]), shootdown: Ns(numbers[4]), serialised: flags[0], stops: flags[0] && flags[1],
             },
             remote_cacheable: flags[1],
+        counts_references: flags[2],
             cpus: cpus.iter().copied().map(NodeId).collect(),
         };
         let os = flags[2].then(|| OsNumbers { cpus: (0..cpus.len() as u32).collect(), nodes: (10..10 + n as u32).collect() });

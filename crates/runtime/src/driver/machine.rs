@@ -126,6 +126,7 @@ impl Machine {
                 stops: false,
             },
             remote_cacheable: true,
+            counts_references: false,
         };
         PolicyContext::of(&topology, page)
     }

@@ -42,6 +42,11 @@ pub fn filter_fit(machine: &Topology, filter_sets: u64, filter_line: u64) -> Fil
             "machine {name} does not cache remote memory, so every access counts: record with --filter none"
         ));
     }
+    if machine.counts_references {
+        return FilterFit::Refused(format!(
+            "the monitor of machine {name} counts every reference: record with --filter none"
+        ));
+    }
     let Some(first) = machine.caches.first() else {
         return FilterFit::Refused(format!("machine {name} has no cache level: record with --filter none"));
     };

@@ -22,6 +22,7 @@ fn machine(nodes: u16, per_node: u16, caches: Vec<Cache>) -> Topology {
         core: Core { access: Ps(1000), outstanding: 1 },
         migration: MigrationCost::default(),
         remote_cacheable: true,
+        counts_references: false,
     }
 }
 
@@ -158,11 +159,15 @@ fn longer_lines_group_recorder_lines() {
 }
 
 #[test]
-fn hits_are_emitted_where_remote_memory_is_not_cached() {
-    let m = Topology { remote_cacheable: false, ..machine(2, 1, vec![cache(1, 4, 2, CacheScope::Cpu)]) };
-    let mut run = Run::new(&m, 1);
-    (0..3).for_each(|_| run.access(0, 1, true));
-    assert_eq!(run.take(0), [Cause::Cold, Cause::Uncached, Cause::Uncached].map(|c| (1, true, c)));
+fn hits_are_emitted_where_they_matter() {
+    let plain = || machine(2, 1, vec![cache(1, 4, 2, CacheScope::Cpu)]);
+    for m in
+        [Topology { remote_cacheable: false, ..plain() }, Topology { counts_references: true, ..plain() }]
+    {
+        let mut run = Run::new(&m, 1);
+        (0..3).for_each(|_| run.access(0, 1, true));
+        assert_eq!(run.take(0), [Cause::Cold, Cause::Uncached, Cause::Uncached].map(|c| (1, true, c)));
+    }
 }
 
 #[test]
@@ -236,6 +241,7 @@ fn filters_fit_exactly_roughly_or_not() {
     assert_eq!(filter_fit(&small, 0, 64), FilterFit::Exact);
     assert_eq!(filter_fit(&small, 64, 64), FilterFit::Exact);
     refused(&machine(1, 1, vec![]), "record with --filter none");
+    refused(&Topology { counts_references: true, ..small.clone() }, "record with --filter none");
     refused(&Topology { remote_cacheable: false, ..small }, "record with --filter none");
     let odd = Cache { line: Bytes(32), ..cache(2, 4096, 4, CacheScope::Cpu) };
     refused(&machine(1, 1, vec![odd]), "record with --filter none");

@@ -24,6 +24,8 @@
 //!   moves a word of [`WORD`] bytes, hit or miss. [`Cause::Uncached`] is an access that would have
 //!   hit: it costs if the page is remote and is free otherwise. Such machines never write a remote
 //!   line back.
+//! - **A monitor that counts references** (`counts_references`) tells the policy of hits, too, so
+//!   that its counts are the same wherever a page lives. Hits cost nothing where memory is cached.
 //! - **Faults**: a page without a home gets one at its first access, by the policy or else on the
 //!   nearest node with room. That takes no time (the model has no number for it). Write-backs never
 //!   fault.
@@ -46,7 +48,7 @@
 //! Two threads on one CPU are refused: time sharing is not modelled.
 //!
 //! Memory: a page costs 4 bytes, and 16 a node for the histograms of the timed part; 8 more a node
-//! if the policy wants counts, 16 more where remote memory is not cached. An item not yet done
+//! if the policy wants counts, 16 more where hits matter. An item not yet done
 //! costs 40 bytes.
 
 mod driver;
@@ -328,8 +330,8 @@ struct Ledger {
 /// The simulation.
 ///
 /// ```text
-/// let mut memory = Memory::new(&machine, &binding, Bytes::kib(8), policy, &MemoryOptions::default())?;
-/// for chunk in stream { memory.feed(&chunk)?; }
+/// let mut memory = Memory::new(&machine, &binding, Bytes::kib(8), policy,
+/// &MemoryOptions::default())?; for chunk in stream { memory.feed(&chunk)?; }
 /// let outcome = memory.finish()?;
 /// ```
 pub struct Memory {
@@ -410,7 +412,7 @@ impl Memory {
                 marks: Vec::new(),
                 regions: BTreeMap::new(),
                 histogram: Timed::new(nodes),
-                hits: (!topology.remote_cacheable).then(|| Timed::new(nodes)),
+                hits: topology.needs_hits().then(|| Timed::new(nodes)),
                 faults: 0,
                 touches: 0,
                 moved: 0,
@@ -685,7 +687,7 @@ impl Memory {
         let costs = PageCosts {
             paths: &self.paths,
             histogram: &histogram,
-            hits: hits.as_ref(),
+            hits: hits.as_ref().filter(|_| !self.fixed.remote_cacheable),
             homes: &self.fixed.homes,
         };
         let latency = costs.sums(&placement, timed_counts.latency(&self.paths));

@@ -30,6 +30,7 @@ pub(crate) struct Machine {
     pub pages: Vec<u64>,
     pub migration: MigrationCost,
     pub remote_cacheable: bool,
+    pub counts_references: bool,
     pub options: MemoryOptions,
 }
 
@@ -48,6 +49,7 @@ pub(crate) fn machine(nodes: u16) -> Machine {
         pages: vec![1000; usize::from(nodes)],
         migration: MigrationCost::default(),
         remote_cacheable: true,
+        counts_references: false,
         options: MemoryOptions::default(),
     }
 }
@@ -73,6 +75,7 @@ impl Machine {
             core: Core { access: Ps(self.access), outstanding: self.outstanding },
             migration: self.migration.clone(),
             remote_cacheable: self.remote_cacheable,
+            counts_references: self.counts_references,
         }
     }
     /// The first CPU of `node`, and so on.

@@ -54,7 +54,7 @@ pub(super) struct Costs {
     pub(super) moving: (u64, u64),
     /// 64-byte lines of a line of the last cache.
     pub(super) line_step: u64,
-    remote_cacheable: bool,
+    pub(super) remote_cacheable: bool,
     coverage: Percent,
     latency: Vec<u64>,
     line: Vec<u64>,

@@ -252,6 +252,8 @@ impl Tally {
             }
             Cause::Upgrade => Counts { upgrades: 1, ..none },
             Cause::WriteBack => Counts { write_backs: 1, ..none },
+            // Where remote memory is cached a hit costs nothing.
+            Cause::Uncached if self.costs.remote_cacheable => return Ok(()),
             Cause::Uncached => Counts { hits: 1, ..none },
         };
         self.approximate += u64::from(self.threads[t].epoch != self.marks);

@@ -97,6 +97,7 @@ fn config() -> impl Strategy<Value = Config> {
                     core: Core { access: Ps(n[6]), outstanding: 1 },
                     migration: MigrationCost::default(),
                     remote_cacheable: true,
+                    counts_references: false,
                 },
                 addresses: match yes[0] {
                     true => Addresses::Physical { low: Bytes(n[7]) },

@@ -170,3 +170,14 @@ fn references_to_uncached_memory_do_not_depend_on_its_home() {
     };
     assert_eq!((total("one-node:node=0"), total("one-node:node=1")), (2, 2));
 }
+
+#[test]
+fn a_monitor_that_counts_references_sees_hits_that_cost_nothing() {
+    let m = Machine { counts_references: true, ..machine(2) };
+    let p = || Program::new().access(0, 0, false, Cause::Cold).access(0, 0, false, Cause::Uncached).end();
+    let out = m.run(&m.spread()[..1], "one-node:node=1", &[p()]);
+    assert_eq!(out.time, machine(2).run(&m.spread()[..1], "one-node:node=1", &[p()]).time);
+    assert_eq!(out.latency.placement, Ns(250).ps(), "the hit is not in the cost of the home");
+    assert_eq!(out.counts.total(), (0, 1), "nor among the accesses to memory");
+    assert_eq!(out.references().total(PageNo(0), NodeId(0)), 2);
+}
