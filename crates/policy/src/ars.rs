@@ -22,12 +22,12 @@
 //! own references are unseen. A page at the seam of two threads' shares has one remote user, and
 //! this user makes all of the references that are seen, wherever the page lives.
 //!
-//! `constant` has a scale of its own. A is the average of a remote node's references to a page, over
-//! the pages that a remote node referenced in the interval. The largest A so far counts, so that the
-//! threshold does not sink when pages have moved and remote references become rare.
+//! `constant` has a scale of its own. A is the average of a remote node's references to a page,
+//! over the pages that a remote node referenced in the interval. The largest A so far counts, so
+//! that the threshold does not sink when pages have moved and remote references become rare.
 //!
-//! Moves and ping-pongs of Out-U from round robin on the paper's programs, with decisions at the end
-//! of iterations (`homenode paper tao-table1` prints `constant` beside the paper's):
+//! Moves and ping-pongs of Out-U from round robin on the paper's programs, with decisions at the
+//! end of iterations (`homenode paper tao-table1` prints `constant` beside the paper's):
 //!
 //! | reading | FFT | LU | RADIX | WATER | SOR |
 //! |---|---|---|---|---|---|
@@ -45,10 +45,11 @@
 //!
 //! They are not in the paper. We take w = 2^−d for the page at distance d. *Distance* is between
 //! page numbers ([`Distance::Page`]), or between ranks among the pages that the algorithm looks at
-//! ([`Distance::Rank`]). The paper weighs "according to the distance of a page", and says that Out-W
-//! takes pages that are not directly neighbouring in virtual memory. By rank, pages that are dealt
-//! round robin count as next neighbours though they are N pages apart, and pull each other. Out-W then
-//! moves 257 pages of FFT, 117 of them to and fro; by page number it moves 101, none to and fro.
+//! ([`Distance::Rank`]). The paper weighs "according to the distance of a page", and says that
+//! Out-W takes pages that are not directly neighbouring in virtual memory. By rank, pages that are
+//! dealt round robin count as next neighbours though they are N pages apart, and pull each other.
+//! Out-W then moves 257 pages of FFT, 117 of them to and fro; by page number it moves 101, none to
+//! and fro.
 //!
 //! # The counters
 //!
@@ -58,13 +59,13 @@
 //!
 //! # The adaptive threshold
 //!
-//! This is the paper's future work. With `constant` it gains what the fixed threshold holds back: SOR
-//! with 8-byte numbers takes 0.50 instead of 1.47 s (60 moves instead of 55), LU 0.812 instead of
-//! 0.822 s, and FFT as long (on `smile`).
+//! This is the paper's future work. With `constant` it gains what the fixed threshold holds back:
+//! SOR with 8-byte numbers takes 0.50 instead of 1.47 s (60 moves instead of 55), LU 0.812 instead
+//! of 0.822 s, and FFT as long (on `smile`).
 //!
 //! Here a move is wrong if the page would leave its new home at once. If more than an eighth of the
-//! last interval's moves are wrong, the factor rises by a quarter. If none is wrong, and a page with
-//! a majority was held back, the factor falls by a fifth. It stays between 1 and 8.
+//! last interval's moves are wrong, the factor rises by a quarter. If none is wrong, and a page
+//! with a majority was held back, the factor falls by a fifth. It stays between 1 and 8.
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 
@@ -196,8 +197,8 @@ impl Threshold {
         more && by.max > 0 && by.sum >= self.least
     }
     /// The same with known local references: the biggest count is compared with them instead of the
-    /// average. In the literal forms and the constant one, the difference must exceed `factor` times
-    /// the average.
+    /// average. In the literal forms and the constant one, the difference must exceed `factor`
+    /// times the average.
     pub(crate) fn exceeded_beside(&self, by: Remote, local: u32, nodes: usize, scale: Scale) -> bool {
         let (max, sum, local) = (i64::from(by.max), i64::from(by.sum), i64::from(local));
         let factor = i64::from(self.factor);

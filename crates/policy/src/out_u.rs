@@ -28,8 +28,8 @@
 //!
 //! 30 references by node 1, 5 and 5 by nodes 2 and 3: 30 > 2 · 10, the page goes to node 1.
 //!
-//! State: 4 bytes a page and node, 8 a page; one more where the threshold adapts. Pages that were not
-//! referenced in the interval take no room, unless counters are kept until a page moves.
+//! State: 4 bytes a page and node, 8 a page; one more where the threshold adapts. Pages that were
+//! not referenced in the interval take no room, unless counters are kept until a page moves.
 //!
 //! # Properties
 //!

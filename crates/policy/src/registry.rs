@@ -17,6 +17,7 @@ use crate::initial::Initial;
 use crate::interval::Counters;
 use crate::next_touch::At;
 use crate::objects::Objects;
+use crate::spelling::{candidates, time};
 use crate::when::When;
 use crate::{FirstTouch, NextTouch, OneNode, Paced, Plan, Policy, PolicyContext, RoundRobin, Weighted};
 use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, presence, spelling, weighted};
@@ -585,20 +586,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A time: a number with ns, us, ms or s, from 1 µs to 1000 s.
-fn time(text: &str) -> Option<Ns> {
-    let at = text.find(|c: char| !c.is_ascii_digit())?;
-    let scale = match &text[at..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    let ns = text[..at].parse::<u64>().ok()?.checked_mul(scale)?;
-    (1_000..=1_000_000_000_000).contains(&ns).then_some(Ns(ns))
-}
-
 /// Why a spec is invalid.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -667,22 +654,6 @@ impl fmt::Display for SpecError {
                 write!(f, "policy `{policy}`: option `{option}` is given twice")
             }
         }
-    }
-}
-
-fn candidates(
-    f: &mut fmt::Formatter<'_>,
-    nearest: Option<&str>,
-    what: &str,
-    known: impl Iterator<Item = &'static str>,
-) -> fmt::Result {
-    if let Some(nearest) = nearest {
-        write!(f, "; did you mean `{nearest}`?")?;
-    }
-    let known: Vec<&str> = known.collect();
-    match known.is_empty() {
-        true => write!(f, " (it has no {what})"),
-        false => write!(f, " ({what}: {})", known.join(", ")),
     }
 }
 

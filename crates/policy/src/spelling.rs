@@ -1,7 +1,10 @@
-//! Suggestions for misspelt names.
+//! How names and times in a policy's spec are spelt, and suggestions for misspelt names.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
+
+use homenode_model::Ns;
 
 /// Longest name that is compared. The distance costs the product of the lengths.
 const LONGEST: usize = 64;
@@ -36,6 +39,37 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let score = |k: &str| if begins(k) { 0 } else { distance(typed, k) };
     let best = known.into_iter().map(|k| (score(k), k)).min_by_key(|(d, _)| *d);
     best.filter(|(d, k)| *d <= k.chars().count().div_ceil(3)).map(|(_, k)| k)
+}
+
+/// A time: a number with ns, us, ms or s, from 1 µs to 1000 s.
+pub(crate) fn time(text: &str) -> Option<Ns> {
+    let at = text.find(|c: char| !c.is_ascii_digit())?;
+    let scale = match &text[at..] {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    let ns = text[..at].parse::<u64>().ok()?.checked_mul(scale)?;
+    (1_000..=1_000_000_000_000).contains(&ns).then_some(Ns(ns))
+}
+
+/// Writes the nearest name as a suggestion, then all known names.
+pub(crate) fn candidates(
+    f: &mut fmt::Formatter<'_>,
+    nearest: Option<&str>,
+    what: &str,
+    known: impl Iterator<Item = &'static str>,
+) -> fmt::Result {
+    if let Some(nearest) = nearest {
+        write!(f, "; did you mean `{nearest}`?")?;
+    }
+    let known: Vec<&str> = known.collect();
+    match known.is_empty() {
+        true => write!(f, " (it has no {what})"),
+        false => write!(f, " ({what}: {})", known.join(", ")),
+    }
 }
 
 #[cfg(test)]

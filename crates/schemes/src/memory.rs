@@ -3,8 +3,8 @@
 //! # Problem
 //!
 //! What a simulation needs follows from the memory that the recorded program touched, from the
-//! number of schemes and from how far its threads run ahead of each other. It is known afterwards. A
-//! simulation that takes all memory makes the kernel kill programs of others.
+//! number of schemes and from how far its threads run ahead of each other. It is known afterwards.
+//! A simulation that takes all memory makes the kernel kill programs of others.
 //!
 //! # Approach
 //!

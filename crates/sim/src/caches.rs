@@ -31,8 +31,8 @@
 //! one access, and `WriteBack` nothing. First-order still: lines of remote pages take room in the
 //! modelled caches, and the cache time before such an item is counted.
 //!
-//! **A monitor that counts references** (`counts_references`): hits are emitted in the same way. Where
-//! remote memory is cached they cost nothing, and only the policy's counts see them.
+//! **A monitor that counts references** (`counts_references`): hits are emitted in the same way.
+//! Where remote memory is cached they cost nothing, and only the policy's counts see them.
 //!
 //! # Properties
 //! * `a_filter_changes_nothing`: for programs whose accesses between synchronisations are free of

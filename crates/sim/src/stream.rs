@@ -1,8 +1,8 @@
 //! What flows between the stages of the simulator.
 //!
 //! ```text
-//! recording ──order──► steps ──caches (once a machine)──► memory stream ──memory (once a policy)──► times
-//! ```
+//! recording ──order──► steps ──caches (once a machine)──► memory stream ──memory (once a
+//! policy)──► times ```
 //!
 //! *Steps* ([`homenode_order::step`]) are the program's passed accesses and marks in one canonical
 //! total order, (epoch, tick, thread, sequence), with canonical addresses. The *memory stream*
@@ -28,8 +28,8 @@ pub enum Cause {
     /// A dirty line goes back to memory: bandwidth, no waiting.
     WriteBack = 4,
     /// A hit in the modelled caches of a machine where hits matter: every access is an item there.
-    /// Where remote memory is not cached (`remote_cacheable` is false), it costs an access if the page
-    /// is remote. Otherwise it costs nothing, and the policy's counts see it.
+    /// Where remote memory is not cached (`remote_cacheable` is false), it costs an access if the
+    /// page is remote. Otherwise it costs nothing, and the policy's counts see it.
     Uncached = 5,
 }
 

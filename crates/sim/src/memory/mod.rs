@@ -24,8 +24,8 @@
 //!   moves a word of [`WORD`] bytes, hit or miss. [`Cause::Uncached`] is an access that would have
 //!   hit: it costs if the page is remote and is free otherwise. Such machines never write a remote
 //!   line back.
-//! - **A monitor that counts references** (`counts_references`) tells the policy of hits, too, so that
-//!   its counts are the same wherever a page lives. Hits cost nothing where memory is cached.
+//! - **A monitor that counts references** (`counts_references`) tells the policy of hits, too, so
+//!   that its counts are the same wherever a page lives. Hits cost nothing where memory is cached.
 //! - **Faults**: a page without a home gets one at its first access, by the policy or else on the
 //!   nearest node with room. That takes no time (the model has no number for it). Write-backs never
 //!   fault.
@@ -330,8 +330,8 @@ struct Ledger {
 /// The simulation.
 ///
 /// ```text
-/// let mut memory = Memory::new(&machine, &binding, Bytes::kib(8), policy, &MemoryOptions::default())?;
-/// for chunk in stream { memory.feed(&chunk)?; }
+/// let mut memory = Memory::new(&machine, &binding, Bytes::kib(8), policy,
+/// &MemoryOptions::default())?; for chunk in stream { memory.feed(&chunk)?; }
 /// let outcome = memory.finish()?;
 /// ```
 pub struct Memory {

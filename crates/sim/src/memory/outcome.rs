@@ -228,8 +228,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// References of the timed part by page and node: the histogram, and what hit a cache where hits
-    /// matter. They are the same under every placement.
+    /// References of the timed part by page and node: the histogram, and what hit a cache where
+    /// hits matter. They are the same under every placement.
     pub fn references(&self) -> Cow<'_, Histogram> {
         let Some(hits) = &self.hits else { return Cow::Borrowed(&self.histogram) };
         let mut all = self.histogram.clone();
