@@ -66,7 +66,7 @@ pub fn test() -> Outcome {
     make(None).and_then(|()| check::all())
 }
 
-/// The triple of what is built.
+/// The target triple of the build.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// A release build that runs with an old glibc; its folder. Crates that run while it is built are

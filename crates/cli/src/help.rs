@@ -42,7 +42,7 @@ const ENVIRONMENT: &str = "\
 Environment:
   HOMENODE_LIB_DIR      folder of homenode's libraries [default: beside the command, or ../lib/homenode]
   HOMENODE_KERNELS_DIR  folder of the papers' programs
-  HOMENODE_MEMORY       most memory of a simulation, as in 8GiB [default: half of what is free]
+  HOMENODE_MEMORY       most memory of a simulation, as in 8GiB [default: half of the free memory]
   TMPDIR                folder of temporary files
   NO_COLOR              no colours, where --color says nothing else";
 

@@ -80,7 +80,7 @@ pub fn opened(set: Dataset) -> Opened {
     Opened::read(set, &mut |_| {}).explained("synthetic")
 }
 
-/// What a page is told of a data set.
+/// What a page gets of a data set.
 pub fn model(set: &Dataset, budget: Budget) -> Model {
     let mut model = build(set, &Report::of(set), budget, &mut |_| true);
     model.answer = vec!["the answer".into()];

@@ -42,7 +42,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Shifts from the finest to the coarsest, of so many pages or intervals.
+    /// Shifts from the finest to the coarsest, for this number of pages or intervals.
     fn shifts(size: u64, grain: u32) -> Vec<u32> {
         let coarser = (1..).map(|n| grain + n * STEP).take_while(|s| size >> s > FEW);
         std::iter::once(0).chain(coarser).collect()
@@ -395,7 +395,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// A disk with so many bytes of room.
+    /// A disk with room for this number of bytes.
     struct Full(usize);
 
     impl Write for Full {
