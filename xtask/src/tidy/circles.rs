@@ -9,9 +9,9 @@ use crate::map::Drawing;
 
 /// Files in circles by crate, as `cargo xtask map` prints them. Other crates have none.
 const LEFT: &[(&str, usize)] = &[
-    ("agent", 11),
+    ("agent", 12),
     ("cli", 10),
-    ("dataset", 13),
+    ("dataset", 14),
     ("explain", 5),
     ("lab", 6),
     ("launch", 5),
@@ -27,8 +27,8 @@ const LEFT: &[(&str, usize)] = &[
     ("trace", 3),
     ("tracer", 10),
     ("verdict", 3),
-    ("view", 4),
-    ("xtask", 10),
+    ("view", 6),
+    ("xtask", 12),
 ];
 
 /// Compares each crate's drawing with the table.
