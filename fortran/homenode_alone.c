@@ -10,131 +10,131 @@
 #include <homenode.h>
 
 #undef hn_iteration
-int hn_iteration(uint32_t number) {
+__attribute__((weak)) int hn_iteration(uint32_t number) {
     return hn_iteration_found(number);
 }
 
 #undef hn_next_touch
-int hn_next_touch(const void *address, size_t length) {
+__attribute__((weak)) int hn_next_touch(const void *address, size_t length) {
     return hn_next_touch_found(address, length);
 }
 
 #undef hn_bind_cpu
-int hn_bind_cpu(int32_t cpu) {
+__attribute__((weak)) int hn_bind_cpu(int32_t cpu) {
     return hn_bind_cpu_found(cpu);
 }
 
 #undef hn_bind_node
-int hn_bind_node(int32_t node) {
+__attribute__((weak)) int hn_bind_node(int32_t node) {
     return hn_bind_node_found(node);
 }
 
 #undef hn_unbind
-int hn_unbind(void) {
+__attribute__((weak)) int hn_unbind(void) {
     return hn_unbind_found();
 }
 
 #undef hn_here
-int hn_here(int32_t *cpu, int32_t *node) {
+__attribute__((weak)) int hn_here(int32_t *cpu, int32_t *node) {
     return hn_here_found(cpu, node);
 }
 
 #undef hn_place
-int hn_place(const void *address, size_t length, int32_t node) {
+__attribute__((weak)) int hn_place(const void *address, size_t length, int32_t node) {
     return hn_place_found(address, length, node);
 }
 
 #undef hn_move
-int hn_move(const void *address, size_t length, int32_t node, hn_placement *found) {
+__attribute__((weak)) int hn_move(const void *address, size_t length, int32_t node, hn_placement *found) {
     return hn_move_found(address, length, node, found);
 }
 
 #undef hn_verify
-int hn_verify(const void *address, size_t length, int32_t node, hn_placement *found) {
+__attribute__((weak)) int hn_verify(const void *address, size_t length, int32_t node, hn_placement *found) {
     return hn_verify_found(address, length, node, found);
 }
 
 #undef hn_where
-int hn_where(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages) {
+__attribute__((weak)) int hn_where(const void *address, size_t length, int32_t *nodes, size_t capacity, size_t *pages) {
     return hn_where_found(address, length, nodes, capacity, pages);
 }
 
 #undef hn_nodes
-int hn_nodes(int32_t *nodes, size_t capacity, size_t *count) {
+__attribute__((weak)) int hn_nodes(int32_t *nodes, size_t capacity, size_t *count) {
     return hn_nodes_found(nodes, capacity, count);
 }
 
 #undef hn_node_info
-int hn_node_info(int32_t number, hn_node *node) {
+__attribute__((weak)) int hn_node_info(int32_t number, hn_node *node) {
     return hn_node_info_found(number, node);
 }
 
 #undef hn_node_cpus
-int hn_node_cpus(int32_t node, int32_t *cpus, size_t capacity, size_t *count) {
+__attribute__((weak)) int hn_node_cpus(int32_t node, int32_t *cpus, size_t capacity, size_t *count) {
     return hn_node_cpus_found(node, cpus, capacity, count);
 }
 
 #undef hn_distance
-int hn_distance(int32_t from, int32_t to, int32_t *distance) {
+__attribute__((weak)) int hn_distance(int32_t from, int32_t to, int32_t *distance) {
     return hn_distance_found(from, to, distance);
 }
 
 #undef hn_message
-const char *hn_message(int32_t code) {
+__attribute__((weak)) const char *hn_message(int32_t code) {
     return hn_message_found(code);
 }
 
 #undef hn_last_error
-const char *hn_last_error(void) {
+__attribute__((weak)) const char *hn_last_error(void) {
     return hn_last_error_found();
 }
 
 #undef hn_distribute
-int hn_distribute(void *address, const size_t *extents, size_t element, int32_t dims, const int64_t *spec, int32_t over, hn_distribution *handle) {
+__attribute__((weak)) int hn_distribute(void *address, const size_t *extents, size_t element, int32_t dims, const int64_t *spec, int32_t over, hn_distribution *handle) {
     return hn_distribute_found(address, extents, element, dims, spec, over, handle);
 }
 
 #undef hn_redistribute
-int hn_redistribute(hn_distribution *handle, const int64_t *spec, int32_t over) {
+__attribute__((weak)) int hn_redistribute(hn_distribution *handle, const int64_t *spec, int32_t over) {
     return hn_redistribute_found(handle, spec, over);
 }
 
 #undef hn_alloc_padded
-int hn_alloc_padded(const size_t *extents, size_t element, int32_t dims, const int64_t *spec, int32_t over, hn_distribution *handle) {
+__attribute__((weak)) int hn_alloc_padded(const size_t *extents, size_t element, int32_t dims, const int64_t *spec, int32_t over, hn_distribution *handle) {
     return hn_alloc_padded_found(extents, element, dims, spec, over, handle);
 }
 
 #undef hn_free_padded
-int hn_free_padded(hn_distribution *handle) {
+__attribute__((weak)) int hn_free_padded(hn_distribution *handle) {
     return hn_free_padded_found(handle);
 }
 
 #undef hn_verify_distribution
-int hn_verify_distribution(const hn_distribution *handle, hn_spread *found) {
+__attribute__((weak)) int hn_verify_distribution(const hn_distribution *handle, hn_spread *found) {
     return hn_verify_distribution_found(handle, found);
 }
 
 #undef hn_owner
-int hn_owner(const hn_distribution *handle, const size_t *indices, int32_t *part, int32_t *node) {
+__attribute__((weak)) int hn_owner(const hn_distribution *handle, const size_t *indices, int32_t *part, int32_t *node) {
     return hn_owner_found(handle, indices, part, node);
 }
 
 #undef hn_range_of
-int hn_range_of(const hn_distribution *handle, int32_t dim, int32_t thread, int32_t team, size_t *low, size_t *high) {
+__attribute__((weak)) int hn_range_of(const hn_distribution *handle, int32_t dim, int32_t thread, int32_t team, size_t *low, size_t *high) {
     return hn_range_of_found(handle, dim, thread, team, low, high);
 }
 
 #undef hn_next_of
-int hn_next_of(const hn_distribution *handle, int32_t dim, int32_t thread, int32_t team, uint64_t *cursor, size_t *low, size_t *high) {
+__attribute__((weak)) int hn_next_of(const hn_distribution *handle, int32_t dim, int32_t thread, int32_t team, uint64_t *cursor, size_t *low, size_t *high) {
     return hn_next_of_found(handle, dim, thread, team, cursor, low, high);
 }
 
 #undef hn_bind_share_of
-int hn_bind_share_of(const hn_distribution *handle, int32_t thread, int32_t team) {
+__attribute__((weak)) int hn_bind_share_of(const hn_distribution *handle, int32_t thread, int32_t team) {
     return hn_bind_share_of_found(handle, thread, team);
 }
 
 #undef hn_loop
-int hn_loop(uint32_t id) {
+__attribute__((weak)) int hn_loop(uint32_t id) {
     return hn_loop_found(id);
 }

@@ -247,8 +247,14 @@ fn wrong_versions_and_strange_folders_are_named() {
         Dataset::open(&folder.0).unwrap_err().to_string()
     };
     assert!(error(&text.replace("\"format\": 1", "\"format\": 99")).contains("format 99"));
-    assert!(error("{").contains("line 1"));
-    assert!(!error(&text.replace("\"simulated\"", "\"\\u001b[31m\"")).contains('\x1b'));
+    // A description that is damaged hides no table.
+    let said = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let opened = Dataset::open(&folder.0);
+        opened.map_or_else(|e| e.to_string(), |set| set.meta().incomplete.join("\n"))
+    };
+    assert!(said("{").contains("dataset.json is damaged at byte 1"));
+    assert!(!said(&text.replace("\"simulated\"", "\"\\u001b[31m\"")).contains('\x1b'));
     assert!(Dataset::open(Path::new("/")).unwrap_err().to_string().contains("no dataset.json"));
     assert!(Dataset::open(Path::new("/nowhere")).unwrap_err().to_string().contains("cannot open /nowhere"));
 }

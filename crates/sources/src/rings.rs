@@ -1,8 +1,25 @@
 //! One event and one ring a CPU, for all existing threads, and for those that the calling thread
 //! starts from now on.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use homenode_model::Bytes;
+use homenode_sys::maps;
 use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
 use homenode_sys::{Errno, Error, PAGE, Result};
+
+/// Bytes of living rings that the kernel counts as the process's pinned memory.
+static PINNED: AtomicU64 = AtomicU64::new(0);
+
+/// Memory of rings that the kernel counts as pinned (`VmPin`): what the user's allowance for perf
+/// has no room for. Nothing else uses that memory.
+pub fn pinned() -> Bytes {
+    Bytes(PINNED.load(Ordering::Acquire))
+}
+
+fn pinned_by_process() -> u64 {
+    maps::fixed().map_or(0, |fixed| fixed.pinned.0)
+}
 
 /// Pages of one ring: 1 600 samples of 40 bytes. An ordinary user may lock eight times as much.
 const PAGES: usize = 16;
@@ -15,6 +32,8 @@ pub struct Rings {
     /// Members of a group come after their leader, with the index of the event.
     all: Vec<One>,
     process: u32,
+    /// Their part of [`PINNED`].
+    pinned: u64,
     /// The last value of [`Rings::turn`].
     on: bool,
     lost: u64,
@@ -26,6 +45,13 @@ struct One {
     event: Event,
     ring: Option<Ring>,
     which: usize,
+}
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        self.all.clear();
+        PINNED.fetch_sub(self.pinned, Ordering::AcqRel);
+    }
 }
 
 impl Rings {
@@ -48,8 +74,15 @@ impl Rings {
         leader: Option<&Spec>,
         cpus: impl Iterator<Item = u32>,
     ) -> Result<Self> {
-        let mut rings =
-            Self { all: Vec::new(), process: std::process::id(), on: false, lost: 0, throttled: 0 };
+        let mut rings = Self {
+            all: Vec::new(),
+            process: std::process::id(),
+            pinned: 0,
+            on: false,
+            lost: 0,
+            throttled: 0,
+        };
+        let before = pinned_by_process();
         let threads = threads();
         for cpu in cpus {
             for thread in &threads {
@@ -63,6 +96,8 @@ impl Rings {
         if rings.all.is_empty() {
             return Err(NO_CPU);
         }
+        rings.pinned = pinned_by_process().saturating_sub(before);
+        PINNED.fetch_add(rings.pinned, Ordering::AcqRel);
         Ok(rings)
     }
 

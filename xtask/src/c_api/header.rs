@@ -83,7 +83,7 @@ pub fn alone(api: &Api) -> Result<String, String> {
         let returns = if f.returns == "i32" { "int ".into() } else { declare(&f.returns, "")? };
         let _ = write!(
             out,
-            "\n#undef {name}\n{returns}{name}({types}) {{\n    return {name}_found({names});\n}}\n",
+            "\n#undef {name}\n__attribute__((weak)) {returns}{name}({types}) {{\n    return {name}_found({names});\n}}\n",
             name = f.name,
             names = names.join(", "),
         );

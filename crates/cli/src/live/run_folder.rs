@@ -108,6 +108,11 @@ mod tests {
         };
         let (left, used) = (leftover("1-0"), leftover("2-0"));
         let mut program = std::process::Command::new("sleep").arg("60").env(RUN_DIR, &used).spawn().unwrap();
+        // `spawn` returns before the kernel has put the program's environment in place.
+        let environment = format!("/proc/{}/environ", program.id());
+        while fs::read(&environment).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         let unknown = base.join(format!("{PREFIX}3-0"));
         fs::create_dir(&unknown).unwrap();
         let first = RunFolder::inside(&base).unwrap();

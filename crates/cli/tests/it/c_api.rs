@@ -90,14 +90,15 @@ fn examples_build_with_pkg_config_and_run() {
     }
 }
 
-/// What an example of distributed arrays prints of its pages: parts, pages at home, pages.
+/// What an example of distributed arrays prints first: parts, pages at home, pages. The line has
+/// `2 parts` at its start and `300 of 300 pages at home` in it.
 fn spread(out: &str) -> (u64, u64, u64) {
     let line = out.lines().next().unwrap_or_default();
-    let numbers: Vec<u64> =
-        line.split(|c: char| !c.is_ascii_digit()).filter_map(|w| w.parse().ok()).collect();
-    let pages = line.split(" of ").next().and_then(|l| l.split(' ').next_back()?.parse().ok());
-    let all = line.split(" of ").nth(1).and_then(|l| l.split(' ').next()?.parse().ok());
-    (numbers[0], pages.unwrap(), all.unwrap())
+    let before = line.split(" pages at home").next().unwrap_or_default();
+    let numbers = before.split(|c: char| !c.is_ascii_digit()).filter_map(|w| w.parse().ok());
+    let numbers: Vec<u64> = numbers.collect();
+    let [parts, .., there, pages] = numbers[..] else { panic!("{out}") };
+    (parts, there, pages)
 }
 
 /// A program that distributes an array: with the library by itself, and on two pretended nodes, on

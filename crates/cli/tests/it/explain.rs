@@ -488,11 +488,13 @@ fn check_python(module: &str, package: &str, source: &str, words: &[&str]) {
 }
 
 #[test]
+#[ignore = "installs 500 MB and takes minutes: make test-long"]
 fn an_array_that_numba_works_on_is_found() {
     check_python("numba", "numba", "relax_numba.py", &["512"]);
 }
 
 #[test]
+#[ignore = "installs 500 MB and takes minutes: make test-long"]
 fn an_array_that_scikit_learn_works_on_is_found() {
     check_python("sklearn", "scikit-learn", "clusters_sklearn.py", &["65536"]);
 }

@@ -83,6 +83,7 @@ pub fn kernel(dir: &Path, name: &str) -> bool {
     build.arg(format!("-I{}", root().join("include").display()));
     if fortran {
         build.arg(root().join("fortran/homenode.f90")).arg(kernels.join("common/kernel_common.f90"));
+        build.arg(root().join("fortran/homenode_alone.c"));
     }
     build.args(own.iter().map(|file| kernels.join(name).join(file)));
     build.args(common.map(|c| kernels.join("common").join(c).with_extension("c")));

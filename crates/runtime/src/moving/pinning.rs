@@ -12,7 +12,6 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use homenode_model::Bytes;
 use homenode_sys::file::File;
 use homenode_sys::{maps, socket};
 
@@ -130,7 +129,7 @@ pub fn look(fixed: &maps::Fixed) -> Option<&'static str> {
     if let Some(what) = found() {
         return Some(what);
     }
-    if fixed.pinned != Bytes::ZERO {
+    if fixed.pinned > homenode_sources::rings::pinned() {
         let _ = FOUND.set("pinned memory (VmPin)");
     }
     if !FIRST.swap(true, Ordering::Relaxed) {

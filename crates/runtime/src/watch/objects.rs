@@ -58,6 +58,8 @@ pub struct Object {
 
 /// With fewer moves than this, moves back may be chance.
 const FEW: u64 = 16;
+/// Moves of less than one touched page in this number may be at seams alone.
+const SEAMS: u64 = 20;
 
 /// No node.
 const NOWHERE: u8 = u8::MAX;
@@ -123,9 +125,11 @@ impl Object {
         back
     }
 
-    /// Whether most moves of its pages were back to a node that they had left.
-    pub const fn goes_back_and_forth(&self) -> bool {
-        self.moved >= FEW && self.ping_pongs * 2 > self.moved
+    /// Whether most moves of its pages were back to a node that they had left, and there were more
+    /// than at the seams of the nodes' parts.
+    pub fn goes_back_and_forth(&self) -> bool {
+        let touched: u64 = self.touched.iter().sum();
+        self.moved >= FEW && self.moved * SEAMS > touched && self.ping_pongs * 2 > self.moved
     }
 
     /// Whether the page at `address` is no longer where it was first seen.
