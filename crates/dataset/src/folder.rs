@@ -136,7 +136,7 @@ impl Dataset {
             Ok(meta) => Ok(Self::new(meta.cleaned(), Place::Folder(path.into()))),
             // The tables may be whole.
             Err(Undescribed::Damaged(why)) if foreign::folder(&path.join(TABLES)).is_ok() => {
-                let (mut meta, said) = salvage::meta(text.as_deref().unwrap_or_default(), &why);
+                let (mut meta, said) = salvage::meta(text.as_deref().ok(), &why);
                 meta.incomplete.insert(0, said);
                 Ok(Self::new(meta.cleaned(), Place::Folder(path.into())))
             }

@@ -83,11 +83,11 @@ fn field(text: &str) -> Result<Option<(String, Value, usize)>, Damage> {
     }
 }
 
-/// What the text tells, and a sentence about what it does not. `why`: why the text cannot be read
-/// as it is.
-pub(crate) fn meta(text: &str, why: &str) -> (Meta, String) {
-    let heavy = Weights::TYPED.check(text, MOST).is_err();
-    let (mut fields, damage) = if heavy { (Map::new(), None) } else { fields(text) };
+/// What the text tells, and a sentence about what it does not. `None`: the file cannot be read.
+/// `why`: why the file or its text cannot be read as it is.
+pub(crate) fn meta(text: Option<&str>, why: &str) -> (Meta, String) {
+    let light = text.filter(|text| Weights::TYPED.check(text, MOST).is_ok());
+    let (mut fields, damage) = light.map_or_else(|| (Map::new(), None), fields);
     // Another version is refused before this; this one is damaged, or there is none.
     fields.remove("format");
     let mut meta = Meta::new(Kind::Run, Basis::Presence, Vec::new());
@@ -107,6 +107,7 @@ pub(crate) fn meta(text: &str, why: &str) -> (Meta, String) {
     }
     let mut said = match damage {
         Some((at, what)) => format!("dataset.json is damaged at byte {at}: {what}"),
+        None if text.is_none() => format!("dataset.json cannot be read: {why}"),
         None => format!("dataset.json is damaged: {why}"),
     };
     if !wrong.is_empty() {
@@ -140,7 +141,7 @@ mod tests {
             (text.replace("\"lab-4\"", "[1,2]"), "machine"),
             (text.replace("\"the monitor\"", "\u{1}"), "source"),
         ] {
-            let (found, said) = super::meta(&damaged, "?");
+            let (found, said) = super::meta(Some(&damaged), "?");
             assert!(said.contains(&format!("does not tell {lost}")), "{said}");
             let (machine, source) = (found.machine.clone(), found.source.clone());
             assert_eq!(Meta { machine: meta.machine.clone(), source: meta.source.clone(), ..found }, meta);
@@ -153,7 +154,7 @@ mod tests {
         let (meta, text) = whole();
         let mut kinds = 0;
         for end in 0..text.len() - 2 {
-            let (found, said) = super::meta(&text[..end], "?");
+            let (found, said) = super::meta(Some(&text[..end]), "?");
             assert!(said.starts_with("dataset.json is damaged"), "{said}");
             let knows_kind = !said.contains("kind");
             assert_eq!(found.kind == meta.kind, knows_kind, "{end}: {said}");
@@ -161,7 +162,7 @@ mod tests {
             assert!(end < text.find("\"host\"").unwrap() || found.command == meta.command);
         }
         assert!(kinds > 100);
-        let (found, said) = super::meta("", "it is empty");
+        let (found, said) = super::meta(Some(""), "it is empty");
         assert_eq!((found.kind, found.machine.as_str()), (Kind::Run, "unknown"));
         assert!(said.contains("no JSON object") && said.contains("homenode run"), "{said}");
     }
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn what_weighs_too_much_is_not_read() {
         let text = format!("{{\"kind\":\"lab\",\"command\":[{}\"\"]}}", "\"\",".repeat(1 << 20));
-        let (found, said) = super::meta(&text, "too much");
+        let (found, said) = super::meta(Some(&text), "too much");
         assert!(found.kind == Kind::Run && found.command.is_empty(), "{found:?}");
         assert!(said.contains("too much"), "{said}");
     }

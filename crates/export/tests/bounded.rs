@@ -255,7 +255,8 @@ fn hostile_data_sets_end_in_words_within_256_mib() {
             }
             Err(e) => e.to_string(),
         };
-        assert!(said.contains(why) && said.contains("dataset.json") && !said.contains('\x1b'), "{said}");
+        assert!(said.contains(why) && said.contains("dataset.json"), "{why}: {said}");
+        assert!(!said.contains('\x1b'), "{said}");
     };
     let damaged = |text: &str, why: &str| {
         fs::write(&json, text).unwrap();
@@ -263,7 +264,7 @@ fn hostile_data_sets_end_in_words_within_256_mib() {
     };
     damaged(&text.replace("\"format\": 1", "\"format\": 99999999999"), "line 2");
     damaged(&"[".repeat(1 << 20), "");
-    damaged(&"x".repeat(9 << 20), "no JSON object");
+    damaged(&"x".repeat(9 << 20), "longer than");
     damaged("", "damaged");
     fs::remove_file(&json).unwrap();
     symlink("/dev/zero", &json).unwrap();
