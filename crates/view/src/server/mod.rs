@@ -92,7 +92,7 @@ impl Tables {
     }
 }
 
-/// What is shown: what the page is told, and the recordings that it is told of.
+/// What the page shows: its data, and the recordings that the data is of.
 #[derive(Debug, Default)]
 pub struct Shown {
     model: String,

@@ -108,8 +108,8 @@ impl<'a> Positions<'a> {
 /// Begins the pyramid of a recording.
 pub type Begin<'a> = &'a mut dyn FnMut(Recipe) -> Result<Writer, PyramidError>;
 
-/// Reads a data set. `report` is the report of the same data set; `more` is told of the rows that
-/// were read, and says whether to go on.
+/// Reads a data set. `report` is the report of the same data set; `more` gets the number of rows
+/// that were read, and says whether to go on.
 pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
     let mut none = |_| Err(PyramidError::Damaged("nobody asks for one"));
     build_with(set, report, budget, &mut none, more).0

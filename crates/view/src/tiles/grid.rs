@@ -12,7 +12,7 @@ use super::plane::Plane;
 
 /// Pages above which a run weighs no more, so that sums of hostile rows stay meaningful.
 const MOST_PAGES: u64 = 1 << 40;
-/// Up to so many bands no coarser picture is needed.
+/// Up to this number of bands no coarser picture is needed.
 const FEW_BANDS: usize = 8;
 /// A band of the next level holds `1 << STEP` bands.
 const STEP: u32 = 2;
@@ -234,7 +234,7 @@ impl Grid {
         self.level()
     }
 
-    /// All rows were added: the levels, finest first, and what is told of the bands.
+    /// All rows were added: the levels, finest first, and the facts about the bands.
     pub fn finish(mut self, timed: &[bool]) -> Finished {
         self.homes.integrate();
         self.touches.integrate();

@@ -13,8 +13,8 @@ use super::write::{BUFFERED, Recipe, Run, Writer};
 use crate::tiles::build::{Begin, Positions, grain, weight};
 use crate::tiles::nodes::Nodes;
 
-/// Reads the tables once. `objects`: numbers, pages and units of those that are wanted. `more` is
-/// told of the rows of accesses that were read, and says whether to go on; nothing if it says no.
+/// Reads the tables once. `objects`: numbers, pages and units of those that are wanted. `more` gets
+/// the number of rows of accesses that were read, and says whether to go on; nothing if it says no.
 ///
 /// # Errors
 /// The pyramid cannot be begun.
