@@ -84,7 +84,7 @@ pub enum RecCommand {
     /// Write a recording as Parquet, for DuckDB, Polars, Spark and Dask
     ///
     /// Each table becomes DIR/TABLE/host=H/job=J/rank=R/part-0.parquet. DIR appears whole or not at
-    /// all. With --perfetto, the recording becomes one file for https://ui.perfetto.dev instead.
+    /// all. With --perfetto, the recording becomes one file for ui.perfetto.dev instead.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export {
         /// The recording
