@@ -290,7 +290,7 @@ else
 fi
 
 mkdir -p "$out/lib"
-if has gcc && gcc -shared -fPIC -I"$here/../include" "$here/tests/listening_homenode.c" -o "$out/lib/libhomenode.so" &&
+if has gcc && gcc -shared -fPIC -I"$here/../include" "$here/tests/listening_homenode.c" "$here/../fortran/homenode_alone.c" -o "$out/lib/libhomenode.so" &&
     build listening -DCMAKE_C_COMPILER=gcc -DHOMENODE_LIB_DIR="$out/lib"; then
     check calls listening
     if grep -q '\[always\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null; then

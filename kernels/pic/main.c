@@ -93,7 +93,7 @@ static void count_rows(const struct plasma *p, int me)
 static void sort_by_rows(const struct plasma *p, int me)
 {
     struct share mine = share_of(p->count, p->threads, me);
-    int32_t *next = p->rows.count + (int64_t)me * p->m;
+    int32_t *next = p->rows.count + (int64_t)me * p->rows.apart;
     count_rows(p, me);
     places_find(&p->rows, me);
     for (int64_t i = mine.first; i < mine.end; i++)
