@@ -137,7 +137,7 @@ struct Node {
     pages: Vec<i64>,
 }
 
-/// Writes a data set. `more` is told of rows that were read, and says whether to go on.
+/// Writes a data set. `more` gets the number of rows that were read, and says whether to go on.
 ///
 /// # Errors
 /// What the system said.

@@ -107,7 +107,7 @@ impl Firsts {
         found
     }
 
-    /// Who touched one page of these, on this node, if a fault told of one page alone.
+    /// Who touched one of these pages on this node, if the faults name one page alone.
     fn only_one(&self, pages: Range<u64>, node: NodeId) -> Option<Toucher> {
         let before = self.runs.range(..pages.start).next_back().filter(|(_, run)| run.end > pages.start);
         let mut told = before.into_iter().chain(self.runs.range(pages)).filter(|(_, r)| r.toucher.is_some());

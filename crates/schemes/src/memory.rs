@@ -36,7 +36,8 @@ pub(crate) struct Bound {
 const HALF: &str = "the bound is half of the memory that was free at the start";
 
 impl Bound {
-    /// What the variable says, else half of what is free, on top of what the process has already.
+    /// The bound that the variable sets, else half of the free memory. The process's present memory
+    /// comes on top.
     ///
     /// # Errors
     /// The variable has no size.

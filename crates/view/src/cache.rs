@@ -153,8 +153,8 @@ pub fn finish(set: &Dataset, writer: Writer) -> Result<Pyramid, PyramidError> {
     pyramid
 }
 
-/// Makes the pyramid of a data set whose pictures are there already. `more` is told of the rows
-/// that were read, and says whether to go on; nothing if it says no.
+/// Makes the pyramid of a data set whose pictures are there already. `more` gets the number
+/// of rows that were read, and says whether to go on. `None`: it said no.
 ///
 /// # Errors
 /// It cannot be written or read.

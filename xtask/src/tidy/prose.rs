@@ -19,7 +19,7 @@ const RIDDLES: &[(&str, &str)] = &[
 ];
 
 /// Comments of Rust that still have such words. The number may only fall.
-const LEFT: usize = 33;
+const LEFT: usize = 28;
 
 /// Sentences of Markdown are short, and neither Markdown nor comments have words of [`RIDDLES`].
 pub fn check(files: &[File]) -> Vec<String> {

@@ -219,7 +219,7 @@ fn a_page_fault_tells_thread_time_and_code_of_a_first_touch() {
         let (a, b) = (Some(Ns(3 * MS)), Some(Ns(4 * MS)));
         let mut expected = vec![(2, 4, Some(1), 1, a), (6, 2, Some(1), 0, b)];
         if !pretended {
-            // No fault told of the others. They are where somebody touched them first.
+            // The others had no fault. They are where somebody touched them first.
             expected.extend([(0, 2, None, 0, None), (8, 8, None, 0, None)]);
         }
         assert_eq!(known, expected);
