@@ -1,7 +1,7 @@
 //! Who touches a page of the program first: the software event `page-faults`, read from perf rings.
 //!
 //! The first touch of a fresh page faults, and the event tells address, instruction, thread, CPU
-//! and time. It needs `perf_event_paranoid` of at most 2. It does not tell first touches by the
+//! and time. An instruction in a run-time library stands for the call of it. It needs `perf_event_paranoid` of at most 2. It does not tell first touches by the
 //! kernel, as in a `read` into fresh memory. One fault may bring a whole huge page.
 //!
 //! # Bounds
@@ -14,6 +14,7 @@ use homenode_model::{NodeId, Ns};
 use homenode_sys::perf::Spec;
 use homenode_sys::{Result, call};
 
+use crate::callers::Code;
 use crate::fault;
 use crate::rings::Rings;
 use crate::source::Cpus;
@@ -24,7 +25,7 @@ const BURST: Ns = Ns(10_000_000);
 const SHARE: u64 = 200;
 /// Pages of all rings together: 4 MiB.
 const PAGES: usize = 1024;
-/// Pages of one ring. A page has room for 85 reports. An ordinary user may lock 128 pages a CPU
+/// Pages of one ring. A page has room for 32 reports. An ordinary user may lock 128 pages a CPU
 /// (`perf_event_mlock_kb`).
 const EACH: std::ops::RangeInclusive<usize> = 16..=128;
 
@@ -41,7 +42,7 @@ pub struct Fault {
     pub node: NodeId,
     /// When, by the monotonic clock.
     pub time: Ns,
-    /// Address of the instruction.
+    /// Address of the program's instruction: of a call if a run-time library touched the page.
     pub pc: u64,
 }
 
@@ -72,6 +73,7 @@ impl Allowance {
 pub struct FirstTouches {
     rings: Rings,
     cpus: Cpus,
+    code: Code,
     /// Cost of one report, for the program's thread and for reading it.
     each: Ns,
     allowance: Allowance,
@@ -87,25 +89,35 @@ impl FirstTouches {
     /// The kernel refuses the event or its rings.
     pub fn open(cpus: Cpus) -> Result<Self> {
         let pages = (PAGES / cpus.all().count().max(1)).clamp(*EACH.start(), *EACH.end());
-        let open = |pages: usize| Rings::open_with(pages, &[Spec::page_faults()], None, cpus.all());
+        let open =
+            |pages: usize| Rings::open_with(pages, &[Spec::page_faults_with_stack()], None, cpus.all());
         // Other rings of the user may have taken the memory that the user may lock.
         let mut rings = open(pages).or_else(|_| open(*EACH.start()))?;
         let each = fault::measure(&mut rings, fault::fresh)?.telling;
         rings.turn(true);
         let now = call::now();
-        Ok(Self { rings, cpus, each, allowance: Allowance::new(now), last: now, paused: Ns::ZERO })
+        Ok(Self {
+            rings,
+            cpus,
+            code: Code::default(),
+            each,
+            allowance: Allowance::new(now),
+            last: now,
+            paused: Ns::ZERO,
+        })
     }
 
     /// Reports the faults since the last call, CPU by CPU, and in the order of time for each CPU.
     /// Returns what they have cost the program's threads.
     pub fn drain(&mut self, now: Ns, tell: &mut dyn FnMut(Fault)) -> Ns {
         let (mut faults, lost) = (0, self.rings.lost());
-        let Self { rings, cpus, .. } = self;
+        let Self { rings, cpus, code, .. } = self;
         rings.drain(|_, s| {
             faults += 1;
             if let Some(node) = cpus.node(s.cpu) {
                 let (address, thread, cpu) = (s.address as usize, s.thread, s.cpu);
-                tell(Fault { address, thread, cpu, node, time: s.time, pc: s.ip });
+                let pc = code.program(s.ip, &s.stack, now);
+                tell(Fault { address, thread, cpu, node, time: s.time, pc });
             }
         });
         // The program paid for those without room, too.
@@ -164,8 +176,8 @@ impl FirstTouches {
 mod tests {
     use super::*;
     use crate::rings::tests::one_at_a_time;
-    use homenode_sys::PAGE;
     use homenode_sys::memory::Scratch;
+    use homenode_sys::{PAGE, Span};
 
     fn opened() -> Option<FirstTouches> {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
@@ -198,6 +210,25 @@ mod tests {
         }
         firsts.stop();
         assert!(firsts.missed().is_empty(), "{:?}", firsts.missed());
+    }
+
+    #[test]
+    fn memory_that_the_c_library_fills_is_touched_by_its_caller() {
+        let _one = one_at_a_time();
+        let Some(mut firsts) = opened() else { return };
+        // So much memory is fresh, and the compiler calls the library for a length that it does
+        // not know.
+        let filled = vec![7_u8; std::hint::black_box(4 << 20)];
+        let span = Span::new(filled.as_ptr() as usize, filled.len());
+        let mut told = Vec::new();
+        firsts.drain(call::now(), &mut |f| told.extend(span.contains(f.address).then_some(f.pc)));
+        assert!(!told.is_empty());
+        let program = homenode_sys::maps::each(|m| {
+            let is_mine = m.execute && m.span.contains(opened as *const () as usize);
+            assert!(!is_mine || told.iter().all(|pc| m.span.contains(*pc as usize)), "{told:x?} {m:?}");
+            true
+        });
+        program.unwrap();
     }
 
     #[test]

@@ -25,6 +25,7 @@
 
 pub mod asked;
 pub mod budget;
+mod callers;
 pub mod duty;
 pub mod encoding;
 mod fault;

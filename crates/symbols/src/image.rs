@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
+use homenode_model::is_runtime_library;
+
 use crate::binary::Binary;
 use crate::dwarf::function::{Function, Functions};
 use crate::dwarf::globals::Globals;
 use crate::dwarf::{Debug, Die};
 use crate::flow::paths::Body;
 use crate::flow::unwind::Unwind;
-use crate::names::{own, python, readable, runtime};
+use crate::names::{own, python, readable};
 
 /// Most functions with their variables, and most functions' instructions, that are kept.
 const KEPT: usize = 256;
@@ -40,7 +42,7 @@ impl Image {
             path: path.to_owned(),
             binary: Binary::open(Path::new(path))?,
             own: own(path),
-            runtime: runtime(path),
+            runtime: is_runtime_library(path.as_bytes()),
             python: python(path),
             debug: OnceCell::new(),
             unwind: OnceCell::new(),

@@ -6,39 +6,10 @@ use addr2line::gimli;
 const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
 /// Folders of headers that are not the program's own.
 const SYSTEM_SOURCES: [&str; 2] = ["/usr/include/", "/usr/lib/"];
-/// Run-time libraries of languages and allocators, wherever they are installed.
-const RUNTIMES: [&str; 18] = [
-    "ld-linux",
-    "libc++",
-    "libc.",
-    "libflang",
-    "libgcc",
-    "libgfortran",
-    "libgomp",
-    "libhomenode",
-    "libiomp",
-    "libjemalloc",
-    "libm.",
-    "libmemkind",
-    "libmimalloc",
-    "libnuma",
-    "libomp",
-    "libpthread",
-    "libstdc++",
-    "libtcmalloc",
-];
-
 /// Whether a module is the program's own rather than the system's or homenode's.
 pub(crate) fn own(path: &str) -> bool {
     let file = file_name(path);
     path.starts_with('/') && !SYSTEM.iter().any(|s| path.starts_with(s)) && !file.starts_with("libhomenode")
-}
-
-/// Whether a module is a run-time library of a language or an allocator: its code hands memory on
-/// to its caller.
-pub(crate) fn runtime(path: &str) -> bool {
-    let file = file_name(path);
-    RUNTIMES.iter().any(|r| file.starts_with(r))
 }
 
 /// Whether a module is the Python interpreter. Its C variables say nothing about a Python program's
@@ -94,7 +65,6 @@ mod tests {
         {
             assert!(!own(other), "{other}");
         }
-        assert!(runtime("/home/me/conda/lib/libstdc++.so.6") && !runtime("/home/me/libcells.so"));
         assert!(foreign("/usr/bin/../lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12/vector"));
         assert!(!foreign("/home/me/../you/usr/include/x.h") && !foreign("x.c"));
         assert!(python("/usr/bin/python3.11") && !python("/home/me/python/app"));

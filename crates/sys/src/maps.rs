@@ -17,6 +17,8 @@ pub struct Mapping<'a> {
     pub read: bool,
     /// Stores are allowed.
     pub write: bool,
+    /// It may hold code.
+    pub execute: bool,
     /// Shared with other processes.
     pub shared: bool,
     /// Whether it has no file behind it.
@@ -174,11 +176,12 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     let end = hexadecimal(&mut rest, b' ')?;
     let mut words = rest.splitn(5, |c| *c == b' ');
     let (access, _offset, _device, inode) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let [r, w, _, s] = *access else { return None };
+    let [r, w, x, s] = *access else { return None };
     Some(Mapping {
         span: Span { start, end },
         read: r == b'r',
         write: w == b'w',
+        execute: x == b'x',
         shared: s == b's',
         anonymous: inode == b"0",
         name: words.next().unwrap_or_default().trim_ascii(),

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
+use homenode_model::is_runtime_library;
 use homenode_recorder::channel::{Message, Whose};
 use homenode_recorder::{io, state};
 
@@ -95,16 +96,11 @@ pub fn write_new() {
 
 /// Folders of libraries that are not the program's own.
 const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
-/// Libraries that are not the program's own, wherever they lie.
-const RUNTIMES: [&str; 9] =
-    ["libgomp", "libomp", "libiomp", "libgcc_s", "libstdc++", "libgfortran", "libquadmath", "libc.so", "ld-"];
-
 fn whose(module: &Module, path: &str) -> Whose {
     let here = whose as *const () as u64;
-    let file = path.rsplit('/').next().unwrap_or(path);
     if (module.base + module.low..module.base + module.high).contains(&here) {
         Whose::Recorder
-    } else if SYSTEM.iter().any(|s| path.starts_with(s)) || RUNTIMES.iter().any(|r| file.starts_with(r)) {
+    } else if SYSTEM.iter().any(|s| path.starts_with(s)) || is_runtime_library(path.as_bytes()) {
         Whose::System
     } else {
         Whose::Program

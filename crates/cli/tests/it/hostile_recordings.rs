@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use homenode_dataset::tables::{
-    Access, Cause, Interval, IntervalNo, Migration, MoveOutcome, Object, ObjectKind, Residency,
+    ALL as ALL_TABLES, Access, Cause, Interval, IntervalNo, Migration, MoveOutcome, Object, ObjectKind,
+    Residency, TableInfo,
 };
 use homenode_dataset::{Basis, Ended, Kind, Meta, Sink as _, Tally, Writer};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId};
@@ -77,10 +78,9 @@ pub fn recordings(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
     cut_off(&dir.join("cut"));
     let files = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut set = files(&["dataset.json", "tables"]);
-    set.extend(
-        ["objects", "accesses", "intervals", "residency", "migrations"]
-            .map(|t| format!("tables/{t}.hntable")),
-    );
+    let has_file = |t: &&TableInfo| dir.join(format!("set/tables/{}.hntable", t.name)).exists();
+    set.extend(ALL_TABLES.iter().filter(has_file).map(|t| format!("tables/{}.hntable", t.name)));
+    assert_eq!(set.len(), 2 + ALL_TABLES.len(), "the fixture has every table");
     vec![
         ("set", set),
         ("lab", files(&["meta.json", "lab.json", "accesses.csv", "objects.csv"])),
@@ -106,6 +106,8 @@ pub const COMMANDS: &[&str] = &[
     "rec agree R R -m sf15k",
     "rec check R --json",
     "diff set R --json",
+    "explain R --color always",
+    "view R -o out",
 ];
 
 /// Status, and both outputs, of a command that may hang or ask for much memory.
@@ -471,6 +473,34 @@ fn what_json_announces_takes_no_more_memory_than_is_allowed() {
                 judge.expect(right, &what, &format!("{words:?}: {status:?} {:.300}", said));
             }
         }
+    }
+    judge.done();
+}
+
+/// The tables of older forms are read into memory. The shortest lines make the most rows.
+#[test]
+fn tables_of_older_forms_take_no_more_memory_than_is_allowed() {
+    /// KiB of private memory that a command may write to.
+    const MOST: u64 = 512 << 10;
+    const MIB: usize = 1 << 20;
+    let dir = fresh("hostile-csv");
+    recordings(&dir);
+    let mut judge = Judge::default();
+    for (kind, file, line) in [
+        ("lab", "accesses.csv", "0,1,0x0,1,0,0,1,1,\n"),
+        ("live", "sightings.csv", "12744,0x55bc89145000,0,0,-,4,0\n"),
+    ] {
+        let path = dir.join(kind).join(file);
+        let heading = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_owned() + "\n";
+        let lines = line.repeat((24 * MIB - heading.len()) / line.len());
+        fs::write(&path, heading + &lines).unwrap();
+        let words = ["show", kind];
+        let (status, said) = attempt_within(&dir, &words, &format!("ulimit -d {MOST}"));
+        judge.expect(matches!(status, Some(0 | 3)), kind, &format!("{status:?} {said:.300}"));
+        fs::write(&path, "x".repeat(24 * MIB + 1)).unwrap();
+        let (status, said) = attempt_within(&dir, &words, &format!("ulimit -d {MOST}"));
+        let named = said.contains(file) && said.contains("longer than the 25165824 bytes");
+        judge.expect(status == Some(125) && named, kind, &format!("{status:?} {said:.300}"));
     }
     judge.done();
 }

@@ -9,6 +9,7 @@ mod diff;
 mod doctor;
 mod emulator;
 mod explain;
+mod four_kinds;
 #[path = "../../../report/tests/support/mod.rs"]
 mod heat;
 mod hostile_recordings;

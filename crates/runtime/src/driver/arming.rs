@@ -460,6 +460,7 @@ impl Driver {
                 self.record_home(touch.address, page, node);
                 continue;
             };
+            object.note_touch(page);
             if home != node {
                 let back = object.note_move(page, node);
                 if let Some(stream) = &mut self.stream {

@@ -44,6 +44,8 @@ pub struct Object {
     pub moved: u64,
     /// Number of pages that moved back to a former node.
     pub ping_pongs: u64,
+    /// Touches of pages that had moved before: each could have been a move back.
+    pub touched_again: u64,
     /// Wall-clock time of the allocation.
     pub born: Ns,
     /// Whether the recording has its record.
@@ -60,6 +62,9 @@ pub struct Object {
 const FEW: u64 = 16;
 /// Moves of less than one touched page in this number may be at seams alone.
 const SEAMS: u64 = 20;
+/// Of the touches of pages that had moved before, more than one in this many moves back if two
+/// nodes come in turn: by chance, it is every second.
+const RETURNS: u64 = 4;
 
 /// No node.
 const NOWHERE: u8 = u8::MAX;
@@ -125,11 +130,20 @@ impl Object {
         back
     }
 
-    /// Whether most moves of its pages were back to a node that they had left, and there were more
-    /// than at the seams of the nodes' parts.
+    /// Notes that a page is touched after an arming, before its move.
+    pub fn note_touch(&mut self, page: PageNo) {
+        let has_moved = self.places.came_from.get(self.index(page)).is_some_and(|n| *n != NOWHERE);
+        self.touched_again += u64::from(has_moved);
+    }
+
+    /// Whether its pages go back to a node that they had left, again and again, and more of them
+    /// than lie at the seams of the nodes' parts. Either most moves were such, or pages that were
+    /// touched again went back as often as chance would have it.
     pub fn goes_back_and_forth(&self) -> bool {
         let touched: u64 = self.touched.iter().sum();
-        self.moved >= FEW && self.moved * SEAMS > touched && self.ping_pongs * 2 > self.moved
+        let mostly = self.ping_pongs * 2 > self.moved;
+        let by_chance = self.ping_pongs >= FEW && self.ping_pongs * RETURNS > self.touched_again;
+        self.moved >= FEW && self.moved * SEAMS > touched && (mostly || by_chance)
     }
 
     /// Whether the page at `address` is no longer where it was first seen.
@@ -305,6 +319,7 @@ impl Objects {
             homes: Vec::new(),
             moved: 0,
             ping_pongs: 0,
+            touched_again: 0,
             born: self.now,
             is_recorded: false,
             pilot: false,
@@ -361,6 +376,7 @@ impl Objects {
                 p.contested |= object.contested;
                 p.moved += object.moved;
                 p.ping_pongs += object.ping_pongs;
+                p.touched_again += object.touched_again;
                 for (list, more) in [(&mut p.touched, &object.touched), (&mut p.homes, &object.homes)] {
                     (0u16..).zip(more).for_each(|(n, pages)| add(list, NodeId(n), *pages));
                 }

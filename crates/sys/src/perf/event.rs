@@ -63,6 +63,9 @@ impl Kind {
     pub const SOFTWARE: Self = Self(1);
 }
 
+/// Words of the stack that a sample with [`Fields::STACK`] has, from the top on.
+pub const STACK_WORDS: usize = 8;
+
 /// `PERF_COUNT_SW_PAGE_FAULTS`.
 pub const PAGE_FAULTS: u64 = 2;
 
@@ -90,6 +93,8 @@ impl Fields {
     pub const ADDRESS: Self = Self(1 << 3);
     /// The CPU.
     pub const CPU: Self = Self(1 << 7);
+    /// The top of the thread's stack (`PERF_SAMPLE_STACK_USER`).
+    pub const STACK: Self = Self(1 << 13);
     /// The duration, in the processor's own units.
     pub const WEIGHT: Self = Self(1 << 14);
     /// Load or store, and where the data came from.
@@ -145,6 +150,11 @@ impl Spec {
             user_only: true,
             watermark: 0,
         }
+    }
+
+    /// As [`Spec::page_faults`], with the top of the stack.
+    pub const fn page_faults_with_stack() -> Self {
+        Self { fields: Fields(Fields::TOUCH.0 | Fields::STACK.0), ..Self::page_faults() }
     }
 }
 
@@ -207,6 +217,7 @@ impl Event {
                 | u64::from(spec.precise & 3) << PRECISE,
             clock: libc::CLOCK_MONOTONIC,
             aux_watermark: spec.watermark,
+            stack: if spec.fields.has(Fields::STACK) { (STACK_WORDS * size_of::<u64>()) as u32 } else { 0 },
             ..Attributes::default()
         };
         let at = &raw const attributes as usize;

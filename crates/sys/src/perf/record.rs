@@ -2,7 +2,7 @@
 
 use homenode_model::{AccessKind, Ns};
 
-use super::event::Fields;
+use super::event::{Fields, STACK_WORDS};
 
 /// `PERF_RECORD_LOST`, `_THROTTLE`, `_UNTHROTTLE`, `_SAMPLE`, `_AUX`, `_LOST_SAMPLES`.
 const LOST: u32 = 2;
@@ -46,6 +46,8 @@ pub struct Sample {
     pub address: u64,
     /// The CPU.
     pub cpu: u32,
+    /// The top of the thread's stack: what lies at its stack pointer, and above.
+    pub stack: [u64; STACK_WORDS],
     /// The duration, in the processor's own units.
     pub weight: u64,
     /// The kind and the origin of the access.
@@ -233,6 +235,9 @@ fn sample(words: &mut Words<'_>, fields: Fields) -> Option<Sample> {
     if fields.has(Fields::CPU) {
         s.cpu = words.pair()?.0;
     }
+    if fields.has(Fields::STACK) {
+        s.stack = stack(words)?;
+    }
     if fields.has(Fields::WEIGHT) {
         s.weight = words.next()?;
     }
@@ -240,6 +245,24 @@ fn sample(words: &mut Words<'_>, fields: Fields) -> Option<Sample> {
         s.source = DataSource(words.next()?);
     }
     Some(s)
+}
+
+/// The number of bytes, as many bytes, and, if there are some, how many of them the kernel read.
+fn stack(words: &mut Words<'_>) -> Option<[u64; STACK_WORDS]> {
+    let mut stack = [0; STACK_WORDS];
+    let bytes = words.next()?;
+    if bytes == 0 {
+        return Some(stack);
+    }
+    if bytes != size_of_val(&stack) as u64 {
+        return None;
+    }
+    for word in &mut stack {
+        *word = words.next()?;
+    }
+    let read = usize::try_from(words.next()?).ok()? / size_of::<u64>();
+    stack.iter_mut().skip(read).for_each(|word| *word = 0);
+    Some(stack)
 }
 
 /// The trailer has the kernel's order in __perf_event__output_id_sample.
@@ -289,6 +312,22 @@ mod tests {
         for cut in HEAD..bytes.len() {
             assert_eq!(decode(&bytes[..cut], Fields::ACCESS), None, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn the_top_of_the_stack_is_read_as_far_as_the_kernel_could() {
+        let fields = Fields(Fields::IP.0 | Fields::STACK.0 | Fields::WEIGHT.0);
+        let words = [0x40_1234, 64, 1, 2, 3, 4, 5, 6, 7, 8, 24, 412];
+        let bytes = record(SAMPLE, &words);
+        let Some(Record::Sample(s)) = decode(&bytes, fields) else { panic!("no sample") };
+        assert_eq!((s.ip, s.stack, s.weight), (0x40_1234, [1, 2, 3, 0, 0, 0, 0, 0], 412));
+        for cut in HEAD..bytes.len() {
+            assert_eq!(decode(&bytes[..cut], fields), None, "cut at {cut}");
+        }
+        let kernels = decode(&record(SAMPLE, &[0x40_1234, 0, 412]), fields);
+        let Some(Record::Sample(s)) = kernels else { panic!("no sample") };
+        assert_eq!((s.stack, s.weight), ([0; STACK_WORDS], 412), "a thread of the kernel has no stack");
+        assert_eq!(decode(&record(SAMPLE, &[0x40_1234, 1 << 60, 412]), fields), None);
     }
 
     #[test]
