@@ -38,12 +38,22 @@ pub fn there() -> bool {
 
 /// `homenode lab run` with the kernel that all tests share.
 pub fn lab(dir: &Path, words: &str) -> Command {
+    // A trial of KVM would cost more than it saves.
+    started(dir, &["--accel", "tcg"], words)
+}
+
+/// The same with time in instructions: other work on this machine counts as nobody's.
+pub fn deterministic_lab(dir: &Path, words: &str) -> Command {
+    started(dir, &["--deterministic"], words)
+}
+
+fn started(dir: &Path, how: &[&str], words: &str) -> Command {
     let mut command = homenode(dir);
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
         command.env("XDG_CACHE_HOME", cache);
     }
-    // A trial of KVM would cost more than it saves; scratch files are looked for below.
-    command.env("TMPDIR", dir.parent().unwrap()).args(["lab", "run", "--accel", "tcg"]);
+    // Scratch files are looked for below.
+    command.env("TMPDIR", dir.parent().unwrap()).args(["lab", "run"]).args(how);
     command.args(words.split_whitespace());
     command
 }

@@ -53,4 +53,5 @@ mod show;
 mod simulation_memory;
 mod support;
 mod tools;
+mod verdicts;
 mod view;

@@ -68,6 +68,28 @@ fn fact(all: &Value, name: &str) -> f64 {
     all["facts"][name].as_f64().unwrap_or_else(|| panic!("{name}: {all:#}"))
 }
 
+/// What `plan`, `compare` and `show` say of a recording on a machine: the remote percent of first
+/// touch and of the plan. They must agree. Also what `plan` says.
+fn agreed(dir: &std::path::Path, recording: &str, machine: &str) -> ([f64; 2], Value) {
+    let planned = json(dir, &["plan", "-q", recording, "-m", machine, "-o", "p", "--json"]);
+    let mut words = vec!["compare", "-q", recording, "-m", machine, "--json"];
+    words.extend(["-p", "first-touch", "-p", "plan"]);
+    let compared = json(dir, &words);
+    let percent = [("remote_first_touch", "first-touch"), ("remote_plan", "plan")].map(|(name, policy)| {
+        let says = fact(&planned, name);
+        let rows = compared["rows"].as_array().unwrap();
+        let row = rows.iter().find(|r| r["scheme"] == policy).unwrap();
+        let simulated = shown(dir, &["show", "-q", recording, "-m", machine, "-p", policy, "--json"]);
+        let what = format!("{recording} {machine} {policy}");
+        assert!((row["remote"].as_f64().unwrap() - says).abs() < 1e-9, "{what}: {row} {planned:#}");
+        assert!((simulated.0 - says).abs() < 1e-9, "{what}: {simulated:?} {planned:#}");
+        says
+    });
+    let timed = compared["facts"]["timed"].as_str();
+    assert_eq!(planned["facts"]["timed"].as_str(), timed, "{recording} {machine}: {planned:#}");
+    (percent, planned)
+}
+
 #[test]
 fn plan_says_what_show_and_compare_say() {
     let dir = fresh("one-truth-plan");
@@ -80,23 +102,29 @@ fn plan_says_what_show_and_compare_say() {
         let words = ["record", "-q", "--threads", "2", "--filter", filter, "-o", recording, "--", "./app"];
         let (status, _, err) = run(&dir, &words);
         assert_eq!(status, Some(0), "{err}");
-        let planned = json(&dir, &["plan", "-q", recording, "-m", machine, "-o", "p", "--json"]);
-        let mut words = vec!["compare", "-q", recording, "-m", machine, "--json"];
-        words.extend(["-p", "first-touch", "-p", "plan"]);
-        let compared = json(&dir, &words);
-        for (name, policy) in [("remote_first_touch", "first-touch"), ("remote_plan", "plan")] {
-            let says = fact(&planned, name);
-            let rows = compared["rows"].as_array().unwrap();
-            let row = rows.iter().find(|r| r["scheme"] == policy).unwrap();
-            let simulated = shown(&dir, &["show", "-q", recording, "-m", machine, "-p", policy, "--json"]);
-            assert!((row["remote"].as_f64().unwrap() - says).abs() < 1e-9, "{machine}: {row} {planned:#}");
-            assert!((simulated.0 - says).abs() < 1e-9, "{machine} {policy}: {simulated:?} {planned:#}");
-        }
-        let [today, plan, bound] =
-            ["remote_first_touch", "remote_plan", "remote_latency_bound"].map(|n| fact(&planned, n));
+        let ([today, plan], planned) = agreed(&dir, recording, machine);
+        let bound = fact(&planned, "remote_latency_bound");
         assert!(today > 20.0 && plan < today && bound <= plan + 5.0, "{machine}: {planned:#}");
-        let timed = compared["facts"]["timed"].as_str();
-        assert_eq!(planned["facts"]["timed"].as_str(), timed, "{planned:#}");
+        let timed = planned["facts"]["timed"].as_str();
         assert!(timed.is_some_and(|t| t.contains("iterations found")), "{timed:?}");
+    }
+}
+
+/// The stand-ins of `tests/verdicts`, each for a pattern of programs from outside.
+#[test]
+fn the_commands_agree_on_programs_of_other_patterns() {
+    let dir = fresh("one-truth-patterns");
+    let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/verdicts");
+    for name in ["frames", "one_line", "other_schedule", "pipelined", "random_table", "serial_stencil"] {
+        let source = std::fs::read_to_string(sources.join(format!("{name}.c"))).unwrap();
+        if instrumented(&dir, name, &source).is_none() {
+            return;
+        }
+        let (program, recording) = (format!("./{name}"), format!("{name}.hnrec"));
+        let (status, _, err) =
+            run(&dir, &["record", "-q", "--threads", "2", "-o", &recording, "--", &program, "4"]);
+        assert_eq!(status, Some(0), "{name}: {err}");
+        let ([today, plan], _) = agreed(&dir, &recording, "2s-xeon");
+        println!("{name}: {today} % remote, {plan} % with the plan");
     }
 }
