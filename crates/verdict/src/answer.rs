@@ -21,7 +21,7 @@
 
 use homenode_dataset::foreign;
 use homenode_model::Ns;
-use homenode_wire::facts::{Arming, Facts, Samples, Verdict};
+use homenode_wire::facts::{Arming, Facts, Guard, Samples, Verdict};
 
 use crate::advice::{self, Names};
 use crate::report::mib;
@@ -96,6 +96,28 @@ const HARDLY_ANY: u64 = 50;
 /// Bytes of a page as counts of pages mean it.
 pub(crate) const SMALL_PAGE: u64 = 4096;
 
+/// At least one touched page in so many had another home where many pages move.
+const MANY_MOVE: u64 = 5;
+
+/// Whether moved pages stay with their new nodes, and many of all touched pages had another home
+/// before. Few blocks are held back, so by chance all of them may lie where they are used.
+fn came_home(f: &Facts) -> bool {
+    let (moved, before) = (f.guard.moved, f.touched());
+    let many_moved = before.all >= ENOUGH && before.remote.saturating_mul(MANY_MOVE) >= before.all;
+    let moved_share = u128::from(moved.remote) * u128::from(before.all);
+    many_moved && moved_share * 2 < u128::from(before.remote) * u128::from(moved.all)
+}
+
+/// The touches that moved pages are compared with, and what they are of: the pages held back, or
+/// all pages before if the others do not show the gain.
+pub(crate) fn compared(f: &Facts) -> (Samples, &'static str) {
+    let Guard { moved, held, .. } = f.guard;
+    match is_better(moved, held) || worked(f) != Worked::Pays {
+        true => (held, "held back"),
+        false => (f.touched(), "before"),
+    }
+}
+
 /// Whether moved pages are touched remotely less often than those held back.
 fn is_better(moved: Samples, held: Samples) -> bool {
     u128::from(moved.remote) * u128::from(held.all) < u128::from(held.remote) * u128::from(moved.all)
@@ -145,7 +167,7 @@ pub fn worked(f: &Facts) -> Worked {
     let (moved, held) = (f.guard.moved, f.guard.held);
     let verdict = (!f.guard.off).then_some(f.guard.verdict);
     let judged = match verdict {
-        Some(Verdict::Pays | Verdict::AtHome) if is_better(moved, held) => Some(Worked::Pays),
+        Some(Verdict::Pays | Verdict::AtHome) if is_better(moved, held) || came_home(f) => Some(Worked::Pays),
         Some(Verdict::Pays | Verdict::AtHome) => Some(Worked::Kept),
         Some(Verdict::Evener) => Some(Worked::Evener),
         Some(Verdict::NoGain) => Some(Worked::NoDifference),
@@ -175,11 +197,11 @@ pub fn worked(f: &Facts) -> Worked {
 
 /// Samples of both groups, in the longest form that is left room for.
 fn groups(f: &Facts) -> [String; 2] {
-    let (a, b) = (f.guard.moved, f.guard.held);
+    let (a, (b, of)) = (f.guard.moved, compared(f));
     let share = |s: Samples| percent(s.remote, s.all);
     [
-        format!("remote {} of {} moved, {} of {} held back", share(a), a.all, share(b), b.all),
-        format!("remote {} moved, {} held back", share(a), share(b)),
+        format!("remote {} of {} moved, {} of {} {of}", share(a), a.all, share(b), b.all),
+        format!("remote {} moved, {} {of}", share(a), share(b)),
     ]
 }
 
@@ -396,6 +418,20 @@ mod tests {
         let lines = answer.lines();
         assert!(lines.iter().all(|l| l.chars().count() <= COLUMNS), "{lines:#?}");
         lines
+    }
+
+    #[test]
+    fn held_back_blocks_of_one_node_do_not_hide_a_gain() {
+        let mut f = judged(Verdict::AtHome, samples(0, 48), samples(0, 24));
+        f.objects.moved = 1039;
+        f.objects.most = vec![object(1039, vec![1254, 1039])];
+        assert_eq!(worked(&f), Worked::Pays);
+        assert_eq!(lines(&f)[0], "homenode: moving pays: remote 0.0 % of 48 moved, 45.3 % of 2293 before");
+        f.guard.moved = samples(24, 48);
+        assert_eq!(worked(&f), Worked::Kept, "moved pages are touched remotely as often as before");
+        f.guard.moved = samples(0, 48);
+        (f.objects.moved, f.objects.most[0].moved) = (200, 200);
+        assert_eq!(worked(&f), Worked::Kept, "few pages moved");
     }
 
     #[test]

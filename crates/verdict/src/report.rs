@@ -494,9 +494,9 @@ fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
 /// What it came to, in one line.
 fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
     let moved = f.objects.moved;
-    let (a, b) = (f.guard.moved, f.guard.held);
+    let (a, (b, whose)) = (f.guard.moved, answer::compared(f));
     let groups = format!(
-        "remote in {} of {} samples of moved pages, in {} of {} of those held back (presence)",
+        "remote in {} of {} samples of moved pages, in {} of {} of those {whose} (presence)",
         share(a),
         a.all,
         share(b),
