@@ -1,9 +1,9 @@
 //! Who touches a page of the program first: the software event `page-faults`, read from perf rings.
 //!
 //! The first touch of a fresh page faults, and the event tells address, instruction, thread, CPU
-//! and time. For an instruction in a run-time library, the call of the library is told. The event
-//! needs `perf_event_paranoid` of at most 2. It does not tell first touches by the kernel, as in a
-//! `read` into fresh memory. One fault may bring a whole huge page.
+//! and time. In place of an instruction in a run-time library, [`Fault`] has the program's call of
+//! it. The event needs `perf_event_paranoid` of at most 2. It does not tell first touches by the
+//! kernel, as in a `read` into fresh memory. One fault may bring a whole huge page.
 //!
 //! # Bounds
 //!
