@@ -192,7 +192,7 @@ pub struct Numbers {
 pub enum Known {
     /// They are asked.
     Asked(Numbers),
-    /// So many threads; each level has its number ([`Level::numbered`]).
+    /// This number of threads; each level has its number ([`Level::numbered`]).
     Told(u32),
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::state;
 
-/// Frames that are told of an allocation.
+/// Frames of an allocation that are kept.
 const FRAMES: usize = 3;
 /// Allocations that wait for one pending call; of more nothing is known.
 const WAITING: usize = 64;

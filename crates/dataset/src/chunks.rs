@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::schema::{ColumnInfo, Table, Wrong};
 use crate::tables::CheckRow;
 
-/// Most entries in the list of what is missing.
+/// Most entries in the list of missing parts.
 const MOST_MISSING: usize = 1000;
 
 /// What was found missing, in the order in which it was met. All readers of a data set share it.

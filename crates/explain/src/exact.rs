@@ -33,7 +33,7 @@ use crate::usage::{Class, ObjectUse, Usage};
 use crate::warning::{Warning, WarningKind};
 use crate::{observed, pattern, rounds, sockets};
 
-/// A finding whose first fix saves less than so many percent of the time is left out.
+/// A finding is left out if its first fix saves less than this percentage of the time.
 pub const LEAST: f64 = 3.0;
 /// So much of a long recording is simulated: its rounds are alike.
 const ENOUGH: Enough = Enough { rounds: 3, accesses: 8_000_000 };

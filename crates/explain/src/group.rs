@@ -68,7 +68,7 @@ fn site(object: &Object) -> &str {
 }
 
 /// Faults by group of variables, most remote accesses first. `lines` are known by the object's
-/// number in the usage; `page` has so many bytes.
+/// number in the usage; `page` is the size of a page in bytes.
 pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, page: u64) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for (number, it) in usage.objects.iter().enumerate() {

@@ -32,8 +32,7 @@ const SERIAL: u64 = 80;
 /// Percent of an object's stores in the rounds that come from outside of regions where one thread
 /// is said to fill it.
 const FILLED: u64 = 50;
-/// Owners of neighbouring pages that differ: more often than in one of so many pages, and pages are
-/// dealt in turns.
+/// Pages are dealt in turns if more than one in this many neighbouring pages have different owners.
 const IN_TURNS: u64 = 16;
 
 /// What the source does wrong.

@@ -35,7 +35,7 @@ pub use stream::{Found, Stream};
 pub struct Summary {
     /// Rows of `accesses`.
     pub seen_rows: u64,
-    /// How often a source told of somebody.
+    /// Number of reports of the source that somebody used a page.
     pub sightings: u64,
     /// Objects.
     pub objects: u64,

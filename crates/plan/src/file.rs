@@ -72,7 +72,7 @@ pub struct Object {
     /// Which allocation of this place it is, from 0.
     #[serde(default)]
     pub instance: u32,
-    /// So many allocations of the place, one after the other, are alike.
+    /// Number of allocations of the place, one after the other, that are alike.
     #[serde(default = "one")]
     pub count: u32,
     /// Which allocation of this size it is among all of the program, from 0.

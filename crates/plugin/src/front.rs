@@ -110,8 +110,9 @@ impl Front {
         &self.used
     }
 
-    /// The CPU uses a line at this time, which only grows. The model must hear of what is not
-    /// answered before it hears of a later access of this CPU; `next` is the number of that access.
+    /// The CPU uses a line at this time, which only grows. The model must get an access that
+    /// the front end does not answer before it gets a later access of this CPU. `next` is the
+    /// number of that later access.
     #[inline]
     pub fn access(&self, line: Line, write: bool, time: u64, next: u64) -> (u32, Met) {
         let first = (line.0 & self.mask) as usize * self.ways;

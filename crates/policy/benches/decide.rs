@@ -1,4 +1,4 @@
-//! What it costs a policy to be told of an interval's accesses and to decide: a million pages on
+//! What it costs a policy to read an interval's accesses and to decide: a million pages on
 //! four nodes, and nanoseconds a page and interval. The goal is 100.
 //!
 //! The baseline is what no policy can do without: reading the events once. CPU time, so that other

@@ -97,7 +97,7 @@ impl Hinting {
         self.rings.turn(self.duty.is_on() && !self.spans.is_empty());
     }
 
-    /// The event has told of so many faults more, ours or not.
+    /// The event has reported `faults` more, ours or not.
     fn count(&mut self, faults: u64, now: Ns) {
         if !self.spans.is_empty() && !self.duty.is_on() {
             self.paused += Ns(now.0.saturating_sub(self.last.0));

@@ -310,7 +310,7 @@ mod tests {
         seen
     }
 
-    /// So many more faults, at a time of their own.
+    /// Counts `more` faults, at a time of their own.
     fn faults(more: u64) {
         FAULTS.set(FAULTS.get() + more);
         std::thread::sleep(std::time::Duration::from_millis(3));

@@ -189,7 +189,7 @@ pub fn share(share: &Share) -> String {
     share.percent().map_or_else(|| "?".into(), |p| fixed(p, 0))
 }
 
-/// Who uses the variables, in at most so many regions, and how much of it is remote.
+/// Who uses the variables, in at most `regions` regions, and how much of it is remote.
 pub fn used(finding: &Finding, regions: usize) -> String {
     let used: Vec<String> = finding.used.iter().take(regions).map(|u| place(&u.place)).collect();
     let what = match finding.remote.of {

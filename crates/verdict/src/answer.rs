@@ -91,12 +91,12 @@ impl Worked {
 
 /// Touched pages that it takes to say that there is nothing to gain.
 const ENOUGH: u64 = 24;
-/// There is nothing to gain where at most one touched page in so many had another home.
+/// There is nothing to gain if at most one touched page in `HARDLY_ANY` had another home.
 const HARDLY_ANY: u64 = 50;
 /// Bytes of a page as counts of pages mean it.
 pub(crate) const SMALL_PAGE: u64 = 4096;
 
-/// At least one touched page in so many had another home where many pages move.
+/// Many pages move if at least one touched page in `MANY_MOVE` had another home.
 const MANY_MOVE: u64 = 5;
 
 /// Whether moved pages stay with their new nodes, and many of all touched pages had another home

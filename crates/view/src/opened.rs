@@ -1,4 +1,4 @@
-//! A recording that was read, and what the page is told of it, and of another beside it.
+//! A recording that was read, and the page's model of it, and of another beside it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Reads all tables. `more` is told of the rows of accesses that were read.
+    /// Reads all tables. `more` gets the number of rows of accesses read so far.
     pub fn read(set: Dataset, more: &mut dyn FnMut(u64)) -> Self {
         let report = Report::watched(&set, more);
         Self { set, report, findings: None, source: None, pyramid: None }
@@ -56,7 +56,7 @@ impl Opened {
         self.set.meta().rows.get(tables::Access::NAME).copied().unwrap_or(0)
     }
 
-    /// What a page is told. `more` is told of the rows that were read, and says whether to go on.
+    /// The page's model. `more` gets the number of rows read so far, and says whether to go on.
     pub fn model(&self, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
         let mut none = |_| Err(PyramidError::Damaged("nobody asks for one"));
         self.model_with(budget, &mut none, more).0
@@ -87,7 +87,7 @@ impl Opened {
         model.sources = self.source.as_deref().map(|folder| source::of(model, folder)).unwrap_or_default();
     }
 
-    /// Puts what a page is told of another recording beside what it is told of this one.
+    /// Puts the page's model of another recording beside the model of this one.
     pub fn beside(&self, mut model: Model, after: &Self, mut other: Model) -> Model {
         model.stopped |= other.stopped;
         model.changes = changes::answer(&Diff::of(&self.report, &after.report));
@@ -122,7 +122,7 @@ pub struct Loaded {
     pub pyramids: Vec<Result<Writer, PyramidError>>,
 }
 
-/// Reads recordings, and draws what the page is told of them: of one, or of two on the same axes.
+/// Reads one recording, or two for the same axes, and makes the page's model of them.
 /// Nothing if `watch` asks to stop.
 pub fn load(
     sets: Vec<Dataset>,

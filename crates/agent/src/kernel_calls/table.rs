@@ -7,7 +7,7 @@
 /// How much lies behind a pointer.
 #[derive(Clone, Copy, Debug)]
 pub enum Size {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(usize),
     /// As many things as that argument says; the number is the bytes of each.
     Each(usize, usize),

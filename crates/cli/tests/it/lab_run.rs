@@ -8,7 +8,7 @@ use crate::lab::{alone, lab, there};
 use crate::lab_homes::{self, BUDGET, POINTS, owner_in_grid, owner_in_levels};
 use crate::support::{compilers, fresh, outcome};
 
-/// The owner of the page at an offset of an array of so many bytes.
+/// The owner of a page, from its offset in the array and the array's bytes.
 type Owner = fn(u64, u64) -> Option<usize>;
 
 /// Of the pages of large arrays that have an owner: all, those on the owner's node, those on node

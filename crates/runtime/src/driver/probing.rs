@@ -112,7 +112,7 @@ impl Probes {
         self.rounds < ROUNDS || self.told > self.counted
     }
 
-    /// Whether so many probes came from another node that the whole object should follow.
+    /// Whether enough probes came from another node for the whole object to follow.
     const fn tell_to_follow(&self) -> bool {
         self.remote * REMOTE > self.told && self.remote * REMOTE_OF_ALL > self.armed
     }

@@ -284,9 +284,9 @@ mod tests {
         assert!(HoldBack::new(true).group(0, 64 << 10) == Group::Moved);
     }
 
-    /// Of `all` samples of each group, so many remote; of those of pages that moved so many from
-    /// where these had been. Pages moved from node 1 to 0, and are held back on 0; there is a
-    /// third. Each is of a block of its own.
+    /// Groups of `all` samples each: `moved` and `held` of them are remote. `back` of the moved
+    /// pages' samples come from the node that the page has left. Pages moved from node 1 to 0 or
+    /// are held back on 0; there is a third node. Each sample is of a block of its own.
     fn of(all: u64, [moved, back]: [u64; 2], held: u64) -> HoldBack {
         let mut h = HoldBack::default();
         for i in 0..all {

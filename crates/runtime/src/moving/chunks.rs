@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// So many pages from `first` on, at home on node 0.
+    /// `n` pages from `first` on, at home on node 0.
     fn pages(first: usize, n: usize) -> impl Iterator<Item = usize> {
         (0..n).map(move |i| (first + i) * PAGE)
     }

@@ -24,8 +24,8 @@ const LEAVES: usize = (1 << 48) / LEAF;
 pub type Pages = u16;
 
 /// The state of a block. The thread that has set `BUSY` owns the block; nobody else changes
-/// anything but `EXCLUDED`. Both are stored apart from the rest. So many blocks are claimed at
-/// once, and their owner need not use atomic operations.
+/// anything but `EXCLUDED`. Both are stored apart from the rest. So one store claims many blocks,
+/// and their owner need not use atomic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u64);
 

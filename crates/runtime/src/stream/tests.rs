@@ -286,7 +286,7 @@ fn a_recording_given_up_is_not_whole() {
     assert_eq!(records(stream.bytes()).last(), Some(&Live::End { whole: false }));
 }
 
-/// So many page moves that no two are joined, over a second.
+/// `moves` page moves over a second, of which no two are joined.
 fn storm(moves: u64) -> Stream {
     let (mut stream, mut all) = (Stream::kept(START), objects(&[1000]));
     let object = all.at(AT).unwrap();

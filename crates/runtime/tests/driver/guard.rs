@@ -151,7 +151,7 @@ struct Program<'a> {
     home: &'a dyn Fn(usize) -> u16,
     /// Who uses each first.
     first: &'a dyn Fn(usize) -> u16,
-    /// So many of them the program then places itself, where they are.
+    /// Number of pages that the program then places itself, where they are.
     placed: usize,
     /// Who uses it then, by a random number below 1000.
     then: &'a dyn Fn(usize, u64) -> u16,

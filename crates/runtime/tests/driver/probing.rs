@@ -65,7 +65,7 @@ fn elsewhere(world: &Shared, object: usize, then: fn(usize) -> u16) -> usize {
     (0..ALL).filter(|page| world.homes[&(object + page * PAGE)].0 != then(*page)).count()
 }
 
-/// So many regions, `ns` apart, whose team touches the object as `by` says.
+/// `count` regions, `ns` apart, whose team touches the object as `by` says.
 fn regions(
     d: &mut Driver,
     world: &Shared,
