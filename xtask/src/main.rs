@@ -16,6 +16,7 @@ mod metadata;
 mod new_policy;
 mod process;
 mod python;
+mod seeded;
 mod since;
 mod spread;
 mod testing;
@@ -108,6 +109,18 @@ const COMMANDS: &[Command] = &[
         args: "[--seed N] [--count K] [--shrink]",
         about: "programs from a grammar, alone and under homenode: what differs, made smaller on request",
         run: fuzz_programs::run,
+    },
+    Command {
+        name: "fuzz-inputs",
+        args: "[--seed S] [--count N] [--release]",
+        about: "damaged files of every format through every command that reads them",
+        run: seeded::inputs,
+    },
+    Command {
+        name: "kill-points",
+        args: "[--seed S] [--rounds N] [--release]",
+        about: "SIGKILL at N random points of each kind of recording: what is left is readable",
+        run: seeded::kills,
     },
     Command {
         name: "verdicts",

@@ -29,6 +29,7 @@ pub fn run(args: &[String]) -> Outcome {
         files::check_lengths(&files),
         files::check_widths(&files),
         files::check_markers(&files),
+        files::check_cargo(&files),
         files::check_no_std(&files),
         files::check_licences(&files, &packages),
         c_api::check(&files),

@@ -1,11 +1,12 @@
 //! A recording of any kind as a data set.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
 use homenode_dataset::folder::META;
-use homenode_error::{Context as _, Error, Failure, Result};
+use homenode_error::{Error, Result};
 use homenode_log::recording::Recording;
 use homenode_model::Bytes;
 use homenode_schemes::{self as schemes, Loaded};
@@ -45,17 +46,49 @@ pub fn open(path: &Path, how: &Simulation<'_>, task: &dyn Task) -> Result<Datase
             .tried("simulate it on a machine, with a policy or a page size")
             .hint("leave --machine, --policy and --page out"));
     }
-    Dataset::open(path).and_then(homenode_observed::adopt).map_err(|e| cannot_read(path).tried(&e))
+    adopted(path, "read the recording")
 }
 
-fn cannot_read(path: &Path) -> Error {
-    Error::usage(format!("cannot read the recording {}", path.display()))
-        .hint("'homenode rec upgrade REC' says what a recording is")
+/// Opens the data set at `path`, with the streams of a homenode that was killed. `what`: a verb and
+/// its object, for the error.
+///
+/// # Errors
+/// As [`data_set`].
+pub fn adopted(path: &Path, what: &str) -> Result<Dataset> {
+    Dataset::open(path).and_then(homenode_observed::adopt).map_err(|e| no_recording(path, what, &e))
+}
+
+/// Opens the data set at `path`. `what`: a verb and its object, for the error.
+///
+/// # Errors
+/// Nothing is there, it is no data set, or the system refuses: a usage error, whichever command
+/// asks.
+pub fn data_set(path: &Path, what: &str) -> Result<Dataset> {
+    Dataset::open(path).map_err(|e| no_recording(path, what, &e))
+}
+
+/// Opens the recording of accesses at `path`. `what`: a verb and its object, for the error.
+///
+/// # Errors
+/// As [`data_set`].
+pub fn recording(path: &Path, what: &str) -> Result<Recording> {
+    Recording::open(path).map_err(|e| no_recording(path, what, &e))
+}
+
+/// Why the path cannot be read as a recording, and what to do about it.
+fn no_recording(path: &Path, what: &str, why: &dyn std::error::Error) -> Error {
+    let error = Error::usage(format!("cannot {what} {}", clean(&path.to_string_lossy()))).tried(why);
+    match std::fs::read_dir(path).map_err(|e| e.kind()) {
+        Err(ErrorKind::NotFound) => error.hint("'homenode record -- APP' makes a recording"),
+        Err(ErrorKind::PermissionDenied) => {
+            error.hint("ask the owner of the folder for the permission to read it (chmod u+rx)")
+        }
+        _ => error.hint("a recording is a folder that 'homenode record' made"),
+    }
 }
 
 fn simulate(path: &Path, how: &Simulation<'_>, task: &dyn Task) -> Result<Dataset> {
-    let cannot = || format!("cannot read the recording {}", path.display());
-    let recording = Recording::open(path).context(cannot).map_err(|e| e.kind(Failure::Usage))?;
+    let recording = recording(path, "read the recording")?;
     let machine = how.machine.map_or_else(schemes::default_machine, schemes::machine)?;
     let policy = how.policy.unwrap_or(FIRST_TOUCH);
     schemes::dataset(&Loaded::new(recording)?, Arc::new(machine.topology), how.page, policy, task)

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use homenode_dataset::{Dataset, Kind};
 
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Error, Result};
 use homenode_launch::record::shown;
+
+use crate::open::data_set;
 
 /// Refuses a recording that is a data set.
 ///
@@ -15,7 +17,7 @@ pub fn refuse(path: &Path, what: &str) -> Result<()> {
     if !Dataset::is_at(path) {
         return Ok(());
     }
-    let set = Dataset::open(path).context(|| format!("cannot {what} {}", shown(path)))?;
+    let set = data_set(path, what)?;
     let path = shown(path);
     let error = Error::usage(format!("cannot {what} {path}: it has counts by page and node, not a trace"));
     let show = format!("'homenode show {path}' reads it");

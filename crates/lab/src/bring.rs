@@ -201,7 +201,7 @@ fn file(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use homenode_scratch::Scratch;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn files_folders_and_links_come_back() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         fs::write(dir.path().join("old"), "before").unwrap();
         let mut stream = Vec::new();
         write_entry(&mut stream, entry("d", EntryKind::Folder)).unwrap();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn nothing_is_written_through_a_link_of_an_earlier_run() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         let (inside, outside) = (dir.path().join("work"), dir.path().join("home"));
         fs::create_dir(&inside).unwrap();
         fs::create_dir(&outside).unwrap();
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn both_ways_to_open_a_folder_refuse_links_and_ways_up() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         symlink("a", dir.path().join("l")).unwrap();
         symlink("/", dir.path().join("a/root")).unwrap();
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn bits_that_give_rights_away_do_not_come_back() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         let files = stream(&[("s", EntryKind::File(4), 0o6755), ("t", EntryKind::File(4), 0o1777)]);
         assert_eq!(back(&mut &files[..], dir.path()).unwrap().written.len(), 2);
         for (name, mode) in [("s", 0o755), ("t", 0o777)] {

@@ -321,7 +321,7 @@ pub fn on_path(name: &OsStr) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use homenode_scratch::Scratch;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn folders_bring_what_their_links_mean() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
         fs::create_dir(&inside).unwrap();
         fs::write(&outside, "x").unwrap();
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn scripts_bring_their_interpreter() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         let path = dir.path().join("s");
         fs::write(&path, "#!/usr/bin/env sh\n").unwrap();
         let mut carry = Carry::new(None);

@@ -37,7 +37,6 @@ pub mod qemu;
 pub mod recording;
 pub mod relay;
 pub mod run;
-pub mod scratch;
 pub mod trial;
 pub mod wire;
 

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn results_are_read_and_damage_is_not() {
-        let scratch = crate::scratch::Scratch::make(&std::env::temp_dir()).unwrap();
+        let scratch = homenode_scratch::Scratch::new("lab").unwrap();
         let path = scratch.path().join("counts");
         let error = || read(&path).unwrap_err().to_string();
         assert!(error().contains("counts"), "{}", error());

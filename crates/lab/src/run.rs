@@ -20,9 +20,9 @@ use crate::kernel::{self, Kernel, Wanted};
 use crate::machine::{self, Machine};
 use crate::monitor::Found;
 use crate::qemu::{Accel, Boot, Console, Disk, Qemu};
-use crate::scratch::Scratch;
 use crate::wire::{JOB, Job, STREAMS, Status, User};
 use crate::{disk, trial};
+use homenode_scratch::Scratch;
 
 /// How to execute the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -287,7 +287,7 @@ fn prepare(
         carry.make(stdin, input, 0o644);
     }
     let mut kernel = kernel::get(&lab.kernel, say)?;
-    let scratch = Scratch::make(&lab.scratch)?;
+    let scratch = Scratch::inside(&lab.scratch, "lab")?;
     let accel = accel(lab, &qemu, &kernel, &busybox, scratch.path(), say)?;
     let late_cpus = accel.wants_late_cpus(&kernel);
     let settings = Settings {

@@ -17,7 +17,7 @@ use crate::initramfs::{self, Settings, Then};
 use crate::kernel::{self, Kernel};
 use crate::machine::Machine;
 use crate::qemu::{Accel, Boot, Console, Qemu};
-use crate::scratch::Scratch;
+use homenode_scratch::Scratch;
 
 /// Longest trial. On a real processor a kernel boots in one second.
 const LONG_ENOUGH: Duration = Duration::from_secs(4);
@@ -38,7 +38,7 @@ pub fn kvm_works(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -
     if let Some(answer) = known.strip_prefix(&key) {
         return Ok(answer.trim() == "works");
     }
-    let scratch = Scratch::make(scratch)?;
+    let scratch = Scratch::inside(scratch, "lab")?;
     let works = boots(qemu, kernel, busybox, scratch.path())?;
     // If the answer cannot be kept, the next run tries again.
     let _ = fs::write(&kept, format!("{key} {}\n", if works { "works" } else { "fails" }));

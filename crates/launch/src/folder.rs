@@ -3,35 +3,27 @@
 use std::path::{Path, PathBuf};
 
 use homenode_error::{Context, Result};
+use homenode_scratch::Scratch;
 
 /// Where recordings go; removed at the end unless the user named it.
 pub struct Folder {
     /// It.
     pub path: PathBuf,
-    keep: bool,
+    _scratch: Option<Scratch>,
 }
 
 impl Folder {
-    /// The one that the user named, or a temporary one for command `what`.
+    /// The one that the user named, or a temporary one for command `what`, a purpose of
+    /// [`Scratch`].
     ///
     /// # Errors
     /// It cannot be made.
     pub fn new(what: &str, keep: Option<&Path>) -> Result<Self> {
-        let path = match keep {
-            Some(path) => path.to_owned(),
-            None => std::env::temp_dir().join(format!("homenode-{what}-{}", std::process::id())),
+        let Some(path) = keep else {
+            let scratch = Scratch::new(what)?;
+            return Ok(Self { path: scratch.path().to_owned(), _scratch: Some(scratch) });
         };
-        std::fs::create_dir_all(&path).context(|| format!("cannot make the folder {}", path.display()))?;
-        Ok(Self { path, keep: keep.is_some() })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.keep {
-            // What cannot be removed is in the system's folder for temporary files and goes with
-            // it.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+        std::fs::create_dir_all(path).context(|| format!("cannot make the folder {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), _scratch: None })
     }
 }

@@ -216,6 +216,18 @@ impl LogReader<File> {
             Err(e) => Err(LogError { path: path.into(), offset: 0, wrong: Wrong::Io(e) }),
         }
     }
+
+    /// Opens a log. `None`: its recorder was killed before the header was written, so that the log
+    /// holds nothing.
+    ///
+    /// # Errors
+    /// As [`LogReader::open`].
+    pub fn open_begun(path: &Path) -> Result<Option<Self>, LogError> {
+        match Self::open(path) {
+            Err(LogError { wrong: Wrong::Truncated { .. }, .. }) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
 }
 
 impl<R: Read> LogReader<R> {

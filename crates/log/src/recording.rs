@@ -288,8 +288,11 @@ impl Recording {
             return Err(not("it is no directory".into()));
         }
         let meta_path = path.join("meta.json");
-        if fs::symlink_metadata(&meta_path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
-            return Err(not("it has no meta.json".into()));
+        match fs::symlink_metadata(&meta_path) {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Err(not("it has no meta.json".into())),
+            // The folder is at fault, not the file.
+            Err(e) => return Err(io("look into the folder", path)(e)),
         }
         let meta: Meta = read_json(&meta_path)?;
         if meta.format == 0 || meta.format > VERSION {
@@ -384,7 +387,8 @@ impl Recording {
     /// A log cannot be opened.
     pub fn for_marks(&self, mut f: impl FnMut(Mark)) -> Result<(), RecordingError> {
         for path in self.logs()? {
-            let mut log = LogReader::open(&path)?.only(MARKS);
+            let Some(log) = LogReader::open_begun(&path)? else { continue };
+            let mut log = log.only(MARKS);
             while let Ok(Some(record)) = log.next_record() {
                 if let What::Mark(mark) = record.what {
                     f(mark);

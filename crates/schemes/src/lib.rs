@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Error, Failure, Result};
 use homenode_log::Mark;
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
 use homenode_order::space::StaticObject;
-use homenode_order::{Order, Trace};
+use homenode_order::{OpenError, Order, Trace};
 use homenode_policy::{Offer, PolicyContext, SpecError, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
@@ -571,7 +571,9 @@ impl Pass<'_> {
             return Ok(Some(marks - 1));
         }
         let logs = recording.logs().context(cannot)?;
-        let found = homenode_order::found::find(&logs).map_err(|e| self.cannot(&e))?;
+        let begun: Vec<_> =
+            logs.into_iter().filter(|log| !matches!(LogReader::open_begun(log), Ok(None))).collect();
+        let found = homenode_order::found::find(&begun).map_err(|e| self.cannot(&e))?;
         Ok(found.map(|begins| begins.rounds() as u64))
     }
     /// Simulates jobs and tallies what the yardsticks of each need.
@@ -596,7 +598,21 @@ impl Pass<'_> {
     pub fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
-        homenode_order::open(&logs, self.loaded.statics()).map_err(|e| self.cannot(&e))
+        homenode_order::open(&logs, self.loaded.statics()).map_err(|e| match e {
+            OpenError::Empty if self.is_cut_off(logs.len()) => Error::failed(format!(
+                "{} was cut off before its first access was written",
+                recording.path.display()
+            ))
+            .tried(e)
+            .hint("record again, and let the program run for longer")
+            .kind(Failure::Partial),
+            e => self.cannot(&e),
+        })
+    }
+    /// Whether a recording whose `logs` logs hold no record was cut off.
+    fn is_cut_off(&self, logs: usize) -> bool {
+        let ended = self.loaded.recording.meta.ended.as_ref();
+        logs > 0 || ended.is_none_or(|ended| ended.signal.is_some())
     }
     fn failed(&self, stop: Stop) -> Error {
         match stop {

@@ -13,6 +13,7 @@ use homenode_report::{Share, Unit};
 
 use homenode_dataset::foreign::clean;
 
+use crate::answer::not_whole;
 use crate::human::{bytes, elided, fixed, glued, plain, plural, time, width, wrapped};
 
 /// Columns of a line.
@@ -29,6 +30,9 @@ const INDENT: usize = 12;
 /// The explanation for a person.
 pub fn render(it: &Explanation, verbose: bool) -> String {
     let mut lines = answer(it);
+    if let Some(first) = it.missing.first() {
+        lines.insert(0, not_whole(first, it.missing.len()));
+    }
     if !it.warnings.is_empty() {
         lines.push(String::new());
         lines.extend(it.warnings.iter().flat_map(|w| hanging("! ", &w.text)));

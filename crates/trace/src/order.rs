@@ -265,6 +265,13 @@ impl<S: Source> Order<S> {
         self
     }
 
+    /// Counts further logs without a record.
+    #[must_use]
+    pub const fn with_empty(mut self, more: u64) -> Self {
+        self.empty += more;
+        self
+    }
+
     /// Threads in the recording.
     pub fn threads(&self) -> usize {
         self.threads.len()

@@ -82,18 +82,21 @@ impl From<LogError> for OpenError {
 /// A log cannot be opened or is not one.
 pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogReader>, OpenError> {
     let mut turns = Turns::default();
+    let mut begun = Vec::new();
     for path in logs {
-        let log = LogReader::open(path)?;
+        let Some(log) = LogReader::open_begun(path)? else { continue };
+        begun.push(path.clone());
         // Damage is met again, and told, when the log is read for its accesses.
         let _ = turns.add(log);
     }
     turns.sort();
     let mut sources = Vec::new();
-    for path in logs {
+    for path in &begun {
         sources.push(LogReader::open(path)?);
     }
-    let mut order = Order::new(sources, turns, Space::new(statics))?;
-    if let Some(rounds) = found::find(logs)? {
+    let without_header = (logs.len() - begun.len()) as u64;
+    let mut order = Order::new(sources, turns, Space::new(statics))?.with_empty(without_header);
+    if let Some(rounds) = found::find(&begun)? {
         order = order.with_rounds(rounds);
     }
     if order.threads() == 0 { Err(OpenError::Empty) } else { Ok(order) }

@@ -121,6 +121,20 @@ pub fn check_markers(files: &[File]) -> Vec<String> {
     complaints
 }
 
+/// No test calls cargo. A build within a test takes the lock of the target folder, and other tests
+/// wait for it.
+pub fn check_cargo(files: &[File]) -> Vec<String> {
+    // Put together here, so that this file passes.
+    let mark = ["env!(\"CAR", "GO\")"].concat();
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|f| f.path.contains("/tests/") && f.path.ends_with(".rs")) {
+        let lines = file.text.lines().enumerate().filter(|(_, line)| line.contains(&mark));
+        let what = "a test does not call cargo: 'support::built' requires what was built before";
+        complaints.extend(lines.map(|(i, _)| format!("{}:{}: {what}", file.path, i + 1)));
+    }
+    complaints
+}
+
 /// The crates that promise it are `no_std`.
 pub fn check_no_std(files: &[File]) -> Vec<String> {
     let root = |name: &str| files.iter().find(|f| f.path == format!("crates/{name}/src/lib.rs"));
@@ -172,6 +186,16 @@ mod tests {
         let complaints =
             check_markers(&[file("a.c", &format!("x\n/* {marker} */")), file("b.rs", "// todo list")]);
         assert_eq!(complaints, [format!("a.c:2: '{marker}': finish it, or leave it out")]);
+    }
+
+    #[test]
+    fn a_test_that_calls_cargo_is_found() {
+        let calls = ["env!(\"CAR", "GO\")"].concat();
+        let files =
+            [file("crates/a/tests/x.rs", &format!("\n{calls}")), file("crates/a/benches/x.rs", &calls)];
+        let complaints = check_cargo(&files);
+        assert_eq!(complaints.len(), 1);
+        assert!(complaints[0].starts_with("crates/a/tests/x.rs:2: "), "{complaints:?}");
     }
 
     #[test]

@@ -8,18 +8,18 @@ mod replay;
 mod upgrade;
 mod whole;
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Result};
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
-use homenode_log::recording::{Recording, RecordingError};
+use homenode_log::recording::Recording;
 use homenode_table::{Cell, Column, Table};
 
 use crate::args::rec::{RecArgs, RecCommand};
 use crate::exit::Exit;
+use crate::open::recording;
 use crate::output::{OutputArgs, say};
 
 impl RecArgs {
@@ -53,8 +53,8 @@ fn check_all(recordings: &[PathBuf], output: &OutputArgs) -> Result<Exit> {
     let mut last = None;
     for path in recordings {
         let checked = match Dataset::is_at(path) {
-            true => Ok(whole::check(&mut table, path)),
-            false => open(path).map(|recording| one(&mut table, &recording, several)).and_then(|r| r),
+            true => whole::check(&mut table, path),
+            false => recording(path, "check").and_then(|recording| one(&mut table, &recording, several)),
         };
         match checked {
             Ok(exit) => {
@@ -97,19 +97,6 @@ fn table(several: bool) -> Table {
         Column::number("problems", "problems"),
     ]);
     Table::new("rec-check", 1, columns)
-}
-
-fn open(path: &Path) -> Result<Recording> {
-    Recording::open(path).map_err(|e| {
-        let error = Error::usage(format!("cannot check {}", path.display())).tried(&e);
-        match &e {
-            RecordingError::Io { error: io, .. } if io.kind() == ErrorKind::NotFound => {
-                error.hint("'homenode record -- APP' makes a recording")
-            }
-            RecordingError::Io { .. } => error,
-            _ => error.hint("a recording is a directory that 'homenode record' made"),
-        }
-    })
 }
 
 /// Adds a recording's threads, and what is wrong with it as notes.

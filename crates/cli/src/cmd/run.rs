@@ -26,6 +26,7 @@ use homenode_plan::threads::{self, Fit};
 use homenode_runtime::driver::Machine;
 use homenode_runtime::moving;
 use homenode_runtime::nodes::Nodes;
+use homenode_scratch::Scratch;
 use homenode_symbols as symbols;
 use homenode_task::Task as _;
 use homenode_view::browser;
@@ -40,7 +41,6 @@ use crate::args::subject::Subject;
 use crate::exit::Exit;
 use crate::live::policies;
 use crate::live::recording::Recording;
-use crate::live::run_folder::RunFolder;
 use crate::output::say;
 use crate::task::Terminal;
 use homenode_verdict::advice::Names;
@@ -245,7 +245,7 @@ fn words(program: &OsStr, args: &[OsString]) -> String {
 /// runs. The folder is removed at the end.
 pub(super) struct Live {
     pub folder: PathBuf,
-    _kept: RunFolder,
+    _kept: Scratch,
     /// What a person should know.
     told: Vec<String>,
     pub before: Vec<String>,
@@ -257,9 +257,9 @@ pub(super) struct Live {
 
 impl Live {
     pub fn new() -> Result<Self> {
-        let kept = RunFolder::new()?;
+        let kept = Scratch::new("run")?;
         let (told, before) = (Vec::new(), Vec::new());
-        Ok(Self { folder: kept.path.clone(), _kept: kept, told, before, record: false, stream: None })
+        Ok(Self { folder: kept.path().to_owned(), _kept: kept, told, before, record: false, stream: None })
     }
 
     /// Sets the environment so that the program loads homenode, and writes the settings for it.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{compilers, fresh, homenode, outcome};
+use crate::support::{built, compilers, fresh, homenode, outcome};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -30,14 +30,7 @@ fn installed(dir: &Path) -> Option<PathBuf> {
         return None;
     }
     let build = Path::new(env!("CARGO_BIN_EXE_homenode")).parent().unwrap();
-    if !build.join("libhomenode_monitor.so").exists() || !build.join("homenode-lab-guest").exists() {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "-p", "homenode-plugin", "-p", "homenode-lab"]);
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        succeed(&mut cargo);
-    }
+    built(&["libhomenode_monitor.so", "libhomenode_guest.so", "homenode-lab-guest", "homenode-fc"]);
     let prefix = dir.join("installed");
     let mut make = Command::new("make");
     make.current_dir(root()).arg("install").env_remove("MAKEFLAGS").env_remove("LD_LIBRARY_PATH");

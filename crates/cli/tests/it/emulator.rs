@@ -3,12 +3,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use homenode_log::recording::Recording;
 use homenode_log::{Mark, What, file::LogReader};
 
-use crate::support::{compilers, fresh, homenode, instrumented, outcome, plain, run};
+use crate::support::{built, compilers, fresh, homenode, instrumented, outcome, plain, run};
 
 /// Two threads write and read their halves of an allocation, three times; a lock, `memset` and a
 /// line of output.
@@ -44,7 +43,6 @@ int main(void) {
 
 /// Whether programs can be emulated here; says why a test is skipped.
 fn there() -> bool {
-    static BUILT: OnceLock<()> = OnceLock::new();
     if Command::new("qemu-x86_64").arg("--version").output().is_err() {
         eprintln!("skipped: there is no qemu-x86_64 (qemu-user)");
         return false;
@@ -52,15 +50,7 @@ fn there() -> bool {
     if !compilers() {
         return false;
     }
-    BUILT.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "-p", "homenode-guest", "-p", "homenode-plugin"]);
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().is_ok_and(|s| s.success());
-        assert!(built, "the emulator's side does not build");
-    });
+    built(&["libhomenode_guest.so", "libhomenode_monitor.so"]);
     true
 }
 

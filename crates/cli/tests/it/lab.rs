@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::support::{fresh, homenode, outcome, plain};
+use crate::support::{built, fresh, homenode, outcome, plain};
 
 /// Boots one at a time: two would only wait for each other.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -17,22 +17,13 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// Whether a guest can be booted here; says why a test is skipped.
 pub fn there() -> bool {
-    static BUILT: OnceLock<()> = OnceLock::new();
     for (tool, package) in [("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static")] {
         if Command::new(tool).arg("--help").output().is_err() {
             eprintln!("skipped: there is no {tool} ({package})");
             return false;
         }
     }
-    BUILT.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "-p", "homenode-lab"]);
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().is_ok_and(|s| s.success());
-        assert!(built, "the lab's guest side does not build");
-    });
+    built(&["homenode-lab-guest"]);
     true
 }
 

@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use homenode_dataset::tables::{Access, Interval, Migration, Object, ObjectKind, Residency};
 use homenode_dataset::{Basis, Dataset};
@@ -13,7 +12,7 @@ use homenode_model::AccessKind;
 
 use crate::lab::{alone, nothing_left, there};
 use crate::lab_homes::with_addresses;
-use crate::support::{fresh, homenode, outcome, plain, run};
+use crate::support::{built, fresh, homenode, outcome, plain, run};
 
 /// A cache of eight pages with a way each page: what a page's lines meet does not depend on where
 /// the page lies.
@@ -116,29 +115,12 @@ int main(void) {
 }
 "#;
 
-/// Builds what QEMU and the program load.
+/// Requires what QEMU and the program load.
 pub fn monitor() {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--quiet",
-            "-p",
-            "homenode-plugin",
-            "-p",
-            "homenode-guest",
-            "-p",
-            "homenode-agent",
-        ]);
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-    });
+    built(&["libhomenode_monitor.so", "libhomenode_guest.so", "libhomenode.so"]);
 }
 
-/// Builds what QEMU and the program load, and the program; `None`: skipped.
+/// Builds the program, and requires what QEMU and the program load; `None`: skipped.
 fn ready(dir: &Path, name: &str, source: &str) -> Option<()> {
     fs::create_dir(dir).unwrap();
     if !there() {

@@ -15,11 +15,14 @@ pub const UNITS: &str = "64 8";
 /// second are what a hundredth of the time allows, and eight tell whose a unit is.
 pub const SECONDS: u32 = 90;
 /// Source, policy, and what the report calls the source by.
-const TOLD: [(&str, &str, &str); 3] = [
+const TOLD: [(&str, &str, &str); 4] = [
     ("hinting", "competitive", "the kernel's NUMA hinting faults"),
     ("blocks", "competitive", "pages taken away at random times"),
     ("blocks", "presence", "pages taken away at random times"),
+    (RANK, "competitive", "the kernel's NUMA hinting faults"),
 ];
+/// One of several ranks, with homenode's own choice of source and policy.
+const RANK: &str = "a rank";
 
 #[test]
 fn pages_move_to_those_who_are_seen_at_them() {
@@ -36,11 +39,15 @@ fn pages_move_to_those_who_are_seen_at_them() {
          for period in scan_delay_ms scan_period_min_ms scan_period_max_ms; do echo 100 >$period; done\ncd -\n",
     );
     for (i, (source, policy, _)) in TOLD.iter().enumerate() {
+        let (before, asked) = match *source {
+            RANK => ("OMPI_COMM_WORLD_LOCAL_SIZE=2", String::new()),
+            _ => ("", format!("--source {source} --policy {policy}")),
+        };
         script += &format!(
             "echo {} >/proc/sys/kernel/numa_balancing\n\
-             {} run --budget {BUDGET} --json --summary {i}.json --source {source} --policy {policy} -- \
+             {before} {} run --budget {BUDGET} --json --summary {i}.json {asked} -- \
              ./quarters {UNITS} {SECONDS} >{i}.out\n",
-            u8::from(*source == "hinting"),
+            u8::from(matches!(*source, "hinting" | RANK)),
             homenode.display(),
         );
     }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -92,22 +93,70 @@ fn a_temporary_folder_that_is_missing_or_full_is_named() {
     assert!(words.contains("there is no room for its report in") && !words.contains("killed"), "{err}");
 }
 
+/// Commands that read the recording behind them.
+const READERS: [&[&str]; 11] = [
+    &["show"],
+    &["show", "--map"],
+    &["rec", "check"],
+    &["rec", "upgrade"],
+    &["rec", "replay-policy"],
+    &["rec", "export", "-o", "out"],
+    &["rec", "merge", "-o", "out"],
+    &["explain"],
+    &["compare"],
+    &["plan", "-m", "2s-xeon", "-o", "out"],
+    &["view", "-o", "out.html"],
+];
+
+#[test]
+fn a_folder_that_may_not_be_read_is_named_with_the_permission_that_lacks() {
+    let dir = fresh("odd-secret");
+    let secret = dir.join("secret");
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("meta.json"), "{}").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
+    let own = homenode(&dir);
+    let own = own.get_program().to_owned();
+    // Root reads every folder.
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
+    let is_root = fs::read_dir(&secret).is_ok();
+    let ordinary = || {
+        let mut command = match is_root {
+            true => Command::new("setpriv"),
+            false => Command::new(&own),
+        };
+        if is_root {
+            command.args(nobody).arg(&own);
+        }
+        command.current_dir(&dir);
+        command
+    };
+    if !ordinary().arg("--version").output().is_ok_and(|o| o.status.success()) {
+        return println!("skipped: no other user can run homenode here");
+    }
+    for command in READERS.iter().filter(|c| c[..] != ["rec", "replay-policy"]) {
+        let (status, out, err) = outcome(&ordinary().args(*command).arg(&secret).output().unwrap());
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{command:?}: {err}");
+        let folder = format!("look into the folder {}: Permission denied", secret.display());
+        let words = err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&folder) && words.contains("chmod u+rx"), "{command:?}: {err}");
+        assert!(!words.contains("meta.json"), "{command:?}: {err}");
+    }
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
 #[test]
 fn what_is_no_recording_is_a_wrong_word_on_every_command_line() {
     let dir = fresh("odd-recordings");
     fs::write(dir.join("file"), "").unwrap();
     fs::create_dir(dir.join("folder")).unwrap();
-    let commands: [&[&str]; 7] = [
-        &["show"],
-        &["rec", "check"],
-        &["rec", "upgrade"],
-        &["rec", "replay-policy"],
-        &["rec", "export", "-o", "out"],
-        &["explain"],
-        &["compare"],
-    ];
-    for command in commands {
-        for what in ["file", "folder", "nothing", "/dev/null"] {
+    // Descriptions that say nothing.
+    for (folder, description) in [("accesses", "meta.json"), ("set", "dataset.json")] {
+        fs::create_dir(dir.join(folder)).unwrap();
+        fs::write(dir.join(folder).join(description), "{").unwrap();
+    }
+    for command in READERS {
+        for what in ["file", "folder", "accesses", "set", "nothing", "/dev/null"] {
             let mut asked = homenode(&dir);
             // A path, for a bare word may be a program's name.
             let path = if what.starts_with('/') { what.into() } else { dir.join(what).into_os_string() };

@@ -2,12 +2,13 @@
 //! their waiting is not recorded.
 
 use std::fs;
+use std::process::Command;
 
 use homenode_log::Mark;
 use homenode_log::file::LogReader;
 use homenode_log::recording::Recording;
 
-use crate::support::{fresh, homenode, instrumented, outcome};
+use crate::support::{fresh, homenode, instrumented_by, outcome};
 
 /// Rows in a pipeline: each thread has a block of rows and takes a column when the one before it is
 /// done with it. With `PROGRESS` each says how far it is; without, a flag is set by the one and
@@ -58,10 +59,19 @@ int main(void) {
 
 #[test]
 fn pipelines_of_flags_go_on_and_their_waiting_is_not_recorded() {
-    for (name, define) in [("flags", ""), ("progress", "#define PROGRESS\n")] {
+    for (name, define, compiler) in [
+        ("flags", "", "gcc"),
+        ("progress", "#define PROGRESS\n", "gcc"),
+        ("flags-clang", "", "clang"),
+        ("progress-clang", "#define PROGRESS\n", "clang"),
+    ] {
         let dir = fresh(&format!("record-waits-{name}"));
         let source = format!("{define}{}", PIPELINE.replace("all_of_it", "\"%.9f\\n\", s"));
-        let Some(_) = instrumented(&dir, "pipeline", &source) else { return };
+        if compiler == "clang" && Command::new("clang").arg("--version").output().is_err() {
+            println!("skipped: there is no clang");
+            continue;
+        }
+        let Some(_) = instrumented_by(compiler, &dir, "pipeline", &source) else { return };
         let mut record = homenode(&dir);
         record.args(["record", "-o", "rec", "--", "./pipeline"]);
         let (status, out, err) = outcome(&record.output().unwrap());

@@ -41,41 +41,63 @@ pub fn run(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     outcome(&homenode(dir).args(words).output().unwrap())
 }
 
-/// Whether homenode's compilers and libraries are there, built now if need be; says why a test is
-/// skipped.
+/// Requires files of this profile's build, which cargo does not make for a test: commands and
+/// libraries that programs under test run or load.
+///
+/// # Panics
+/// One is missing, or a source is newer than it is.
+pub fn built(names: &[&str]) {
+    let folder = Path::new(env!("CARGO_BIN_EXE_homenode")).parent().unwrap();
+    let release = if cfg!(debug_assertions) { "" } else { " --release" };
+    for name in names {
+        let file = folder.join(name);
+        let build = format!("run 'cargo build --workspace --locked{release}' first");
+        let Ok(made) = changed(&file) else { panic!("{} is missing: {build}", file.display()) };
+        // Cargo lists the sources beside what it makes.
+        let list = std::fs::read_to_string(file.with_extension("d")).unwrap_or_default();
+        let sources = list.split_once(": ").map_or("", |(_, sources)| sources);
+        for source in sources.split_ascii_whitespace().map(Path::new) {
+            let is_older = changed(source).is_ok_and(|time| time > made);
+            assert!(!is_older, "{} is older than {}: {build}", file.display(), source.display());
+        }
+    }
+}
+
+fn changed(file: &Path) -> std::io::Result<std::time::SystemTime> {
+    std::fs::metadata(file)?.modified()
+}
+
+/// Whether programs can be compiled, and homenode's compilers and libraries are there; says why a
+/// test is skipped.
 pub fn compilers() -> bool {
-    static BUILT: OnceLock<bool> = OnceLock::new();
+    static BUILT: OnceLock<()> = OnceLock::new();
     let there = |name: &str| Command::new(name).arg("--version").output().is_ok();
     if !there("gcc") {
         eprintln!("skipped: there is no gcc");
         return false;
     }
-    *BUILT.get_or_init(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "build",
-            "--quiet",
-            "-p",
-            "homenode-tracer",
-            "-p",
-            "homenode-agent",
-            "-p",
-            "homenode-compilers",
+    BUILT.get_or_init(|| {
+        built(&[
+            "libhomenode.so",
+            "libhomenode_loops.so",
+            "libhomenode_trace.so",
+            "homenode-cc",
+            "homenode-cxx",
         ]);
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().is_ok_and(|s| s.success());
-        assert!(built, "the recorder does not build");
-        true
-    })
+    });
+    true
 }
 
 /// A C program of `source`, built to be recorded; `None`: skipped.
 pub fn instrumented(dir: &Path, name: &str, source: &str) -> Option<PathBuf> {
+    instrumented_by("gcc", dir, name, source)
+}
+
+/// The same by a compiler of this name.
+pub fn instrumented_by(compiler: &str, dir: &Path, name: &str, source: &str) -> Option<PathBuf> {
     compilers().then(|| {
         let cc = Path::new(env!("CARGO_BIN_EXE_homenode")).with_file_name("homenode-cc");
-        compile(Command::new(cc).env_remove("HOMENODE_CC"), dir, name, source)
+        compile(Command::new(cc).env("HOMENODE_CC", compiler), dir, name, source)
     })
 }
 

@@ -128,7 +128,7 @@ fn parse(data: &ReadCache<File>) -> object::Result<Elf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use homenode_scratch::Scratch;
 
     #[test]
     fn this_test_needs_the_c_library() {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn programs_for_other_machines_and_damage_are_told() {
-        let dir = Scratch::make(&std::env::temp_dir()).unwrap();
+        let dir = Scratch::new("lab").unwrap();
         let path = dir.path().join("x");
         let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let mut arm = whole[..4096].to_vec();

@@ -92,12 +92,11 @@ fn one(folder: &Path, path: &Path, to: &mut impl Write) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::bring;
-    use crate::scratch::Scratch;
+    use homenode_scratch::Scratch;
 
     #[test]
     fn what_changed_arrives_and_nothing_else() {
-        let (a, b) =
-            (Scratch::make(&std::env::temp_dir()).unwrap(), Scratch::make(&std::env::temp_dir()).unwrap());
+        let (a, b) = (Scratch::new("lab").unwrap(), Scratch::new("lab").unwrap());
         let put = |name: &str, text: &str| fs::write(a.path().join(name), text).unwrap();
         fs::create_dir(a.path().join("d")).unwrap();
         ["same", "changed", "gone"].iter().for_each(|n| put(n, "before"));

@@ -126,7 +126,7 @@ fn dependencies(module: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use homenode_scratch::Scratch;
 
     #[test]
     fn names_lose_their_ends() {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn built_in_drivers_are_left_out_and_missing_ones_told() {
-        let folder = Scratch::make(&std::env::temp_dir()).unwrap();
+        let folder = Scratch::new("lab").unwrap();
         fs::write(folder.path().join("modules.builtin"), "kernel/drivers/virtio/virtio_pci.ko\n").unwrap();
         fs::create_dir(folder.path().join("kernel")).unwrap();
         fs::write(folder.path().join("kernel/virtio-blk.ko"), "x").unwrap();

@@ -12,7 +12,7 @@ use std::process::Command;
 use super::apt::{Apt, help, tool};
 use super::{Kernel, MEMORY_DISK, NEEDED, RECENT, Wanted, image, modules, natural};
 use crate::error::{self, Error, Result};
-use crate::scratch::Scratch;
+use homenode_scratch::Scratch;
 
 /// Packages that depend on the newest kernel for virtual machines: Debian's, Ubuntu's, and any.
 const NAMES: [&str; 3] = ["linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64"];
@@ -86,7 +86,7 @@ pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result
     if let Some(kernel) = cached(cache, wanted)? {
         return Ok(kernel);
     }
-    let work = Scratch::make(&folder)?;
+    let work = Scratch::inside(&folder, "lab")?;
     let (apt, packages) = find(work.path(), wanted, say)?;
     say(&format!("fetching the kernel package {}", packages[0]));
     for package in &packages {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_changed_kernel_is_noticed() {
-        let cache = Scratch::make(&std::env::temp_dir()).unwrap();
+        let cache = Scratch::new("lab").unwrap();
         let folder = cache.path().join("linux/1.2.3");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("vmlinuz"), "changed").unwrap();
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_recent_kernel_is_found_where_either_is_kept() {
-        let cache = Scratch::make(&std::env::temp_dir()).unwrap();
+        let cache = Scratch::new("lab").unwrap();
         let found = |wanted| cached(cache.path(), &wanted).err().map(|e| e.message);
         for (kind, version) in [("linux-recent", "6.12.1"), ("linux", "6.1.3"), ("linux", "6.9.2")] {
             assert!(found(Wanted::Distribution).is_none_or(|e| !e.contains("recent")));

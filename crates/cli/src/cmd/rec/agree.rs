@@ -10,12 +10,12 @@ use std::path::Path;
 use homenode_dataset::identity::without_slot;
 use homenode_dataset::tables::{Access, Interval, Object, ObjectKind};
 use homenode_dataset::{Basis, Dataset};
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Error, Result};
 use homenode_model::Bytes;
 use homenode_table::{Cell, Column, Table};
 
 use crate::exit::Exit;
-use crate::open::{Simulation, open};
+use crate::open::{Simulation, data_set, open};
 use crate::output::OutputArgs;
 use crate::tables;
 use crate::task::Terminal;
@@ -110,7 +110,7 @@ fn arrays(
     task: &Terminal,
 ) -> Result<(Arrays, Vec<String>)> {
     if Dataset::is_at(path) {
-        let set = Dataset::open(path).context(|| "cannot compare".into())?;
+        let set = data_set(path, "compare")?;
         return match set.rows::<Access>().map(|a| a.tally.basis()).reduce(Basis::weaker) {
             None | Some(Basis::Exact | Basis::Emulated) => {
                 let arrays = of_counts(&set, smallest);

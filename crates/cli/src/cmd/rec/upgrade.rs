@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use homenode_dataset::meta::VERSION;
 use homenode_dataset::{Dataset, upgrade as old};
 use homenode_error::{Context as _, Error, Result};
-use homenode_log::recording::Recording;
 use homenode_table::{Cell, Column, Table};
 
 use crate::exit::Exit;
+use crate::open::{data_set, recording};
 use crate::output::{OutputArgs, say};
 
 /// What a recording is.
@@ -49,7 +49,6 @@ impl Form {
 
     /// The form of a recording and its version.
     fn of(path: &Path) -> Result<(Self, u32)> {
-        let cannot = || Error::usage(format!("cannot read {}", path.display()));
         let form = match old::Form::at(path) {
             Some(old::Form::LabV1) => Self::Counts,
             Some(old::Form::LiveV1) => Self::Sightings,
@@ -57,8 +56,8 @@ impl Form {
             None => Self::Exact,
         };
         let version = match form {
-            Self::Exact => Recording::open(path).map_err(|e| cannot().tried(&e))?.meta.format,
-            _ => Dataset::open(path).map_err(|e| cannot().tried(&e))?.meta().format,
+            Self::Exact => recording(path, "read")?.meta.format,
+            _ => data_set(path, "read")?.meta().format,
         };
         Ok((form, version))
     }
@@ -66,6 +65,7 @@ impl Form {
 
 /// Writes a recording of an older form as a data set at `to`.
 fn write(from: &Path, to: &Path) -> Result<Exit> {
+    Form::of(from)?;
     let path = old::upgrade(from, to).context(|| format!("cannot upgrade {}", from.display()))?;
     say(format_args!("{} is now the data set {}", from.display(), path.display()));
     Ok(Exit::Done)

@@ -2,24 +2,22 @@
 
 use std::path::Path;
 
-use homenode_dataset::Dataset;
 use homenode_dataset::tables::{ALL, Access, Object};
 
 use super::clean;
 use crate::exit::Exit;
+use crate::open::adopted;
+use homenode_error::Result;
 use homenode_table::Table;
 
 /// Reads every row of every table, and notes what is missing.
-pub fn check(table: &mut Table, path: &Path) -> Exit {
+///
+/// # Errors
+/// It cannot be read as a data set.
+pub fn check(table: &mut Table, path: &Path) -> Result<Exit> {
     let name = path.display().to_string();
     let mut note = |text: String| table.note(clean(&format!("{name}: {text}")));
-    let set = match Dataset::open(path).and_then(homenode_observed::adopt) {
-        Ok(set) => set,
-        Err(why) => {
-            note(format!("it is damaged: {why}"));
-            return Exit::Partial;
-        }
-    };
+    let set = adopted(path, "check")?;
     let (rows, objects) = (set.rows::<Access>().count(), set.rows::<Object>().count());
     let mut wrong = Vec::new();
     for table in ALL {
@@ -38,5 +36,5 @@ pub fn check(table: &mut Table, path: &Path) -> Exit {
     }
     let exit = if missing.is_empty() { Exit::Done } else { Exit::Partial };
     missing.into_iter().for_each(note);
-    exit
+    Ok(exit)
 }

@@ -13,13 +13,13 @@ use homenode_lab::recording::about::{self, About};
 use homenode_lab::recording::told::Told;
 use homenode_lab::recording::{Run, marks};
 use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, Outcome, Watch};
-use homenode_lab::scratch::Scratch;
 use homenode_lab::wire::Status;
 use homenode_launch::places;
 use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::{self, Target};
 use homenode_launch::record::{self as recorder, shown};
 use homenode_model::{Ns, Topology};
+use homenode_scratch::Scratch;
 
 use super::names;
 use crate::args::record::RecordArgs;
@@ -50,7 +50,7 @@ impl RecordArgs {
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;
         lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
-        let scratch = Scratch::make(&lab.scratch)?;
+        let scratch = Scratch::inside(&lab.scratch, "lab")?;
         if homenode_launch::program::is_static(&program.path) {
             let name = shown(&program.path);
             say(format_args!(
