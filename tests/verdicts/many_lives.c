@@ -1,4 +1,4 @@
-// run: pays array=field rounds=800 lab=800
+// run: pays array=field rounds=800 lab=200
 // A small array lives for one round only, in each round. One thread initialises a large array.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// run: pays array=grid,next rounds=270 lab=270
+// run: pays array=grid,next rounds=270 lab=67
 // A stencil whose arrays one thread initialises.
 #include <stdio.h>
 #include <stdlib.h>
