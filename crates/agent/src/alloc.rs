@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
+use crate::allocator::allocator;
 use crate::told::Told;
-use crate::{clib, cpp, python, state};
+use crate::{align, clib, cpp, distributed, python, state};
 
 /// A live object.
 struct Place {
@@ -119,6 +120,7 @@ pub fn dies(p: *mut c_void) -> Option<InFlight> {
 #[cold]
 fn gone(address: usize, bytes: usize) -> InFlight {
     state::tell(Told::Died(address));
+    distributed::gone(Span::new(address, bytes));
     moving::before_free(Span::new(address, bytes))
 }
 
@@ -203,25 +205,6 @@ mod early {
     }
 }
 
-thread_local! {
-    /// The thread looks one of the functions up.
-    static LOOKING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// The allocator's own function; `None` while it is being looked up.
-macro_rules! allocator {
-    ($name:ident : $ty:ty) => {{
-        let next = crate::next::place!($name);
-        let mut p = next.known();
-        if p.is_null() && !LOOKING.replace(true) {
-            p = next.get();
-            LOOKING.set(false);
-        }
-        // SAFETY: the symbol has this type in every library that defines it; null becomes None.
-        unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(p) }
-    }};
-}
-
 /// `entries! { name => function, register; … }`: functions of the C library that pass on, behind
 /// their arguments, who called them.
 macro_rules! entries {
@@ -253,15 +236,16 @@ entries! {
 unsafe extern "C" fn malloc_for(bytes: usize, caller: usize) -> *mut c_void {
     match allocator!(malloc: unsafe extern "C" fn(usize) -> *mut c_void) {
         // SAFETY: the next function of this name and type, with the caller's arguments.
-        Some(f) => born(unsafe { f(bytes) }, bytes, caller),
+        Some(f) => born(align::page(bytes).unwrap_or_else(|| unsafe { f(bytes) }), bytes, caller),
         None => early::give(bytes, 16),
     }
 }
 
 unsafe extern "C" fn calloc_for(n: usize, size: usize, caller: usize) -> *mut c_void {
+    let aligned = || n.checked_mul(size).and_then(align::zeroed);
     match allocator!(calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
         // SAFETY: the next function of this name and type, with the caller's arguments.
-        Some(f) => born(unsafe { f(n, size) }, n.saturating_mul(size), caller),
+        Some(f) => born(aligned().unwrap_or_else(|| unsafe { f(n, size) }), n.saturating_mul(size), caller),
         None => early::give(n.saturating_mul(size), 16),
     }
 }
@@ -278,6 +262,10 @@ unsafe extern "C" fn realloc_for(p: *mut c_void, bytes: usize, caller: usize) ->
             unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
         }
         return new;
+    }
+    if p.is_null() {
+        // SAFETY: the caller's promise for `realloc` covers a call of `malloc`.
+        return unsafe { malloc_for(bytes, caller) };
     }
     let held = dies(p);
     let new = match allocator!(realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void) {
@@ -315,7 +303,7 @@ unsafe extern "C" fn posix_memalign_for(
     match allocator!(posix_memalign: unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> i32) {
         Some(f) => {
             // SAFETY: the next function of this name and type, with the caller's arguments.
-            let code = unsafe { f(out, align, bytes) };
+            let code = unsafe { f(out, wider(align, bytes), bytes) };
             if code == 0 {
                 // SAFETY: the function succeeded, so it wrote to `out`.
                 born(unsafe { *out }, bytes, caller);
@@ -326,16 +314,26 @@ unsafe extern "C" fn posix_memalign_for(
     }
 }
 
+/// The alignment for `posix_memalign`, which refuses one that is no power of two.
+fn wider(align: usize, bytes: usize) -> usize {
+    if align.is_power_of_two() && align >= size_of::<usize>() { align::of(align, bytes) } else { align }
+}
+
 macro_rules! aligned {
     ($($f:ident $name:ident)*) => { $(
         unsafe extern "C" fn $f(align: usize, bytes: usize, caller: usize) -> *mut c_void {
             match allocator!($name: unsafe extern "C" fn(usize, usize) -> *mut c_void) {
                 // SAFETY: the next function of this name and type, with the caller's arguments.
-                Some(f) => born(unsafe { f(align, bytes) }, bytes, caller),
+                Some(f) => born(own(align, bytes).unwrap_or_else(|| unsafe { f(align, bytes) }), bytes, caller),
                 None => early::give(bytes, align),
             }
         }
     )* };
+}
+
+/// Memory on a page for one that asks for less.
+fn own(align: usize, bytes: usize) -> Option<*mut c_void> {
+    if align < align::of(align, bytes) && align.is_power_of_two() { align::page(bytes) } else { None }
 }
 
 aligned! { aligned_alloc_for aligned_alloc memalign_for memalign }

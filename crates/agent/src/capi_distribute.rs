@@ -1,8 +1,9 @@
 //! The functions of `homenode.h` for distributed arrays. `cargo xtask c-api` reads this file after
 //! `capi.rs`.
 //!
-//! A handle is a value in the program's memory: the library keeps nothing of it. What owns what is
-//! computed in [`homenode_schedule::distribution`].
+//! A handle is a value in the program's memory. The library keeps the ranges of distributed arrays
+//! alone ([`crate::distributed`]). What owns what is computed in
+//! [`homenode_schedule::distribution`].
 
 use std::ffi::c_void;
 
@@ -17,7 +18,7 @@ use homenode_schedule::page_owners;
 use homenode_schedule::share::Share;
 
 use crate::capi::{answer, put, tell_placed};
-use crate::loops;
+use crate::{distributed, loops};
 
 /// An array and how it is distributed. hn_distribute and hn_alloc_padded fill it in; the fields are
 /// there to read. It may be copied, and needs no release.
@@ -124,6 +125,7 @@ pub unsafe extern "C" fn hn_redistribute(handle: *mut hn_distribution, spec: *co
     answer(|| {
         // SAFETY: the caller's promise.
         let (old, known) = unsafe { known(handle, "hn_redistribute") }?;
+        distributed::check_alive(old.address as usize, "hn_redistribute")?;
         let extents: Vec<u64> = known.dims().iter().map(|d| d.extent()).collect();
         // SAFETY: the caller's promise.
         let specs = unsafe { specs(spec, extents.len()) }?;
@@ -203,6 +205,7 @@ pub unsafe extern "C" fn hn_free_padded(handle: *mut hn_distribution) -> i32 {
         let memory = Span::new(old.address as usize, old.allocated as usize);
         // SAFETY: the caller's promise; the length is that of the allocation.
         unsafe { spread::free(memory) }?;
+        distributed::gone(memory);
         // SAFETY: the caller's promise.
         unsafe { put(handle, hn_distribution { mark: 0, address: std::ptr::null_mut(), ..old }) };
         Ok(())
@@ -223,6 +226,7 @@ pub unsafe extern "C" fn hn_verify_distribution(
     answer(|| {
         // SAFETY: the caller's promise.
         let (of, array) = unsafe { known(handle, "hn_verify_distribution") }?;
+        distributed::check_alive(of.address as usize, "hn_verify_distribution")?;
         let (wanted, stray) = wanted(&of, &array)?;
         let counted = spread::count(&wanted).map_err(|mut f| {
             f.text = format!("hn_verify_distribution: {}; was the array freed?", f.text);
@@ -601,12 +605,15 @@ fn spread_to_nodes(
     who: &str,
     keep: impl FnOnce(()),
 ) -> Result<()> {
+    let memory = Span::new(of.address as usize, usize::try_from(of.bytes).unwrap_or(usize::MAX));
+    distributed::check(memory, who)?;
     let (wanted, _) = wanted(of, array)?;
     let done = spread::spread(&wanted).map_err(|mut f| {
         f.text = format!("{who}: {}", f.text);
         f
     });
     if done.as_ref().map_or_else(|f| f.code == HN_PARTIAL, |()| true) {
+        distributed::enter(memory);
         keep(());
     }
     done
@@ -681,7 +688,7 @@ mod tests {
             assert_eq!(hn_free_padded(&raw mut handle), HN_EINVAL);
             // A copy of the handle does not know that the memory is gone: the system does.
             assert_eq!(hn_verify_distribution(&raw const copy, std::ptr::null_mut()), HN_EINVAL);
-            assert!(last().contains("was the array freed?"), "{}", last());
+            assert!(last().contains("was freed after it was distributed"), "{}", last());
         }
         assert_eq!(hn_loop(3), HN_IDLE);
     }

@@ -6,7 +6,7 @@ use homenode_runtime::moving::{self, InFlight, Span};
 
 use crate::interpose::{front, span};
 use crate::next::next;
-use crate::{alloc, state};
+use crate::{alloc, distributed, state};
 
 macro_rules! maps {
     ($($name:ident)*) => { $(
@@ -43,6 +43,7 @@ maps! { mmap mmap64 }
 front! {
     munmap(at: *mut c_void, bytes: usize) -> i32, {
         alloc::unmaps(at);
+        distributed::gone(span(at, bytes));
         moving::before_free(span(at, bytes))
     };
     mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32, moving::before_change(span(at, bytes));

@@ -24,12 +24,15 @@ compile_error!(
     "the live runtime is written for x86-64 Linux: its front ends read return addresses in assembly"
 );
 
+mod align;
 mod alloc;
+mod allocator;
 mod callers;
 mod capi;
 mod capi_distribute;
 mod clib;
 mod cpp;
+mod distributed;
 mod exec;
 mod force;
 mod gomp;
@@ -59,6 +62,7 @@ mod loops_kmpc;
 mod modules;
 mod mover;
 mod next;
+mod omp_alloc;
 mod ompt;
 mod python;
 mod raw_calls;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 use homenode_model::Ns;
 use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
+use homenode_runtime::nodes::Nodes;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 use homenode_wire::facts::Facts;
@@ -15,7 +16,7 @@ use homenode_wire::{Message, plan};
 
 use crate::told::{self, Told};
 use crate::{
-    alloc, clib, cpp, interpose_loader, leave, loops, modules, mover, next, raw_calls, slots, statics,
+    align, alloc, clib, cpp, interpose_loader, leave, loops, modules, mover, next, raw_calls, slots, statics,
 };
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -171,12 +172,19 @@ pub fn start() {
         }
         if let Ok(settings) = &settings {
             PROCESS.store(std::process::id(), Ordering::Relaxed);
+            // The launcher was not bound by OpenMP, as the program's first thread may be.
+            Nodes::remember(settings.asked_cpus());
             // SAFETY: registers a function that lives as long as the library, which is never
             // unloaded.
             unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
             loops::start(settings);
-            if loops::asked() && settings.machine.nodes() < 2 {
-                // On one node no page can move. Only the loops' schedules remain.
+            if settings.align
+                && let Err(why) = align::start()
+            {
+                complain(&why);
+            }
+            if (loops::asked() || settings.align) && settings.machine.nodes() < 2 {
+                // On one node no page can move. Only schedules and the alignment remain.
                 std::panic::set_hook(Box::new(note_panic));
                 return;
             }

@@ -10,10 +10,11 @@ use homenode_error::{Error, Result};
 use homenode_model::{Bytes, CacheScope, ObjectId, Topology};
 use homenode_order::Trace;
 use homenode_report::Report;
+use homenode_schemes::padding::{self, Advice};
 use homenode_schemes::scheme::Layout;
 use homenode_schemes::{self as schemes, Loaded, Pass};
 use homenode_sim::collect::Collect;
-use homenode_sim::memory::{MemoryOptions, Outcome};
+use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
 use homenode_sim::run::{Enough, Job, Results};
 use homenode_simulated::Simulated;
 use homenode_simulated::places::Places;
@@ -208,10 +209,10 @@ fn explain_and<T>(
     };
     // Of data that stays in the caches, only its first fetch is remote: no finding, however large
     // its share of little time.
-    let groups = if run.fits() { Vec::new() } else { run.groups()? };
+    let (groups, padding) = if run.fits() { Default::default() } else { run.groups()? };
     let tried = groups.len();
     if tried > 0 {
-        run.findings(groups, &mut explanation)?;
+        run.findings(groups, &padding, &mut explanation)?;
     }
     if explanation.findings.is_empty() {
         explanation.no_finding = Some(run.reason(&explanation, tried));
@@ -408,10 +409,14 @@ impl<'a> Run<'a> {
         all
     }
 
-    /// Faults by group of variables, most remote accesses first.
-    fn groups(&self) -> Result<Vec<Group<'a>>> {
+    /// Faults by group of variables, most remote accesses first, and what is to be padded.
+    fn groups(&self) -> Result<(Vec<Group<'a>>, Vec<Advice>)> {
         let lines = self.lines()?;
-        Ok(group::groups(self.usage, &lines, self.request.page.0))
+        let padding = match lines.is_empty() {
+            true => Vec::new(),
+            false => padding::find(&self.pass, self.machine(), &self.today.binding, self.request.page)?,
+        };
+        Ok((group::groups(self.usage, &lines, &padding, self.request.page.0), padding))
     }
 
     /// Lines of the objects with shared pages, by the object's number.
@@ -461,7 +466,12 @@ impl<'a> Run<'a> {
 
     /// Simulates all fixes: findings whose first fix pays, all placements together, and what helps
     /// the whole program.
-    fn findings(&self, groups: Vec<Group<'a>>, explanation: &mut Explanation) -> Result<()> {
+    fn findings(
+        &self,
+        groups: Vec<Group<'a>>,
+        padding: &[Advice],
+        explanation: &mut Explanation,
+    ) -> Result<()> {
         let Some(collected) = &self.outcome.collected else { return Ok(()) };
         let places = Places::new(&collected.extents, self.trace, self.request.page);
         let command = &self.request.command;
@@ -470,6 +480,8 @@ impl<'a> Run<'a> {
         let variants = jobs.variants(&self.today);
         let globals: Vec<usize> = whole.iter().map(|(.., job)| jobs.plain(job.clone())).collect();
         let mut local = None;
+        // Simulated apart, because the arrays lie at other addresses.
+        let mut apart: Vec<(usize, Vec<ObjectId>)> = Vec::new();
         let mut at: Vec<Vec<usize>> = Vec::new();
         for group in &groups {
             let objects = group.objects();
@@ -488,6 +500,11 @@ impl<'a> Run<'a> {
                         under(&self.today, format!("next-touch:at=region,objects={}", ids.join("/")))
                     }
                     How::FirstTouch => under(&self.today, TODAY),
+                    How::Padded => {
+                        apart.push((jobs.add([]), objects.clone()));
+                        own.push(jobs.ranges.len() - 1);
+                        continue;
+                    }
                     How::Bound => {
                         own.push(*local.get_or_insert_with(|| jobs.varied(&all_local(&self.today))));
                         continue;
@@ -511,7 +528,14 @@ impl<'a> Run<'a> {
         let packed =
             packed.map(|binding| jobs.plain(Job { binding, policy: TODAY.into(), ..self.today.clone() }));
         let outcomes = self.pass.simulate_until(&jobs.all, self.enough)?.outcomes;
+        let mut apart_outcomes = BTreeMap::new();
+        for (number, objects) in apart {
+            apart_outcomes.insert(number, self.padded(padding, &objects, jobs.vary)?);
+        }
         let of = |number: usize| -> Vec<Option<&Outcome>> {
+            if let Some(outcomes) = apart_outcomes.get(&number) {
+                return outcomes.iter().map(|o| o.as_ref().ok()).collect();
+            }
             let range = jobs.ranges.get(number).cloned().unwrap_or_default();
             outcomes.get(range).unwrap_or(&[]).iter().map(|o| o.as_ref().ok()).collect()
         };
@@ -552,6 +576,23 @@ impl<'a> Run<'a> {
             explanation.warnings.insert(0, Warning::new(WarningKind::OneNodeWins, text));
         }
         Ok(())
+    }
+
+    /// Today's program with some objects padded, and its variants.
+    fn padded(
+        &self,
+        padding: &[Advice],
+        objects: &[ObjectId],
+        vary: bool,
+    ) -> Result<Vec<std::result::Result<Outcome, MemoryError>>> {
+        let wanted: Vec<Advice> = padding.iter().filter(|a| objects.contains(&a.object)).cloned().collect();
+        let loaded = Loaded { padding: padding::padding(&wanted), ..self.loaded.clone() };
+        let pass = Pass { loaded: &loaded, workers: self.request.workers, task: self.task };
+        let mut all = vec![self.today.clone()];
+        if vary {
+            all.extend(variants(&self.today));
+        }
+        Ok(pass.simulate_until(&all, self.enough)?.outcomes)
     }
 
     /// What helps the whole program without a change of its source, and how it is simulated.
@@ -600,8 +641,8 @@ impl<'a> Run<'a> {
                 |f: &&mut Fix| matches!(f.kind, FixKind::ParallelFirstTouch | FixKind::MatchSchedule);
             fixes.iter_mut().filter(touches).for_each(|f| f.text += ", and leave out numactl --interleave");
         }
-        // Of a table the cheap fix comes first where it pays; else the copies.
-        if found.pattern == Pattern::ContestedTable
+        // Of a table the cheap fix comes first where it pays; else the copies. Of padding likewise.
+        if matches!(found.pattern, Pattern::ContestedTable | Pattern::PageFalseSharing)
             && !fixes.first().is_some_and(pays)
             && fixes.get(1).is_some_and(pays)
         {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use homenode_dataset::tables::Object;
 use homenode_model::ObjectId;
+use homenode_schemes::padding::Advice;
 use homenode_simulated::is_system;
 
 use crate::explanation::Place;
 use crate::lines::LineUse;
 use crate::observed;
-use crate::pattern::{Diagnosis, diagnose};
-use crate::remedy::{Remedy, Subject, remedies};
+use crate::pattern::{Diagnosis, Pattern, diagnose};
+use crate::remedy::{Remedy, Subject, padded, remedies};
 use crate::usage::{ObjectUse, Usage};
 
 /// Groups at most.
@@ -68,11 +69,21 @@ fn site(object: &Object) -> &str {
 }
 
 /// Faults by group of variables, most remote accesses first. `lines` are known by the object's
-/// number in the usage; `page` is the size of a page in bytes.
-pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, page: u64) -> Vec<Group<'a>> {
+/// number in the usage; `page` is the size of a page in bytes. `padding`: arrays whose pages are falsely shared.
+pub(crate) fn groups<'a>(
+    usage: &'a Usage,
+    lines: &BTreeMap<usize, LineUse>,
+    padding: &[Advice],
+    page: u64,
+) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
+    let advice = |it: &ObjectUse| padding.iter().find(|a| a.object == it.object.object);
     for (number, it) in usage.objects.iter().enumerate() {
         let mut found = diagnose(it, lines.get(&number));
+        let shared = matches!(found.pattern, Pattern::Communication | Pattern::ContestedTable);
+        if shared && advice(it).is_some() {
+            found.pattern = Pattern::PageFalseSharing;
+        }
         touched_by_container(&mut found, &it.object);
         match groups.iter_mut().find(|g| g.takes(it, &found)) {
             Some(group) => group.members.push(it),
@@ -87,6 +98,12 @@ pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, pag
         let allocated = observed::allocated(&it.object);
         let subject = Subject { name: &it.object.name, allocated: &allocated, used, page };
         group.remedies = remedies(&group.found, &subject);
+        if let Some(advice) = advice(it).filter(|_| group.found.pattern == Pattern::PageFalseSharing) {
+            // Where padding does not pay, its pages are at least dealt to all nodes.
+            let shared = Diagnosis { pattern: Pattern::Communication, ..group.found.clone() };
+            group.remedies = remedies(&shared, &subject);
+            group.remedies.insert(0, padded(advice, &allocated));
+        }
     }
     groups
 }

@@ -86,7 +86,7 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
     let missing: Vec<String> = meta.incomplete.clone();
     let whole = usage.accesses.units().1;
     let mut findings = Vec::new();
-    for group in groups(&usage, &BTreeMap::new(), meta.page_bytes) {
+    for group in groups(&usage, &BTreeMap::new(), &[], meta.page_bytes) {
         let remote = group.members.iter().fold(0u64, |sum, m| sum.saturating_add(m.remote.units().1));
         if remote.saturating_mul(100) < whole.saturating_mul(LEAST) {
             continue;

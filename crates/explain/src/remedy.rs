@@ -1,5 +1,6 @@
 //! From a fault to fixes, in the source's words. The first fix is the one that the fault asks for.
 
+use homenode_schemes::padding::Advice;
 use serde::Serialize;
 
 use crate::explanation::Place;
@@ -80,6 +81,8 @@ pub enum How {
     FirstTouch,
     /// The pages of the variables follow their next user whenever a region begins.
     Follow,
+    /// The rows of the variables on pages of their own, all pages where they are touched first.
+    Padded,
     /// Every access is local: the fix saves at most that.
     Bound,
 }
@@ -144,6 +147,16 @@ fn place(place: &Place) -> String {
         (Some(function), ..) => format!("an unknown line of {function}"),
         (None, Some(short), None) => format!("an unknown line of {short}"),
         (None, None, _) => "an unknown line".into(),
+    }
+}
+
+/// Padding for an array whose pages hold parts of several nodes.
+pub fn padded(advice: &Advice, allocated: &Place) -> Remedy {
+    Remedy {
+        kind: FixKind::SeparatePages,
+        text: format!("{}: {}", advice.change(), advice.evidence()),
+        at: Some(allocated.clone()).filter(|p| !p.is_unknown()),
+        how: How::Padded,
     }
 }
 

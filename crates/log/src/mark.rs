@@ -175,7 +175,8 @@ marks! {
         /// Global order.
         order
     }
-    /// This thread got a piece of a dynamically scheduled loop.
+    /// This thread got a piece of a dynamically scheduled loop; an empty one: there is no more for
+    /// it, and the loop is over for this thread. The filter was emptied.
     17 LoopPiece {
         /// First iteration, as two's complement.
         first,

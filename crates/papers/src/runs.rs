@@ -123,7 +123,9 @@ impl Workshop<'_> {
         let class = Some(run.class.as_str()).filter(|c| !c.is_empty());
         let mut args = kernel.arguments(class, Some(run.threads))?;
         let options: Vec<&String> = match run.variant {
-            Variant::Serial => kernel.options_serial.iter().chain(&kernel.options_next_touch).collect(),
+            Variant::Serial | Variant::Changed(_) => {
+                kernel.options_serial.iter().chain(&kernel.options_next_touch).collect()
+            }
             Variant::Parallel => kernel.options_parallel.iter().collect(),
         };
         args.extend(options.into_iter().chain(&run.more).map(OsString::from));

@@ -71,6 +71,26 @@ pub fn objects(
     all
 }
 
+/// How an object's pages lie on the nodes: `block` (a stretch a node), `cyclic` (in turns, as much
+/// on each node), or `mixed`; `one-node` where one node has all.
+pub fn shape(object: &Object) -> &'static str {
+    let mut by_node: BTreeMap<u16, u64> = BTreeMap::new();
+    for (_, bytes, node) in &object.homes {
+        *by_node.entry(*node).or_default() += bytes;
+    }
+    let (nodes, stretches) = (by_node.len(), object.homes.len());
+    let all: u64 = by_node.values().sum();
+    let fair = all / (nodes as u64).max(1);
+    let even = by_node.values().all(|b| b.abs_diff(fair) * 4 <= fair);
+    match () {
+        () if nodes <= 1 => "one-node",
+        // A page or two at a border may go either way.
+        () if stretches <= 2 * nodes => "block",
+        () if even && stretches >= 4 * nodes => "cyclic",
+        () => "mixed",
+    }
+}
+
 /// Stretches of a birth by home: offset, length, node.
 fn homes(birth: &Birth, placement: &Placement, page: u64, numbers: &[u16]) -> Vec<(u64, u64, u16)> {
     let mut all: Vec<(u64, u64, u16)> = Vec::new();
@@ -102,6 +122,28 @@ mod tests {
     use super::*;
     use homenode_model::ObjectId;
     use homenode_order::step::ByteRange;
+
+    #[test]
+    fn homes_have_a_shape() {
+        let object = |homes: Vec<(u64, u64, u16)>| Object {
+            name: "a".into(),
+            variable: None,
+            site: None,
+            caller: None,
+            instance: 0,
+            count: 1,
+            order: 0,
+            bytes: 1 << 20,
+            homes,
+        };
+        let stretches = |n: u64, bytes: u64, node: fn(u64) -> u16| {
+            object((0..n).map(|i| (i * bytes, bytes, node(i))).collect())
+        };
+        assert_eq!(shape(&stretches(1, 1 << 20, |_| 1)), "one-node");
+        assert_eq!(shape(&stretches(4, 1 << 18, |i| i as u16)), "block");
+        assert_eq!(shape(&stretches(256, 4096, |i| (i % 4) as u16)), "cyclic");
+        assert_eq!(shape(&stretches(257, 4096, |i| u16::from(i % 8 == 0))), "mixed");
+    }
 
     #[test]
     fn pages_become_stretches_of_the_object() {

@@ -2,8 +2,10 @@
 //! because system calls take these. The launcher passes [`Nodes::machine`] to the library in the
 //! program ([`crate::driver::Machine`]).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use homenode_model::{Bytes, NodeId};
 use homenode_wire::settings;
@@ -15,6 +17,18 @@ const STATUS: &str = "/proc/self/status";
 /// Distance of two different nodes if firmware does not state it, as in Linux (`REMOTE_DISTANCE`).
 const REMOTE: u64 = 20;
 const LOCAL: u64 = 10;
+
+/// A folder for each thread of this process.
+const TASKS: &str = "/proc/self/task";
+/// The line of a status with the CPUs that a thread may run on.
+const ALLOWED: &str = "Cpus_allowed_list";
+/// CPUs that this process may use, as it was started.
+static REMEMBERED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// The numbers behind the name of a status line.
+fn numbers_of(rest: &str) -> Vec<u32> {
+    numbers(rest.trim_start_matches(':').trim())
+}
 
 /// Nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +59,9 @@ impl Nodes {
     pub fn at(folder: &Path, status: &str) -> Self {
         let allowed = |field: &str| {
             let line = status.lines().find_map(|l| l.strip_prefix(field));
-            line.map(|l| numbers(l.trim_start_matches(':').trim()))
+            line.map(numbers_of)
         };
-        let (cpus, mems) = (allowed("Cpus_allowed_list"), allowed("Mems_allowed_list"));
+        let (cpus, mems) = (allowed(ALLOWED), allowed("Mems_allowed_list"));
         let online = read(folder, "online").map_or_else(|| vec![0], |t| numbers(&t));
         let mut hidden = Vec::new();
         let mut nodes = vec![Node::default(); online.iter().max().map_or(1, |n| *n as usize + 1)];
@@ -89,13 +103,48 @@ impl Nodes {
         Self::for_arrays_at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
     }
 
+    /// The nodes with the CPUs that any thread of this process may run on, or that the process
+    /// could use when [`Nodes::remember`] was called: programs bind their first thread.
+    pub fn of_process() -> Self {
+        let own = fs::read_to_string(STATUS).unwrap_or_default();
+        let tasks = fs::read_dir(TASKS).into_iter().flatten().flatten();
+        let threads = tasks.filter_map(|t| fs::read_to_string(t.path().join("status")).ok());
+        let known = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::of_threads(Path::new(NODES), &own, threads, &known)
+    }
+
+    /// CPUs that this process may use, whatever its threads are bound to later.
+    pub fn remember(cpus: impl IntoIterator<Item = u32>) {
+        REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner).extend(cpus);
+    }
+
+    fn of_threads(
+        folder: &Path,
+        own: &str,
+        threads: impl Iterator<Item = String>,
+        known: &BTreeSet<u32>,
+    ) -> Self {
+        let mut cpus = known.clone();
+        for status in threads.chain([own.to_owned()]) {
+            let line = status.lines().find_map(|l| l.strip_prefix(ALLOWED));
+            cpus.extend(line.map(numbers_of).unwrap_or_default());
+        }
+        let others: Vec<&str> = own.lines().filter(|l| !l.starts_with(ALLOWED)).collect();
+        let mut status = others.join("\n");
+        if !cpus.is_empty() {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            status = format!("{status}\n{ALLOWED}:\t{}\n", cpus.join(","));
+        }
+        Self::at(folder, &status)
+    }
+
     /// As [`Nodes::here`], with the CPUs that the process's first thread may not run on.
     pub fn unbound() -> Self {
         Self::unbound_at(Path::new(NODES), &fs::read_to_string(STATUS).unwrap_or_default())
     }
 
     fn unbound_at(folder: &Path, status: &str) -> Self {
-        let unbound: Vec<&str> = status.lines().filter(|l| !l.starts_with("Cpus_allowed_list")).collect();
+        let unbound: Vec<&str> = status.lines().filter(|l| !l.starts_with(ALLOWED)).collect();
         Self::at(folder, &unbound.join("\n"))
     }
 
@@ -262,6 +311,22 @@ mod tests {
         let dir = machine("cpuset", &[(0, "0-1", 100, "10 21"), (1, "2-3", 200, "21 10")]);
         let nodes = Nodes::at(&dir, "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t0\n");
         assert_eq!((nodes.with_memory(), nodes.hidden.len()), (1, 2));
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn cpus_are_the_processs_and_not_its_first_threads() {
+        let dir = machine("threads", &[(0, "0-1", 100, "10 21"), (1, "2-3", 200, "21 10")]);
+        let first = "Cpus_allowed_list:\t0\nMems_allowed_list:\t0-1\n";
+        let of = |threads: &[&str], known: &[u32]| {
+            let threads = threads.iter().map(|cpus| format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"));
+            let nodes = Nodes::of_threads(&dir, first, threads, &known.iter().copied().collect());
+            [0, 1].map(|n| nodes.cpus(NodeId(n)).to_vec())
+        };
+        assert_eq!(of(&[], &[]), [vec![0], vec![]]);
+        assert_eq!(of(&["1", "2"], &[]), [vec![0, 1], vec![2]]);
+        assert_eq!(of(&["0"], &[0, 1, 3]), [vec![0, 1], vec![3]]);
+        assert!(Nodes::of_process().with_memory() > 0);
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 pub mod memory;
+pub mod padding;
+pub mod regroup;
 pub mod scheme;
 pub mod yardsticks;
 
@@ -17,6 +19,7 @@ use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
+use homenode_order::padding::Padding;
 use homenode_order::space::StaticObject;
 use homenode_order::{OpenError, Order, Trace};
 use homenode_policy::{Offer, PolicyContext, SpecError, plan, requirements};
@@ -31,11 +34,14 @@ use scheme::{Layout, Scheme, Variant};
 use yardsticks::{Extent, Measures};
 
 /// A recording, opened, with its names.
+#[derive(Clone)]
 pub struct Loaded {
     /// The recording.
     pub recording: Recording,
     /// Names for its addresses.
     pub symbols: Symbols,
+    /// Objects whose rows are to lie on pages of their own.
+    pub padding: Padding,
 }
 
 impl Loaded {
@@ -45,7 +51,7 @@ impl Loaded {
     /// The recording's files are damaged.
     pub fn new(recording: Recording) -> Result<Self> {
         let symbols = recording.symbols().context(|| "cannot read the recording's names".into())?;
-        Ok(Self { recording, symbols })
+        Ok(Self { recording, symbols, padding: Padding::new() })
     }
 
     /// Its static objects, as the canonical address space wants them.
@@ -598,7 +604,8 @@ impl Pass<'_> {
     pub fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
-        homenode_order::open(&logs, self.loaded.statics()).map_err(|e| match e {
+        let order = homenode_order::open_padded(&logs, self.loaded.statics(), self.loaded.padding.clone());
+        order.map_err(|e| match e {
             OpenError::Empty if self.is_cut_off(logs.len()) => Error::failed(format!(
                 "{} was cut off before its first access was written",
                 recording.path.display()

@@ -3,6 +3,8 @@
 use homenode_error::{Result, suggest};
 use homenode_policy::POLICIES;
 
+use crate::regroup::Schedule;
+
 /// Where the threads run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
@@ -19,14 +21,43 @@ pub enum Variant {
     Serial,
     /// A kernel initialised by all threads.
     Parallel,
+    /// The recording at hand, changed.
+    Changed(Change),
+}
+
+/// What is changed in the recording at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// Who executes which iterations of dynamic loops; none: as recorded.
+    pub schedule: Option<Schedule>,
+    /// Rows of arrays on pages of their own.
+    pub padded: bool,
 }
 
 impl Variant {
     /// Its name in the names of files.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Serial => "serial",
             Self::Parallel => "parallel",
+            Self::Changed(Change { schedule: None, .. }) => PADDED,
+            Self::Changed(Change { schedule: Some(schedule), .. }) => schedule.as_str(),
+        }
+    }
+
+    /// The run that the recorder saw.
+    pub const fn recorded(self) -> Self {
+        match self {
+            Self::Serial | Self::Changed(_) => Self::Serial,
+            Self::Parallel => Self::Parallel,
+        }
+    }
+
+    /// What is changed in the recording at hand.
+    pub const fn change(self) -> Change {
+        match self {
+            Self::Changed(change) => change,
+            Self::Serial | Self::Parallel => Change { schedule: None, padded: false },
         }
     }
 }
@@ -90,6 +121,9 @@ pub fn of_recording() -> Vec<Scheme> {
     ]
 }
 
+/// The scheme that pads arrays, alone or in front of a policy: `padded:plan`.
+pub const PADDED: &str = "padded";
+
 /// The schemes asked for: names of `all`, or policies.
 ///
 /// # Errors
@@ -104,20 +138,60 @@ pub fn select(all: &[Scheme], asked: &[String]) -> Result<Vec<Scheme>> {
             out.push(s.clone());
             continue;
         }
-        let policy = name.split(':').next().unwrap_or(name);
+        // `padded` alone, or in front of a policy.
+        let padded = name.strip_prefix(PADDED).filter(|rest| rest.is_empty() || rest.starts_with(':'));
+        let spec = match padded {
+            Some("") => "first-touch",
+            Some(rest) => &rest[1..],
+            None => name,
+        };
+        let policy = spec.split(':').next().unwrap_or(spec);
         if !POLICIES.iter().any(|p| p.name == policy) {
             let mut names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+            names.push(PADDED);
             names.extend(POLICIES.iter().map(|p| p.name).filter(|p| !all.iter().any(|s| s.name == *p)));
             return Err(suggest::unknown_of("scheme", name, &names));
         }
-        out.push(scheme(name, "", Variant::Serial, Layout::Spread, name));
+        let change = Change { schedule: None, padded: true };
+        let variant = if padded.is_some() { Variant::Changed(change) } else { Variant::Serial };
+        let about = if padded.is_some() { "rows of arrays on pages of their own" } else { "" };
+        out.push(scheme(name, about, variant, Layout::Spread, spec));
     }
     Ok(out)
+}
+
+/// The schemes, and behind them each one of the recording at hand under each schedule.
+pub fn under_schedules(schemes: Vec<Scheme>, schedules: &[Schedule]) -> Vec<Scheme> {
+    let mut all = schemes.clone();
+    for schedule in schedules {
+        for scheme in schemes.iter().filter(|s| s.variant != Variant::Parallel && s.layout == Layout::Spread)
+        {
+            let change = Change { schedule: Some(*schedule), ..scheme.variant.change() };
+            all.push(Scheme {
+                name: format!("{}/{}", schedule.as_str(), scheme.name),
+                about: String::new(),
+                variant: Variant::Changed(change),
+                ..scheme.clone()
+            });
+        }
+    }
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_scheme_is_tried_under_each_schedule() {
+        let all = under_schedules(of_recording(), &[Schedule::Cyclic, Schedule::Affinity]);
+        // UMA has its threads on one node, where no schedule changes what is remote.
+        assert_eq!(all.len(), 6 + 2 * 5);
+        let named = |name: &str| all.iter().find(|s| s.name == name).unwrap();
+        let change = Change { schedule: Some(Schedule::Cyclic), padded: false };
+        assert_eq!(named("cyclic/first-touch").variant, Variant::Changed(change));
+        assert_eq!(named("first-touch").variant, Variant::Serial);
+    }
 
     #[test]
     fn names_are_schemes_first_and_policies_second() {
@@ -126,6 +200,10 @@ mod tests {
         assert_eq!((got[0].name.as_str(), got[0].policy.as_str()), ("SI+MIG", "next-touch"));
         assert_eq!((got[1].policy.as_str(), got[1].layout), ("cyclic:pages=4", Layout::Spread));
         assert_eq!(select(&all, &[]).unwrap().len(), 5);
+        let got = select(&all, &["padded".into(), "padded:cyclic:pages=4".into()]).unwrap();
+        let padded = Variant::Changed(Change { schedule: None, padded: true });
+        assert_eq!((got[0].variant, got[0].policy.as_str()), (padded, "first-touch"));
+        assert_eq!((got[1].variant, got[1].policy.as_str()), (padded, "cyclic:pages=4"));
     }
 
     #[test]

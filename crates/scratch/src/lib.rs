@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use homenode_error::{Error, Result};
 
 /// What folders are for. A folder's name is `homenode-PURPOSE-PID-N`.
-const PURPOSES: [&str; 6] = ["compare", "compare-host", "explain", "lab", "paper", "run"];
+const PURPOSES: [&str; 7] = ["compare", "compare-host", "explain", "lab", "paper", "plan", "run"];
 /// Names that are tried.
 const TRIES: u32 = 1000;
 

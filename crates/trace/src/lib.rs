@@ -6,6 +6,7 @@
 //! | the merger of the threads' logs | [`Order`] |
 //! | steps: accesses, synchronisation, marks | [`step`] |
 //! | addresses relative to objects | [`space`] |
+//! | rows of arrays on pages of their own | [`padding`] |
 //! | the recorded order of locks | [`turns`] |
 //! | who touched what first | [`firsts`] |
 //! | rounds of programs that do not tell of them | [`found`] |
@@ -15,10 +16,11 @@
 pub mod firsts;
 pub mod found;
 mod order;
+pub mod padding;
 mod recording;
 pub mod space;
 pub mod step;
 pub mod turns;
 
 pub use order::{Bypass, Order, Sink, Source};
-pub use recording::{OpenError, Trace, open};
+pub use recording::{OpenError, Trace, open, open_padded};

@@ -10,6 +10,7 @@ use homenode_model::{ObjectId, ThreadId};
 use crate::firsts::Firsts;
 use crate::found::{self, IterationSource};
 use crate::order::{Bypass, Order};
+use crate::padding::Padding;
 use crate::space::{Birth, Object, Space, StaticObject};
 use crate::step::ByteRange;
 use crate::turns::Turns;
@@ -81,6 +82,18 @@ impl From<LogError> for OpenError {
 /// # Errors
 /// A log cannot be opened or is not one.
 pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogReader>, OpenError> {
+    open_padded(logs, statics, Padding::new())
+}
+
+/// The same with the rows of some objects on pages of their own.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_padded(
+    logs: &[PathBuf],
+    statics: Vec<StaticObject>,
+    padding: Padding,
+) -> Result<Order<LogReader>, OpenError> {
     let mut turns = Turns::default();
     let mut begun = Vec::new();
     for path in logs {
@@ -95,7 +108,8 @@ pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogRea
         sources.push(LogReader::open(path)?);
     }
     let without_header = (logs.len() - begun.len()) as u64;
-    let mut order = Order::new(sources, turns, Space::new(statics))?.with_empty(without_header);
+    let space = Space::new(statics).with_padding(padding);
+    let mut order = Order::new(sources, turns, space)?.with_empty(without_header);
     if let Some(rounds) = found::find(&begun)? {
         order = order.with_rounds(rounds);
     }

@@ -19,10 +19,12 @@ use std::collections::{BTreeMap, HashMap};
 use homenode_dataset::identity::Slots;
 use homenode_model::{LineNo, ObjectId, ThreadId};
 
+use crate::padding::{Padding, Rows};
 use crate::step::ByteRange;
 
 const PAGE: u64 = 4096;
 const PIECE: u64 = 1 << 20;
+const LINE: u64 = 1 << LineNo::SHIFT;
 /// How far from its start an address counts as the heap's: mappings of the kernel's choice are
 /// further off.
 const HEAP: u64 = 1 << 40;
@@ -119,6 +121,8 @@ struct Live {
     ranges: Vec<ByteRange>,
     /// Whether it is a segment of its own.
     own: bool,
+    /// Bytes that it takes with its rows on pages of their own; 0: it is not padded.
+    padded: u64,
 }
 
 /// The canonical address space.
@@ -137,12 +141,20 @@ pub struct Space {
     ranges: Vec<(ByteRange, ObjectId)>,
     births: Vec<Birth>,
     stacks: Vec<(ThreadId, ByteRange)>,
+    padding: Padding,
 }
 
 impl Space {
     /// Empty; `statics` become objects when their modules are told.
     pub fn new(statics: Vec<StaticObject>) -> Self {
         Self { statics, next: PAGE, version: 1, ..Self::default() }
+    }
+
+    /// Puts the rows of these objects on pages of their own.
+    #[must_use]
+    pub fn with_padding(mut self, padding: Padding) -> Self {
+        self.padding = padding;
+        self
     }
 
     /// All objects, by id.
@@ -272,7 +284,9 @@ impl Space {
                 continue;
             }
             let object = self.new_object(ObjectKind::Static { module: s.module, name: s.name.clone() });
-            let range = ByteRange { first: to + (s.address - low), bytes: s.bytes };
+            let range = self
+                .pad(object, start + (s.address - low), s.bytes)
+                .unwrap_or(ByteRange { first: to + (s.address - low), bytes: s.bytes });
             self.grow(object, s.bytes);
             self.ranges.push((range, object));
             self.births.push(Birth { object, bytes: s.bytes, ranges: vec![range] });
@@ -311,7 +325,8 @@ impl Space {
         };
         // glibc puts 16 bytes of its own before an allocation that it maps separately.
         let own = matches!(address % PAGE, 0 | 16);
-        if own {
+        let padded = self.pad(object, address, bytes);
+        if own && padded.is_none() {
             let (start, end) = (address & !(PAGE - 1), (address + bytes).next_multiple_of(PAGE));
             let to = match self.free.get_mut(&(object, end - start)).and_then(Vec::pop) {
                 Some(to) => to,
@@ -319,15 +334,40 @@ impl Space {
             };
             self.put(start, end, to);
         }
-        let ranges = self.ranges(address, bytes);
+        let ranges = padded.map_or_else(|| self.ranges(address, bytes), |range| vec![range]);
+        let padded = padded.map_or(0, |range| range.bytes);
         self.grow(object, bytes);
         self.ranges.extend(ranges.iter().map(|r| (*r, object)));
         if self.births.len() < BIRTHS {
             self.births.push(Birth { object, bytes, ranges: ranges.clone() });
         }
         let out = ranges.iter().map(|r| (object, *r)).collect();
-        self.live.insert(address, Live { object, site, slot, bytes, ranges, own });
+        self.live.insert(address, Live { object, site, slot, bytes, ranges, own, padded });
         out
+    }
+
+    /// Puts the rows of an object on pages of their own, if it is one of those that have it; where
+    /// it lies. A line that belongs to two rows goes with the one that has more of it.
+    fn pad(&mut self, object: ObjectId, address: u64, bytes: u64) -> Option<ByteRange> {
+        let rows = *self.padding.get(&object)?;
+        let total = rows.total(bytes)?;
+        let to = match self.free.get_mut(&(object, total)).and_then(Vec::pop) {
+            Some(to) => to,
+            None => self.reserve(0, total),
+        };
+        let Rows { bytes: row, padded } = rows;
+        let border = |n: u64| match n.checked_mul(row) {
+            Some(0) => address & !(LINE - 1),
+            Some(offset) if offset < bytes => (address + offset + LINE / 2) & !(LINE - 1),
+            _ => (address + bytes).next_multiple_of(LINE),
+        };
+        for n in 0..total / padded {
+            let (start, end) = (border(n), border(n + 1));
+            if start < end {
+                self.put(start, end, to + n * padded);
+            }
+        }
+        Some(ByteRange { first: to, bytes: total })
     }
 
     /// The end of an allocation; its object and canonical pieces.
@@ -336,12 +376,14 @@ impl Space {
         self.slots.give_back(&live.site, live.slot);
         let o = &mut self.objects[live.object.index()];
         o.live = o.live.saturating_sub(live.bytes);
-        if live.own {
-            let (start, end) = (address & !(PAGE - 1), (address + live.bytes).next_multiple_of(PAGE));
-            let to = live.ranges.first().map(|r| r.first & !(PAGE - 1));
+        let to = live.ranges.first().map(|r| r.first & !(PAGE - 1));
+        let unit = if live.padded > 0 { LINE } else { PAGE };
+        let (start, end) = (address & !(unit - 1), (address + live.bytes).next_multiple_of(unit));
+        if live.own || live.padded > 0 {
             self.cut(start, end);
+            let size = if live.padded > 0 { live.padded } else { end - start };
             if let Some(to) = to {
-                self.free.entry((live.object, end - start)).or_default().push(to);
+                self.free.entry((live.object, size)).or_default().push(to);
             }
         }
         live.ranges.into_iter().map(|r| (live.object, r)).collect()
@@ -453,6 +495,36 @@ mod tests {
         let out = space.module(0, 0x5555_5555_4000, 0x0, 0x9000);
         assert_eq!(out.len(), 1);
         assert_eq!(line(&mut space, 0x5555_5555_4000 + 0x4000), out[0].1.first);
+    }
+
+    #[test]
+    fn padded_rows_begin_on_pages() {
+        let rows = Rows { bytes: 11200, padded: 12288 };
+        let padding = |object| Padding::from([(ObjectId(object), rows)]);
+        let mut s = Space::new(vec![]).with_padding(padding(1));
+        s.allocate(0x7000_0000_0010, 1 << 20, (1, 1));
+        let base = 0x7100_0000_0010;
+        let a = s.allocate(base, 10 * 11200, (2, 1));
+        let [(ObjectId(1), range)] = a[..] else { panic!("{a:?}") };
+        assert_eq!((range.first % 4096, range.bytes), (0, 10 * 12288));
+        for n in 0..10 {
+            // The first line of a row that is the row's for the most part, and the last one.
+            let first = (base + n * 11200 + 32) & !63;
+            assert_eq!(line(&mut s, first), range.first + n * 12288, "row {n}");
+            assert_eq!(line(&mut s, first + 11200 - 128), range.first + n * 12288 + 11200 - 128);
+        }
+        s.free(base);
+        assert_eq!(s.allocate(base + (1 << 30), 10 * 11200, (2, 1)), a, "the same place again");
+        // A variable in the middle of a page.
+        let v = StaticObject { module: 0, address: 0x4100, bytes: 3 * 11200, name: "v".into() };
+        let mut s = Space::new(vec![v]).with_padding(padding(0));
+        let out = s.module(0, 0x5555_5555_4000, 0x0, 0x4_0000);
+        assert_eq!(line(&mut s, 0x5555_5555_4000 + 0x4100 + 11200), out[0].1.first + 12288);
+        let other = line(&mut s, 0x5555_5555_4000 + 0x4100 - 64);
+        assert!(!(out[0].1.first..out[0].1.first + out[0].1.bytes).contains(&other));
+        // Too many rows, or none.
+        assert_eq!(Rows { bytes: 8, padded: 4096 }.total(1 << 30), None);
+        assert_eq!(Rows { bytes: 0, padded: 4096 }.total(1 << 30), None);
     }
 
     #[test]

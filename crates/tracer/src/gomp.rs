@@ -78,7 +78,7 @@ macro_rules! regions {
 /// The program calls a function that no loaded run-time system has. Without the recorder it could
 /// not run either.
 #[cold]
-fn missing(name: &str) -> ! {
+pub fn missing(name: &str) -> ! {
     state::complain(&format!("no loaded OpenMP run-time system has {name}"));
     std::process::abort()
 }
@@ -243,6 +243,15 @@ fn won_single() {
     });
 }
 
+/// Notes a piece of a dynamically scheduled loop; an empty one where there is none left. What comes
+/// behind it passes the filter anew, so that a simulation may give the piece to another thread.
+pub fn piece(first: u64, end: u64) {
+    thread::with(|t| {
+        t.mark(&Mark::LoopPiece { first, end });
+        t.synchronise();
+    });
+}
+
 macro_rules! pieces {
     ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
         /// Gets a piece of a loop.
@@ -256,8 +265,8 @@ macro_rules! pieces {
             // SAFETY: the caller's arguments; the results are set when it returns true.
             unsafe {
                 let got = f($($arg,)* first, end);
-                if got && !ompt::active() {
-                    thread::mark(|| Mark::LoopPiece { first: *first as u64, end: *end as u64 });
+                if !ompt::active() {
+                    if got { piece(*first as u64, *end as u64) } else { piece(0, 0) }
                 }
                 got
             }
@@ -280,4 +289,18 @@ pieces! {
     GOMP_loop_runtime_next();
     GOMP_loop_nonmonotonic_runtime_next();
     GOMP_loop_maybe_nonmonotonic_runtime_next();
+    GOMP_loop_ull_dynamic_start(up: bool, from: u64, to: u64, step: u64, chunk: u64);
+    GOMP_loop_ull_guided_start(up: bool, from: u64, to: u64, step: u64, chunk: u64);
+    GOMP_loop_ull_nonmonotonic_dynamic_start(up: bool, from: u64, to: u64, step: u64, chunk: u64);
+    GOMP_loop_ull_nonmonotonic_guided_start(up: bool, from: u64, to: u64, step: u64, chunk: u64);
+    GOMP_loop_ull_runtime_start(up: bool, from: u64, to: u64, step: u64);
+    GOMP_loop_ull_nonmonotonic_runtime_start(up: bool, from: u64, to: u64, step: u64);
+    GOMP_loop_ull_maybe_nonmonotonic_runtime_start(up: bool, from: u64, to: u64, step: u64);
+    GOMP_loop_ull_dynamic_next();
+    GOMP_loop_ull_guided_next();
+    GOMP_loop_ull_nonmonotonic_dynamic_next();
+    GOMP_loop_ull_nonmonotonic_guided_next();
+    GOMP_loop_ull_runtime_next();
+    GOMP_loop_ull_nonmonotonic_runtime_next();
+    GOMP_loop_ull_maybe_nonmonotonic_runtime_next();
 }

@@ -4,8 +4,8 @@
 //! instead of the sanitiser's. Every access calls [`fast`]. Accesses to lines that the thread's
 //! direct-mapped filter has not seen since the thread's last synchronisation go to a buffer
 //! ([`thread`]), and from there, encoded and compressed, to the thread's log. Marks come from the
-//! OpenMP run-time systems ([`gomp`], [`ompt`]), from locks and threads ([`locks`], [`threads`]),
-//! from allocations ([`alloc`]) and from the program itself ([`capi`]).
+//! OpenMP run-time systems ([`gomp`], [`ompt`], [`kmpc`]), from locks and threads ([`locks`],
+//! [`threads`]), from allocations ([`alloc`]) and from the program itself ([`capi`]).
 //!
 //! This library runs in somebody else's process. It never panics across its border, keeps `errno`,
 //! and records nothing in a forked child. On any failure of its own it switches itself off, and the
@@ -21,6 +21,7 @@ mod capi;
 pub mod emulator;
 mod fast;
 mod gomp;
+mod kmpc;
 mod lab;
 pub mod locks;
 mod memory;

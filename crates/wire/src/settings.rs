@@ -134,11 +134,13 @@ pub struct Settings {
     pub stream: Option<PathBuf>,
     /// Who hands out the iterations of parallel loops; `None`: the program's own run-time.
     pub schedule: Option<schedule::Asked>,
+    /// Large allocations begin on a page.
+    pub align: bool,
 }
 
 impl Message for Settings {
     const KIND: Kind = Kind::Settings;
-    const VERSION: u16 = 3;
+    const VERSION: u16 = 4;
     const MOST: usize = 16 << 20;
 }
 

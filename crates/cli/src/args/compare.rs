@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use homenode_error::{Error, Result, size};
 use homenode_model::Bytes;
+use homenode_schemes::regroup::Schedule;
 use homenode_schemes::yardsticks;
 
 use super::lab::{MachineArgs, Thp};
@@ -19,6 +20,7 @@ Examples:
   homenode compare kernel:nas-cg --class W -m sf15k     record first, then simulate
   homenode compare mine.hnrec -m sf15k -m this      two machines, one recording
   homenode compare mine.hnrec -p first-touch -p next-touch --csv
+  homenode compare mine.hnrec --schedule cyclic --schedule affinity -p first-touch -p plan
   homenode compare mine.hnrec --statistics          what moved when, who accessed what
   homenode compare mine.hnrec --fail-if 'next-touch:remote>10'
   homenode compare --on host -- ./app               real runs here, in pairs, with proof
@@ -88,6 +90,10 @@ pub struct CompareArgs {
     /// next-touch, next-touch=region
     #[arg(short, long = "policy", value_name = "P")]
     pub policies: Vec<String>,
+    /// Also deal the recorded chunks of schedule(dynamic|guided|runtime) loops anew, and try each
+    /// scheme with that: dynamic, block, cyclic, affinity, work-stealing; may be repeated
+    #[arg(long = "schedule", value_name = "S")]
+    pub schedules: Vec<Schedule>,
     /// Simulate pages of this size, one that the machine offers [default: the machine's smallest]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub page: Option<Bytes>,
@@ -209,6 +215,7 @@ impl CompareArgs {
             ("--journal", self.journal.is_some()),
             ("--keep", self.keep.is_some()),
             ("--jobs", self.jobs.is_some()),
+            ("--schedule", !self.schedules.is_empty()),
         ];
         match words.iter().find(|(_, given)| *given) {
             None => Ok(()),

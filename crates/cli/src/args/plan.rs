@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use homenode_schemes::regroup::Schedule;
 
 use crate::output::OutputArgs;
 
@@ -12,6 +13,7 @@ Examples:
   homenode plan mine.hnrec                      for this machine, to mine.hnplan
   homenode run --plan mine.hnplan -- ./app      the next run, each page at home from the start
   homenode plan mine.hnrec --pretend-nodes 2    to try it where there is one node
+  homenode plan mine.hnrec --schedule block --schedule cyclic    the best pair of schedule and pages
   homenode plan mine.hnrec -m epyc-nps4 -o big.hnplan --json";
 
 /// The best placement for the next run, from a recording of an earlier one
@@ -30,6 +32,10 @@ pub struct PlanArgs {
     /// Deal this machine's CPUs into N nodes, as 'homenode run --pretend-nodes' does
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64), conflicts_with = "machine")]
     pub pretend_nodes: Option<u16>,
+    /// Also try this schedule of dynamic loops, and plan for the best one: dynamic, block, cyclic,
+    /// affinity, work-stealing; may be repeated
+    #[arg(long = "schedule", value_name = "S")]
+    pub schedules: Vec<Schedule>,
     /// How many objects to list, largest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,

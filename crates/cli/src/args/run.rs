@@ -91,6 +91,10 @@ pub struct LiveArgs {
     /// Bind OpenMP's threads to CPUs, node by node, unless OMP_PLACES or OMP_PROC_BIND is set
     #[arg(long)]
     pub bind: bool,
+    /// Let each allocation of at least 64 KiB begin on a page, so that arrays of whole pages share
+    /// none with other nodes; free, realloc and malloc_usable_size work as before
+    #[arg(long)]
+    pub align: bool,
     /// Move every page that the policy names; hold no blocks back, and do not judge whether moving
     /// pays
     #[arg(long)]

@@ -3,6 +3,7 @@
 mod host;
 mod lab;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -16,8 +17,9 @@ use homenode_launch::record::directory::Target;
 use homenode_launch::record::{FILTER_LINES, RecordSpec, Streams, Way, record};
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
-use homenode_schemes::scheme::{self, Variant};
-use homenode_schemes::{self as schemes, Loaded, Plan};
+use homenode_schemes::regroup::{self, Schedule};
+use homenode_schemes::scheme::{self, Change, Layout, Variant};
+use homenode_schemes::{self as schemes, Loaded, Pass, Plan, padding};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Percent};
@@ -54,7 +56,7 @@ impl CompareArgs {
             Subject::Kernel { .. } => scheme::of_kernel(),
             _ => scheme::of_recording(),
         };
-        let schemes = scheme::select(&all, &self.policies)?;
+        let schemes = scheme::under_schedules(scheme::select(&all, &self.policies)?, &self.schedules);
         let plan = Plan {
             machines,
             pages,
@@ -69,8 +71,9 @@ impl CompareArgs {
             return Ok(Exit::Done);
         }
         let folder = Folder::new("compare", self.keep.as_deref())?;
-        let runs = self.recordings(&subject, &plan, &folder, &task)?;
-        self.simulate(&plan, &runs, &task)
+        let mut runs = self.recordings(&subject, &plan, &folder, &task)?;
+        let notes = self.changed(&plan, &mut runs, &folder, &task)?;
+        self.simulate(&plan, &runs, notes, &task)
     }
 
     /// The recordings that the schemes need, made if need be.
@@ -81,7 +84,7 @@ impl CompareArgs {
         folder: &Folder,
         task: &Terminal,
     ) -> Result<BTreeMap<Variant, Loaded>> {
-        let variants: BTreeSet<Variant> = plan.schemes.iter().map(|s| s.variant).collect();
+        let variants: BTreeSet<Variant> = plan.schemes.iter().map(|s| s.variant.recorded()).collect();
         let mut runs = BTreeMap::new();
         for variant in variants {
             let recording = match subject {
@@ -108,6 +111,61 @@ impl CompareArgs {
             runs.insert(variant, Loaded::new(recording)?);
         }
         Ok(runs)
+    }
+
+    /// The recordings that are changed copies of others, and what was changed.
+    fn changed(
+        &self,
+        plan: &Plan,
+        runs: &mut BTreeMap<Variant, Loaded>,
+        folder: &Folder,
+        task: &Terminal,
+    ) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        let changes: BTreeSet<Change> =
+            plan.schemes.iter().map(|s| s.variant.change()).filter(|c| *c != Change::default()).collect();
+        let mut dealt: BTreeMap<Schedule, Loaded> = BTreeMap::new();
+        for change in changes {
+            let Some(recorded) = runs.get(&Variant::Serial) else { continue };
+            let mut loaded = match change.schedule {
+                None => recorded.clone(),
+                Some(schedule) => {
+                    if let Entry::Vacant(new) = dealt.entry(schedule) {
+                        let path = folder.path.join(format!("schedule-{}", schedule.as_str()));
+                        let (copy, summary) = regroup::regroup(&recorded.recording, schedule, &path, task)?;
+                        notes.push(summary.describe(schedule));
+                        new.insert(Loaded::new(copy)?);
+                    }
+                    dealt[&schedule].clone()
+                }
+            };
+            if change.padded {
+                let advice = self.padding(plan, &loaded, task)?;
+                let name = change.schedule.map(|s| format!("{}/", s.as_str())).unwrap_or_default();
+                notes
+                    .extend(advice.iter().map(|a| format!("{name}padded: {}; {}", a.change(), a.evidence())));
+                if advice.is_empty() {
+                    notes.push(format!(
+                        "{name}padded: no array's pages are falsely shared; nothing is padded"
+                    ));
+                }
+                loaded.padding = padding::padding(&advice);
+            }
+            runs.insert(Variant::Changed(change), loaded);
+        }
+        Ok(notes)
+    }
+
+    /// What is to be padded, on the first machine that has enough CPUs.
+    fn padding(&self, plan: &Plan, loaded: &Loaded, task: &Terminal) -> Result<Vec<padding::Advice>> {
+        let pass = Pass { loaded, workers: self.jobs(), task };
+        let threads = pass.threads()?;
+        for (machine, page) in plan.machines.iter().zip(&plan.pages) {
+            if let Ok(binding) = schemes::binding(machine, Layout::Spread, threads) {
+                return padding::find(&pass, machine, &binding, *page);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Threads of a program that is recorded here: one a node and at least four, but not more than
@@ -176,8 +234,14 @@ impl CompareArgs {
     }
 
     /// Simulates and prints.
-    fn simulate(&self, plan: &Plan, runs: &BTreeMap<Variant, Loaded>, task: &Terminal) -> Result<Exit> {
-        let (mut notes, mut partial) = (Vec::new(), false);
+    fn simulate(
+        &self,
+        plan: &Plan,
+        runs: &BTreeMap<Variant, Loaded>,
+        mut notes: Vec<String>,
+        task: &Terminal,
+    ) -> Result<Exit> {
+        let mut partial = false;
         let (mut cells, mut measures) = (BTreeMap::new(), BTreeMap::new());
         let mut table = compared::table(plan);
         for (variant, loaded) in runs {
@@ -199,8 +263,11 @@ impl CompareArgs {
             }
             let warnings = schemes::warnings(&loaded.recording, trace);
             partial |= !warnings.is_empty();
-            let run =
-                if runs.len() > 1 { format!("{} initialisation: ", variant.name()) } else { String::new() };
+            let run = match variant {
+                _ if runs.len() == 1 => String::new(),
+                Variant::Changed(_) => format!("{}: ", variant.name()),
+                Variant::Serial | Variant::Parallel => format!("{} initialisation: ", variant.name()),
+            };
             warnings.into_iter().for_each(|w| table.warn(format!("{run}{w}")));
             let shared = schemes::false_sharing(trace);
             if let Some(folder) = &self.keep {
@@ -234,7 +301,9 @@ impl CompareArgs {
 /// Options of a kernel that make a variant.
 fn kernel_options(kernel: &Kernel, variant: Variant) -> Vec<OsString> {
     let words: Vec<&String> = match variant {
-        Variant::Serial => kernel.options_serial.iter().chain(&kernel.options_next_touch).collect(),
+        Variant::Serial | Variant::Changed(_) => {
+            kernel.options_serial.iter().chain(&kernel.options_next_touch).collect()
+        }
         Variant::Parallel => kernel.options_parallel.iter().collect(),
     };
     words.into_iter().map(OsString::from).collect()

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use homenode_error::{Error, Result};
+use homenode_launch::folder::Folder;
+use homenode_log::recording::Recording;
 use homenode_model::{Bytes, Cache, Matrix, Node, NodeId, Topology};
 use homenode_plan::file::{self, Object};
 use homenode_plan::make;
+use homenode_schemes::regroup::{self, Schedule};
 use homenode_schemes::scheme::{self, Variant};
 use homenode_schemes::yardsticks::Extent;
 use homenode_schemes::{self as schemes, Loaded, Plan, Simulated};
@@ -38,18 +41,28 @@ impl PlanArgs {
         tables::refuse(&self.recording, "plan from")?;
         let recording = recording(&self.recording, "plan from")?;
         let approximate = schemes::fit(&target.topology, recording.meta.filter_lines)?;
-        let loaded = Loaded::new(recording)?;
-        let simulated = simulated(&loaded, &target, page, &task)?;
-        let outcome = |place| match simulated.cells.get(&place) {
-            Some(Ok(outcome)) => Ok(outcome),
+        let folder = Folder::new("plan", None)?;
+        let all = self.candidates(recording, &target, page, &folder, &task)?;
+        let outcome = |simulated: &'_ Simulated, place| match simulated.cells.get(&place) {
+            Some(Ok(outcome)) => Ok(outcome.clone()),
             Some(Err(e)) => Err(Error::usage(format!("the recording does not fit {}", target.topology.name))
                 .tried(e)
                 .hint("record with fewer threads, or name a larger --machine")),
             None => Err(Error::failed("nothing was simulated")),
         };
-        let (first_touch, with_plan) = (outcome(FIRST_TOUCH)?, outcome(PLANNED)?);
+        // Of equal ones the first: the program's own schedule.
+        let mut best = 0;
+        for (i, candidate) in all.iter().enumerate() {
+            let timed = |i: usize| Ok::<_, Error>(outcome(&all[i].simulated, PLANNED)?.timed);
+            if outcome(&candidate.simulated, PLANNED)?.timed < timed(best)? {
+                best = i;
+            }
+        }
+        let Candidate { schedule, loaded, simulated, .. } = &all[best];
+        let (first_touch, with_plan) =
+            (outcome(&all[0].simulated, FIRST_TOUCH)?, outcome(simulated, PLANNED)?);
         let planned = simulated.planned.get(&PLANNED).cloned().unwrap_or_default();
-        let objects = make::objects(&loaded, &simulated.trace, &planned.homes, page.0, &target.numbers);
+        let objects = make::objects(loaded, &simulated.trace, &planned.homes, page.0, &target.numbers);
         let plan = file::Plan {
             schema: file::SCHEMA.into(),
             command: loaded.recording.meta.command.clone(),
@@ -72,10 +85,21 @@ impl PlanArgs {
             say(format_args!("plan: {} ({} objects)", path.display(), plan.objects.len()));
         }
         let mut table = table(&plan, self.top);
-        table.answer(answer(&target.topology.name, first_touch, with_plan));
+        table.answer(answer(&target.topology.name, &first_touch, &with_plan));
+        if !self.schedules.is_empty() {
+            table.answer(pair(*schedule, &plan.objects));
+            let name = schedule.map_or("recorded", Schedule::as_str);
+            table.fact("schedule", Cell::text(name));
+            for candidate in &all {
+                let timed = outcome(&candidate.simulated, PLANNED)?.timed.secs();
+                let name = candidate.schedule.map_or("recorded", Schedule::as_str);
+                let about = candidate.about.as_deref().map(|a| format!(" ({a})")).unwrap_or_default();
+                table.note(format!("{name} schedule with its own plan: {timed:.6} s{about}"));
+            }
+        }
         table.fact("machine", Cell::text(schemes::describe(&target.topology, page, None)));
         table.fact("recording", Cell::text(loaded.recording.meta.kind.as_str()));
-        table.fact("timed", Cell::text(schemes::timed_part(&simulated.trace, first_touch)));
+        table.fact("timed", Cell::text(schemes::timed_part(&simulated.trace, &with_plan)));
         table.fact("remote_first_touch", remote(first_touch.timed_counts.total()));
         table.fact("remote_plan", remote(with_plan.timed_counts.total()));
         let Meets { accesses, remote: away } = planned.bound;
@@ -92,6 +116,30 @@ impl PlanArgs {
         warnings.into_iter().for_each(|w| table.warn(w));
         let exit = self.output.print(&table)?;
         Ok(if !whole && exit == Exit::Done { Exit::Partial } else { exit })
+    }
+
+    /// The recording as it is and under each schedule, each with its own plan.
+    fn candidates(
+        &self,
+        recording: Recording,
+        target: &Target,
+        page: Bytes,
+        folder: &Folder,
+        task: &Terminal,
+    ) -> Result<Vec<Candidate>> {
+        let recorded = Loaded::new(recording)?;
+        let mut all = Vec::new();
+        for schedule in &self.schedules {
+            let path = folder.path.join(schedule.as_str());
+            let (copy, summary) = regroup::regroup(&recorded.recording, *schedule, &path, task)?;
+            let loaded = Loaded::new(copy)?;
+            let simulated = simulated(&loaded, target, page, task)?;
+            let about = Some(format!("imbalance {:.1} %", summary.imbalance()));
+            all.push(Candidate { schedule: Some(*schedule), loaded, simulated, about });
+        }
+        let simulated = simulated(&recorded, target, page, task)?;
+        all.insert(0, Candidate { schedule: None, loaded: recorded, simulated, about: None });
+        Ok(all)
     }
 
     fn path(&self) -> PathBuf {
@@ -168,6 +216,32 @@ fn simulated(loaded: &Loaded, target: &Target, page: Bytes, task: &Terminal) -> 
         extent: Extent::None,
     };
     both.run(loaded, Variant::Serial, task)
+}
+
+/// A schedule, and the plan that goes with it.
+struct Candidate {
+    /// None: as recorded.
+    schedule: Option<Schedule>,
+    loaded: Loaded,
+    simulated: Simulated,
+    about: Option<String>,
+}
+
+/// Which schedule and which distribution of the largest object go together.
+fn pair(schedule: Option<Schedule>, objects: &[Object]) -> String {
+    let how = match schedule {
+        None => "the program's own schedule".to_owned(),
+        Some(s) => format!("{} schedule", s.as_str()),
+    };
+    let with = match schedule {
+        Some(Schedule::Block | Schedule::Cyclic | Schedule::Affinity) => {
+            format!("; homenode run --schedule {} --plan FILE", how.split(' ').next().unwrap_or(""))
+        }
+        _ => "; homenode run --plan FILE".to_owned(),
+    };
+    let largest = objects.iter().max_by_key(|o| (o.bytes, std::cmp::Reverse(o.order)));
+    let pages = largest.map_or_else(String::new, |o| format!(" and {} pages of {}", make::shape(o), o.name));
+    format!("best: {how}{pages}{with}")
 }
 
 /// What the plan is expected to bring.

@@ -284,13 +284,16 @@ impl Live {
         };
         self.before.extend(nodes.hidden.iter().cloned());
         let asked = args.schedule.asked();
-        if nodes.with_memory() < 2 && asked.is_none() {
+        if nodes.with_memory() < 2 && asked.is_none() && !args.align {
             self.before.push(
                 "there is one node with memory here: nothing to move, the program ran as it is \
                  (--pretend-nodes 2 tries everything out)"
                     .into(),
             );
             return Ok(());
+        }
+        if nodes.with_memory() < 2 && asked.is_none() {
+            self.before.push("there is one node with memory here; large allocations begin on pages".into());
         }
         if let Some(planned) = planned {
             self.write_plan(planned, &nodes, path, command)?;
@@ -325,6 +328,7 @@ impl Live {
             record: self.record,
             stream: self.stream.clone(),
             schedule: asked,
+            align: args.align,
         };
         if let Some(from) = &args.schedule.schedule_from {
             schedule::lay(from, &self.folder)?;

@@ -3,6 +3,7 @@
 mod c_api;
 mod ci_job;
 mod compare_host;
+mod compare_schedule;
 mod container;
 mod cut_off;
 mod diff;
@@ -39,6 +40,7 @@ mod record_live;
 mod record_waits;
 mod run;
 mod run_advice;
+mod run_align;
 mod run_bind;
 mod run_cpp;
 mod run_first_touch;

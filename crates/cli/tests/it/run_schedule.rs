@@ -74,3 +74,25 @@ fn a_schedule_goes_from_one_run_to_the_next() {
     let (status, _, err) = run(&dir, "--schedule-from mine.schedules", &["owners"]);
     assert!(status.is_some_and(|s| s != 0) && err.contains("--schedule <MODE>"), "{status:?} {err}");
 }
+
+#[test]
+fn memory_of_openmps_allocators_lies_where_its_partition_says() {
+    let dir = fresh("run-partition");
+    if !compilers() {
+        return;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/partition.c");
+    let mut gcc = std::process::Command::new("gcc");
+    let built = gcc.args(["-O1", "-fopenmp", "-o"]).arg(dir.join("partition")).arg(source).output().unwrap();
+    if !built.status.success() {
+        return println!("skipped: {}", String::from_utf8_lossy(&built.stderr));
+    }
+    let mut command = homenode(&dir);
+    command.args(["run", "--pretend-nodes", "2", "--", "./partition"]);
+    let (status, out, err) = outcome(&command.output().unwrap());
+    assert_eq!(status, Some(0), "{err}");
+    let turns = " 1x0 1x1".repeat(32);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[..2], ["blocked 32x0 32x1", &format!("interleaved{turns}")], "{err}");
+    assert!(["nearest 64x0", "nearest 64x1"].contains(&lines[2]), "{out}");
+}

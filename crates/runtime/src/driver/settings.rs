@@ -40,6 +40,11 @@ impl Settings {
         Ok(Self { folder: folder.to_owned(), machine, asked })
     }
 
+    /// The CPUs of all nodes, as the launcher saw them.
+    pub fn asked_cpus(&self) -> impl Iterator<Item = u32> {
+        self.asked.machine.nodes.iter().flat_map(|node| node.cpus.iter().copied())
+    }
+
     /// Reads the settings from the folder of a run. `None`: the folder is gone, because the
     /// launcher has ended.
     ///

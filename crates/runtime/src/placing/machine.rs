@@ -18,7 +18,7 @@ pub struct Machine {
 impl Machine {
     /// The machine as it is now. CPUs and memory come and go.
     pub fn here() -> Self {
-        let (nodes, pretended) = (Nodes::here(), moving::pretended());
+        let (nodes, pretended) = (Nodes::of_process(), moving::pretended());
         match pretended {
             0 => Self { nodes, pretended },
             n => Self { nodes: nodes.pretend(n), pretended },

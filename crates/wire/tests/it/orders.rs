@@ -38,6 +38,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 from: yes[1],
                 to: yes[2],
             }),
+            align: yes[5],
         })
 }
 

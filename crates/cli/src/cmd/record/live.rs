@@ -124,6 +124,7 @@ impl RecordArgs {
             budget: Some(BUDGET),
             copy_unseen: false,
             bind: false,
+            align: false,
             force: true,
             summary: None,
             json: false,
