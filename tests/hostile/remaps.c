@@ -2,6 +2,10 @@
  * armed. */
 #include "hostile.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 int main(void) {
     double end = end_time();
     for (uint64_t round = 0; now() < end; round++) {
@@ -45,6 +49,22 @@ int main(void) {
         check(rest, n / 2, round + 1, "MADV_FREE, written");
         for (size_t i = n / 16; i < n / 8; i++) wrong_bytes += rest[i] && rest[i] != value(i, round) ? 8 : 0;
         must(!munmap(m, 2 * n), "munmap");
+
+        /* The old mapping stays, without its pages. */
+        uint64_t *left = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        must(left != MAP_FAILED, "mmap");
+        fill(left, n, round);
+        usleep(1500);
+        uint64_t *right = mremap(left, n, n, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+        must(right != MAP_FAILED, "mremap(MREMAP_DONTUNMAP)");
+        check(right, n, round, "MREMAP_DONTUNMAP");
+        usleep(1500);
+        check(right, n, round, "MREMAP_DONTUNMAP, later");
+        for (size_t i = 0; i < n / 8; i++) wrong_bytes += left[i] ? 8 : 0;
+        fill(left, n, round + 1);
+        usleep(1500);
+        check(left, n, round + 1, "what MREMAP_DONTUNMAP left");
+        must(!munmap(left, n) && !munmap(right, n), "munmap");
     }
     return done();
 }

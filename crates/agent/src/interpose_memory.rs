@@ -96,6 +96,9 @@ pub unsafe extern "C" fn mremap(
         alloc::mapped(old, old_bytes);
     } else {
         alloc::mapped(p, bytes);
+        if flags & libc::MREMAP_DONTUNMAP != 0 {
+            alloc::mapped(old, old_bytes);
+        }
     }
     p
 }
@@ -107,10 +110,12 @@ fn last_error() -> i32 {
 
 /// Moves a range that arming has split into several mappings. Returns what `mremap` does.
 fn in_parts(old: Span, bytes: usize, flags: i32, to: *mut c_void) -> *mut c_void {
-    let plain =
-        flags & !(libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) == 0 && flags & libc::MREMAP_MAYMOVE != 0;
+    let known = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    let stays = flags & libc::MREMAP_DONTUNMAP != 0;
+    let plain = flags & !known == 0 && flags & libc::MREMAP_MAYMOVE != 0 && (!stays || bytes == old.len());
     let to = (flags & libc::MREMAP_FIXED != 0).then_some(to as usize);
-    let moved = plain.then(|| state::guarded(|| moving::remap_in_parts(old, bytes, to))).flatten().flatten();
+    let moved =
+        plain.then(|| state::guarded(|| moving::remap_in_parts(old, bytes, to, stays))).flatten().flatten();
     moved.map_or(libc::MAP_FAILED, |p| p as *mut c_void)
 }
 

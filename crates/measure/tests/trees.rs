@@ -31,6 +31,32 @@ fn said(m: &Measurement) -> String {
 }
 
 #[test]
+fn sizes_beyond_all_memory_are_read() {
+    let text = std::fs::read_to_string(file("container.tree")).unwrap();
+    let huge = |line: &str| match line.strip_suffix(" kB").and_then(|l| l.rsplit_once(' ')) {
+        Some((name, _)) => format!("{name} {} kB\n", u64::MAX),
+        None => format!("{line}\n"),
+    };
+    let path = std::env::temp_dir().join(format!("homenode-measure-huge-{}.tree", std::process::id()));
+    std::fs::write(&path, text.lines().map(huge).collect::<String>()).unwrap();
+    let read = Host::at(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(read.nodes.iter().any(|n| n.free == u64::MAX), "{:?}", read.nodes);
+}
+
+#[test]
+fn what_a_terminal_obeys_is_no_part_of_a_host() {
+    let text = std::fs::read_to_string(file("container.tree")).unwrap();
+    let evil = text.replace("powersave", "pow\u{1b}[31m\u{9b}\u{202e}er");
+    assert_ne!(evil, text);
+    let path = std::env::temp_dir().join(format!("homenode-measure-evil-{}.tree", std::process::id()));
+    std::fs::write(&path, evil).unwrap();
+    let read = Host::at(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(read.state.governor.unwrap().contains("pow\u{fffd}[31m\u{fffd}\u{fffd}er"), "it is marked");
+}
+
+#[test]
 fn the_labs_four_nodes_are_measured_whole() {
     let host = host("lab-4-nodes.tree");
     let cpus: Vec<Vec<u32>> = host.nodes.iter().map(|n| n.cpus.iter().map(|c| c.0).collect()).collect();

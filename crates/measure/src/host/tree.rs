@@ -25,8 +25,14 @@ pub(super) struct Tree {
     recorded: Option<BTreeMap<String, String>>,
 }
 
-/// `== PATH` begins a file, what follows is its contents.
+/// `== PATH` begins a file, what follows is its contents. A stranger may have made the recording:
+/// characters that a terminal obeys, or that turn text around, become U+FFFD.
 fn recorded(text: &str) -> BTreeMap<String, String> {
+    let is_obeyed = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    };
+    let text = text.replace(is_obeyed, "\u{fffd}");
     let mut files = BTreeMap::new();
     let mut open: Option<(String, String)> = None;
     for line in text.lines() {
@@ -213,7 +219,8 @@ fn kib(meminfo: &str, field: &str) -> u64 {
 /// pages of files not used lately.
 fn available(meminfo: &str) -> u64 {
     let dirty = kib(meminfo, "Dirty:");
-    kib(meminfo, "MemFree:") + kib(meminfo, "Inactive(file):").saturating_sub(dirty)
+    let clean = kib(meminfo, "Inactive(file):").saturating_sub(dirty);
+    kib(meminfo, "MemFree:").saturating_add(clean)
 }
 
 fn distances(text: &str) -> Vec<u32> {

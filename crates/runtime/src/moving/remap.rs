@@ -15,9 +15,9 @@ use super::{Mechanism, disarm};
 const MOST: usize = 4096;
 
 /// Moves `old` to `to`, or to any free place, with a new length of `bytes`. Returns the new
-/// address. `None`: the real function should be called, because the range is one mapping, its
-/// mappings differ, or there is no room.
-pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usize> {
+/// address. `stays`: the old mappings stay, without their pages. `None`: the real function should
+/// be called, because the range is one mapping, its mappings differ, or there is no room.
+pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>, stays: bool) -> Option<usize> {
     let bytes = bytes.checked_next_multiple_of(PAGE).filter(|b| *b > 0)?;
     let mapped = (old.start.is_multiple_of(PAGE) && !old.is_empty()).then(|| old.outer(PAGE))?;
     if state::chosen() == Mechanism::None {
@@ -46,9 +46,15 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
         if part.is_empty() {
             continue;
         }
-        // SAFETY: the caller gives the old range up for the new one, which is its own; each part
-        // goes to its place there.
-        if unsafe { memory::move_mapping(part, target + offset) }.is_err() {
+        // SAFETY: the caller gives the old range up, or its pages, for the new one, which is its
+        // own; each part goes to its place there.
+        let moved = unsafe {
+            match stays {
+                true => memory::move_leaving_mapping(part, target + offset),
+                false => memory::move_mapping(part, target + offset),
+            }
+        };
+        if moved.is_err() {
             // A half of the range has moved: the rest is copied.
             // SAFETY: both ranges are mapped, the caller's, and of this length.
             unsafe {
@@ -57,7 +63,7 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>) -> Option<usiz
                     (target + offset) as *mut u8,
                     part.len(),
                 );
-                let _ = memory::unmap(part);
+                let _ = if stays { memory::discard(part) } else { memory::unmap(part) };
             }
         }
     }
