@@ -1,4 +1,4 @@
-/* lu: factors a matrix by columns with loops that the run-time schedules. For tests of the simulator.
+/* lu: factors a matrix by columns with loops that the run-time schedules, for tests.
  *
  *   lu N [plain|padded|manual [ROUNDS]]
  *

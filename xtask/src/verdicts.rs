@@ -7,8 +7,10 @@
 //! on two nodes of the lab. The lab's time is in instructions, so that other work on this machine
 //! counts as nobody's. A CPU of the lab then waits some milliseconds for another one's answer, as
 //! each arming of a page needs it, and programs with many objects get too few samples. With
-//! `--wall`, on an otherwise idle machine, the lab's time is this machine's. Unbound threads run a quarter of the rounds, because a verdict of
-//! threads that are seen for ten seconds depends on the system's scheduler.
+//! `--wall`, on an otherwise idle machine, the lab's time is this machine's.
+//!
+//! Unbound threads run a quarter of the rounds, because a verdict of threads that are seen for ten
+//! seconds depends on the system's scheduler.
 //!
 //! The command prints a row for each answer: the verdict, the array of the first advice, and the
 //! number of runs that gave it. It fails if an answer is wrong, or if a program has several.

@@ -69,7 +69,8 @@ fn site(object: &Object) -> &str {
 }
 
 /// Faults by group of variables, most remote accesses first. `lines` are known by the object's
-/// number in the usage; `page` is the size of a page in bytes. `padding`: arrays whose pages are falsely shared.
+/// number in the usage; `page` is the size of a page in bytes; `padding` has the arrays whose pages
+/// are falsely shared.
 pub(crate) fn groups<'a>(
     usage: &'a Usage,
     lines: &BTreeMap<usize, LineUse>,
