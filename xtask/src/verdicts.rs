@@ -121,17 +121,17 @@ impl Run<'_> {
     }
 
     /// The words behind `homenode`, below the folder of the program.
-    fn words(&self, in_lab: bool) -> Vec<String> {
+    fn words(&self, asked: &Asked) -> Vec<String> {
         let mut words: Vec<String> =
             ["run", "--quiet", "--json", "--threads", "2", "--summary"].map(Into::into).into();
         words.push(self.report());
-        if !in_lab {
+        if !asked.lab {
             words.extend(["--pretend-nodes", "2"].map(Into::into));
         }
         words.extend(self.bound.then(|| "--bind".into()));
         words.extend(["--".into(), format!("./{}", self.of.name)]);
         if let Some(right) = &self.of.right {
-            let rounds = if in_lab { right.lab } else { right.rounds };
+            let rounds = if asked.lab && !asked.wall { right.lab } else { right.rounds };
             words.push((if self.bound { rounds } else { rounds.div_ceil(UNBOUND) }).to_string());
         }
         words
@@ -157,12 +157,12 @@ impl Run<'_> {
 }
 
 /// All runs in one boot of the lab.
-fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], clock: &[&str]) -> Outcome {
+fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &Asked) -> Outcome {
     let lines = runs.iter().map(|run| {
         format!(
             "{} {} >/dev/null || echo {} failed\n",
             homenode.display(),
-            run.words(true).join(" "),
+            run.words(asked).join(" "),
             run.report()
         )
     });
@@ -170,17 +170,17 @@ fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], clock: &[&str]) -> Outco
     std::fs::write(folder.join("script"), script).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut command = Command::new(homenode);
     command.current_dir(folder).stdin(Stdio::null()).args(["lab", "run", "--nodes", "2", "--mem", "384M"]);
-    command.args(clock).args(["--numa-balancing", "off", "--thp", "never", "--timeout"]);
+    command.args(asked.clock()).args(["--numa-balancing", "off", "--thp", "never", "--timeout"]);
     command.arg((60 + LAB_SECONDS * runs.len()).to_string());
     command.arg("--with").arg(homenode).arg("--with").arg(homenode.with_file_name("libhomenode.so"));
     process::run(command.args(["--", "sh", "script"]))
 }
 
-fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run]) -> Outcome {
+fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &Asked) -> Outcome {
     runs.iter().try_for_each(|run| {
         let mut command = Command::new(homenode);
         // A team that waits does not take the other threads' CPUs.
-        command.current_dir(folder).env("OMP_WAIT_POLICY", "passive").args(run.words(false));
+        command.current_dir(folder).env("OMP_WAIT_POLICY", "passive").args(run.words(asked));
         process::run(command.stdout(Stdio::null()))
     })
 }
@@ -208,10 +208,8 @@ pub fn run(args: &[String]) -> Outcome {
         let runs: Vec<Run> = tried.iter().flat_map(of).collect();
         // In the lab, a boot takes as long as some runs.
         for runs in runs.chunks(if asked.lab { runs.len().max(1) } else { asked.rounds }) {
-            match asked.lab {
-                true => in_lab(&homenode, &folder, runs, asked.clock())?,
-                false => on_pretended_nodes(&homenode, &folder, runs)?,
-            }
+            let carry_out = if asked.lab { in_lab } else { on_pretended_nodes };
+            carry_out(&homenode, &folder, runs, &asked)?;
             let mut seen: BTreeMap<(&str, &str, String, bool), usize> = BTreeMap::new();
             for run in runs {
                 let (says, is_right) = run.judged(&folder)?;
