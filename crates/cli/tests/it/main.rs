@@ -55,5 +55,6 @@ mod show;
 mod simulation_memory;
 mod support;
 mod tools;
+mod top;
 mod verdicts;
 mod view;
