@@ -1,13 +1,12 @@
 //! Findings from a recording of every access, simulated on a machine.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use homenode_dataset::tables::Object;
 use homenode_dataset::{Basis, Dataset, identity};
 use homenode_error::{Error, Result};
-use homenode_model::{Bytes, CacheScope, ObjectId, Topology};
+use homenode_model::{Bytes, CacheScope, NodeId, ObjectId, Placement, Topology};
 use homenode_order::Trace;
 use homenode_report::Report;
 use homenode_schemes::padding::{self, Advice};
@@ -15,24 +14,25 @@ use homenode_schemes::scheme::Layout;
 use homenode_schemes::{self as schemes, Loaded, Pass};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryError, MemoryOptions, Outcome};
-use homenode_sim::run::{Enough, Job, Results};
+use homenode_sim::run::{Enough, Job};
 use homenode_simulated::Simulated;
 use homenode_simulated::places::Places;
 use homenode_task::Task;
 
 use crate::against::Explained;
-use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, variants};
+use crate::effect::{self, TODAY, all_local, best, dealt, planned, under};
 use crate::explanation::{
     Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Reason, ReasonKind, SCHEMA,
     Variable, change,
 };
 use crate::group::{self, Group};
+use crate::jobs::Jobs;
 use crate::lines::{self, LineUse};
 use crate::pattern::Pattern;
-use crate::remedy::{FixKind, How, Remedy};
+use crate::remedy::{self, FixKind, How, Remedy};
 use crate::usage::{Class, ObjectUse, Usage};
 use crate::warning::{Warning, WarningKind};
-use crate::{observed, pattern, rounds, sockets};
+use crate::{changed, distribution, observed, pattern, rounds, sockets};
 
 /// A finding is left out if its first fix saves less than this percentage of the time.
 pub const LEAST: f64 = 3.0;
@@ -123,7 +123,7 @@ fn explain_and<T>(
     let mut all = None;
     if results.stopped_early {
         all = pass.rounds()?;
-        if later_rounds_differ(&pass, &today, &results, all)? {
+        if rounds::later_differ(&pass, &today, &results, all)? {
             task.remark(&format_args!("later rounds use memory differently: all rounds are simulated"));
             enough = None;
             results = pass.simulate_until(std::slice::from_ref(&first), None)?;
@@ -218,19 +218,6 @@ fn explain_and<T>(
         explanation.no_finding = Some(run.reason(&explanation, tried));
     }
     Ok((explanation, read))
-}
-
-/// Whether the rounds that were not simulated use memory in another way than those that were.
-fn later_rounds_differ(pass: &Pass<'_>, job: &Job, so_far: &Results, all: Option<u64>) -> Result<bool> {
-    let simulated = so_far.outcomes.iter().flatten().next().map_or(0, |o| o.marks.len().saturating_sub(1));
-    let all = all.map_or(simulated, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    if simulated == 0 || all <= simulated {
-        return Ok(false);
-    }
-    let go_on = || !pass.task.stop_asked();
-    let order = pass.open()?;
-    rounds::differ(order, &job.machine, &job.binding, job.page.0, (simulated, all), go_on)
-        .ok_or_else(Error::interrupted)
 }
 
 /// A recording under way to its explanation.
@@ -468,7 +455,7 @@ impl<'a> Run<'a> {
     /// the whole program.
     fn findings(
         &self,
-        groups: Vec<Group<'a>>,
+        mut groups: Vec<Group<'a>>,
         padding: &[Advice],
         explanation: &mut Explanation,
     ) -> Result<()> {
@@ -483,8 +470,10 @@ impl<'a> Run<'a> {
         // Simulated apart, because the arrays lie at other addresses.
         let mut apart: Vec<(usize, Vec<ObjectId>)> = Vec::new();
         let mut at: Vec<Vec<usize>> = Vec::new();
-        for group in &groups {
+        for group in &mut groups {
             let objects = group.objects();
+            let distributed = self.distribution(group, &places);
+            group.remedies.extend(distributed.as_ref().map(|(remedy, _)| remedy.clone()));
             let mut own = Vec::new();
             for remedy in &group.remedies {
                 // The call places pages as the first fix does.
@@ -494,6 +483,10 @@ impl<'a> Run<'a> {
                 }
                 let job = match remedy.how {
                     How::Best => planned(&self.today, best(self.machine(), self.outcome, &places, &objects)),
+                    How::WithoutCopies => {
+                        let plan = best(self.machine(), self.outcome, &places, &objects);
+                        changed::without_copies(planned(&self.today, plan), self.outcome, &places, &objects)
+                    }
                     How::Deal => planned(&self.today, dealt(self.machine(), self.outcome, &places, &objects)),
                     How::Follow => {
                         let ids: Vec<String> = objects.iter().map(|o| o.0.to_string()).collect();
@@ -501,11 +494,22 @@ impl<'a> Run<'a> {
                     }
                     How::FirstTouch => under(&self.today, TODAY),
                     How::Padded => {
-                        apart.push((jobs.add([]), objects.clone()));
-                        own.push(jobs.ranges.len() - 1);
+                        let number = jobs.elsewhere();
+                        apart.push((number, objects.clone()));
+                        own.push(number);
                         continue;
                     }
-                    How::Bound => {
+                    How::Distribute => {
+                        let plan = distributed.as_ref().map(|(_, plan)| plan.clone());
+                        own.push(jobs.plain(planned(&self.today, plan.unwrap_or_default())));
+                        continue;
+                    }
+                    How::InOrder | How::Bound => {
+                        let in_order = || changed::in_order(&self.today, self.outcome, &places, group);
+                        if let Some(job) = (remedy.how == How::InOrder).then(in_order).flatten() {
+                            own.push(jobs.varied(&job));
+                            continue;
+                        }
                         own.push(*local.get_or_insert_with(|| jobs.varied(&all_local(&self.today))));
                         continue;
                     }
@@ -515,7 +519,7 @@ impl<'a> Run<'a> {
             at.push(own);
         }
         let placed: Vec<&Group<'_>> =
-            groups.iter().filter(|g| g.remedies.first().is_some_and(|r| r.how == How::Best)).collect();
+            groups.iter().filter(|g| g.remedies.first().is_some_and(places_pages)).collect();
         let together = (placed.len() > 1).then(|| {
             let objects: Vec<ObjectId> = placed.iter().flat_map(|g| g.objects()).collect();
             jobs.plain(planned(&self.today, best(self.machine(), self.outcome, &places, &objects)))
@@ -523,7 +527,7 @@ impl<'a> Run<'a> {
         // All threads on one node, if they fit there. Where a placement makes accesses local, that
         // is no better.
         let packed = schemes::binding(self.machine(), Layout::Packed, self.today.binding.len()).ok();
-        let mends = |r: &Remedy| matches!(r.how, How::Best | How::FirstTouch);
+        let mends = |r: &Remedy| places_pages(r) || matches!(r.how, How::FirstTouch | How::InOrder);
         let packed = packed.filter(|_| !groups.iter().filter_map(|g| g.remedies.first()).any(mends));
         let packed =
             packed.map(|binding| jobs.plain(Job { binding, policy: TODAY.into(), ..self.today.clone() }));
@@ -590,9 +594,26 @@ impl<'a> Run<'a> {
         let pass = Pass { loaded: &loaded, workers: self.request.workers, task: self.task };
         let mut all = vec![self.today.clone()];
         if vary {
-            all.extend(variants(&self.today));
+            all.extend(effect::variants(&self.today));
         }
         Ok(pass.simulate_until(&all, self.enough)?.outcomes)
+    }
+
+    /// The distribution that serves a group's users best, where the first fix places each page by
+    /// itself.
+    fn distribution(&self, group: &Group<'_>, places: &Places<'_>) -> Option<(Remedy, Placement)> {
+        let machine = self.machine();
+        let mut nodes: Vec<NodeId> = self.today.binding.iter().map(|cpu| machine.node_of(*cpu)).collect();
+        nodes.retain(|n| machine.nodes_with_memory().contains(n));
+        nodes.sort();
+        nodes.dedup();
+        if group.found.pattern == Pattern::RegionsDisagree || group.remedies.first()?.how != How::Best {
+            return None;
+        }
+        let (distribution, plan) =
+            distribution::best(machine, self.outcome, places, &group.objects(), &nodes)?;
+        let name = &group.members.first()?.object.name;
+        Some((remedy::distribute(&group.found, name, &distribution.words(self.request.page.0))?, plan))
     }
 
     /// What helps the whole program without a change of its source, and how it is simulated.
@@ -628,7 +649,7 @@ impl<'a> Run<'a> {
         effect: impl Fn(usize) -> Option<Effect>,
         globals: &[Fix],
     ) -> Finding {
-        let Group { members, found, remedies } = group;
+        let Group { members, found, remedies, .. } = group;
         let fix = |(remedy, at): (Remedy, &usize)| Fix {
             kind: remedy.kind,
             text: remedy.text,
@@ -649,7 +670,18 @@ impl<'a> Run<'a> {
             fixes.swap(0, 1);
         }
         let mut others: Vec<Fix> = fixes.drain(1.min(fixes.len())..).collect();
-        others.retain(|f| f.kind != FixKind::HnPlace || pays(f));
+        // One of the two calls: a distribution is the shorter one.
+        let after = |kind| {
+            others.iter().find(|f| f.kind == kind && pays(f)).and_then(|f| f.effect).map(|e| e.after_ns)
+        };
+        let call = match (after(FixKind::HnPlace), after(FixKind::HnDistribute)) {
+            (Some(place), Some(distribute)) if change(place, distribute) >= LEAST => FixKind::HnPlace,
+            (_, Some(_)) => FixKind::HnDistribute,
+            (_, None) => FixKind::HnPlace,
+        };
+        others.retain(|f| {
+            !matches!(f.kind, FixKind::HnPlace | FixKind::HnDistribute) || f.kind == call && pays(f)
+        });
         others.extend(globals.iter().filter(|f| pays(f)).cloned());
         // The sort is stable: of fixes that take as much effort the one that saves more.
         others.sort_by_key(|f| (f.kind.effort(), std::cmp::Reverse(f.effect.map_or(0, |e| e.saved_ns()))));
@@ -705,38 +737,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Jobs by number: one or several simulations each.
-struct Jobs {
-    all: Vec<Job>,
-    ranges: Vec<Range<usize>>,
-    /// Whether effects have a range.
-    vary: bool,
-}
-
-impl Jobs {
-    fn add(&mut self, jobs: impl IntoIterator<Item = Job>) -> usize {
-        let from = self.all.len();
-        self.all.extend(jobs);
-        self.ranges.push(from..self.all.len());
-        self.ranges.len() - 1
-    }
-
-    /// One simulation.
-    fn plain(&mut self, job: Job) -> usize {
-        self.add([job])
-    }
-
-    /// One simulation for each further way to hide latency.
-    fn variants(&mut self, job: &Job) -> usize {
-        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
-        self.add(all)
-    }
-
-    /// The job and its variants.
-    fn varied(&mut self, job: &Job) -> usize {
-        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
-        self.add(std::iter::once(job.clone()).chain(all))
-    }
+/// Whether a fix puts each page where its users wait least.
+const fn places_pages(fix: &Remedy) -> bool {
+    matches!(fix.how, How::Best | How::WithoutCopies)
 }
 
 /// Leaves out what takes less than [`LEAST`] percent from the time under `homenode run` alone.

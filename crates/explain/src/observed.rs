@@ -26,17 +26,40 @@ pub(crate) fn allocated(object: &Object) -> Place {
     Place { file: object.file.clone(), line: object.line, function: object.function.clone() }
 }
 
-/// A function as the source knows it: compilers make functions of their own of regions.
-fn function(name: &str) -> String {
-    let cut = name.find("._omp_fn").or_else(|| name.find(".omp_outlined")).unwrap_or(name.len());
-    let name = &name[..cut];
-    name.strip_suffix("__").or_else(|| name.strip_suffix("._omp")).unwrap_or(name).to_owned()
+/// A function as the source knows it, without its parameters: compilers make functions of their own
+/// of regions.
+pub fn function(name: &str) -> &str {
+    let ends = [" [clone ", "._omp_fn", ".omp_outlined"].into_iter().filter_map(|end| name.find(end));
+    let name = &name[..ends.min().unwrap_or(name.len())];
+    let name = name.strip_suffix("__").or_else(|| name.strip_suffix("._omp")).unwrap_or(name);
+    without_parameters(name.strip_suffix(" const").unwrap_or(name))
+}
+
+/// A name without the parentheses at its end and what they hold.
+fn without_parameters(name: &str) -> &str {
+    let mut open = 0u32;
+    if !name.ends_with(')') {
+        return name;
+    }
+    for (at, c) in name.char_indices().rev() {
+        match c {
+            ')' => open += 1,
+            '(' if open == 1 && at > 0 => return &name[..at],
+            '(' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    name
 }
 
 /// The place of a region.
 fn region(usage: &Usage, number: Option<RegionNo>) -> Place {
     let Some(region) = number.and_then(|n| usage.regions.get(&n)) else { return Place::default() };
-    Place { file: region.file.clone(), line: region.line, function: region.function.as_deref().map(function) }
+    Place {
+        file: region.file.clone(),
+        line: region.line,
+        function: region.function.as_deref().map(function).map(str::to_owned),
+    }
 }
 
 /// The regions that use objects, most accesses first.
@@ -94,7 +117,7 @@ pub fn explain_watched(
 ) -> Option<Explanation> {
     let usage = Usage::bounded(set, more)?;
     let meta = set.meta();
-    let missing: Vec<String> = meta.incomplete.clone();
+    let missing: Vec<String> = set.missing().iter().map(ToString::to_string).collect();
     let whole = usage.accesses.units().1;
     let mut findings = Vec::new();
     for group in groups(&usage, &BTreeMap::new(), &[], meta.page_bytes) {
@@ -209,5 +232,14 @@ mod tests {
     fn regions_have_the_names_of_their_functions() {
         let all = ["sweep._omp_fn.0", "main.omp_outlined", "step__._omp_fn.3", "plain"].map(function);
         assert_eq!(all, ["sweep", "main", "step", "plain"]);
+        // As numba's library for OpenMP has it.
+        let numba = "parallel_for(void*, char**, unsigned long*, void (*)(int)) [clone ._omp_fn.0]";
+        let others =
+            ["ns::sum<int>(int) const", "functor::operator()() const", "(anonymous namespace)::f", "f(", ")"];
+        assert_eq!(function(numba), "parallel_for");
+        assert_eq!(
+            others.map(function),
+            ["ns::sum<int>", "functor::operator()", "(anonymous namespace)::f", "f(", ")"]
+        );
     }
 }

@@ -11,10 +11,13 @@
 //! simulated rounds, or if the simulated rounds did not use the page. Accesses to pages without an
 //! owner in the round do not differ.
 
+use homenode_error::{Error, Result};
 use homenode_log::file::LogReader;
 use homenode_model::{CpuId, LineNo, Rows, ThreadId, Ticks, Topology};
 use homenode_order::step::{Mark, Sync};
 use homenode_order::{Order, Sink};
+use homenode_schemes::Pass;
+use homenode_sim::run::{Job, Results};
 
 use crate::usage::OWNS;
 
@@ -121,6 +124,19 @@ impl Sink for Counts {
             self.end_round();
         }
     }
+}
+
+/// Whether the rounds that were not simulated use memory in another way than those that were.
+pub(crate) fn later_differ(pass: &Pass<'_>, job: &Job, so_far: &Results, all: Option<u64>) -> Result<bool> {
+    let simulated = so_far.outcomes.iter().flatten().next().map_or(0, |o| o.marks.len().saturating_sub(1));
+    let all = all.map_or(simulated, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    if simulated == 0 || all <= simulated {
+        return Ok(false);
+    }
+    let go_on = || !pass.task.stop_asked();
+    let order = pass.open()?;
+    differ(order, &job.machine, &job.binding, job.page.0, (simulated, all), go_on)
+        .ok_or_else(Error::interrupted)
 }
 
 /// Whether the rounds after the first `simulated` ones use memory differently. What follows the

@@ -5,7 +5,7 @@ use homenode_dataset::tables::{
     Access, FirstTouch, Interval, IntervalNo, Node, Object, ObjectKind, Region, RegionKind, RegionNo,
     ThreadStay,
 };
-use homenode_dataset::{Basis, Dataset, Kind, Memory, Meta, Sink as _, Tally};
+use homenode_dataset::{Basis, Dataset, Ended, Kind, Memory, Meta, Sink as _, Tally};
 use homenode_explain::explanation::{Explanation, ReasonKind};
 use homenode_explain::observed;
 use homenode_explain::pattern::Pattern;
@@ -119,7 +119,11 @@ impl Recording {
     }
 
     fn explain(self) -> Explanation {
-        let meta = Meta::new(Kind::Live, self.basis, vec!["./heat".into()]);
+        self.explain_ended(Some(Ended { status: Some(0), signal: None, elapsed_ns: 1 }))
+    }
+
+    fn explain_ended(self, ended: Option<Ended>) -> Explanation {
+        let meta = Meta { ended, ..Meta::new(Kind::Live, self.basis, vec!["./heat".into()]) };
         observed::explain(&Dataset::of_memory(meta, self.memory), 5, "./heat")
     }
 }
@@ -193,6 +197,16 @@ fn pages_that_somebody_put_elsewhere_are_told_apart() {
     let it = recording.explain();
     assert_eq!(it.findings[0].pattern, Pattern::Misplaced);
     assert_eq!(it.findings[0].fixes[0].kind, FixKind::FirstTouch);
+}
+
+#[test]
+fn a_data_set_without_an_end_is_cut_off() {
+    let mut recording = Recording::new(Basis::Exact);
+    recording.touched(0, PAGES, 0, 0);
+    recording.used(0, PAGES, 0, 0, 100);
+    let it = recording.explain_ended(None);
+    assert_eq!(it.missing, ["the recording was cut off: it has no end"]);
+    assert_eq!(it.warnings[0].kind, WarningKind::CutOff);
 }
 
 #[test]

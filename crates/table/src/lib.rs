@@ -127,6 +127,7 @@ pub struct Table {
     notes: Vec<String>,
     legend: Vec<String>,
     warnings: Vec<String>,
+    sentences: bool,
 }
 
 impl Table {
@@ -148,7 +149,20 @@ impl Table {
             notes: Vec::new(),
             legend: Vec::new(),
             warnings: Vec::new(),
+            sentences: false,
         }
+    }
+
+    /// Its cells hold sentences, which break even where nobody knows the width of a line.
+    #[must_use]
+    pub const fn of_sentences(mut self) -> Self {
+        self.sentences = true;
+        self
+    }
+
+    /// Whether its cells hold sentences.
+    pub const fn has_sentences(&self) -> bool {
+        self.sentences
     }
 
     /// Adds a sentence of the answer that the table is the evidence of: shown below the warnings,

@@ -17,18 +17,18 @@ const LITTLE: u64 = 5000;
 
 /// A line that says what is missing; nothing of a whole recording.
 pub fn partial(summary: &Summary) -> String {
-    let Some(first) = summary.missing.first() else { return String::new() };
-    not_whole(&first.to_string(), summary.missing.len()) + "\n"
+    not_whole(&summary.missing).map_or_else(String::new, |line| line + "\n")
 }
 
-/// The first line of an answer about a recording that lacks something: the first lack of `all`.
-pub fn not_whole(first: &str, all: usize) -> String {
-    let more = match all {
-        0 | 1 => String::new(),
+/// The first line of whatever reads a recording that lacks something. `None`: nothing is missing.
+pub fn not_whole<T: std::fmt::Display>(missing: &[T]) -> Option<String> {
+    let first = missing.first()?;
+    let more = match missing.len() {
+        1 => String::new(),
         n => format!(" (and {} more)", n - 1),
     };
     let room = WIDTH.saturating_sub(width(&more) + width("not whole: "));
-    format!("not whole: {}{more}", elided(first, room))
+    Some(format!("not whole: {}{more}", elided(&first.to_string(), room)))
 }
 
 /// The answer: what is remote, the array with most of it, what moved. With [`partial`] that is one

@@ -8,6 +8,7 @@ use homenode_explain::Explanation;
 use homenode_explain::explanation::{Effect, EffectBasis, Finding, Fix, Place, Variable};
 use homenode_explain::pattern::Pattern;
 use homenode_explain::remedy::FixKind;
+use homenode_explain::warning::WarningKind;
 use homenode_model::{Bytes, Ns};
 use homenode_report::{Share, Unit};
 
@@ -29,13 +30,12 @@ const INDENT: usize = 12;
 
 /// The explanation for a person.
 pub fn render(it: &Explanation, verbose: bool) -> String {
-    let mut lines = answer(it);
-    if let Some(first) = it.missing.first() {
-        lines.insert(0, not_whole(first, it.missing.len()));
-    }
-    if !it.warnings.is_empty() {
+    let mut lines: Vec<String> = not_whole(&it.missing).into_iter().collect();
+    lines.extend(answer(it));
+    let mut warnings = it.warnings.iter().filter(|w| w.kind != WarningKind::CutOff).peekable();
+    if warnings.peek().is_some() {
         lines.push(String::new());
-        lines.extend(it.warnings.iter().flat_map(|w| hanging("! ", &w.text)));
+        lines.extend(warnings.flat_map(|w| hanging("! ", &w.text)));
     }
     let shown = if verbose { it.findings.len() } else { SHOWN };
     for (number, finding) in it.findings.iter().take(shown).enumerate() {
@@ -159,7 +159,7 @@ pub fn touched(finding: &Finding) -> String {
 
 /// A function without what a compiler added.
 fn function_name(function: &str) -> &str {
-    function.split("._omp_fn").next().unwrap_or(function).trim_end_matches('_')
+    homenode_explain::observed::function(function).trim_end_matches('_')
 }
 
 /// Variables in a few words.
@@ -314,7 +314,7 @@ fn basis(it: &Explanation) -> Vec<String> {
             lines.extend(hanging("", &format!("{}: {}", fix.text, expected(it, effect))));
         }
     }
-    for text in it.notes.iter().chain(it.missing.iter().skip(1)) {
+    for text in it.notes.iter().chain(&it.missing) {
         lines.extend(hanging("", text));
     }
     lines

@@ -9,13 +9,15 @@ use crate::layout::{Form, Layout, Style};
 
 /// What stands for a value that is not there.
 const MISSING: &str = "–";
+/// Columns of sentences where nobody knows the width of a line.
+const PROSE: usize = 100;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// Headings are bold and rows have colours, by escape sequences.
     pub colour: bool,
-    /// Columns of the output; none where lines may have any length.
+    /// Columns of the output; none where rows may have any length.
     pub width: Option<usize>,
     /// What columns and rows mean stands below the table.
     pub legend: bool,
@@ -23,10 +25,11 @@ pub struct Shown {
 
 /// The table in words: warnings, answer, facts, rows, notes. A column without a value is left out.
 pub fn render(table: &Table, how: Shown) -> String {
-    let most = how.width.unwrap_or(usize::MAX);
+    let prose = how.width.unwrap_or(PROSE);
+    let most = if table.has_sentences() { prose } else { how.width.unwrap_or(usize::MAX) };
     let mut out = String::new();
     let line = |out: &mut String, text: &str| {
-        for line in wrapped(text, most) {
+        for line in wrapped(text, prose) {
             *out += &line.replace(GLUE, " ");
             out.push('\n');
         }
@@ -45,7 +48,7 @@ pub fn render(table: &Table, how: Shown) -> String {
             table.facts().iter().map(|(key, value)| glued(&format!("{key} {}", show(value)))).collect();
         let whole = facts.join(" · ");
         // A fact that is longer than a line breaks where it can.
-        let fits = facts.iter().all(|f| f.chars().count() <= most);
+        let fits = facts.iter().all(|f| f.chars().count() <= prose);
         line(&mut out, &if fits { whole } else { whole.replace(GLUE, " ") });
         out.push('\n');
     }
@@ -180,6 +183,21 @@ replay, \"last\"      –       5     0.0
 – under time: the program was stopped
 times are modelled
 ";
+
+    #[test]
+    fn sentences_break_in_a_pipe_and_rows_of_numbers_do_not() {
+        let long = "a sentence of many words ".repeat(12);
+        let columns = || vec![Column::text("what", "what"), Column::text("why", "why")];
+        let mut table = Table::new("long", 1, columns());
+        table.row(vec![Cell::text("it"), Cell::text(long.trim())]);
+        table.note(long.trim());
+        let lengths = |table: &Table| -> Vec<usize> {
+            render(table, PIPE).lines().map(|l| l.chars().count()).collect()
+        };
+        let rows = lengths(&table);
+        assert!(rows.iter().filter(|n| **n > 100).count() >= 1 && rows.last().is_some_and(|n| *n <= 100));
+        assert!(lengths(&table.of_sentences()).iter().all(|n| *n <= 100));
+    }
 
     #[test]
     fn markdown_has_the_same_cells_and_ends_no_cell_early() {

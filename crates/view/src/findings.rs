@@ -11,6 +11,7 @@ use homenode_explain::effect::TODAY;
 use homenode_explain::exact;
 use homenode_explain::explanation::{Finding as Found, Fix as Told, Place, Variable as Named};
 use homenode_explain::observed;
+use homenode_explain::warning::WarningKind;
 use homenode_log::recording::Recording;
 use homenode_schemes::{self as schemes, Loaded};
 use homenode_task::Task;
@@ -136,7 +137,13 @@ impl From<&Explanation> for Findings {
         let together = it.together.as_ref().filter(|_| it.findings.len() > 1);
         Self {
             answer: explained::answer(it).iter().map(|l| shown(l)).collect(),
-            warnings: it.warnings.iter().map(|w| shown(&w.text)).collect(),
+            // The page says in its first line what is missing.
+            warnings: it
+                .warnings
+                .iter()
+                .filter(|w| w.kind != WarningKind::CutOff)
+                .map(|w| shown(&w.text))
+                .collect(),
             findings: it.findings.iter().map(|f| finding(it, f)).collect(),
             together: together.map(|effect| shown(&explained::expected(it, effect))),
         }

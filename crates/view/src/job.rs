@@ -155,11 +155,11 @@ impl Job<'_> {
         }
     }
 
-    /// Writes the page to a file. Returns its size, and whether the recordings are whole.
+    /// Writes the page to a file. Returns its size, and what the recordings lack, a sentence each.
     ///
     /// # Errors
     /// The file cannot be written; somebody asked to stop.
-    pub fn write(mut self, file: &Path) -> Result<(Bytes, bool)> {
+    pub fn write(mut self, file: &Path) -> Result<(Bytes, Vec<String>)> {
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);
         let mut none = |_: &Dataset, _| Err(PyramidError::Damaged("a file draws nothing finer"));
@@ -169,8 +169,11 @@ impl Job<'_> {
         if self.task.stop_asked() {
             return Err(Error::interrupted());
         }
-        let bytes = page::save(&mut model, file).context(|| format!("cannot write {}", file.display()))?;
-        Ok((bytes, opened.iter().all(|o| o.report.summary.whole)))
+        let bytes = page::save(&mut model, file)
+            .context(|| format!("cannot write {}", file.display()))
+            .map_err(|e| e.hint("name a file in a folder where you may write: -o FILE"))?;
+        let missing = opened.iter().flat_map(|o| &o.report.summary.missing);
+        Ok((bytes, missing.map(ToString::to_string).collect()))
     }
 }
 

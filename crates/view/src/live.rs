@@ -256,10 +256,6 @@ pub fn ended(recording: &Path) -> bool {
 fn so_far(opened: &mut Opened) {
     opened.report.summary.whole = true;
     opened.report.summary.missing.clear();
-    if let Some(findings) = &mut opened.findings {
-        let incomplete = &opened.set.meta().incomplete;
-        findings.warnings.retain(|w| !incomplete.contains(w));
-    }
 }
 
 /// A page that follows a recording: a server, and what keeps its page up to date.

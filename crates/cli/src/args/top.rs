@@ -133,6 +133,7 @@ impl TopArgs {
             pretend_nodes: self.pretend_nodes,
             budget: self.budget,
             copy_unseen: false,
+            align: false,
             bind: false,
             force: false,
             summary: None,

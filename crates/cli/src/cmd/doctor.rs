@@ -31,7 +31,8 @@ impl DoctorArgs {
                 Column::text("found", "found"),
                 Column::text("change", "what to change"),
             ],
-        );
+        )
+        .of_sentences();
         table.fact("run", Cell::text(verdict.clone()));
         for f in judge::findings(&found).iter().chain(&of_app) {
             table.row(row(f));

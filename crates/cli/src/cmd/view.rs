@@ -5,6 +5,7 @@ use std::path::Path;
 use homenode_dataset::Dataset;
 use homenode_error::{Context as _, Error, Result};
 use homenode_task::Task as _;
+use homenode_text::answer::not_whole;
 use homenode_text::human;
 use homenode_view::browser;
 use homenode_view::findings::{self, Findings};
@@ -49,12 +50,15 @@ impl ViewArgs {
                 job.serve(server).map(|()| Exit::Done)
             }
             (None, Some(file)) => {
-                let (size, whole) = job.write(file)?;
+                let (size, missing) = job.write(file)?;
+                if let Some(line) = not_whole(&missing) {
+                    to_stdout(&(line + "\n"))?;
+                }
                 if !self.quiet {
                     let (file, size) = (file.display(), human::bytes(size));
                     to_stdout(&format!("{file}: {size}, one page without a reference to any other\n"))?;
                 }
-                Ok(if whole { Exit::Done } else { Exit::Partial })
+                Ok(if missing.is_empty() { Exit::Done } else { Exit::Partial })
             }
             (None, None) => Err(Error::failed("neither a file nor a server is wanted")),
         }

@@ -17,7 +17,8 @@ fn says_so(dir: &Path, line: &str) {
     assert_eq!(status, Some(3), "{line}\n{out}{err}");
     assert!(first.contains("not whole") || first.starts_with("! "), "{line}: {first:?}\n{out}{err}");
     assert!(all.contains("cut off") || all.contains("missing"), "{line}\n{out}{err}");
-    if !out.is_empty() {
+    // A page is a file: it has no JSON beside it.
+    if !out.is_empty() && !line.starts_with("view") {
         let json = run(dir, &[&words[..], &["--json"]].concat());
         assert_eq!(json.0, Some(3), "{line} --json\n{}", json.1);
         let text = json.1;
@@ -35,7 +36,13 @@ fn is_whole(dir: &Path, line: &str) {
 }
 
 /// What an exact recording is read by.
-const EXACT: [&str; 3] = ["show R", "compare R", "plan R -m 2s-xeon -o R.hnplan"];
+const EXACT: [&str; 5] = [
+    "show R",
+    "compare R",
+    "plan R -m 2s-xeon -o R.hnplan",
+    "explain R -m 2s-xeon",
+    "view R -m 2s-xeon -o R.html",
+];
 
 /// Writes at random, then is killed.
 const VICTIM: &str = r#"
@@ -104,7 +111,16 @@ fn recordings_of_the_lab_and_live_ones() {
         assert!(!json["ended"].is_null());
         json["ended"] = serde_json::Value::Null;
         fs::write(&meta, json.to_string()).unwrap();
-        let lines = ["show R", "show R -v", "show --map R", "diff R W", "diff W R"];
+        let lines = [
+            "show R",
+            "show R -v",
+            "show --map R",
+            "diff R W",
+            "diff W R",
+            "explain R",
+            "explain R --against W",
+            "view R -o R.html",
+        ];
         for line in lines {
             is_whole(&dir, &line.replace(['R', 'W'], kind));
             says_so(&dir, &line.replace('R', &cut).replace('W', kind));

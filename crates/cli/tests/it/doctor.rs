@@ -56,6 +56,7 @@ fn this_machine_is_told_and_a_program_is() {
     assert_eq!(state(&json, "loading").0, "works");
     let (status, out, _) = run(&dir, &["doctor"]);
     assert!(matches!(status, Some(0 | 3)) && out.contains("'homenode run' would"), "{out}");
+    assert!(out.lines().all(|l| l.chars().count() <= 100), "{out}");
     let (status, _, err) = run(&dir, &["doctor", "--", "./no-such"]);
     assert!(status == Some(127) && err.contains("./no-such"), "{status:?} {err}");
 }

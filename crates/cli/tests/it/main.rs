@@ -58,3 +58,4 @@ mod tools;
 mod top;
 mod verdicts;
 mod view;
+mod wrong_lines;

@@ -3,11 +3,13 @@
 use homenode_dataset::foreign::clean;
 use homenode_explain::against::{Against, Per};
 use homenode_explain::explanation::{Explanation, Finding};
+use homenode_explain::warning::WarningKind;
 use homenode_model::{Ns, Ps};
 use homenode_report::diff::Side;
 use homenode_table::{Cell, Column, Table};
 
 use super::{GAP, WIDTH, expected, fault, finding, hanging, names, signed};
+use crate::answer::not_whole;
 use crate::human::{elided, fixed, glued, modelled, percent, plain, plural, time, width};
 use crate::layout::{Form, Layout};
 
@@ -18,9 +20,11 @@ const LACKING: &str = "–";
 
 /// The comparison for a person.
 pub fn render(it: &Against, verbose: bool) -> String {
-    let mut lines = answer(it);
-    let warnings = it.missing().into_iter().chain(it.unlike.iter().cloned());
-    let warnings = warnings.chain(it.after.warnings.iter().map(|w| w.text.clone()));
+    let mut lines: Vec<String> = not_whole(&it.missing()).into_iter().collect();
+    lines.extend(answer(it));
+    let told = it.after.warnings.iter().filter(|w| w.kind != WarningKind::CutOff);
+    let warnings = it.missing().into_iter().skip(1).chain(it.unlike.iter().cloned());
+    let warnings = warnings.chain(told.map(|w| w.text.clone()));
     let warnings: Vec<String> = warnings.flat_map(|w| hanging("! ", &w)).collect();
     if !warnings.is_empty() {
         lines.push(String::new());
@@ -169,9 +173,14 @@ fn variables(it: &Against, most: usize) -> Layout {
 pub fn markdown(it: &Against) -> String {
     use super::markdown::{code, escaped};
     let answer = answer(it);
-    let mut lines = vec![format!("**{}**", escaped(&answer[0])), String::new()];
-    let warnings = it.missing().into_iter().chain(it.unlike.iter().cloned());
-    let warnings = warnings.chain(it.after.warnings.iter().map(|w| w.text.clone()));
+    let mut lines = Vec::new();
+    if let Some(line) = not_whole(&it.missing()) {
+        lines.extend([format!("**{}**", escaped(&line)), String::new()]);
+    }
+    lines.extend([format!("**{}**", escaped(&answer[0])), String::new()]);
+    let told = it.after.warnings.iter().filter(|w| w.kind != WarningKind::CutOff);
+    let warnings = it.missing().into_iter().skip(1).chain(it.unlike.iter().cloned());
+    let warnings = warnings.chain(told.map(|w| w.text.clone()));
     lines.extend(warnings.map(|w| format!("- ⚠ {}", escaped(&w))));
     let finding = |word: &str, e: &Explanation, f: &Finding| {
         let effect = f.fixes.first().and_then(|f| f.effect.as_ref());

@@ -4,6 +4,7 @@ use homenode_dataset::foreign::clean;
 use homenode_explain::Explanation;
 
 use super::{expected, fault, names, share, signed, touched};
+use crate::answer::not_whole;
 use crate::human::plain;
 
 /// A text that Markdown and HTML take as it is.
@@ -28,6 +29,9 @@ pub(super) fn code(text: &str) -> String {
 /// The explanation.
 pub fn render(it: &Explanation) -> String {
     let mut lines = Vec::new();
+    if let Some(line) = not_whole(&it.missing) {
+        lines.extend([format!("**{}**", escaped(&line)), String::new()]);
+    }
     match &it.no_finding {
         Some(reason) => lines.push(format!("**No finding:** {}", escaped(&reason.text))),
         None => lines.push(format!(
