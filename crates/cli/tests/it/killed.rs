@@ -210,9 +210,11 @@ fn read_one(dir: &Path, recording: &str, ended: bool) -> Result<Left, String> {
         let all = out.clone() + &err;
         let first = all.lines().find(|l| !l.is_empty()).unwrap_or_default();
         let told = |text: &str| text.contains("not whole") || text.contains("cut off");
-        // Killed before its first record, a recording is empty, which is said.
-        let empty = all.contains("empty: no thread was recorded");
-        let told = if command == "rec check" { told(&all) || empty } else { told(first) };
+        // Killed before its first record, a recording is empty. If homenode alone was killed, the
+        // logs are whole, and the names are missing.
+        let others = ["empty: no thread was recorded", "readable and never finished"];
+        let checked = told(&all) || others.iter().any(|text| all.contains(text));
+        let told = if command == "rec check" { checked } else { told(first) };
         match status {
             Some(2) if !described && all.contains("has no meta.json") => worst = Left::Nothing,
             Some(3) if told && all.contains("the recording has no thread") => worst = Left::Nothing,
