@@ -1,4 +1,4 @@
-/* lu: factors a matrix by columns with loops that the run-time schedules, for tests.
+/* lu: factors a matrix by columns, with loops that the run-time schedules. For the simulator.
  *
  *   lu N [plain|padded|manual [ROUNDS]]
  *
@@ -69,7 +69,8 @@ int main(int argc, char **argv)
     n = argc > 1 ? atol(argv[1]) : 96;
     stride = strcmp(how, "plain") ? (n + 511) / 512 * 512 : n;
     long rounds = argc > 3 && atol(argv[3]) < n ? atol(argv[3]) : n - 1;
-    if (posix_memalign((void **)&a, 4096, sizeof *a * (size_t)(n * stride)))
+    a = aligned_alloc(4096, (sizeof *a * (size_t)(n * stride) + 4095) / 4096 * 4096);
+    if (!a)
         return 1;
     if (strcmp(how, "manual"))
         by_schedule(rounds);

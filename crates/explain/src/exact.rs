@@ -582,7 +582,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Today's program with some objects padded, and its variants.
+    /// Today's program with some objects padded, each of their pages with its user, and variants.
     fn padded(
         &self,
         padding: &[Advice],
@@ -592,9 +592,11 @@ impl<'a> Run<'a> {
         let wanted: Vec<Advice> = padding.iter().filter(|a| objects.contains(&a.object)).cloned().collect();
         let loaded = Loaded { padding: padding::padding(&wanted), ..self.loaded.clone() };
         let pass = Pass { loaded: &loaded, workers: self.request.workers, task: self.task };
-        let mut all = vec![self.today.clone()];
+        let ids: Vec<String> = objects.iter().map(|o| o.0.to_string()).collect();
+        let job = under(&self.today, format!("next-touch:at=first-region,objects={}", ids.join("/")));
+        let mut all = vec![job.clone()];
         if vary {
-            all.extend(effect::variants(&self.today));
+            all.extend(effect::variants(&job));
         }
         Ok(pass.simulate_until(&all, self.enough)?.outcomes)
     }

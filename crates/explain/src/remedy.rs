@@ -86,7 +86,7 @@ pub enum How {
     FirstTouch,
     /// The pages of the variables follow their next user whenever a region begins.
     Follow,
-    /// The rows of the variables on pages of their own, all pages where they are touched first.
+    /// The rows of the variables on pages of their own, each page on the node of its user.
     Padded,
     /// The pages of each variable by one distribution.
     Distribute,
@@ -167,7 +167,7 @@ fn place(place: &Place) -> String {
 pub fn padded(advice: &Advice, allocated: &Place) -> Remedy {
     Remedy {
         kind: FixKind::SeparatePages,
-        text: format!("{}: {}", advice.change(), advice.evidence()),
+        text: format!("{}, and let each thread touch its part first: {}", advice.change(), advice.evidence()),
         at: Some(allocated.clone()).filter(|p| !p.is_unknown()),
         how: How::Padded,
     }
