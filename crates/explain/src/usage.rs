@@ -255,7 +255,7 @@ struct Sum {
 /// [`PAGES`] blocks. `blocks`: the pages of each object, and the pages of its smallest block.
 fn shift(blocks: impl Iterator<Item = (u64, u64)> + Clone) -> u32 {
     let fits = |shift: &u32| {
-        let all = blocks.clone().map(|(pages, least)| pages / least.max(1 << shift) + 1);
+        let all = blocks.clone().map(|(pages, least)| (pages / least.max(1 << shift)).saturating_add(1));
         all.fold(0, u64::saturating_add) <= PAGES
     };
     (0..63).find(fits).unwrap_or(63)
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(of(&[(PAGES - 1, 1)]), 0);
         assert_eq!(of(&[(PAGES, 1)]), 1);
         assert_eq!(of(&[(PAGES, 16), (PAGES, 16)]), 0, "blocks of the table are pages enough");
-        assert_eq!(of(&[(PAGES * 15, 16), (PAGES, 1)]), 1);
+        assert_eq!(of(&[(PAGES * 15, 16), (PAGES, 1)]), 5);
         assert_eq!(of(&[(u64::MAX, 1)]), 47);
     }
 

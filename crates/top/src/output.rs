@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use homenode_dataset::foreign::printable;
+use homenode_dataset::foreign::clean;
 
 /// Bytes of output that are kept: the last ones.
 const MOST: usize = 4 << 20;
@@ -44,8 +44,9 @@ impl Kept {
         let tail = self.bytes.len().saturating_sub(LINE);
         let tail: Vec<u8> = self.bytes.iter().skip(tail).copied().collect();
         let text = String::from_utf8_lossy(&tail).into_owned();
-        let last = text.lines().rev().map(str::trim).find(|l| !l.is_empty());
-        printable(last.unwrap_or_default()).into_owned()
+        // A bar of progress returns to the beginning of its line.
+        let last = text.split(['\n', '\r']).rev().map(str::trim).find(|l| !l.is_empty());
+        clean(last.unwrap_or_default())
     }
 }
 
