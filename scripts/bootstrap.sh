@@ -71,6 +71,18 @@ missing_packages() {
 wanted_packages() {
     have chromium || have chromium-browser || have google-chrome || printf 'chromium\n'
     have shellcheck || printf 'shellcheck\n'
+    # Tests click and type on the page of 'homenode view' with playwright-core, which npm fetches.
+    have node || printf 'nodejs\n'
+    have npm || printf 'npm\n'
+}
+
+# The packages of viewer/. Never fails, and asks the network only when package-lock.json is newer.
+viewer_packages() {
+    have npm || return 0
+    [ -z "$(find viewer/node_modules/.package-lock.json -newer viewer/package-lock.json 2>/dev/null)" ] || return 0
+    say "fetching the packages of viewer/, for tests"
+    (cd viewer && npm ci --no-audit --no-fund --loglevel=error >&2) ||
+        say "without the packages of viewer/: tests that click and type on the page are skipped"
 }
 
 # A package that only fetches a snap is left alone, and so is one that this system does not have.
@@ -196,3 +208,4 @@ fi
 rust_is_complete || install_rust
 mapfile -t wanted < <(wanted_packages)
 [ "${#wanted[@]}" = 0 ] || install_wanted "${wanted[@]}"
+viewer_packages

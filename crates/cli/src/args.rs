@@ -18,6 +18,7 @@ pub mod run;
 pub mod schedule;
 pub mod show;
 pub mod subject;
+pub mod top;
 pub mod view;
 
 /// Parses `line` as the arguments of a command, the way a test asks.

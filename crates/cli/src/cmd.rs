@@ -16,6 +16,7 @@ mod rec;
 mod record;
 mod run;
 pub(crate) mod show;
+mod top;
 mod view;
 
 use clap::{Parser, Subcommand};
@@ -66,6 +67,8 @@ pub enum Command {
     Show(crate::args::show::ShowArgs),
     /// Look at a recording: every page, its way and why, in the browser or as one file
     View(crate::args::view::ViewArgs),
+    /// A run while it goes on, in the terminal: nodes, objects, moves, cost
+    Top(crate::args::top::TopArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages to a directory
@@ -94,6 +97,7 @@ impl Command {
             Self::Lab(args) => args.run(),
             Self::Show(args) => args.run(),
             Self::View(args) => args.run(),
+            Self::Top(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

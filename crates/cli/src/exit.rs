@@ -1,6 +1,6 @@
 //! What homenode's exit status means.
 //!
-//! | status | `run`, `record`, `lab`, `kernel run` | all other commands |
+//! | status | `run`, `record`, `lab`, `kernel run`, `top -- APP` | all other commands |
 //! |---|---|---|
 //! | 0 | the program's | done |
 //! | 1 | the program's | a `--fail-if` condition held |
@@ -61,7 +61,11 @@ impl Family {
         let words: Vec<_> = words.take(2).collect();
         let runs =
             |r: &&[&str]| r.len() <= words.len() && r.iter().zip(&words).all(|(a, b)| *b == OsStr::new(a));
-        if RUNNING.iter().any(runs) { Self::Runs } else { Self::Plain }
+        // What stands before the program says whether there is one.
+        let program =
+            |a: &S| a.as_ref() == OsStr::new("--") || a.as_ref().as_encoded_bytes().starts_with(b"kernel:");
+        let top = words.first().is_some_and(|w| *w == OsStr::new("top")) && args.iter().any(program);
+        if top || RUNNING.iter().any(runs) { Self::Runs } else { Self::Plain }
     }
 }
 
@@ -154,6 +158,8 @@ mod tests {
         assert_eq!(of("homenode kernel run nas-cg"), Family::Runs);
         assert_eq!(of("homenode kernel list"), Family::Plain);
         assert_eq!(of("homenode compare -- record"), Family::Plain);
+        assert_eq!([of("homenode top -- ./app"), of("homenode top kernel:heat")], [Family::Runs; 2]);
+        assert_eq!(of("homenode top 4711"), Family::Plain);
         assert_eq!(of("homenode"), Family::Plain);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// Groups of commands, as on the manual's first page. What is not registered is not shown.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Every day", &["explain", "doctor", "measure", "record", "run", "show", "view", "diff"]),
+    ("Every day", &["explain", "doctor", "measure", "record", "run", "top", "show", "view", "diff"]),
     ("What if", &["compare", "plan"]),
     ("Data", &["rec", "machine"]),
     ("Research", &["paper", "kernel", "lab"]),
@@ -24,6 +24,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("view", "homenode view mine.hnrec", "every page, its way and why, in the browser"),
     ("diff", "homenode diff before.hnrec after.hnrec", "what changed"),
     ("run", "homenode run -- ./app", "move pages to the nodes that use them"),
+    ("top", "homenode top -- ./app", "the same with its numbers in the terminal"),
     ("plan", "homenode plan mine.hnrec", "the best placement for the next run"),
     ("machine", "homenode machine list", "machines to simulate on"),
     ("paper", "homenode paper lof-table1", "a paper's table, theirs beside ours"),

@@ -81,7 +81,18 @@ pub(crate) fn finding(usage: &Usage, members: &[&ObjectUse], found: &Diagnosis, 
 
 /// Findings from a data set. `command` is the program as a person types it.
 pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
-    let usage = Usage::of(set);
+    explain_watched(set, most, command, &mut |_| true).unwrap_or_else(|| unreachable!("nobody stops it"))
+}
+
+/// The same. `more` gets the number of rows of accesses that were read, in two passes over the
+/// table, and says whether to go on; `None`: it said no. Memory does not grow with the data set.
+pub fn explain_watched(
+    set: &Dataset,
+    most: usize,
+    command: &str,
+    more: &mut dyn FnMut(u64) -> bool,
+) -> Option<Explanation> {
+    let usage = Usage::bounded(set, more)?;
     let meta = set.meta();
     let missing: Vec<String> = meta.incomplete.clone();
     let whole = usage.accesses.units().1;
@@ -111,7 +122,10 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         _ => (EvidenceKind::Live, "a live run"),
     };
     let text = format!("{how}, no trace (effects unknown)");
-    Explanation {
+    let together = (usage.together > 1).then(|| {
+        format!("the recording has many pages: {} neighbouring pages are taken for one", usage.together)
+    });
+    Some(Explanation {
         schema: SCHEMA,
         command: meta.command.clone(),
         evidence: Evidence { kind, basis: usage.accesses.basis(), text },
@@ -129,9 +143,9 @@ pub fn explain(set: &Dataset, most: usize, command: &str) -> Explanation {
         no_finding,
         together: None,
         whole: Vec::new(),
-        notes: meta.coarsened.iter().chain(&meta.notes).cloned().collect(),
+        notes: together.into_iter().chain(meta.coarsened.iter().chain(&meta.notes).cloned()).collect(),
         missing,
-    }
+    })
 }
 
 /// The same with the numbers of all variables.

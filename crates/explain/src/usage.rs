@@ -14,6 +14,7 @@ use homenode_dataset::tables::{
 use homenode_dataset::{Dataset, Tally};
 use homenode_model::{AccessKind, NodeId, ObjectId, ThreadId};
 use homenode_report::Amount;
+use homenode_report::blocks::pages;
 use homenode_report::time::Timeline;
 
 /// Percent of a page's accesses that its owner makes.
@@ -22,6 +23,8 @@ pub const OWNS: u64 = 80;
 const MOST: usize = 24;
 /// An object with fewer of a thousand remote accesses is not looked at.
 const LEAST: u64 = 10;
+/// Pages that are told apart in a data set of any size; a page takes some 500 bytes.
+const PAGES: u64 = 1 << 17;
 
 /// Accesses by node. Few nodes use one page, so that a list does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +100,8 @@ impl PageUse {
             }
             self.last = Some(owner);
         }
-        self.fresh = ByNode::default();
+        // It keeps its room: most pages are used in most intervals.
+        self.fresh.0.clear();
     }
 
     /// How the page is used.
@@ -211,34 +215,85 @@ pub struct Usage {
     pub nodes: u64,
     /// Threads that are known not to be bound, and were seen on several nodes.
     pub wandering: u64,
+    /// Neighbouring pages that were taken for one, because the data set has too many; 1: none were.
+    pub together: u64,
 }
+
+/// Rows of accesses between two questions whether to go on.
+const OFTEN: u64 = 1 << 16;
 
 fn units(tally: Tally) -> u64 {
     tally.count().map_or(tally.seen(), |c| c.parts().0)
 }
 
-/// Accesses that count, row by row.
-fn counted(set: &Dataset, each: impl FnMut(Access)) {
+/// Accesses that count, row by row. `more` gets the number of rows that were read in this pass, and
+/// says whether to go on; `None`: it said no.
+fn counted(set: &Dataset, more: &mut dyn FnMut(u64) -> bool, mut each: impl FnMut(Access)) -> Option<()> {
     let timeline = Timeline::of(set);
     let all = !timeline.has_timed();
-    set.rows::<Access>().filter(|a| all || timeline.is_timed(a.interval)).for_each(each);
+    for (row, a) in (0_u64..).zip(set.rows::<Access>()) {
+        if row.is_multiple_of(OFTEN) && !more(row) {
+            return None;
+        }
+        if all || timeline.is_timed(a.interval) {
+            each(a);
+        }
+    }
+    Some(())
+}
+
+/// What the first pass knows of an object.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    /// Remote accesses.
+    remote: u64,
+    /// Pages of its smallest block.
+    least: u64,
+}
+
+/// Bits by which the number of a page is shortened, so that all objects together have at most
+/// [`PAGES`] blocks. `blocks`: the pages of each object, and the pages of its smallest block.
+fn shift(blocks: impl Iterator<Item = (u64, u64)> + Clone) -> u32 {
+    let fits = |shift: &u32| {
+        let all = blocks.clone().map(|(pages, least)| (pages / least.max(1 << shift)).saturating_add(1));
+        all.fold(0, u64::saturating_add) <= PAGES
+    };
+    (0..63).find(fits).unwrap_or(63)
 }
 
 impl Usage {
-    /// Reads a data set.
+    /// Reads a data set; tells all pages apart.
     pub fn of(set: &Dataset) -> Self {
+        // Nobody says no.
+        Self::read(set, false, &mut |_| true).unwrap_or_else(|| unreachable!("nobody stops it"))
+    }
+
+    /// Reads a data set of any size in bounded memory: neighbouring pages are taken for one where
+    /// there are too many ([`Usage::together`]). `more` gets the number of rows of accesses that
+    /// were read, in two passes over the table, and says whether to go on; `None`: it said no.
+    pub fn bounded(set: &Dataset, more: &mut dyn FnMut(u64) -> bool) -> Option<Self> {
+        Self::read(set, true, more)
+    }
+
+    fn read(set: &Dataset, bounded: bool, more: &mut dyn FnMut(u64) -> bool) -> Option<Self> {
         let (mut accesses, mut remote) = (Amount::default(), Amount::default());
-        let mut sums: BTreeMap<ObjectId, u64> = BTreeMap::new();
-        counted(set, |a| {
+        let mut sums: BTreeMap<ObjectId, Sum> = BTreeMap::new();
+        let mut rows = 0;
+        let mut first = |row: u64| {
+            rows = row;
+            more(row)
+        };
+        counted(set, &mut first, |a| {
             accesses.add(a.tally);
             if a.node != a.home {
                 remote.add(a.tally);
                 if let Some(object) = a.object {
-                    let sum = sums.entry(object).or_default();
-                    *sum = sum.saturating_add(units(a.tally));
+                    let sum = sums.entry(object).or_insert(Sum { remote: 0, least: u64::MAX });
+                    sum.remote = sum.remote.saturating_add(units(a.tally));
+                    sum.least = sum.least.min(a.pages.max(1));
                 }
             }
-        });
+        })?;
         let whole = accesses.units().1;
         let listed: BTreeMap<ObjectId, Object> = set
             .rows::<Object>()
@@ -246,50 +301,68 @@ impl Usage {
             .map(|o| (o.object, o))
             .collect();
         let mut ranked: Vec<(u64, ObjectId)> = sums
-            .into_iter()
-            .filter(|(object, n)| {
-                listed.contains_key(object) && n.saturating_mul(1000) >= whole.saturating_mul(LEAST)
+            .iter()
+            .filter(|(object, sum)| {
+                listed.contains_key(object) && sum.remote.saturating_mul(1000) >= whole.saturating_mul(LEAST)
             })
-            .map(|(object, n)| (n, object))
+            .map(|(object, sum)| (sum.remote, *object))
             .collect();
         ranked.sort_by_key(|(n, object)| (Reverse(*n), *object));
         ranked.truncate(MOST);
+        let page_bytes = set.meta().page_bytes;
+        let blocks = ranked.iter().filter_map(|(_, object)| {
+            Some((pages(listed.get(object)?, page_bytes), sums.get(object)?.least))
+        });
+        let shift = if bounded { shift(blocks) } else { 0 };
         let regions: BTreeMap<RegionNo, Region> = set.rows::<Region>().map(|r| (r.region, r)).collect();
         let mut objects: Vec<ObjectUse> =
             ranked.iter().filter_map(|(_, object)| listed.get(object).cloned().map(ObjectUse::new)).collect();
         let place: BTreeMap<ObjectId, usize> =
             objects.iter().enumerate().map(|(i, o)| (o.object.object, i)).collect();
-        read_accesses(set, !regions.is_empty(), &place, &mut objects);
+        let grain = Grain { shift, has_regions: !regions.is_empty() };
+        read_accesses(set, grain, &mut |row| more(rows.saturating_add(row)), &place, &mut objects)?;
         for touch in set.rows::<FirstTouch>() {
             if let Some(at) = place.get(&touch.object) {
                 objects[*at].touches.push(touch);
             }
         }
         let (threads, nodes, wandering) = threads(set);
-        Self { objects, accesses, remote, regions, threads, nodes, wandering }
+        let together = 1 << shift;
+        Some(Self { objects, accesses, remote, regions, threads, nodes, wandering, together })
     }
 }
 
+/// How accesses are taken together.
+#[derive(Clone, Copy, Debug)]
+struct Grain {
+    /// Bits by which the number of a page is shortened.
+    shift: u32,
+    /// The program has regions.
+    has_regions: bool,
+}
+
+/// `None`: `more` said no.
 fn read_accesses(
     set: &Dataset,
-    has_regions: bool,
+    grain: Grain,
+    more: &mut dyn FnMut(u64) -> bool,
     place: &BTreeMap<ObjectId, usize>,
     objects: &mut [ObjectUse],
-) {
+) -> Option<()> {
     let mut interval: Option<IntervalNo> = None;
-    counted(set, |a| {
+    counted(set, more, |a| {
         if interval.replace(a.interval).is_some_and(|last| last != a.interval) {
             end_interval(objects);
         }
         let Some(it) = a.object.and_then(|o| place.get(&o)).and_then(|at| objects.get_mut(*at)) else {
             return;
         };
-        let (n, inside) = (units(a.tally), a.region.is_some() || !has_regions);
+        let (n, inside) = (units(a.tally), a.region.is_some() || !grain.has_regions);
         let store = a.kind == Some(AccessKind::Write);
         it.accesses.add(a.tally);
         it.regions.entry(a.region).or_default().add(a.tally);
-        let page = it.pages.entry(a.page).or_default();
-        page.pages = page.pages.max(a.pages);
+        let page = it.pages.entry(a.page >> grain.shift << grain.shift).or_default();
+        page.pages = page.pages.max(a.pages).max(1 << grain.shift);
         page.all = page.all.saturating_add(n);
         if a.node != a.home {
             it.remote.add(a.tally);
@@ -311,8 +384,9 @@ fn read_accesses(
         } else {
             it.stores_outside = it.stores_outside.saturating_add(if store { n } else { 0 });
         }
-    });
+    })?;
     end_interval(objects);
+    Some(())
 }
 
 fn end_interval(objects: &mut [ObjectUse]) {
@@ -374,6 +448,17 @@ mod tests {
             page.end_interval();
         }
         assert_eq!(page.class(), Class::Shared);
+    }
+
+    #[test]
+    fn pages_are_taken_together_only_where_there_are_too_many() {
+        let of = |blocks: &[(u64, u64)]| shift(blocks.iter().copied());
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[(PAGES - 1, 1)]), 0);
+        assert_eq!(of(&[(PAGES, 1)]), 1);
+        assert_eq!(of(&[(PAGES, 16), (PAGES, 16)]), 0, "blocks of the table are pages enough");
+        assert_eq!(of(&[(PAGES * 15, 16), (PAGES, 1)]), 5);
+        assert_eq!(of(&[(u64::MAX, 1)]), 47);
     }
 
     #[test]

@@ -23,6 +23,11 @@ struct Recording {
 impl Recording {
     /// Two nodes, a region, an interval, one array.
     fn new(basis: Basis) -> Self {
+        Self::of_pages(basis, PAGES)
+    }
+
+    /// The same with an array of `pages` pages.
+    fn of_pages(basis: Basis, pages: u64) -> Self {
         let mut memory = Memory::default();
         for node in [0, 1] {
             memory.push(&Node { node: NodeId(node), memory_bytes: Some(Bytes::gib(1)), cpus: 4 }).unwrap();
@@ -60,7 +65,7 @@ impl Recording {
             line: Some(12),
             function: Some("main".into()),
             stack: Vec::new(),
-            bytes: Bytes(PAGES * 4096),
+            bytes: Bytes(pages * 4096),
             address: 0,
             allocations: 1,
             birth_ns: None,
@@ -138,6 +143,40 @@ fn serial_first_touch_is_seen_in_presence_and_promises_nothing() {
     assert_eq!(finding.fixes[0].kind, FixKind::ParallelFirstTouch);
     assert!(finding.fixes.iter().all(|f| f.effect.is_none()));
     assert!(it.evidence.text.contains("a live run") && it.evidence.text.contains("effects unknown"));
+}
+
+#[test]
+fn a_recording_of_many_pages_takes_neighbours_together_and_says_so() {
+    let pages = 300_000;
+    let recording = |far: fn(u64) -> bool| {
+        let mut recording = Recording::of_pages(Basis::Presence, pages);
+        recording.thread(0, 0, true);
+        recording.thread(1, 1, true);
+        recording.touched(0, pages, 0, 0);
+        for page in 0..pages {
+            recording.used(page, 1, u16::from(far(page)), 0, 1);
+        }
+        let meta = Meta::new(Kind::Live, recording.basis, vec!["./heat".into()]);
+        Dataset::of_memory(meta, recording.memory)
+    };
+    let set = recording(|page| page >= 150_000);
+    let it = observed::explain(&set, 5, "./heat");
+    assert_eq!(it.findings[0].pattern, Pattern::SerialFirstTouch);
+    assert_eq!(it.findings[0].remote.percent(), Some(50.0), "no access is lost");
+    assert_eq!(it.notes[0], "the recording has many pages: 4 neighbouring pages are taken for one");
+    // What only single pages tell is not told.
+    let dealt = observed::explain(&recording(|page| page % 2 == 1), 5, "./heat");
+    assert_eq!(dealt.findings[0].pattern, Pattern::SharedPages);
+    // Somebody may stop it, in either pass.
+    for last in [0, 300_000] {
+        let mut asked = Vec::new();
+        let mut more = |rows: u64| {
+            asked.push(rows);
+            rows < last
+        };
+        assert!(observed::explain_watched(&set, 5, "./heat", &mut more).is_none(), "{asked:?}");
+        assert!(asked.is_sorted() && asked.len() > 1 - usize::from(last == 0), "{asked:?}");
+    }
 }
 
 #[test]

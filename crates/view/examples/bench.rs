@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("the rest of the pyramid: {:.1} s, {} MiB", begun.elapsed().as_secs_f64(), size >> 20);
     println!("resident so far: {} MiB", resident());
     let begun = Instant::now();
-    opened[0].findings = Some(findings::of(&opened[0].set, "./app"));
+    opened[0].findings = Some(findings::of(&opened[0].set, "./app", &mut |_| true));
     opened[0].complete(&mut model);
     println!("what to change: {:.1} s", begun.elapsed().as_secs_f64());
     println!("resident so far: {} MiB", resident());

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use homenode_dataset::Dataset;
 use homenode_dataset::foreign::clean;
-use homenode_dataset::{Dataset, Table as _, tables};
 use homenode_error::{Context as _, Result};
 use homenode_explain::Explanation;
 use homenode_explain::effect::TODAY;
@@ -20,9 +20,6 @@ use serde::Serialize;
 
 /// Findings at most: as many as `homenode explain` looks for.
 pub const MOST: usize = 5;
-/// Bytes of accesses of a data set above which the page does not look for findings: nobody waits
-/// that long, and it cannot be stopped.
-const LARGE: u64 = 256 << 20;
 /// Regions of a finding at most.
 const REGIONS: usize = 5;
 /// Variables of a finding at most.
@@ -154,12 +151,13 @@ impl Findings {
 }
 
 /// Findings from a data set alone: without effects, because nothing can be simulated. `command` is
-/// the program as a person types it.
-pub fn of(set: &Dataset, command: &str) -> Findings {
-    if set.size_of(tables::Access::NAME) > LARGE {
-        return Findings::none(&"the recording is large; 'homenode explain REC' takes minutes for it");
+/// the program as a person types it. `more` gets the number of rows of accesses that were
+/// read, in two passes over the table, and says whether to go on.
+pub fn of(set: &Dataset, command: &str, more: &mut dyn FnMut(u64) -> bool) -> Findings {
+    match observed::explain_watched(set, MOST, command, more) {
+        Some(explanation) => Findings::from(&explanation),
+        None => Findings::none(&"somebody asked to stop"),
     }
-    Findings::from(&observed::explain(set, MOST, command))
 }
 
 /// Findings from a recording of every access: fixes are simulated. `machine`: its name; none:

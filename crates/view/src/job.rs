@@ -21,14 +21,21 @@ use crate::tiles::pyramid::PyramidError;
 /// Bytes of accesses above which progress is shown on the terminal.
 const LARGE: u64 = 64 << 20;
 
+/// Gets the number of rows of accesses that were read, in two passes over the table. Says whether
+/// to go on.
+pub type More<'a> = &'a mut dyn FnMut(u64) -> bool;
+
+/// What is done while nothing else is to be said.
+const EXPLAINING: &str = "looking for what to change in the source";
+
 /// What is to be shown.
 pub struct Job<'a> {
     /// The recording, and one beside it if there is one.
     pub sets: Vec<Dataset>,
     /// The folder in which the source lies; none: it is not looked for.
     pub source: Option<&'a Path>,
-    /// What to change in the source of the first recording.
-    pub explain: &'a (dyn Fn(&Dataset) -> Findings + Sync),
+    /// What to change in the source of a recording.
+    pub explain: &'a (dyn Fn(&Dataset, More<'_>) -> Findings + Sync),
     /// Who watches.
     pub task: &'a (dyn Task + Sync),
 }
@@ -82,9 +89,13 @@ impl Job<'_> {
                 Err(e) => self.without_pyramid(&e),
             }
         }
-        site.tell(|p| (p.doing, p.done) = ("looking for what to change in the source".into(), None));
+        site.tell(|p| (p.doing, p.done) = (EXPLAINING.into(), None));
         site.show(Shown::new(&model, &opened).context(wrong)?);
-        self.explain(&mut model, &mut opened);
+        self.explain(&mut model, &mut opened, &mut tell);
+        if self.task.stop_asked() {
+            // What is not complete is not kept.
+            return Ok(());
+        }
         site.show(Shown::new(&model, &opened).context(wrong)?);
         if let [opened] = &opened[..]
             && cache::is_worth(&opened.set)
@@ -123,11 +134,22 @@ impl Job<'_> {
 
     /// Adds what to change. Of a recording beside, that needs a data set of its own: one that was
     /// simulated is of the same program.
-    fn explain(&self, model: &mut Model, opened: &mut [Opened]) {
+    fn explain(
+        &self,
+        model: &mut Model,
+        opened: &mut [Opened],
+        watch: &mut dyn FnMut(&str, Option<u64>) -> bool,
+    ) {
         for (side, opened) in opened.iter_mut().enumerate() {
             let model = if side == 0 { Some(&mut *model) } else { model.against.as_deref_mut() };
             if let Some(model) = model.filter(|_| side == 0 || opened.set.path().is_some()) {
-                opened.findings = Some((self.explain)(&opened.set));
+                let rows = opened.rows().saturating_mul(2);
+                let mut more = |read: u64| {
+                    let done =
+                        (rows > 0).then(|| (u128::from(read) * 1000 / u128::from(rows)).min(1000) as u64);
+                    watch(EXPLAINING, done)
+                };
+                opened.findings = Some((self.explain)(&opened.set, &mut more));
                 opened.complete(model);
             }
         }
@@ -143,7 +165,10 @@ impl Job<'_> {
         let mut none = |_: &Dataset, _| Err(PyramidError::Damaged("a file draws nothing finer"));
         let loaded = load(sets, self.source, Budget::FILE, &mut none, &mut watch);
         let Some(Loaded { mut model, mut opened, .. }) = loaded else { return Err(Error::interrupted()) };
-        self.explain(&mut model, &mut opened);
+        self.explain(&mut model, &mut opened, &mut watch);
+        if self.task.stop_asked() {
+            return Err(Error::interrupted());
+        }
         let bytes = page::save(&mut model, file).context(|| format!("cannot write {}", file.display()))?;
         Ok((bytes, opened.iter().all(|o| o.report.summary.whole)))
     }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use homenode_dataset::folder::{META, STREAMS};
 use homenode_dataset::{Dataset, foreign};
-use homenode_model::{MoveResult, Ns};
+use homenode_model::{MoveResult, NodeId, Ns};
 use homenode_wire::live::{Live, Reader};
 use serde::Serialize;
 
@@ -66,6 +66,11 @@ pub struct Pulse {
     pub cpu_ns: u64,
 }
 
+/// How often a node was seen at pages of a home: `(node, home)`.
+pub type Traffic = BTreeMap<(NodeId, NodeId), u64>;
+/// Most pairs of nodes that are told apart.
+const PAIRS: usize = 1 << 16;
+
 /// One process's stream, as far as it was read.
 #[derive(Clone, Debug, Default)]
 struct Stream {
@@ -78,6 +83,7 @@ struct Stream {
 pub struct Tail {
     streams: BTreeMap<PathBuf, Stream>,
     pulse: Pulse,
+    traffic: Traffic,
 }
 
 impl Tail {
@@ -96,7 +102,7 @@ impl Tail {
         }
         let mut any = false;
         for (path, stream) in &mut self.streams {
-            any |= stream.read(path, &mut self.pulse);
+            any |= stream.read(path, &mut self.pulse, &mut self.traffic);
         }
         let sum = |i: usize| self.streams.values().fold(0_u64, |n, s| n.saturating_add(s.own[i].0));
         [self.pulse.own_ns, self.pulse.cpu_ns] = [sum(0), sum(1)];
@@ -108,10 +114,15 @@ impl Tail {
     pub const fn pulse(&self) -> &Pulse {
         &self.pulse
     }
+
+    /// Who was seen at whose memory until now.
+    pub const fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
 }
 
 impl Stream {
-    fn read(&mut self, path: &Path, pulse: &mut Pulse) -> bool {
+    fn read(&mut self, path: &Path, pulse: &mut Pulse, traffic: &mut Traffic) -> bool {
         let Ok(mut file) = foreign::open(path) else { return false };
         let grown = file.metadata().is_ok_and(|m| m.len() > self.read);
         if !grown || file.seek(SeekFrom::Start(self.read)).is_err() {
@@ -121,6 +132,12 @@ impl Stream {
         // A frame that is not whole yet is read when it is.
         for record in reader.by_ref().map_while(Result::ok) {
             pulse.add(&record);
+            if let Live::Seen { node, home, told, .. } = record
+                && (traffic.len() < PAIRS || traffic.contains_key(&(node, home)))
+            {
+                let sum = traffic.entry((node, home)).or_default();
+                *sum = sum.saturating_add(told.into());
+            }
             if let Live::Own { own, cpu, .. } = record {
                 self.own = [own, cpu];
             }
@@ -207,8 +224,7 @@ impl Follow {
     }
 
     fn ended(&self) -> bool {
-        self.recording.join(META).exists()
-            && Dataset::open(&self.recording).is_ok_and(|set| set.meta().ended.is_some())
+        ended(&self.recording)
     }
 
     /// Reads everything and shows it; says whether there was anything.
@@ -228,6 +244,11 @@ impl Follow {
             Err(_) => false,
         }
     }
+}
+
+/// Whether a recording has its end.
+pub fn ended(recording: &Path) -> bool {
+    recording.join(META).exists() && Dataset::open(recording).is_ok_and(|set| set.meta().ended.is_some())
 }
 
 /// That a program which runs has no end yet is no lack; what else is missing is told when it has
@@ -297,7 +318,6 @@ impl Watching {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_model::NodeId;
     use homenode_wire::live::{BUFFER, IntervalNo, IterationNo, ObjectNo, Pages, Writer};
     use std::io::Write as _;
 
@@ -344,6 +364,8 @@ mod tests {
         assert!(tail.read(&folder));
         let p = tail.pulse();
         assert_eq!((p.sightings, p.remote, p.own_ns, p.cpu_ns, p.time_ns), (15, 12, 5, 50, 90));
+        let seen: Vec<_> = tail.traffic().iter().map(|((node, home), n)| (node.0, home.0, *n)).collect();
+        assert_eq!(seen, [(0, 0, 3), (1, 0, 12)]);
         fs::remove_dir_all(folder).unwrap();
     }
 }

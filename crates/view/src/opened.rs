@@ -47,7 +47,7 @@ impl Opened {
     /// person types it.
     #[must_use]
     pub fn explained(mut self, command: &str) -> Self {
-        self.findings = Some(findings::of(&self.set, command));
+        self.findings = Some(findings::of(&self.set, command, &mut |_| true));
         self
     }
 

@@ -119,8 +119,24 @@ impl From<Budget> for homenode_wire::facts::Budget {
     }
 }
 
+/// What shows a recording while its program runs.
+pub(super) trait Showing {
+    /// The program starts next. `notes`: what a person should know of the run.
+    fn begin(&mut self, recording: &Path, shown: &str, notes: &[String], command: &mut Command)
+    -> Result<()>;
+    /// The program has ended, or could not be started.
+    fn ended(&mut self);
+    /// The recording is complete.
+    fn complete(&mut self, recording: &Path);
+}
+
 impl LiveArgs {
-    pub(super) fn run(mut self) -> Result<Exit> {
+    pub(super) fn run(self) -> Result<Exit> {
+        self.run_shown(None)
+    }
+
+    /// The same; `showing` shows the recording, which is made for it if nobody else asked for one.
+    pub(super) fn run_shown(mut self, mut showing: Option<&mut dyn Showing>) -> Result<Exit> {
         let by_kernel = self.plan.is_none() && self.policy.starts_with("next-touch") && moving::has_peers();
         if by_kernel {
             self.policy = BY_KERNEL.into();
@@ -146,8 +162,9 @@ impl LiveArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let mut live = Live::new()?;
-        // Without --record, the recording that the page shows is kept while homenode runs.
-        let shown_alone = || self.view.then(|| live.folder.join("shown.hnrec"));
+        // Without --record, the recording that is shown is kept while homenode runs.
+        let is_shown = self.view || showing.is_some();
+        let shown_alone = || is_shown.then(|| live.folder.join("shown.hnrec"));
         let recorded = self.record.clone().or_else(shown_alone);
         let recording = recorded.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
         let page = recording.as_ref().filter(|_| self.view).map(|r| page(r, &program, &args)).transpose()?;
@@ -156,7 +173,12 @@ impl LiveArgs {
         }
         live.stream = recording.as_ref().map(|r| r.streams().to_owned());
         live.prepare(&self, &policy, planned.as_ref(), &path, &mut command)?;
-        let ran = match child::run(command, &program, &path, &Terminal::default()) {
+        if let (Some(showing), Some(recording)) = (&mut showing, &recording) {
+            showing.begin(recording.path(), &words(&program, &args), &live.before, &mut command)?;
+        }
+        let ran = child::run(command, &program, &path, &Terminal::default());
+        showing.iter_mut().for_each(|s| s.ended());
+        let ran = match ran {
             Ok(ran) => ran,
             Err(error) => {
                 if let Some(recording) = recording {
@@ -174,6 +196,7 @@ impl LiveArgs {
         let mut text = live.report(&self, &words(&program, &args), ran.elapsed);
         if let Some(recording) = recording {
             let (path, _) = recording.finish(&ran, |meta| live.complete(&self, meta))?;
+            showing.iter_mut().for_each(|s| s.complete(&path));
             if !self.json && self.record.is_some() {
                 let _ = writeln!(text, "  recorded   {0}: homenode show {0}", shown(&path));
             }

@@ -8,7 +8,7 @@ use homenode_task::Task as _;
 use homenode_text::human;
 use homenode_view::browser;
 use homenode_view::findings::{self, Findings};
-use homenode_view::job::Job;
+use homenode_view::job::{Job, More};
 use homenode_view::live::{Follow, Watching};
 use homenode_view::server::Server;
 
@@ -39,7 +39,7 @@ impl ViewArgs {
             }
             other => other,
         };
-        let explain = |set: &Dataset| self.findings(set, &task);
+        let explain = |set: &Dataset, more: More<'_>| self.findings(set, more, &task);
         let sets = self.sets(&task)?;
         let job = Job { sets, source: Some(&source), explain: &explain, task: &task };
         match (server, &self.output) {
@@ -83,10 +83,10 @@ impl ViewArgs {
         Ok(sets)
     }
 
-    fn findings(&self, set: &Dataset, task: &Terminal) -> Findings {
+    fn findings(&self, set: &Dataset, more: More<'_>, task: &Terminal) -> Findings {
         let command = command(&set.meta().command);
         if set.path().is_some() || Dataset::is_at(&self.recording) {
-            return findings::of(set, &command);
+            return findings::of(set, &command, more);
         }
         let machine = self.machine.as_deref();
         findings::simulated(&self.recording, machine, &command, task).unwrap_or_else(|e| Findings::none(&e))

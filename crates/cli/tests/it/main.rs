@@ -52,4 +52,5 @@ mod show;
 mod simulation_memory;
 mod support;
 mod tools;
+mod top;
 mod view;

@@ -5,6 +5,10 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use homenode_dataset::Writer;
+use homenode_dataset::synthetic::Spec;
+use homenode_model::Bytes;
+
 use crate::support::{fresh, homenode, instrumented, plain, run};
 
 fn fixture(name: &str) -> PathBuf {
@@ -71,6 +75,87 @@ fn the_server_prints_where_it_is_and_ends_with_ctrl_c() {
     let killed = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
     assert!(killed.success());
     assert_eq!(server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn without_a_browser_the_address_is_enough() {
+    let dir = fresh("view-no-browser");
+    std::fs::create_dir(dir.join("bin")).unwrap();
+    // There is a screen, and nothing that could open a page on it.
+    let mut server = homenode(&dir)
+        .args(["view", fixture("dataset/v1").to_str().unwrap()])
+        .env("DISPLAY", ":99")
+        .env("PATH", dir.join("bin"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.next().unwrap().unwrap();
+    let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"));
+    let killed = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    let mut err = String::new();
+    server.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(err, "", "it is nobody's error");
+}
+
+/// Files may not become larger than the pyramid of sums of this recording, as on a full disk.
+#[test]
+fn a_full_disk_leaves_the_page_and_no_file() {
+    let dir = fresh("view-full");
+    let spec = Spec::of_size(Bytes::mib(24));
+    let mut writer = Writer::create(&dir.join("r"), spec.meta()).unwrap();
+    let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
+    writer.finish(ended).unwrap();
+    let program = homenode(&dir).get_program().to_owned();
+    let limited = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" view r --no-browser";
+    let mut server = Command::new("sh")
+        .args(["-c", limited])
+        .arg(program)
+        .current_dir(&dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let url = lines.next().unwrap().unwrap();
+    let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let get = |what: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /{path}{what} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let begun = std::time::Instant::now();
+    let done = || {
+        let progress: serde_json::Value = serde_json::from_str(&get("api/progress")).unwrap();
+        progress["doing"] == "" && progress["version"].as_u64() > Some(0)
+    };
+    while !done() {
+        assert!(begun.elapsed().as_secs() < 300, "{}", get("api/progress"));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let model: serde_json::Value = serde_json::from_str(&get("api/model")).unwrap();
+    assert!(model["objects"].as_array().unwrap().len() > 5);
+    assert!(model["findings"]["answer"][0].is_string(), "what to change is looked for, too");
+    let killed = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    let mut err = String::new();
+    server.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(err.contains("view.pyramid cannot be written"), "{err}");
+    let left: Vec<_> = std::fs::read_dir(dir.join("r")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let of_pyramid = |n: &std::ffi::OsString| n.to_string_lossy().starts_with("view.pyramid");
+    assert!(!left.iter().any(of_pyramid), "{left:?}");
 }
 
 /// What a page in a file is told.

@@ -15,18 +15,20 @@ use homenode_view::{Budget, Opened};
 use crate::browser::browser;
 use crate::support::{fresh, model, number_of, opened, synthetic};
 
-/// What every script begins with: a page, the views, waiting for a condition as long as a busy
-/// machine takes.
+/// What every script begins with: a browser without WebGL, as an old one is; a page, the views,
+/// waiting for a condition as long as a busy machine takes.
 const BEGIN: &str = r##"
 import { chromium } from "PLAYWRIGHT";
 const browser = await chromium.launch({
   executablePath: "BROWSER", timeout: 120000,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+  args: ["--no-sandbox", "--disable-gpu", "--disable-3d-apis", "--disable-dev-shm-usage"],
 });
 const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
 const page = await context.newPage();
 page.setDefaultTimeout(120000);
 const wrong = [];
+await page.goto("about:blank");
+if (await page.evaluate(() => document.createElement("canvas").getContext("webgl"))) throw new Error("there is WebGL");
 page.on("pageerror", (e) => wrong.push(String(e)));
 const VIEWS = ["findings", "residency", "moves", "locations", "structures", "machine", "pay"];
 const open = async (hash) => {
@@ -40,7 +42,7 @@ const result = {};
 "##;
 
 /// Runs a script, and returns what it put into `result`; says why a test is skipped.
-fn drive(url: &str, script: &str) -> Option<serde_json::Value> {
+pub fn drive(url: &str, script: &str) -> Option<serde_json::Value> {
     let chromium = browser()?;
     let playwright =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../viewer/node_modules/playwright-core/index.mjs");
@@ -73,7 +75,7 @@ fn drive(url: &str, script: &str) -> Option<serde_json::Value> {
 }
 
 /// A page in a file, for one test.
-fn file(name: &str, page: &str) -> String {
+pub fn file(name: &str, page: &str) -> String {
     let file = fresh(name).join("report.html");
     std::fs::write(&file, page).unwrap();
     format!("file://{}", file.display())

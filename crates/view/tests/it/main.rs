@@ -11,4 +11,5 @@ mod numbers;
 mod page;
 mod pyramid;
 mod server;
+mod sql;
 mod support;

@@ -1,0 +1,4 @@
+//! What `homenode top` draws, and from what.
+
+mod screen;
+mod watch;

@@ -1,0 +1,187 @@
+//! A recording that grows, gets its end, or vanishes.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use homenode_dataset::folder::STREAMS;
+use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+use homenode_model::{Bytes, MoveResult, NodeId, Ns};
+use homenode_top::display::End;
+use homenode_top::glance::Glance;
+use homenode_top::{Display, Form, Shown, State, Watch};
+use homenode_wire::facts::Origin;
+use homenode_wire::live::{self as wire, BUFFER, Cause, IntervalNo, IterationNo, Live, ObjectNo, Pages};
+
+/// As long as a busy machine takes.
+const LONG: Duration = Duration::from_secs(120);
+
+fn fresh(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn append(file: &mut File, records: &[Live]) {
+    let mut buffer = vec![0; BUFFER];
+    let mut writer = wire::Writer::new(&mut buffer).unwrap();
+    records.iter().for_each(|r| writer.add(r).unwrap());
+    file.write_all(writer.finish()).unwrap();
+}
+
+fn start() -> Vec<Live> {
+    let page = Bytes::kib(4);
+    let node = |n: u16| Live::Node {
+        node: NodeId(n),
+        memory: Bytes::gib(1),
+        cpus: vec![u32::from(n)],
+        distances: vec![10, 20],
+    };
+    let object = Live::Object {
+        number: ObjectNo(0),
+        origin: Origin::Allocated([0; homenode_wire::facts::FRAMES]),
+        address: 0x7f00_0000_0000,
+        bytes: Bytes::mib(1),
+        birth: Ns(1),
+        python: Some("app.py:12 (main)".into()),
+    };
+    let start =
+        Live::Start { clock: Ns(0), pid: 7, nodes: 2, pretended: false, page, policy: "next-touch".into() };
+    vec![start, node(0), node(1), object]
+}
+
+fn seen(interval: u32, node: u16, home: u16, told: u32) -> Live {
+    Live::Seen {
+        interval: IntervalNo(interval),
+        region: None,
+        object: ObjectNo(0),
+        pages: Pages { first: 0, count: 256 },
+        node: NodeId(node),
+        home: NodeId(home),
+        kind: None,
+        told,
+    }
+}
+
+fn round(number: u32) -> [Live; 2] {
+    let (begin, end) = (Ns(u64::from(number) * 1000), Ns(u64::from(number) * 1000 + 900));
+    let iteration = IterationNo(number);
+    [
+        Live::Interval { index: IntervalNo(number - 1), begin, end, iteration: Some(iteration) },
+        Live::Iteration { number: iteration, begin, end, told: true },
+    ]
+}
+
+/// A recording without an end, its writer and its stream.
+fn recording(folder: &Path) -> (Writer, File) {
+    let meta = Meta::new(Kind::Run, Basis::Presence, vec!["./app".into(), "4".into()]);
+    let writer = Writer::create(folder, meta).unwrap();
+    fs::create_dir(folder.join(STREAMS)).unwrap();
+    let mut stream = File::create(folder.join(STREAMS).join("live.7")).unwrap();
+    append(&mut stream, &start());
+    (writer, stream)
+}
+
+fn until(shown: &Shown, holds: impl Fn(&Glance) -> bool) -> Arc<Glance> {
+    let begun = Instant::now();
+    loop {
+        let glance = shown.get();
+        if holds(&glance) {
+            return glance;
+        }
+        assert!(begun.elapsed() < LONG, "{}", glance.json());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_is_recorded_is_shown_until_the_end() {
+    let folder = fresh("top-watch").join("r.hnrec");
+    let (writer, mut stream) = recording(&folder);
+    let shown = Shown::default();
+    let (notes, command) = (vec!["a note".to_owned()], String::new());
+    let watch = Watch { recording: folder.clone(), command, notes, process: None };
+    let to = shown.clone();
+    let watching = std::thread::spawn(move || watch.run(&to, &|| false));
+    let first = until(&shown, |g| g.state == State::Runs && !g.objects.is_empty());
+    assert_eq!((first.command.as_str(), first.notes[0].as_str()), ("./app 4", "a note"));
+    assert_eq!(first.objects[0].name, "app.py:12");
+    let migration = Live::Migration {
+        time: Ns(950),
+        object: ObjectNo(0),
+        pages: Pages { first: 16, count: 32 },
+        from: NodeId(0),
+        to: NodeId(1),
+        cause: Cause::NextTouch,
+        region: None,
+        cost: None,
+        outcome: MoveResult::Moved,
+    };
+    append(&mut stream, &[seen(0, 1, 0, 30), seen(0, 0, 0, 10), migration]);
+    append(&mut stream, &round(1));
+    let told = until(&shown, |g| g.moves.len() == 1 && g.objects[0].remote.is_some_and(|r| r.whole == 40));
+    assert_eq!(told.objects[0].remote.unwrap().part, 30);
+    let pulse = told.pulse.as_ref().unwrap();
+    assert_eq!((pulse.moved, pulse.sightings, pulse.remote, pulse.iterations), (32, 40, 30, 1));
+    assert_eq!(
+        (told.moves[0].page, told.moves[0].pages, told.moves[0].object.as_str()),
+        (16, 32, "app.py:12")
+    );
+    let node = |n: u16| told.nodes.iter().find(|l| l.node == NodeId(n)).unwrap();
+    assert_eq!((node(1).seen, node(1).remote, node(0).seen, node(0).remote), (Some(30), 30, Some(10), 0));
+
+    // Without a terminal: a table now, and the last one when the recording has its end.
+    let mut text = Vec::new();
+    let display = |times| Display {
+        shown: &shown,
+        every: Duration::from_millis(100),
+        times,
+        output: &String::new,
+        stop: &|| false,
+    };
+    let end = display(Some(1)).show(Form::Plain { to: &mut text, columns: 80 }).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(end, End::Counted);
+    assert!(text.contains("32 pages moved · 75.0 % of 40 sightings remote"), "{text}");
+    append(&mut stream, &[Live::End { whole: true }]);
+    writer.finish(Ended { status: Some(0), signal: None, elapsed_ns: 5000 }).unwrap();
+    let mut lines = Vec::new();
+    let end = display(None).show(Form::Json(&mut lines)).unwrap();
+    assert_eq!(end, End::Ended);
+    let last = String::from_utf8(lines).unwrap();
+    let last: serde_json::Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
+    assert_eq!((last["state"].as_str(), last["now"].is_null()), (Some("ended"), true));
+    watching.join().unwrap();
+}
+
+#[test]
+fn a_program_that_is_gone_leaves_a_recording_without_an_end() {
+    let folder = fresh("top-gone").join("r.hnrec");
+    let (_, mut stream) = recording(&folder);
+    append(&mut stream, &round(1));
+    let shown = Shown::default();
+    // The kernel gives no number as high as that.
+    let process = Some(u32::MAX);
+    let watch = Watch { recording: folder, command: "./app".into(), notes: Vec::new(), process };
+    watch.run(&shown, &|| false);
+    assert_eq!(shown.get().state, State::Gone);
+    assert_eq!(shown.get().pulse.as_ref().map(|p| p.iterations), Some(1));
+}
+
+#[test]
+fn a_recording_that_is_removed_ends_the_picture() {
+    let folder = fresh("top-removed").join("r.hnrec");
+    let (_writer, stream) = recording(&folder);
+    let shown = Shown::default();
+    let watch = Watch { recording: folder.clone(), command: String::new(), notes: Vec::new(), process: None };
+    let to = shown.clone();
+    let watching = std::thread::spawn(move || watch.run(&to, &|| false));
+    until(&shown, |g| g.state == State::Runs && !g.objects.is_empty());
+    drop(stream);
+    fs::remove_dir_all(&folder).unwrap();
+    until(&shown, |g| g.state == State::Gone);
+    watching.join().unwrap();
+}
