@@ -1,12 +1,13 @@
 //! A recording of any kind as a data set.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
 use homenode_dataset::folder::META;
-use homenode_error::{Context as _, Error, Failure, Result};
-use homenode_log::recording::Recording;
+use homenode_error::{Error, Result};
+use homenode_log::recording::{Recording, RecordingError};
 use homenode_model::Bytes;
 use homenode_schemes::{self as schemes, Loaded};
 use homenode_task::Task;
@@ -48,14 +49,31 @@ pub fn open(path: &Path, how: &Simulation<'_>, task: &dyn Task) -> Result<Datase
     Dataset::open(path).and_then(homenode_observed::adopt).map_err(|e| cannot_read(path).tried(&e))
 }
 
+/// A recording of every access. `doing` is what it is opened for, a verb.
+///
+/// # Errors
+/// A usage error that says how to come by a recording, or what to do about a damaged one.
+pub fn recording(path: &Path, doing: &str) -> Result<Recording> {
+    Recording::open(path).map_err(|e| {
+        let error = Error::usage(format!("cannot {doing} {}", path.display())).tried(&e);
+        match &e {
+            RecordingError::Io { error: io, .. } => match io.kind() {
+                ErrorKind::NotFound => error.hint("'homenode record -- APP' makes a recording"),
+                ErrorKind::PermissionDenied => error.hint("ask its owner for permission to read it"),
+                _ => error.hint("'ls -l' says what it is; 'homenode record -- APP' makes a recording"),
+            },
+            _ => error.hint("a recording is a directory that 'homenode record' made"),
+        }
+    })
+}
+
 fn cannot_read(path: &Path) -> Error {
     Error::usage(format!("cannot read the recording {}", path.display()))
         .hint("'homenode rec upgrade REC' says what a recording is")
 }
 
 fn simulate(path: &Path, how: &Simulation<'_>, task: &dyn Task) -> Result<Dataset> {
-    let cannot = || format!("cannot read the recording {}", path.display());
-    let recording = Recording::open(path).context(cannot).map_err(|e| e.kind(Failure::Usage))?;
+    let recording = recording(path, "read the recording")?;
     let machine = how.machine.map_or_else(schemes::default_machine, schemes::machine)?;
     let policy = how.policy.unwrap_or(FIRST_TOUCH);
     schemes::dataset(&Loaded::new(recording)?, Arc::new(machine.topology), how.page, policy, task)

@@ -175,7 +175,9 @@ pub fn to_stdout(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::failed("cannot write the result").tried(format_args!("write to stdout: {error}")))
+            Err(Error::failed("cannot write the result")
+                .tried(format_args!("write to stdout: {error}"))
+                .hint("is the disk full? send stdout to a file on another one, or into a pipe"))
         }
         _ => Ok(()),
     }

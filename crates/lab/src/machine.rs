@@ -51,7 +51,9 @@ impl Machine {
         };
         let n = nodes as usize;
         if n == 0 || n > MOST_NODES {
-            return Err(Error::usage(format!("{nodes} nodes: it must be 1 to {MOST_NODES}")));
+            return Err(Error::usage(format!("cannot make a machine of {nodes} nodes"))
+                .tried(format!("QEMU takes 1 to {MOST_NODES} nodes"))
+                .hint(format!("--nodes N with N from 1 to {MOST_NODES}")));
         }
         let row = |i| (0..n).map(|j| if i == j { LOCAL } else { far }).collect();
         let distances = (0..n).map(row).collect();
@@ -70,11 +72,9 @@ impl Machine {
         };
         let ids: Vec<NodeId> = topology.node_ids().collect();
         if ids.len() > MOST_NODES {
-            return Err(Error::usage(format!(
-                "{} has {} nodes: QEMU takes {MOST_NODES}",
-                topology.name,
-                ids.len()
-            )));
+            return Err(Error::usage(format!("cannot make {} in the lab", topology.name))
+                .tried(format!("it has {} nodes, and QEMU takes {MOST_NODES}", ids.len()))
+                .hint(format!("name a smaller machine, or --nodes N with N up to {MOST_NODES}")));
         }
         let distances =
             ids.iter().map(|i| ids.iter().map(|j| distance(topology, *i, *j)).collect()).collect();

@@ -197,7 +197,13 @@ pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) ->
     let boot = ready.boot(lab, Console::Terminal, &[], &[], None);
     let status = ready.qemu.command(&boot).status();
     let status = status.map_err(|e| error::of_file("start", &ready.qemu.qemu.path, &e))?;
-    if status.success() { Ok(()) } else { Err(Error::failed(format!("QEMU ended with {status}"))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::failed("the lab's shell did not end well")
+            .tried(format!("{} ended with {status}", ready.qemu.qemu.path.display()))
+            .hint("QEMU's messages stand above; 'homenode doctor' says whether the lab works here"))
+    }
 }
 
 /// Everything that a boot needs.

@@ -70,7 +70,10 @@ pub fn find(program: &OsStr) -> Result<PathBuf> {
         }
     }
     if let Some(why) = refused {
-        return Err(Error::failed(format!("cannot run {shown}")).tried(why).kind(Failure::CannotRun));
+        return Err(Error::failed(format!("cannot run {shown}"))
+            .tried(why)
+            .kind(Failure::CannotRun)
+            .hint("a program must be a file with permission to execute (chmod +x)"));
     }
     let error = Error::failed(format!("there is no program '{shown}'"))
         .tried(format!("look in the folders of PATH: {}", folders.display()))
@@ -78,7 +81,7 @@ pub fn find(program: &OsStr) -> Result<PathBuf> {
     Err(if !program.is_empty() && Path::new(program).is_file() {
         error.hint(format!("the one in this folder is ./{shown}"))
     } else {
-        error
+        error.hint("is the name right? a program outside of PATH needs its folder: ./app")
     })
 }
 

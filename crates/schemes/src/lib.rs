@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Error, Result, suggest};
 use homenode_log::Mark;
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
@@ -94,7 +94,11 @@ impl Plan {
                 match homenode_policy::build(&scheme.policy, &context) {
                     // The recording yields what it needs.
                     Ok(_) | Err(SpecError::NeedsPlan { .. }) => {}
-                    Err(e) => return Err(Error::usage(e.to_string())),
+                    Err(e) => {
+                        return Err(Error::usage(format!("cannot simulate the policy '{}'", scheme.policy))
+                            .tried(e)
+                            .hint("'homenode run --help' lists the policies and their options"));
+                    }
                 }
             }
         }
@@ -156,7 +160,14 @@ pub fn page_size(machine: &Topology, asked: Option<Bytes>) -> Result<Bytes> {
 /// # Errors
 /// There is none, or it makes no sense.
 pub fn machine(spec: &str) -> Result<Machine> {
-    homenode_machine::resolve(spec).map_err(|e| Error::usage(e.to_string()))
+    homenode_machine::resolve(spec).map_err(|e| match &e {
+        homenode_machine::Error::Unknown { spec, known, .. } => {
+            suggest::unknown("machine", spec, known, "homenode machine list")
+                .tried("it is neither 'this', nor a preset, nor a file that exists")
+        }
+        _ => Error::usage(e.to_string())
+            .hint("'homenode machine show 2s-xeon' prints a machine file that is right"),
+    })
 }
 
 /// Whether what a filter let through is exact for a machine, and else why not.
@@ -606,7 +617,10 @@ impl Pass<'_> {
         }
     }
     fn cannot(&self, why: &dyn std::error::Error) -> Error {
-        Error::failed(format!("cannot simulate {}: {why}", self.loaded.recording.path.display()))
+        let path = self.loaded.recording.path.display();
+        Error::failed(format!("cannot simulate {path}"))
+            .tried(why)
+            .hint(format!("'homenode rec check {path}' says what is damaged"))
     }
     fn run(
         &self,

@@ -50,7 +50,9 @@ impl FromStr for FailIf {
         let (left, rest) = text.split_at(at);
         let (sign, op) = OPS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(form)?;
         let number = rest[sign.len()..].trim();
-        let value: f64 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
+        let value: f64 = number
+            .parse()
+            .map_err(|_| format!("'{number}' in '{text}' is not a number, as in 'remote>5'"))?;
         let (row, column) = match left.rsplit_once(':') {
             Some((row, column)) => (Some(row.trim().to_owned()), column.trim().to_owned()),
             None => (None, left.trim().to_owned()),

@@ -151,10 +151,12 @@ impl RecordArgs {
             .hint("--on lab records on the virtual machine")),
             Some(On::Lab) if self.filter != Filter::Repeats => Err(Error::usage(
                 "--filter is for the recorder inside the program; the lab's monitor sees every access",
-            )),
+            )
+            .hint("leave --filter out, or --on lab")),
             Some(On::Live) if self.filter != Filter::Repeats => Err(Error::usage(
                 "--filter is for the recorder inside the program; a live recording is told by samples",
-            )),
+            )
+            .hint("leave --filter out, or --on live")),
             Some(on) if on != On::Live && self.is_live() => Err(Error::usage(
                 "--source and --pretend-nodes are for a recording of a program as it runs here",
             )

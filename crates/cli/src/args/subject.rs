@@ -1,7 +1,7 @@
 //! What a command works on: a recording, a program, or one of the papers' programs (`kernel:NAME`).
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -79,7 +79,9 @@ impl RunArgs {
                 (None, None) => other(what),
                 (None, Some((program, _))) => {
                     let (what, program) = (what.display(), program.display());
-                    Err(Error::usage(format!("both '{what}' and '{program}' are named: one is enough")))
+                    Err(Error::usage(format!("both '{what}' and '{program}' are named: one is enough")).hint(
+                        format!("leave '{what}' out; a program's own words go behind it: -- {program} …"),
+                    ))
                 }
             },
         }
@@ -88,6 +90,12 @@ impl RunArgs {
 
 fn kernel(word: &OsStr) -> Option<String> {
     word.to_str()?.strip_prefix(KERNEL).map(str::to_owned)
+}
+
+/// The error for a recording where a program is run.
+pub fn not_a_program(path: &Path) -> Error {
+    Error::usage(format!("{} is a recording, not a program", path.display()))
+        .hint("name the program behind '--': -- ./app …")
 }
 
 #[cfg(test)]

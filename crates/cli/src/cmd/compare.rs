@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, Result};
 use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::folder::Folder;
 use homenode_launch::record::directory::Target;
@@ -28,6 +28,7 @@ use homenode_text::compared;
 use crate::args::compare::{CompareArgs, On};
 use crate::args::subject::Subject;
 use crate::exit::Exit;
+use crate::open::recording;
 use crate::tables;
 use crate::task::Terminal;
 
@@ -86,9 +87,7 @@ impl CompareArgs {
             let recording = match subject {
                 Subject::Recording(path) => {
                     tables::refuse(path, "compare placements of")?;
-                    Recording::open(path)
-                        .context(|| "cannot compare".into())
-                        .map_err(|e| e.kind(Failure::Usage))?
+                    recording(path, "compare placements of")?
                 }
                 Subject::Program { program, args } => {
                     self.record(program.clone(), args.clone(), plan, &folder.path.join("program"), task)?

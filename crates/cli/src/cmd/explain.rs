@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, Result};
 use homenode_explain::against::{self, Explained};
 use homenode_explain::effect::TODAY;
 use homenode_explain::{exact, numactl, observed, source};
@@ -24,7 +24,7 @@ use homenode_text::explained::{self, against as changed, markdown, table};
 use crate::args::explain::ExplainArgs;
 use crate::args::subject::Subject;
 use crate::exit::Exit;
-use crate::open::clean;
+use crate::open::{clean, recording};
 use crate::output::{say, to_stdout};
 use crate::task::Terminal;
 
@@ -260,8 +260,7 @@ fn without_numactl(subject: Subject) -> Result<(Subject, &'static str)> {
 
 /// A recording of every access, and how it came about.
 fn opened(path: &Path) -> Result<(Recording, String)> {
-    let recording =
-        Recording::open(path).context(|| "cannot explain".into()).map_err(|e| e.kind(Failure::Usage))?;
+    let recording = recording(path, "explain")?;
     let text = if recording.meta.kind == "emulated" { EMULATED } else { INSTRUMENTED };
     Ok((recording, text.into()))
 }

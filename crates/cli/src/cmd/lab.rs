@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, Result};
 use homenode_kernels::{Kernel, Variant};
 use homenode_lab::initramfs;
 use homenode_lab::kernel::Wanted;
@@ -23,7 +23,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::args::lab::{
     Accel, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, RECENT, Thp,
 };
-use crate::args::subject::{RunArgs, Subject};
+use crate::args::subject::{RunArgs, Subject, not_a_program};
 use crate::exit::Exit;
 use crate::output::say;
 use crate::task::Terminal;
@@ -195,7 +195,7 @@ pub(super) fn program(subject: Subject, run: &RunArgs, variant: Variant) -> Resu
             Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                 .hint("give a program's own options after it: -- ./app …")),
         },
-        Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
+        Subject::Recording(path) => Err(not_a_program(&path)),
     }
 }
 
@@ -208,9 +208,7 @@ impl MachineArgs {
         let machine = match &self.machine {
             None => Machine::even(self.nodes, self.cpus, self.mem, self.distance)?,
             Some(name) => {
-                let found = homenode_machine::resolve(name)
-                    .context(|| format!("cannot use the machine '{name}'"))
-                    .map_err(|e| e.kind(Failure::Usage))?;
+                let found = homenode_schemes::machine(name)?;
                 Machine::like(&found.topology, self.cpus, self.mem)?
             }
         };

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use homenode_error::{Context, Error, Result};
-use homenode_log::recording::Recording;
+use homenode_error::{Error, Result};
 use homenode_model::{Bytes, Cache, Matrix, Node, NodeId, Topology};
 use homenode_plan::file::{self, Object};
 use homenode_plan::make;
@@ -17,6 +16,7 @@ use homenode_table::{Cell, Column, Table};
 
 use crate::args::plan::PlanArgs;
 use crate::exit::Exit;
+use crate::open::recording;
 use crate::output::say;
 use crate::tables;
 use crate::task::Terminal;
@@ -36,7 +36,7 @@ impl PlanArgs {
         let target = self.target()?;
         let page = schemes::page_size(&target.topology, None)?;
         tables::refuse(&self.recording, "plan from")?;
-        let recording = Recording::open(&self.recording).context(|| "cannot plan".into())?;
+        let recording = recording(&self.recording, "plan from")?;
         let approximate = schemes::fit(&target.topology, recording.meta.filter_lines)?;
         let loaded = Loaded::new(recording)?;
         let simulated = simulated(&loaded, &target, page, &task)?;

@@ -8,18 +8,18 @@ mod replay;
 mod upgrade;
 mod whole;
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Result};
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
-use homenode_log::recording::{Recording, RecordingError};
+use homenode_log::recording::Recording;
 use homenode_table::{Cell, Column, Table};
 
 use crate::args::rec::{RecArgs, RecCommand};
 use crate::exit::Exit;
+use crate::open::recording;
 use crate::output::{OutputArgs, say};
 
 impl RecArgs {
@@ -100,16 +100,7 @@ fn table(several: bool) -> Table {
 }
 
 fn open(path: &Path) -> Result<Recording> {
-    Recording::open(path).map_err(|e| {
-        let error = Error::usage(format!("cannot check {}", path.display())).tried(&e);
-        match &e {
-            RecordingError::Io { error: io, .. } if io.kind() == ErrorKind::NotFound => {
-                error.hint("'homenode record -- APP' makes a recording")
-            }
-            RecordingError::Io { .. } => error,
-            _ => error.hint("a recording is a directory that 'homenode record' made"),
-        }
-    })
+    recording(path, "check")
 }
 
 /// Adds a recording's threads, and what is wrong with it as notes.

@@ -18,7 +18,7 @@ use homenode_launch::record::directory::Target;
 use homenode_launch::record::{self, RecordSpec, Streams, Way, finish};
 
 use crate::args::record::{Filter, On, RecordArgs};
-use crate::args::subject::{RunArgs, Subject};
+use crate::args::subject::{RunArgs, Subject, not_a_program};
 use crate::exit::Exit;
 use crate::output::say;
 use crate::task::Terminal;
@@ -126,6 +126,6 @@ fn program(subject: Subject, run: &RunArgs, way: Way) -> Result<(OsString, Vec<O
             Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                 .hint("give a program's own options after it: -- ./app …")),
         },
-        Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
+        Subject::Recording(path) => Err(not_a_program(&path)),
     }
 }

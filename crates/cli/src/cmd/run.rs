@@ -36,7 +36,7 @@ use homenode_wire::{Message, plan};
 
 use super::view::listen;
 use crate::args::run::{Budget, LiveArgs};
-use crate::args::subject::Subject;
+use crate::args::subject::{Subject, not_a_program};
 use crate::exit::Exit;
 use crate::live::policies;
 use crate::live::recording::Recording;
@@ -213,7 +213,7 @@ impl LiveArgs {
                 Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                     .hint("give a program's own options after it: -- ./app …")),
             },
-            Subject::Recording(path) => Err(Error::usage(format!("{} is not a program", path.display()))),
+            Subject::Recording(path) => Err(not_a_program(&path)),
         }
     }
 }

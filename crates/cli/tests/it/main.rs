@@ -53,3 +53,4 @@ mod simulation_memory;
 mod support;
 mod tools;
 mod view;
+mod wrong_lines;

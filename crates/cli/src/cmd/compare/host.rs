@@ -9,7 +9,7 @@ use homenode_schemes as schemes;
 use homenode_trials::host::{self, Prediction, REPETITIONS, Request};
 
 use crate::args::compare::CompareArgs;
-use crate::args::subject::Subject;
+use crate::args::subject::{Subject, not_a_program};
 use crate::exit::Exit;
 use crate::task::Terminal;
 
@@ -26,7 +26,7 @@ pub fn run(args: &CompareArgs, task: &Terminal) -> Result<Exit> {
             (Some(kernel), path, all)
         }
         Subject::Program { program, args } => (None, program::find(&program)?, args),
-        Subject::Recording(_) => return Err(Error::usage("a recording is not a program")),
+        Subject::Recording(path) => return Err(not_a_program(&path)),
     };
     let request = Request {
         kernel,

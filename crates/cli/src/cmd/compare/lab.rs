@@ -9,7 +9,7 @@ use homenode_trials::lab::{self, Request};
 
 use crate::args::compare::CompareArgs;
 use crate::args::lab::MachineArgs;
-use crate::args::subject::Subject;
+use crate::args::subject::{Subject, not_a_program};
 use crate::cmd::lab::Signals;
 use crate::cmd::record::modelled;
 use crate::exit::Exit;
@@ -73,7 +73,7 @@ fn request(args: &CompareArgs, machine: &MachineArgs) -> Result<Request> {
         Subject::Program { program: name, args } => {
             (None, Program { path: program::find(&name)?, name, args })
         }
-        Subject::Recording(_) => return Err(Error::usage("a recording is not a program")),
+        Subject::Recording(path) => return Err(not_a_program(&path)),
     };
     let repetitions = args.repeat.unwrap_or(1);
     Ok(Request { kernel, program, lab, policies: args.policies.clone(), repetitions })

@@ -118,6 +118,7 @@ fn arrays(
             }
             Some(_) => Err(tables::refuse(path, "compare counts of").err().unwrap_or_else(|| {
                 Error::usage(format!("cannot compare counts of {}: it has none", path.display()))
+                    .hint("name a recording of the lab ('record --on lab') or one of every access")
             })),
         };
     }

@@ -25,7 +25,9 @@ pub(super) fn run(recording: &Path, to: &Path, force: bool, quiet: bool) -> Resu
         let error = Error::failed(cannot()).tried("it is there already");
         return Err(error.hint("--force replaces it; -o names another place").kind(Failure::Usage));
     }
-    let name = to.file_name().ok_or_else(|| Error::usage(format!("{} names no file", to.display())))?;
+    let name = to.file_name().ok_or_else(|| {
+        Error::usage(format!("{} names no file", to.display())).hint("-o names a file, such as -o trace.json")
+    })?;
     let mut beside = name.to_owned();
     beside.push(format!(".{}.new", std::process::id()));
     let beside = to.with_file_name(beside);

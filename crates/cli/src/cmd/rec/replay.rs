@@ -31,7 +31,9 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let mut file = regular::open(path).context(cannot).map_err(|e| e.kind(Failure::Usage))?;
     let length = file.metadata().context(cannot)?.len();
     if length > MOST {
-        return Err(Error::usage(cannot()).tried(format!("it is of {length} bytes, more than {MOST}")));
+        return Err(Error::usage(cannot())
+            .tried(format!("it is of {length} bytes, more than {MOST}"))
+            .hint("name a file that 'homenode run --journal' wrote"));
     }
     let mut bytes = Vec::new();
     file.by_ref().take(MOST).read_to_end(&mut bytes).context(cannot)?;
@@ -39,7 +41,11 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn refused(path: &Path) -> impl Fn(JournalError) -> Error + '_ {
-    move |e| Error::usage(format!("cannot replay {}", path.display())).tried(e)
+    move |e| {
+        Error::usage(format!("cannot replay {}", path.display()))
+            .tried(e)
+            .hint("name a file that 'homenode run --journal' or 'compare --journal' wrote")
+    }
 }
 
 fn check(path: &Path, bytes: &[u8], output: &OutputArgs) -> Result<Exit> {

@@ -49,7 +49,10 @@ impl Form {
 
     /// The form of a recording and its version.
     fn of(path: &Path) -> Result<(Self, u32)> {
-        let cannot = || Error::usage(format!("cannot read {}", path.display()));
+        let cannot = || {
+            Error::usage(format!("cannot read {}", path.display()))
+                .hint("name a recording: a folder that 'homenode record' or 'homenode run --record' made")
+        };
         let form = match old::Form::at(path) {
             Some(old::Form::LabV1) => Self::Counts,
             Some(old::Form::LiveV1) => Self::Sightings,

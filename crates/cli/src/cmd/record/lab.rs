@@ -37,8 +37,7 @@ const KEPT: [&str; 3] = ["OMP_", "GOMP_", "KMP_"];
 
 /// The machine that is modelled behind a lab: of `name`, or with the caches of [`LIKE`].
 pub(in crate::cmd) fn modelled(lab: &Lab, name: Option<&str>) -> Result<Topology> {
-    let like = homenode_machine::resolve(name.unwrap_or(LIKE))
-        .context(|| format!("cannot use the machine '{}'", name.unwrap_or(LIKE)))?;
+    let like = homenode_schemes::machine(name.unwrap_or(LIKE))?;
     Ok(monitor::modelled(&lab.machine, &like.topology, name.is_some()))
 }
 
